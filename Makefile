@@ -1,0 +1,35 @@
+# Two commands are enough for a newcomer: `make demo` and `make test`. Both set everything up first.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-slow lint bench clean
+
+help: ## show this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+setup: .venv/.ready ## create .venv and install what is pinned (implied by every other target)
+
+.venv/.ready: scripts/setup.sh pyproject.toml constraints.txt
+	@PYTHON=$(PYTHON) sh scripts/setup.sh
+
+demo: setup ## a harmless and five hostile programs, and what stopped each
+	@$(BIN)/gametape demo
+
+lint: setup ## ruff, mypy --strict, import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: lint ## everything that must hold on every change
+	$(BIN)/pytest
+
+test-slow: setup ## the full-length suites
+	$(BIN)/pytest -m slow
+
+bench: setup ## measure, as ratios against the bare process
+	$(BIN)/python benchmarks/sandbox.py
+
+clean: ## remove what the other targets made
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build src/*.egg-info

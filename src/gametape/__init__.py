@@ -1,0 +1,3 @@
+"""gametape trains and runs autonomous coding agents on feedback that can be checked."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,1 @@
+"""The words everything else is said in: plain, versioned data. No I/O, no heavy imports."""
