@@ -1,0 +1,73 @@
+"""The seam between those who need hostile code run and the ways of doing it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from pydantic import BaseModel, ConfigDict, field_validator
+
+from gametape.core.errors import BadInput, Lacking
+from gametape.sandbox.policy import Policy
+from gametape.sandbox.result import Capabilities, ExecResult, Probe
+
+
+class Spec(BaseModel):
+    """A sandbox to be started: its workspace, its policy, and what it insists on."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    policy: Policy = Policy()
+    workspace: Path | None = None
+    """A host directory, writable at /workspace inside; None gives an empty one that vanishes with the sandbox."""
+    requires: frozenset[str] = frozenset({"network_isolation"})
+    """Capabilities without which the sandbox must not start."""
+
+    @field_validator("requires")
+    @classmethod
+    def _known(cls, value: frozenset[str]) -> frozenset[str]:
+        if unknown := value - set(Capabilities.model_fields):
+            raise ValueError(f"unknown capabilities {sorted(unknown)}; known: {sorted(Capabilities.model_fields)}")
+        return value
+
+
+class Sandbox(Protocol):
+    """A place to run commands. One-shot: every command gets a fresh sandbox over the same workspace."""
+
+    def exec(self, argv: Sequence[str], stdin: bytes = b"") -> ExecResult: ...
+
+    def put(self, path: str, content: bytes) -> None: ...
+
+    def get(self, path: str) -> bytes: ...
+
+    def close(self) -> None: ...
+
+
+class Backend(Protocol):
+    name: str
+
+    def probe(self) -> Probe: ...
+
+    def start(self, spec: Spec) -> Sandbox: ...
+
+
+def backends() -> dict[str, Backend]:
+    """Every backend this version knows, whether or not it works here."""
+    from gametape.sandbox.bubblewrap import Bubblewrap  # noqa: PLC0415 - backends import this module
+
+    return {"bubblewrap": Bubblewrap()}
+
+
+def open_backend(name: str = "bubblewrap") -> Backend:
+    known = backends()
+    if name not in known:
+        raise BadInput(f"unknown sandbox backend {name!r}; known: {', '.join(known)}")
+    return known[name]
+
+
+def insist(name: str, probe: Probe, required: frozenset[str]) -> None:
+    """Fail closed: no sandbox at all rather than one with less than was asked for."""
+    if not probe.available:
+        raise Lacking(f"the {name} sandbox does not work here: {'; '.join(probe.missing)}")
+    if lacking := probe.capabilities.lacking(required):
+        reasons = "; ".join(probe.missing) or "this backend does not have it"
+        raise Lacking(f"the {name} sandbox cannot give {', '.join(lacking)} here: {reasons}")

@@ -1,0 +1,106 @@
+"""How much a command has written: in the host directories it may write to, and in its own temporary file systems.
+
+No quota and no copy is needed. The free space of the file system, one cheap call, says when it is worth looking; a
+walk then says whether it was this sandbox: what files changed since the start hold now. Space that a walk cannot see
+(a file deleted but held open, a directory closed to us) counts too.
+"""
+
+import contextlib
+import os
+import stat
+import time
+from collections.abc import Iterable
+
+from gametape.sandbox.watching import descendants
+
+_PER_FILE = 1024  # a file without content still takes an inode
+_CLOCK_GRAIN = 0.05  # file times lag behind the clock by up to a tick
+
+
+class DiskWatch:
+    def __init__(self, directories: Iterable[str], limit_bytes: int) -> None:
+        self._directories = tuple(directories)
+        self._limit = limit_bytes
+        self._began = time.time() - _CLOCK_GRAIN
+        self._most_free = {directory: _free(directory) for directory in self._directories}
+        self._temporary: list[int] = []
+        self._outer: int | None = None
+        self._next_walk = 0.0
+
+    def attach(self, outer: int, inner: int, mount_points: Iterable[str]) -> None:
+        """The command is about to start: hold on to its temporary file systems, which also outlive it this way."""
+        self._outer = outer
+        for point in mount_points:
+            with contextlib.suppress(OSError):
+                self._temporary.append(os.open(f"/proc/{inner}/root{point}", os.O_PATH | os.O_DIRECTORY))
+
+    def exceeded(self, last_look: bool = False) -> bool:
+        """Whether the command holds more than it may. Costs a few calls unless the file system really filled up."""
+        temporary = sum(_used(descriptor) for descriptor in self._temporary)
+        if temporary >= self._limit:
+            return True
+        taken = temporary + sum(self._taken(directory) for directory in self._directories)
+        if taken < self._limit or (not last_look and time.monotonic() < self._next_walk):
+            return False
+        began = time.monotonic()
+        walked = [_changed_since(directory, self._began) for directory in self._directories]
+        self._next_walk = time.monotonic() + 5 * (time.monotonic() - began)
+        if any(blind for _, blind in walked):
+            return True
+        return temporary + sum(size for size, _ in walked) + self._held_open() >= self._limit
+
+    def close(self) -> None:
+        for descriptor in self._temporary:
+            os.close(descriptor)
+        self._temporary.clear()
+
+    def _taken(self, directory: str) -> int:
+        """An upper bound on our share of the file system's lost space since the start."""
+        free = _free(directory)
+        self._most_free[directory] = max(self._most_free[directory], free)
+        return self._most_free[directory] - free
+
+    def _held_open(self) -> int:
+        """Space in files that have no name any more but are still open or mapped in the sandbox."""
+        sizes: dict[tuple[int, int], int] = {}
+        for pid in descendants(self._outer) if self._outer else []:
+            for kind in ("fd", "map_files"):
+                with contextlib.suppress(OSError):
+                    for name in os.listdir(f"/proc/{pid}/{kind}"):
+                        with contextlib.suppress(OSError):
+                            status = os.stat(f"/proc/{pid}/{kind}/{name}")
+                            if stat.S_ISREG(status.st_mode) and status.st_nlink == 0:
+                                sizes[status.st_dev, status.st_ino] = status.st_blocks * 512
+        return sum(sizes.values())
+
+
+def _free(directory: str) -> int:
+    status = os.statvfs(directory)
+    return status.f_bfree * status.f_frsize
+
+
+def _used(descriptor: int) -> int:
+    status = os.fstatvfs(descriptor)
+    return (status.f_blocks - status.f_bfree) * status.f_frsize
+
+
+def _changed_since(top: str, moment: float) -> tuple[int, bool]:
+    """Space in files below `top` that changed since a moment; and whether part of the tree could not be seen."""
+    total, blind, todo = 0, False, [top]
+    linked: set[tuple[int, int]] = set()
+    while todo:
+        try:
+            with os.scandir(todo.pop()) as entries:
+                for entry in entries:
+                    with contextlib.suppress(FileNotFoundError):
+                        status = entry.stat(follow_symlinks=False)
+                        if stat.S_ISDIR(status.st_mode):
+                            todo.append(entry.path)
+                        if status.st_ctime >= moment and (status.st_dev, status.st_ino) not in linked:
+                            linked.add((status.st_dev, status.st_ino))
+                            total += status.st_blocks * 512 + _PER_FILE
+        except FileNotFoundError:
+            continue
+        except OSError:
+            blind = True
+    return total, blind

@@ -1,0 +1,218 @@
+"""The supervisor's half of the wall: what to answer a call that waits there, and what to write down.
+
+Until the first program is executed inside, the caller is bubblewrap building the sandbox, and everything goes on.
+From then on every notified call is denied and becomes a `Violation`, but for three that are let go because the
+namespaces already make them harmless, whatever their arguments turn into: executing a program, opening a file
+(nothing secret is mounted), and connecting within the sandbox's own network.
+"""
+
+import errno
+import os
+import socket
+import struct
+import time
+from collections.abc import Callable, Iterable
+
+from gametape.sandbox import kernel, syscalls
+from gametape.sandbox.policy import Policy
+from gametape.sandbox.result import Violation
+
+_PAGE = 4096
+_LONGEST_TEXT = 512
+_LONGEST_COMMAND = 4096
+_OPENS = frozenset(("open", "openat", "creat"))
+_EXECS = frozenset(("execve", "execveat"))
+_ERRORS = {"socket": errno.EAFNOSUPPORT, "connect": errno.ENETUNREACH, "sendto": errno.ENETUNREACH}
+
+# Which arguments are worth reading, by kind: s a string in memory, a a socket address, i a number.
+_SIGNATURES = {
+    "mount": "sssis",
+    "umount2": "si",
+    "pivot_root": "ss",
+    "chroot": "s",
+    "open_tree": "isi",
+    "open_tree_attr": "isi",
+    "move_mount": "isisi",
+    "fsopen": "si",
+    "fspick": "isi",
+    "mount_setattr": "isi",
+    "add_key": "ss",
+    "request_key": "ss",
+    "sethostname": "si",
+    "setdomainname": "si",
+    "swapon": "si",
+    "swapoff": "s",
+    "acct": "s",
+    "quotactl": "isi",
+    "init_module": "iis",
+    "delete_module": "si",
+    "name_to_handle_at": "is",
+    "mknod": "sii",
+    "mknodat": "isii",
+    "chmod": "si",
+    "fchmodat": "isi",
+    "fchmodat2": "isii",
+    "creat": "si",
+    "open": "sii",
+    "openat": "isii",
+    "connect": "ia",
+    "sendto": "iiiia",
+    "uselib": "s",
+}
+_FAMILY_NAMES = {family.value: family.name for family in socket.AddressFamily}
+_TYPE_NAMES = {kind.value: kind.name for kind in socket.SocketKind}
+
+
+class Wall:
+    """Answers notifications for one sandbox and keeps the record."""
+
+    def __init__(self, policy: Policy, granted: Iterable[str], on_start: Callable[[int], None]) -> None:
+        self.violations: list[Violation] = []
+        self.dropped = 0
+        self.armed = False
+        self._policy = policy
+        self._granted = tuple(granted)
+        self._on_start = on_start
+        self._builder: int | None = None
+
+    def answer(self, listener: int) -> bool:
+        """Deal with one waiting call. True when the policy says that the sandbox must end for it."""
+        call = kernel.receive(listener)
+        if call is None:
+            return False
+        name = syscalls.describe(call.number, call.arch)
+        if not self.armed:
+            self._watch_builder(call.pid, name)
+            kernel.respond(listener, call, None)
+            return False
+        if name in _EXECS:
+            kernel.respond(listener, call, None)
+            return False
+        if name in _OPENS and not self._refuses_open(call, name):
+            kernel.respond(listener, call, None)
+            return False
+        if name in ("connect", "sendto") and self._stays_inside(call, name):
+            kernel.respond(listener, call, None)
+            return False
+        return self._deny(listener, call, name)
+
+    def _watch_builder(self, pid: int, name: str) -> None:
+        """The first program executed by another process than the one that became bubblewrap is the command."""
+        if name not in _EXECS:
+            return
+        if self._builder is None:
+            self._builder = pid
+        elif pid != self._builder:
+            self._on_start(pid)
+            self.armed = True
+
+    def _deny(self, listener: int, call: kernel.Notification, name: str) -> bool:
+        kill = self._policy.on_violation == "kill"
+        record = Violation(
+            syscall=name,
+            args=self._describe(call, name),
+            pid=call.pid,
+            command=_command(call.pid),
+            time=time.time(),
+            action="killed" if kill else "denied",
+        )
+        if not kernel.still_waiting(listener, call):
+            record = record.model_copy(update={"command": ""})  # the number may be another process's by now
+        if len(self.violations) < self._policy.max_violations:
+            self.violations.append(record)
+        else:
+            self.dropped += 1
+        if kill or self.dropped:
+            return True
+        kernel.respond(listener, call, _ERRORS.get(name, errno.ENOENT if name in _OPENS else errno.EPERM))
+        return False
+
+    def _refuses_open(self, call: kernel.Notification, name: str) -> bool:
+        """Whether a watched open is one to write down: a secret place that was not granted, or a set-id file."""
+        flags, mode = {"open": call.args[1:3], "openat": call.args[2:4], "creat": (os.O_CREAT, call.args[1])}[name]
+        if flags & (os.O_CREAT | 0o20000000) and mode & 0o6000:
+            return True
+        path = _read_text(call.pid, call.args[1 if name == "openat" else 0])
+        if not path.startswith("/"):
+            if ".." not in path:
+                return False
+            base = _link(call.pid, f"fd/{call.args[0]}") if name == "openat" and call.args[0] < 1 << 31 else ""
+            path = os.path.join(base or _link(call.pid, "cwd"), path)
+        path = os.path.normpath(path)
+        return _under(path, self._policy.watched) and not _under(path, self._granted)
+
+    def _stays_inside(self, call: kernel.Notification, name: str) -> bool:
+        at, length = (call.args[1], call.args[2]) if name == "connect" else (call.args[4], call.args[5])
+        address = _read_address(call.pid, at, length)
+        return address.startswith(("unix:", "127.", "[::1]", "AF_UNSPEC"))
+
+    def _describe(self, call: kernel.Notification, name: str) -> tuple[str | int, ...]:
+        if name == "socket":
+            family, kind = call.args[0] & 0xFFFFFFFF, call.args[1] & 0xF
+            return (_FAMILY_NAMES.get(family, family), _TYPE_NAMES.get(kind, kind), call.args[2])
+        kinds = _SIGNATURES.get(name, "iiiiii")
+        return tuple(self._argument(call, index, kind) for index, kind in enumerate(kinds))
+
+    def _argument(self, call: kernel.Notification, index: int, kind: str) -> str | int:
+        value = call.args[index]
+        if kind == "s":
+            return _read_text(call.pid, value)
+        if kind == "a":
+            return _read_address(call.pid, value, call.args[index + 1])
+        return _signed(value)
+
+
+def _signed(value: int) -> int:
+    """Small negative numbers as such: they come as the register held them."""
+    for width in (64, 32):
+        if (1 << width) - 4096 <= value < 1 << width:
+            return value - (1 << width)
+    return value
+
+
+def _under(path: str, places: Iterable[str]) -> bool:
+    return any(path == place or path.startswith(place + "/") for place in places)
+
+
+def _read_text(pid: int, address: int) -> str:
+    """The string at an address of another process, cut at a sane length."""
+    text = b""
+    while len(text) < _LONGEST_TEXT and b"\0" not in text:
+        at = address + len(text)
+        chunk = kernel.read_memory(pid, at, min(256, _PAGE - at % _PAGE))
+        if not chunk:
+            break
+        text += chunk
+    return text.partition(b"\0")[0][:_LONGEST_TEXT].decode(errors="replace")
+
+
+def _read_address(pid: int, at: int, length: int) -> str:
+    """A socket address as people write it."""
+    raw = kernel.read_memory(pid, at, min(length & 0xFFFFFFFF, 128))
+    if len(raw) < 2:
+        return ""
+    (family,) = struct.unpack_from("=H", raw)
+    if family == socket.AF_UNIX:
+        abstract = raw[2:3] == b"\0"
+        name = raw[3:] if abstract else raw[2:].partition(b"\0")[0]
+        return f"unix:{'@' if abstract else ''}{name.decode(errors='replace')}"
+    if family == socket.AF_INET and len(raw) >= 8:
+        return f"{socket.inet_ntop(socket.AF_INET, raw[4:8])}:{int.from_bytes(raw[2:4], 'big')}"
+    if family == socket.AF_INET6 and len(raw) >= 24:
+        return f"[{socket.inet_ntop(socket.AF_INET6, raw[8:24])}]:{int.from_bytes(raw[2:4], 'big')}"
+    return _FAMILY_NAMES.get(family, f"family {family}")
+
+
+def _command(pid: int) -> str:
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return file.read(_LONGEST_COMMAND).replace(b"\0", b" ").decode(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def _link(pid: int, name: str) -> str:
+    try:
+        return os.readlink(f"/proc/{pid}/{name}")
+    except OSError:
+        return ""

@@ -1,0 +1,160 @@
+"""Restrictions on Python code, for reporting only.
+
+Restricted Python is not a boundary: there is always another way to a name. So this never decides what a command can
+do. It reads the code before it runs, listens to the interpreter's own audit events while it runs, and writes what it
+finds among the violations, as `python:...` with action `logged`.
+"""
+
+import ast
+import json
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gametape.sandbox.policy import WORKSPACE, LanguageRules
+from gametape.sandbox.result import Violation
+
+GUARD_DIRECTORY = "/opt/gametape"
+AUDIT_FD = 3
+_MOST_FILES, _LARGEST_FILE, _MOST_HITS = 2000, 1 << 20, 500
+
+
+@dataclass(frozen=True)
+class Finding:
+    rule: str
+    file: str
+    line: int
+    name: str
+
+
+def lint(source: str, file: str, rules: LanguageRules) -> list[Finding]:
+    """What the text of a program says it will do. Text that does not parse says nothing."""
+    try:
+        tree = ast.parse(source, file)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    return [
+        Finding(rule, file, getattr(node, "lineno", 0), name)
+        for node in ast.walk(tree)
+        for rule, name in _judge(node, rules)
+    ]
+
+
+def _judge(node: ast.AST, rules: LanguageRules) -> Iterator[tuple[str, str]]:
+    if isinstance(node, ast.Import):
+        modules = [alias.name for alias in node.names]
+    elif isinstance(node, ast.ImportFrom):
+        modules = [node.module or ""]
+    elif isinstance(node, ast.Call) and _name(node.func) in ("__import__", "import_module") and node.args:
+        first = node.args[0]
+        modules = [first.value] if isinstance(first, ast.Constant) and isinstance(first.value, str) else []
+    else:
+        modules = []
+    for module in modules:
+        if module.split(".")[0] in rules.forbidden_modules:
+            yield "import", module
+    if isinstance(node, ast.Name | ast.Attribute) and _name(node) in rules.forbidden_calls:
+        yield "name", _name(node)
+
+
+def _name(node: ast.AST) -> str:
+    if isinstance(node, ast.Name):
+        return node.id
+    return node.attr if isinstance(node, ast.Attribute) and _is_builtins(node.value) else ""
+
+
+def _is_builtins(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and node.id in ("builtins", "__builtins__", "importlib")
+
+
+def lint_command(argv: list[str], workspace: str | None, rules: LanguageRules) -> list[Violation]:
+    """Lint the program text on the command line and every Python file of the workspace."""
+    findings: list[Finding] = []
+    if "-c" in argv[1:-1]:
+        findings += lint(argv[argv.index("-c") + 1], "-c", rules)
+    for path, shown in _python_files(workspace) if workspace else ():
+        with open(path, encoding="utf-8", errors="replace") as file:
+            findings += lint(file.read(_LARGEST_FILE), shown, rules)
+    return [
+        Violation(
+            syscall=f"python:{finding.rule}",
+            args=(finding.name, f"{finding.file}:{finding.line}"),
+            pid=0,
+            command=" ".join(argv),
+            time=time.time(),
+            action="logged",
+        )
+        for finding in findings[:_MOST_HITS]
+    ]
+
+
+def _python_files(workspace: str) -> Iterator[tuple[str, str]]:
+    count = 0
+    for directory, _names, files in os.walk(workspace):
+        for name in sorted(files):
+            path = os.path.join(directory, name)
+            if not name.endswith(".py") or os.path.islink(path) or not os.path.isfile(path):
+                continue
+            count += 1
+            if count > _MOST_FILES:
+                return
+            yield path, WORKSPACE + path.removeprefix(workspace)
+
+
+def guard_source(rules: LanguageRules) -> str:
+    """`sitecustomize` for the interpreters inside: it turns audit events into lines on the audit pipe."""
+    return _GUARD.replace("RULES", repr(rules.model_dump())).replace("AUDIT_FD", str(AUDIT_FD))
+
+
+_GUARD = '''
+import json, os, sys
+def _install():
+    rules, write, dumps, say, pid = RULES, os.write, json.dumps, {}, os.getpid
+    spawning = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork")
+    def note(rule, *args):
+        if len(say) < 500 and (rule, args) not in say:
+            say[rule, args] = 1
+            try:
+                write(AUDIT_FD, dumps([rule, pid(), *map(str, args)])[:2000].encode() + b"\\\\n")
+            except OSError:
+                pass
+    def caller_is_library():
+        frame = sys._getframe(2)
+        while frame is not None:
+            name = frame.f_code.co_filename
+            if not name.startswith("<frozen"):
+                return name.startswith((sys.base_prefix, sys.prefix))
+            frame = frame.f_back
+        return True
+    def hook(event, args):
+        if event == "import" and args[0].split(".")[0] in rules["forbidden_modules"]:
+            if not caller_is_library():
+                note("import", args[0])
+        elif event in ("exec", "compile") and event in rules["forbidden_calls"]:
+            if not caller_is_library():
+                note("call", event)
+        elif event == "open" and isinstance(args[0], str) and args[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+            path = os.path.abspath(args[0])
+            if not path.startswith((*(d + "/" for d in rules["writable_directories"]), "/dev/")):
+                note("write", path)
+        elif event in spawning and "subprocess" in rules["forbidden_modules"] and not caller_is_library():
+            note("spawn", event)
+    sys.addaudithook(hook)
+_install()
+del _install
+'''
+
+
+def parse_hits(data: bytes, command: str) -> list[Violation]:
+    """The audit pipe's lines. Hostile code can write there too: anything malformed is passed over."""
+    found = []
+    for line in data.split(b"\n")[:_MOST_HITS]:
+        try:
+            rule, pid, *args = json.loads(line)
+        except (ValueError, TypeError):
+            continue
+        if isinstance(rule, str) and isinstance(pid, int) and all(isinstance(arg, str) for arg in args):
+            record = {"syscall": f"python:{rule[:40]}", "args": tuple(args), "pid": pid, "command": command}
+            found.append(Violation.model_validate({**record, "time": time.time(), "action": "logged"}))
+    return found

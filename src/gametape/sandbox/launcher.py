@@ -1,0 +1,157 @@
+"""The host's end of the keeper: one keeper per process, started at the first launch."""
+
+import atexit
+import base64
+import contextlib
+import itertools
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gametape.core.errors import GametapeError, Lacking
+from gametape.sandbox import cgroups, kernel
+
+_ROOT = str(Path(__file__).resolve().parents[2])
+_START = "import sys; sys.path.insert(0, sys.argv[2]); from gametape.sandbox.keeper import main; main()"
+
+
+class SandboxError(GametapeError):
+    """The sandbox itself could not do its work; nothing can be said about the command."""
+
+    exit_code = 3
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything the keeper needs to start one sandbox. Plain data."""
+
+    program: str
+    arguments: list[str | dict[str, str]]
+    argv: list[str]
+    drop: bool
+    stage: list[str] = field(default_factory=list)
+    filter: bytes = b""
+    rlimits: dict[str, int] = field(default_factory=dict)
+    layout: cgroups.Layout | None = None
+    memory_bytes: int = 0
+    processes: int = 0
+    environment: dict[str, str] = field(default_factory=dict)
+    hide_options: bool = True
+
+    def encode(self, group: cgroups.Group | None) -> bytes:
+        document = {
+            "program": self.program,
+            "arguments": self.arguments,
+            "argv": self.argv,
+            "drop": self.drop,
+            "stage": self.stage,
+            "filter": base64.b64encode(self.filter).decode(),
+            "rlimits": self.rlimits,
+            "group": {"version": group.version, "directories": group.directories} if group else None,
+            "memory_bytes": self.memory_bytes,
+            "processes": self.processes,
+            "environment": self.environment,
+            "hide_options": self.hide_options,
+        }
+        return json.dumps(document).encode()
+
+
+@dataclass
+class Running:
+    """A sandbox between its start and its end."""
+
+    channel: socket.socket
+    pid: int
+    pidfd: int
+    listener: int | None
+    group: cgroups.Group | None
+
+    def close(self) -> None:
+        self.channel.close()
+        os.close(self.pidfd)
+        if self.listener is not None:
+            os.close(self.listener)
+
+
+class KeeperClient:
+    """Starts the keeper and talks to it. Safe to use from many threads."""
+
+    def __init__(self) -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        command = [sys.executable, "-I", "-S", "-B", "-c", _START, str(theirs.fileno()), _ROOT]
+        self._process = subprocess.Popen(
+            command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, cwd="/", env={}, start_new_session=True
+        )
+        theirs.close()
+        self._control = ours
+        self.owner = os.getpid()
+        self._launches = itertools.count(1)
+
+    def alive(self) -> bool:
+        return self.owner == os.getpid() and self._process.poll() is None
+
+    def launch(self, plan: Plan, stdio: list[int]) -> Running:
+        """Start a sandbox; the descriptors in `stdio` become the command's 0, 1, 2 (and 3)."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        plan_file = os.memfd_create("gametape-plan")
+        name = f"{self._process.pid}-{next(self._launches)}"
+        group = cgroups.Group(plan.layout.version, plan.layout.directories(name)) if plan.layout else None
+        try:
+            with open(plan_file, "wb", closefd=False) as file:
+                file.write(plan.encode(group))
+            os.lseek(plan_file, 0, os.SEEK_SET)
+            socket.send_fds(self._control, [b"launch"], [plan_file, theirs.fileno(), *stdio])
+        except OSError as error:
+            ours.close()
+            raise SandboxError(f"the sandbox keeper is gone ({error.strerror}); start the program again") from error
+        finally:
+            os.close(plan_file)
+            theirs.close()
+        message, descriptors = kernel.receive_descriptors(ours, 2)
+        answer: dict[str, Any] = json.loads(message) if message else {"error": "the sandbox keeper is gone"}
+        if "error" in answer:
+            ours.close()
+            raise SandboxError(f"the sandbox could not be started: {answer['error']}")
+        pidfd, *listener = descriptors
+        return Running(ours, answer["ready"], pidfd, listener[0] if listener else None, group)
+
+    def close(self) -> None:
+        """Let the keeper end its sandboxes and leave, and wait until it has."""
+        self._control.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=10)
+
+
+_lock = threading.Lock()
+_client: KeeperClient | None = None
+
+
+def keeper() -> KeeperClient:
+    """This process's keeper. A forked child of the host gets one of its own."""
+    global _client  # noqa: PLW0603 - the one per-process resource, like a connection pool
+    with _lock:
+        if _client is None or not _client.alive():
+            if not sys.platform.startswith("linux"):
+                raise Lacking("sandboxes need Linux; on other systems gametape is for development only")
+            if layout := cgroups.find_layout():
+                cgroups.sweep(layout)
+            _client = KeeperClient()
+        return _client
+
+
+def close_keeper() -> None:
+    """End this process's keeper and every sandbox under it."""
+    global _client  # noqa: PLW0603
+    with _lock:
+        if _client is not None and _client.owner == os.getpid():
+            _client.close()
+        _client = None
+
+
+atexit.register(close_keeper)

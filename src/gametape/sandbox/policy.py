@@ -1,0 +1,131 @@
+"""What a sandbox may do, as plain data with a hash: two runs under the same hash had the same wall.
+
+A policy names what is *granted*. Everything it does not name is refused.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from gametape.sandbox import seccomp, syscalls
+
+POLICY_VERSION = 1
+
+WORKSPACE = "/workspace"
+"""Where the workspace lies inside every sandbox, whatever it is called outside."""
+
+HOME = "/tmp/home"
+
+SECRET_PLACES = (
+    *("/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssh", "/root", "/home"),
+    *("/proc/1/environ", "/proc/1/mem", "/proc/kcore", "/dev/mem", "/dev/kmem", "/dev/port"),
+)
+"""Opening anything here that was not granted is written down, although nothing of the host's is there inside."""
+
+Megabytes = Annotated[int, Field(gt=0, le=1 << 24)]
+
+
+class _Plain(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Limits(_Plain):
+    """How much a command may take. Reaching one ends it, and the result says which."""
+
+    wall_seconds: Annotated[float, Field(gt=0, le=7 * 24 * 3600)] = 60.0
+    cpu_seconds: Annotated[int, Field(gt=0)] | None = None
+    memory_mb: Megabytes = 2048
+    processes: Annotated[int, Field(gt=0, le=1 << 20)] = 256
+    open_files: Annotated[int, Field(ge=16, le=1 << 20)] = 1024
+    file_size_mb: Megabytes = 1024
+    disk_mb: Megabytes = 1024
+    output_bytes: Annotated[int, Field(ge=0, le=1 << 32)] = 1_000_000
+
+
+class LanguageRules(_Plain):
+    """Restrictions on Python code, for reporting. They can be got round: the wall is elsewhere."""
+
+    forbidden_calls: tuple[str, ...] = ("eval", "exec", "compile")
+    forbidden_modules: tuple[str, ...] = ("ctypes", "os", "socket", "subprocess")
+    writable_directories: tuple[str, ...] = (WORKSPACE, "/tmp")
+
+
+class Policy(_Plain):
+    """The whole wall for one command."""
+
+    version: Literal[1] = POLICY_VERSION
+    read_only: tuple[str, ...] = ()
+    """Host paths shown at the same place, read-only."""
+    writable: tuple[str, ...] = ()
+    """Host paths shown at the same place, writable."""
+    python: bool = True
+    """Show the interpreter that runs gametape, read-only, first on PATH."""
+    environment: tuple[tuple[str, str], ...] = ()
+    network: Literal["none", "loopback"] = "none"
+    """`loopback` gives a network of its own with nothing but 127.0.0.1 and ::1; the host's is never reachable."""
+    socket_families: tuple[str, ...] = ("AF_UNIX",)
+    denied_syscalls: tuple[str, ...] = ()
+    """Denied beside those that always are."""
+    watched: tuple[str, ...] = SECRET_PLACES
+    """Opening a path at or under one of these is a violation, whether or not it exists inside."""
+    on_violation: Literal["deny", "kill"] = "deny"
+    max_violations: Annotated[int, Field(gt=0)] = 1000
+    """A command that keeps at it is ended."""
+    language: LanguageRules | None = None
+    limits: Limits = Limits()
+
+    @field_validator("environment", mode="before")
+    @classmethod
+    def _pairs(cls, value: object) -> object:
+        return tuple(sorted(value.items())) if isinstance(value, Mapping) else value
+
+    @field_validator("environment")
+    @classmethod
+    def _proper_names(cls, value: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+        for name, content in value:
+            if not name or "=" in name or "\0" in name + content:
+                raise ValueError(f"{name!r} cannot be an environment variable")
+        return value
+
+    @field_validator("read_only", "writable", "watched")
+    @classmethod
+    def _absolute(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for path in value:
+            if not path.startswith("/") or "\0" in path or path.rstrip("/") == "":
+                raise ValueError(f"{path!r} must be an absolute path below /")
+        return value
+
+    @field_validator("socket_families")
+    @classmethod
+    def _known_families(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if unknown := set(value) - {"AF_UNIX", "AF_INET", "AF_INET6"}:
+            raise ValueError(f"{sorted(unknown)} cannot be allowed; the choice is AF_UNIX, AF_INET, AF_INET6")
+        return value
+
+    @field_validator("denied_syscalls")
+    @classmethod
+    def _known_calls(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if unknown := set(value) - (syscalls.names() - {"execve", "execveat"}):
+            raise ValueError(f"{sorted(unknown)} are not system calls that can be denied")
+        return value
+
+    def with_limits(self, **changes: float | int | None) -> Self:
+        """The same policy with some limits replaced; None keeps what was there."""
+        kept = {name: value for name, value in changes.items() if value is not None}
+        return self.model_copy(update={"limits": Limits(**{**self.limits.model_dump(), **kept})})
+
+    def families(self) -> tuple[str, ...]:
+        loopback = ("AF_INET", "AF_INET6") if self.network == "loopback" else ()
+        return tuple(dict.fromkeys((*self.socket_families, *loopback)))
+
+    def rules(self) -> list[seccomp.Rule]:
+        return seccomp.default_rules(
+            self.families(), self.denied_syscalls, bool(self.watched), loopback=self.network == "loopback"
+        )
+
+    def hash(self) -> str:
+        """Names this policy and the filter it compiles to."""
+        content = self.model_dump_json().encode() + repr(self.rules()).encode()
+        return hashlib.sha256(content).hexdigest()[:32]

@@ -1,0 +1,78 @@
+"""What a sandboxed command did, and what a backend can do."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+KilledBy = Literal["time", "cpu", "memory", "processes", "disk", "output", "policy"]
+Action = Literal["denied", "killed", "logged"]
+
+
+class _Plain(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Violation(_Plain):
+    """One thing the policy does not grant, and who tried it."""
+
+    syscall: str
+    args: tuple[str | int, ...]
+    pid: int
+    command: str
+    time: float
+    action: Action
+
+
+class Usage(_Plain):
+    wall_seconds: float
+    cpu_seconds: float | None = None
+    peak_memory_bytes: int | None = None
+    peak_processes: int | None = None
+
+
+class ExecResult(_Plain):
+    """The outcome of one command. `killed_by` names the limit that ended it; None: it ended by itself."""
+
+    exit_code: int
+    """The command's own; 128 + N when signal N ended it, 127 when there was no such command."""
+    signal: int | None
+    stdout: str
+    stderr: str
+    usage: Usage
+    killed_by: KilledBy | None
+    violations: tuple[Violation, ...]
+    violations_dropped: int = 0
+    """Violations beyond those kept; a command is ended before this grows large."""
+    backend: str
+    assurance: str
+    """`full`: limits held by the kernel for the whole sandbox; `reduced`: some were held by watching."""
+    held_by: dict[str, str]
+    """Which mechanism held each limit."""
+    policy_hash: str
+
+    @property
+    def ok(self) -> bool:
+        return self.exit_code == 0 and self.killed_by is None
+
+
+class Capabilities(_Plain):
+    """What a backend gives on this machine."""
+
+    network_isolation: bool = False
+    kernel_isolation: bool = False
+    cgroup: Literal["v1", "v2"] | None = None
+    syscall_events: bool = False
+    snapshot: bool = False
+    rootless: bool = False
+
+    def lacking(self, required: frozenset[str]) -> list[str]:
+        values: dict[str, Any] = self.model_dump()
+        return sorted(name for name in required if not values[name])
+
+
+class Probe(_Plain):
+    """Whether a backend works here; if not, what is missing and how to get it."""
+
+    available: bool
+    capabilities: Capabilities
+    missing: tuple[str, ...] = ()

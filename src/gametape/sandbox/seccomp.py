@@ -1,0 +1,159 @@
+"""Which system calls are stopped at the wall: rules, and the BPF program they become.
+
+Two kinds of stop. `NOTIFY` hands the call to the supervisor, which writes it down and denies it: an *event*.
+`ENOSYS` is a quiet "this kernel has no such call", for calls that honest libraries try first and can do without.
+The supervisor never lets a notified call through once hostile code runs (a second thread could swap the arguments
+after the check); calls that the namespaces make harmless anyway are the only exception, see `supervisor.py`.
+
+Standard library only.
+"""
+
+import errno
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gametape.sandbox import syscalls
+
+ALLOW = 0x7FFF0000
+NOTIFY = 0x7FC00000
+ENOSYS = 0x00050000 | errno.ENOSYS
+
+NEW_NAMESPACE_FLAGS = 0x7E020080  # CLONE_NEWNS, CGROUP, UTS, IPC, USER, PID, NET and TIME
+SETID_BITS = 0o6000
+O_CREAT_OR_TMPFILE = 0o100 | 0o20000000
+TYPE_BITS, CHARACTER_DEVICE, BLOCK_DEVICE = 0o170000, 0o020000, 0o060000
+TIOCSTI, TIOCLINUX = 0x5412, 0x541C
+LOOSENED_MEMORY = 0x0440000  # READ_IMPLIES_EXEC, ADDR_NO_RANDOMIZE
+NEW_LISTENER = 1 << 3
+
+SOCKET_FAMILIES = {"AF_UNIX": 1, "AF_INET": 2, "AF_INET6": 10, "AF_NETLINK": 16, "AF_PACKET": 17, "AF_VSOCK": 40}
+
+ALWAYS_DENIED = (
+    *("mount", "umount2", "pivot_root", "chroot", "move_mount", "open_tree", "open_tree_attr"),
+    *("fsopen", "fsmount", "fsconfig", "fspick", "mount_setattr", "unshare", "setns"),
+    *("ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "kcmp", "pidfd_getfd"),
+    *("perf_event_open", "bpf", "userfaultfd", "io_uring_setup", "io_uring_enter", "io_uring_register"),
+    *("fanotify_init", "fanotify_mark", "lookup_dcookie", "modify_ldt", "add_key", "request_key", "keyctl"),
+    *("kexec_load", "kexec_file_load", "init_module", "finit_module", "delete_module", "swapon", "swapoff"),
+    *("reboot", "sethostname", "setdomainname", "syslog", "acct", "quotactl", "quotactl_fd", "iopl", "ioperm"),
+    *("settimeofday", "clock_settime", "adjtimex", "clock_adjtime", "vhangup", "nfsservctl", "uselib"),
+    *("open_by_handle_at", "name_to_handle_at"),
+)
+
+
+@dataclass(frozen=True)
+class Test:
+    """`(args[arg] & mask)` is (or, negated, is not) one of `values`; with no values: is not zero."""
+
+    arg: int
+    mask: int = 0xFFFFFFFF
+    values: tuple[int, ...] = ()
+    negated: bool = False
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Stop `syscall` with `action` when every test holds."""
+
+    syscall: str
+    action: int = NOTIFY
+    tests: tuple[Test, ...] = ()
+
+
+def default_rules(families: Iterable[str], denied: Iterable[str], watch_opens: bool, loopback: bool) -> list[Rule]:
+    """The wall's rules for a policy."""
+    devices = (CHARACTER_DEVICE, BLOCK_DEVICE)
+    allowed = tuple(SOCKET_FAMILIES[name] for name in families)
+    other_families = (Test(0, values=allowed, negated=True),) if allowed else ()
+    rules = [Rule(name) for name in dict.fromkeys((*ALWAYS_DENIED, *denied))]
+    rules += [
+        Rule("execve"),  # seen, never denied: the first one inside is where hostile code begins
+        Rule("execveat"),
+        Rule("clone", tests=(Test(0, NEW_NAMESPACE_FLAGS),)),
+        Rule("clone3", ENOSYS),  # its flags lie in memory, where a filter cannot look; libc falls back to clone
+        Rule("socket", tests=other_families),
+        Rule("seccomp", tests=(Test(1, NEW_LISTENER),)),
+        Rule("personality", tests=(Test(0, values=(0xFFFFFFFF,), negated=True), Test(0, LOOSENED_MEMORY))),
+        Rule("ioctl", tests=(Test(1, values=(TIOCSTI, TIOCLINUX)),)),
+        Rule("mknod", tests=(Test(1, TYPE_BITS, devices),)),
+        Rule("mknodat", tests=(Test(2, TYPE_BITS, devices),)),
+        # A set-id file would keep its power on the host after the sandbox is gone.
+        Rule("chmod", tests=(_setid(1),)),
+        Rule("fchmod", tests=(_setid(1),)),
+        Rule("fchmodat", tests=(_setid(2),)),
+        Rule("fchmodat2", tests=(_setid(2),)),
+        Rule("mknod", tests=(_setid(1),)),
+        Rule("mknodat", tests=(_setid(2),)),
+        Rule("creat", tests=(_setid(1),)),
+        Rule("open", tests=(Test(1, O_CREAT_OR_TMPFILE), _setid(2))),
+        Rule("openat", tests=(Test(2, O_CREAT_OR_TMPFILE), _setid(3))),
+        Rule("openat2", ENOSYS),  # its mode lies in memory
+    ]
+    if watch_opens:
+        rules += [Rule("open"), Rule("openat"), Rule("creat")]
+    if loopback:
+        rules += [Rule("connect"), Rule("sendto", tests=(Test(4),))]
+    return rules
+
+
+def _setid(arg: int) -> Test:
+    return Test(arg, SETID_BITS)
+
+
+def compile_rules(rules: Iterable[Rule]) -> bytes:
+    """The classic-BPF program for this machine: an array of `struct sock_filter`."""
+    numbers = syscalls.numbers()
+    program = [
+        *_load(4),  # architecture
+        _jump("eq", syscalls.AUDIT_ARCH[syscalls.machine()], 1, 0),
+        _ret(NOTIFY),
+        *_load(0),  # number
+        *([_jump("set", syscalls.X32_BIT, 0, 1), _ret(NOTIFY)] if syscalls.machine() == "x86_64" else []),
+        _jump("gt", syscalls.LAST_KNOWN, 0, 1),
+        _ret(ENOSYS),
+    ]
+    for rule in rules:
+        if rule.syscall in numbers:
+            program += _block(numbers[rule.syscall], rule)
+    program.append(_ret(ALLOW))
+    return b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
+
+
+_Instruction = tuple[int, int, int, int]
+
+
+def _block(number: int, rule: Rule) -> list[_Instruction]:
+    """One rule: fall through to the next block unless the number and every test match."""
+    body = [_ret(rule.action)]
+    for test in reversed(rule.tests):
+        body = [*_test(test, miss=len(body)), *body]
+    return [*_load(0), _jump("eq", number, 0, len(body)), *body]
+
+
+def _test(test: Test, miss: int) -> list[_Instruction]:
+    """Instructions that fall through when the test holds and skip `miss` more instructions when it does not."""
+    head = [*_load(16 + 8 * test.arg), (0x54, 0, 0, test.mask)]
+    if not test.values:
+        return [*head, _jump("eq", 0, miss, 0)]
+    last = len(test.values) - 1
+    jumps: list[_Instruction] = []
+    for index, value in enumerate(test.values):
+        to_end = last - index
+        if test.negated:
+            jumps.append(_jump("eq", value, to_end + miss, 0))
+        else:
+            jumps.append(_jump("eq", value, to_end, miss if index == last else 0))
+    return [*head, *jumps]
+
+
+def _load(offset: int) -> list[_Instruction]:
+    return [(0x20, 0, 0, offset)]
+
+
+def _jump(kind: str, value: int, when_true: int, when_false: int) -> _Instruction:
+    return ({"eq": 0x15, "gt": 0x25, "set": 0x45}[kind], when_true, when_false, value)
+
+
+def _ret(action: int) -> _Instruction:
+    return (0x06, 0, 0, action)

@@ -1,0 +1,137 @@
+"""Limits that must be watched: what a control group counted, and, where there is none, the processes themselves."""
+
+import contextlib
+import os
+import time
+from dataclasses import dataclass
+from typing import Protocol
+
+from gametape.sandbox.cgroups import Counters, Group
+from gametape.sandbox.policy import Limits
+from gametape.sandbox.result import KilledBy
+
+OVERHEAD_PROCESSES = 2
+"""bubblewrap outside and its first process inside."""
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class ResourceWatch(Protocol):
+    def exceeded(self) -> KilledBy | None: ...
+
+    def final(self, counters: Counters) -> Counters: ...
+
+
+@dataclass
+class GroupWatch:
+    """The kernel holds memory and processes; its counters say when it had to."""
+
+    group: Group
+    limits: Limits
+
+    def exceeded(self) -> KilledBy | None:
+        return over(self.group.counters(), self.limits)
+
+    def final(self, counters: Counters) -> Counters:
+        return counters
+
+
+def over(counters: Counters, limits: Limits) -> KilledBy | None:
+    if counters.out_of_memory:
+        return "memory"
+    if counters.out_of_processes:
+        return "processes"
+    if limits.cpu_seconds is not None and (counters.cpu_seconds or 0.0) > limits.cpu_seconds:
+        return "cpu"
+    return None
+
+
+class TreeWatch:
+    """Without control groups: sample the processes below the sandbox's outer one and add them up.
+
+    RLIMIT_NPROC still bounds the number of processes at every instant; memory may overshoot by what can be touched
+    between two samples.
+    """
+
+    def __init__(self, outer: int, limits: Limits) -> None:
+        self._outer = outer
+        self._limits = limits
+        self._seen = Counters(cpu_seconds=0.0, peak_memory_bytes=0, processes=0)
+
+    def exceeded(self) -> KilledBy | None:
+        pids = descendants(self._outer)
+        samples = [sample for pid in pids if (sample := _sample(pid))]
+        threads = max(0, sum(sample.threads for sample in samples) - OVERHEAD_PROCESSES)
+        memory = sum(sample.memory for sample in samples)
+        if memory > self._limits.memory_mb << 20:
+            memory = sum(_proportional(pid) for pid in pids)  # forks share pages: count them once
+        cpu = sum(sample.cpu for sample in samples)
+        seen = self._seen
+        seen.cpu_seconds = max(seen.cpu_seconds or 0.0, cpu)
+        seen.peak_memory_bytes = max(seen.peak_memory_bytes or 0, memory)
+        seen.processes = max(seen.processes or 0, threads)
+        seen.out_of_memory |= memory > self._limits.memory_mb << 20
+        seen.out_of_processes |= threads >= self._limits.processes
+        return over(seen, self._limits)
+
+    def final(self, counters: Counters) -> Counters:
+        return self._seen
+
+
+@dataclass(frozen=True)
+class _Sample:
+    memory: int
+    cpu: float
+    threads: int
+
+
+def descendants(pid: int) -> list[int]:
+    """A process and everything below it that is still there."""
+    found, todo = [], [pid]
+    while todo:
+        current = todo.pop()
+        found.append(current)
+        with contextlib.suppress(OSError):
+            for task in os.listdir(f"/proc/{current}/task"):
+                todo += map(int, _read(f"/proc/{current}/task/{task}/children").split())
+    return found
+
+
+def _sample(pid: int) -> _Sample | None:
+    try:
+        status = dict(line.split(":", 1) for line in _read(f"/proc/{pid}/status").splitlines() if ":" in line)
+        times = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()[11:15]
+    except (OSError, ValueError):
+        return None
+    kilobytes = sum(int(status.get(name, "0 kB").split()[0]) for name in ("RssAnon", "RssShmem"))
+    return _Sample(kilobytes << 10, sum(map(int, times)) / _TICKS, int(status.get("Threads", "1")))
+
+
+def _proportional(pid: int) -> int:
+    with contextlib.suppress(OSError):
+        for line in _read(f"/proc/{pid}/smaps_rollup").splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) << 10
+    return 0
+
+
+def _read(path: str) -> str:
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.read()
+
+
+class Clock:
+    """The wall-clock limit, counted from the command's first instruction."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self.started = time.monotonic()
+
+    def start(self) -> None:
+        self.started = time.monotonic()
+
+    def elapsed(self) -> float:
+        return time.monotonic() - self.started
+
+    def left(self) -> float:
+        return self._seconds - self.elapsed()
