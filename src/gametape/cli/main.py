@@ -4,10 +4,10 @@ Listing the verbs here with their one-line help keeps `gametape --help` free of 
 """
 
 import importlib
+import signal
 import sys
 from typing import Any
 
-import click
 import typer
 from typer.core import TyperGroup
 
@@ -25,17 +25,15 @@ VERBS = {
 class VerbGroup(TyperGroup):
     """A group whose commands live in `gametape.cli.VERB` and are imported on use."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - the signature is typer's
         return list(VERBS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
         if cmd_name not in VERBS:
             return None
-        if ctx.resilient_parsing or getattr(ctx, "listing", False):
-            return click.Command(cmd_name, help=VERBS[cmd_name])
         return typer.main.get_command(importlib.import_module(f"gametape.cli.{cmd_name}").app)
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
         with formatter.section("Verbs"):
             formatter.write_dl(list(VERBS.items()))
 
@@ -51,15 +49,37 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def root(
-    version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True, help="Show the version."),
+    version: bool = typer.Option(
+        False, "--version", callback=_show_version, is_eager=True, help="Show the version and leave."
+    ),
 ) -> None:
-    """Train and run autonomous coding agents on feedback that can be checked."""
+    """Train and run autonomous coding agents on feedback that can be checked.
+
+    Every verb takes --help and --json. Exit codes: 0 yes; 1 the answer is no; 2 bad input; 3 something is missing here.
+    """
 
 
-def main(argv: list[str] | None = None) -> Any:
-    """Run the command line. Errors the user can act on become one line on stderr and their exit code."""
+def main(argv: list[str] | None = None) -> None:
+    """Run the command line. Whatever the user can act on is one line on stderr and an exit code."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that sandboxes are ended in order
     try:
-        return app(args=argv)
+        sys.exit(app(args=argv, standalone_mode=False) or 0)
     except GametapeError as error:
-        print(f"gametape: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
+        _leave(str(error), error.exit_code)
+    except typer.TyperException as error:
+        text = error.format_message() if hasattr(error, "format_message") else str(error)
+        _leave(f"{text} (try --help)", 2)
+    except (typer.Abort, KeyboardInterrupt):
+        _leave("interrupted", 130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(1)
+
+
+def _leave(message: str, code: int) -> None:
+    print(f"gametape: {' '.join(message.split())}", file=sys.stderr)
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from gametape.core.errors import BadInput
-from gametape.sandbox import cgroups, language, mounts, seccomp, syscalls, workspace
+from gametape.sandbox import cgroups, language, mounts, syscalls, workspace
 from gametape.sandbox.backend import Spec, insist
 from gametape.sandbox.disk import DiskWatch
 from gametape.sandbox.events import Wall
@@ -158,18 +158,18 @@ class BubblewrapSandbox:
         places = {mount: f"{STAGE}/{index}" for index, mount in enumerate(staged)}
         rlimits = {
             "NOFILE": limits.open_files,
-            "FSIZE": min(limits.file_size_mb, limits.disk_mb) << 20,
+            "FSIZE": min(limits.file_size_mb, _backstop(limits.disk_mb)) << 20,
             "CPU": (limits.cpu_seconds or int(limits.wall_seconds) * 1000) + 1,
         }
         if self._drop and self._layout is None:
-            rlimits["NPROC"] = limits.processes + OVERHEAD_PROCESSES
+            rlimits["NPROC"] = _backstop(limits.processes)
         return Plan(
             program=shutil.which("bwrap") or "/usr/bin/bwrap",
             arguments=self._options(shown, places),
             argv=argv,
             drop=self._drop,
             stage=[mount.source for mount in staged],
-            filter=seccomp.compile_rules(self.spec.policy.rules()) if "call-filter" in self._measures else b"",
+            filter=self.spec.policy.filter if "call-filter" in self._measures else b"",
             rlimits=(rlimits if "resource-limits" in self._measures else {})
             | ({"CORE": 0} if "no-core-dumps" in self._measures else {}),
             layout=self._layout,
@@ -193,10 +193,22 @@ class BubblewrapSandbox:
         options += ["--cap-drop", "ALL"] if on("no-capabilities") else []
         options += ["--new-session"] if on("new-session") else []
         options += ["--die-with-parent"] if on("die-with-parent") else []
+        options += ["--perms", "0755", "--dir", "/etc"]
         for target, link in mounts.links():
             options += ["--symlink", target, link]
-        options += ["--perms", "0755", "--dir", "/etc", "--proc", "/proc", "--dev", "/dev"]
-        options += [*size, "--perms", "1777", "--tmpfs", "/dev/shm", *size, "--perms", "1777", "--tmpfs", "/tmp"]
+        options += ["--proc", "/proc", "--dev", "/dev"]
+        options += [
+            *size,
+            "--perms",
+            "1777",
+            "--tmpfs",
+            "/dev/shm",
+            *size,
+            "--perms",
+            "1777",
+            "--tmpfs",
+            "/tmp",
+        ]
         options += ["--dir", HOME, "--symlink", "../tmp", "/var/tmp"]
         if self._workspace is None:
             options += [*size, "--perms", "0755", "--tmpfs", WORKSPACE]
@@ -206,13 +218,12 @@ class BubblewrapSandbox:
         if on("masked-sockets"):
             for path in mounts.host_sockets(shown):
                 options += ["--ro-bind", "/dev/null", path]
-        for path, content in _ACCOUNTS.items() if on("own-accounts") else ():
+        files = _ACCOUNTS if on("own-accounts") else {}
+        rules = self.spec.policy.language
+        for path, content in {**files, **(language.guard_files(rules) if rules else {})}.items():
             options += ["--perms", "0444", "--file", {"content": content}, path]
         if not on("own-accounts"):
             options += ["--ro-bind", "/etc/passwd", "/etc/passwd"]
-        if self.spec.policy.language:
-            guard = {"content": language.guard_source(self.spec.policy.language)}
-            options += ["--perms", "0444", "--file", guard, f"{language.GUARD_DIRECTORY}/sitecustomize.py"]
         options += ["--remount-ro", "/dev", "--remount-ro", "/"] if on("sealed-root") else []
         for name, value in self._environment().items():
             options += ["--setenv", name, value]
@@ -220,20 +231,24 @@ class BubblewrapSandbox:
 
     def _environment(self) -> dict[str, str]:
         policy = self.spec.policy
-        basic = {"PATH": mounts.search_path(policy), "HOME": HOME, "USER": "agent", "LANG": "C.UTF-8", "TMPDIR": "/tmp"}
+        basic = {
+            "PATH": mounts.search_path(policy),
+            "HOME": HOME,
+            "USER": "agent",
+            "LANG": "C.UTF-8",
+            "TMPDIR": "/tmp",
+        }
         guard = {"PYTHONPATH": language.GUARD_DIRECTORY} if policy.language else {}
         return {**basic, **guard, **dict(policy.environment)}
 
     def _limit_processes(self, pid: int) -> None:
         """An ordinary host user's own processes count towards its limit, so it is set inside, at the last moment."""
         if not self._drop and self._layout is None and "resource-limits" in self._measures:
-            number = self._limits.processes + OVERHEAD_PROCESSES
+            number = _backstop(self._limits.processes)
             with contextlib.suppress(ProcessLookupError):
                 resource.prlimit(pid, resource.RLIMIT_NPROC, (number, number))
 
-    def _result(
-        self, outcome: Outcome, capture: Capture, violations: list[Violation], dropped: int
-    ) -> ExecResult:
+    def _result(self, outcome: Outcome, capture: Capture, violations: list[Violation], dropped: int) -> ExecResult:
         exit_code = os.waitstatus_to_exitcode(outcome.status)
         exit_code = 128 - exit_code if exit_code < 0 else exit_code
         if exit_code == 1 and capture.streams["stderr"].startswith(_NO_COMMAND):
@@ -262,8 +277,13 @@ class BubblewrapSandbox:
                 **{"open_files": "rlimit", "file_size": "rlimit", "disk": "watching"},
                 **{"wall": "supervisor", "output": "supervisor"},
             },
-            policy_hash=self.spec.policy.hash(),
+            policy_hash=self.spec.policy.hash,
         )
+
+
+def _backstop(limit: int) -> int:
+    """Where the kernel stops what watching was too slow for. Further out, so that the watch can name the limit."""
+    return 2 * limit + 64
 
 
 def _readable(content: bytes) -> int:

@@ -41,14 +41,16 @@ class Counters:
 
 @dataclass(frozen=True)
 class Group:
-    """A group by its directories; plain data, so that it can be sent to the keeper."""
+    """A group by its directories; plain data, so that it can be told to others."""
 
     version: int
     directories: dict[str, str] = field(default_factory=dict)
 
-    def create(self, memory_bytes: int, processes: int) -> None:
+    def create(self) -> None:
         for directory in set(self.directories.values()):
             os.mkdir(directory)
+
+    def limit(self, memory_bytes: int, processes: int) -> None:
         if self.version == 2:
             directory = self.directories["memory"]
             _write(f"{directory}/memory.max", memory_bytes)
@@ -67,15 +69,17 @@ class Group:
     def members(self) -> list[int]:
         found: set[int] = set()
         for directory in self.directories.values():
-            with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(OSError):
                 found.update(int(line) for line in _read(f"{directory}/cgroup.procs").split())
         return sorted(found)
 
     def counters(self) -> Counters:
-        """The counters now. A group that is gone reads as nothing counted."""
+        """The counters now. A group that is gone, or goes while we read, has counted nothing."""
         try:
             return self._counters_v2() if self.version == 2 else self._counters_v1()
-        except FileNotFoundError:
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ENODEV):
+                raise
             return Counters()
 
     def _counters_v2(self) -> Counters:

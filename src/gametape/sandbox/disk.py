@@ -75,13 +75,14 @@ class DiskWatch:
 
 
 def _free(directory: str) -> int:
+    """Free space, with free inodes as part of it: files without content fill a file system too."""
     status = os.statvfs(directory)
-    return status.f_bfree * status.f_frsize
+    return status.f_bfree * status.f_frsize + status.f_ffree * _PER_FILE
 
 
 def _used(descriptor: int) -> int:
     status = os.fstatvfs(descriptor)
-    return (status.f_blocks - status.f_bfree) * status.f_frsize
+    return (status.f_blocks - status.f_bfree) * status.f_frsize + (status.f_files - status.f_ffree) * _PER_FILE
 
 
 def _changed_since(top: str, moment: float) -> tuple[int, bool]:

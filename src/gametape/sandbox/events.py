@@ -22,7 +22,13 @@ _LONGEST_TEXT = 512
 _LONGEST_COMMAND = 4096
 _OPENS = frozenset(("open", "openat", "creat"))
 _EXECS = frozenset(("execve", "execveat"))
-_ERRORS = {"socket": errno.EAFNOSUPPORT, "connect": errno.ENETUNREACH, "sendto": errno.ENETUNREACH}
+_DIALS = frozenset(("connect", "sendto"))
+_ERRORS = {
+    "socket": errno.EAFNOSUPPORT,
+    "socketpair": errno.EAFNOSUPPORT,
+    "connect": errno.ENETUNREACH,
+    "sendto": errno.ENETUNREACH,
+}
 
 # Which arguments are worth reading, by kind: s a string in memory, a a socket address, i a number.
 _SIGNATURES = {
@@ -74,6 +80,7 @@ class Wall:
         self._granted = tuple(granted)
         self._on_start = on_start
         self._builder: int | None = None
+        self._memory = kernel.MemoryReader()
 
     def answer(self, listener: int) -> bool:
         """Deal with one waiting call. True when the policy says that the sandbox must end for it."""
@@ -83,18 +90,17 @@ class Wall:
         name = syscalls.describe(call.number, call.arch)
         if not self.armed:
             self._watch_builder(call.pid, name)
-            kernel.respond(listener, call, None)
-            return False
-        if name in _EXECS:
-            kernel.respond(listener, call, None)
-            return False
-        if name in _OPENS and not self._refuses_open(call, name):
-            kernel.respond(listener, call, None)
-            return False
-        if name in ("connect", "sendto") and self._stays_inside(call, name):
-            kernel.respond(listener, call, None)
-            return False
-        return self._deny(listener, call, name)
+        elif not self._harmless(call, name):
+            return self._deny(listener, call, name)
+        kernel.respond(listener, call, None)
+        return False
+
+    def _harmless(self, call: kernel.Notification, name: str) -> bool:
+        if name in _OPENS:
+            return not self._refuses_open(call, name)
+        if name in _DIALS:
+            return self._stays_inside(call, name)
+        return name in _EXECS
 
     def _watch_builder(self, pid: int, name: str) -> None:
         """The first program executed by another process than the one that became bubblewrap is the command."""
@@ -132,7 +138,7 @@ class Wall:
         flags, mode = {"open": call.args[1:3], "openat": call.args[2:4], "creat": (os.O_CREAT, call.args[1])}[name]
         if flags & (os.O_CREAT | 0o20000000) and mode & 0o6000:
             return True
-        path = _read_text(call.pid, call.args[1 if name == "openat" else 0])
+        path = self._text(call.pid, call.args[1 if name == "openat" else 0])
         if not path.startswith("/"):
             if ".." not in path:
                 return False
@@ -143,11 +149,11 @@ class Wall:
 
     def _stays_inside(self, call: kernel.Notification, name: str) -> bool:
         at, length = (call.args[1], call.args[2]) if name == "connect" else (call.args[4], call.args[5])
-        address = _read_address(call.pid, at, length)
+        address = self._address(call.pid, at, length)
         return address.startswith(("unix:", "127.", "[::1]", "AF_UNSPEC"))
 
     def _describe(self, call: kernel.Notification, name: str) -> tuple[str | int, ...]:
-        if name == "socket":
+        if name in ("socket", "socketpair"):
             family, kind = call.args[0] & 0xFFFFFFFF, call.args[1] & 0xF
             return (_FAMILY_NAMES.get(family, family), _TYPE_NAMES.get(kind, kind), call.args[2])
         kinds = _SIGNATURES.get(name, "iiiiii")
@@ -156,10 +162,24 @@ class Wall:
     def _argument(self, call: kernel.Notification, index: int, kind: str) -> str | int:
         value = call.args[index]
         if kind == "s":
-            return _read_text(call.pid, value)
+            return self._text(call.pid, value)
         if kind == "a":
-            return _read_address(call.pid, value, call.args[index + 1])
+            return self._address(call.pid, value, call.args[index + 1])
         return _signed(value)
+
+    def _text(self, pid: int, address: int) -> str:
+        """The string at an address of another process, cut at a sane length."""
+        text = b""
+        while len(text) < _LONGEST_TEXT and b"\0" not in text:
+            at = address + len(text)
+            chunk = self._memory.read(pid, at, min(256, _PAGE - at % _PAGE))
+            if not chunk:
+                break
+            text += chunk
+        return text.partition(b"\0")[0][:_LONGEST_TEXT].decode(errors="replace")
+
+    def _address(self, pid: int, at: int, length: int) -> str:
+        return _show_address(self._memory.read(pid, at, min(length & 0xFFFFFFFF, 128)))
 
 
 def _signed(value: int) -> int:
@@ -174,21 +194,8 @@ def _under(path: str, places: Iterable[str]) -> bool:
     return any(path == place or path.startswith(place + "/") for place in places)
 
 
-def _read_text(pid: int, address: int) -> str:
-    """The string at an address of another process, cut at a sane length."""
-    text = b""
-    while len(text) < _LONGEST_TEXT and b"\0" not in text:
-        at = address + len(text)
-        chunk = kernel.read_memory(pid, at, min(256, _PAGE - at % _PAGE))
-        if not chunk:
-            break
-        text += chunk
-    return text.partition(b"\0")[0][:_LONGEST_TEXT].decode(errors="replace")
-
-
-def _read_address(pid: int, at: int, length: int) -> str:
+def _show_address(raw: bytes) -> str:
     """A socket address as people write it."""
-    raw = kernel.read_memory(pid, at, min(length & 0xFFFFFFFF, 128))
     if len(raw) < 2:
         return ""
     (family,) = struct.unpack_from("=H", raw)

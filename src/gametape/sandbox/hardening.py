@@ -1,4 +1,7 @@
-"""Every measure of the bubblewrap wall, with its reason. All are on; a test takes each away and shows what gets through."""
+"""Every measure of the bubblewrap wall, with its reason.
+
+All are on. A test takes each away and shows what gets through.
+"""
 
 HARDENING = {
     "drop-user": "a root host runs the command as a user that owns nothing, so file modes protect the host",

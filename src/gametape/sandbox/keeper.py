@@ -1,12 +1,13 @@
 """The keeper: a tiny trusted process between the host program and its sandboxes.
 
-It starts every sandbox and outlives a host that dies: when the host's end of the control socket closes, for
-whatever reason, it ends all sandboxes, removes their control groups and leaves. Being small, it also forks in a
-fraction of the time that a host with a model in memory would need.
+It starts every sandbox and outlives a host that dies: when the host is gone, for whatever reason, it ends all
+sandboxes, removes their control groups and leaves. Being small, it forks in a fraction of the time that a host with
+a model in memory would need; and it keeps one blank child ready, forked and in its control group, so that a launch
+does not wait for either.
 
-A launch request is one message with descriptors: the plan (a memory file), the channel, and the command's
-stdin, stdout, stderr and, optionally, its audit pipe. On the channel the child answers `ready` with the seccomp
-listener and a pidfd, or an error; the keeper adds `ended` with the wait status and the group's counters.
+A launch request is one message with descriptors: the plan (a memory file that the child will read), the channel, and
+the command's stdin, stdout, stderr and, optionally, its audit pipe. On the channel the child answers `ready` with a
+pidfd and the seccomp listener, or an error; the keeper adds `ended` with the wait status and the group's counters.
 
 Standard library only, started with `python -I -S`: it must be quick, and nothing in it may load foreign code.
 """
@@ -15,6 +16,7 @@ import base64
 import contextlib
 import dataclasses
 import fcntl
+import itertools
 import json
 import os
 import resource
@@ -26,31 +28,45 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gametape.sandbox import kernel
-from gametape.sandbox.cgroups import Counters, Group
+from gametape.sandbox.cgroups import Counters, Group, Layout
 
 STAGE = "/mnt"
 """Where a root keeper shows the sandbox what its unprivileged user could not reach, in a mount namespace of its own."""
 
 _FIRST_UID = 1_900_000_000
 _PAST_STDIO = 16  # stdin, stdout, stderr and the audit pipe take the numbers 0 to 3
+_IDLE_MS = 2
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What must be known of a sandbox before its plan: whether it leaves root behind, and where its group goes."""
+
+    drop: bool
+    layout: Layout | None
 
 
 @dataclass
-class Launched:
-    """One sandbox that is up."""
+class Child:
+    """A forked process: blank until it is sent a request, then a sandbox's outer process."""
 
     pid: int
     pidfd: int
-    channel: socket.socket
-    group: Group | None
     slot: int
+    uid: int | None
+    group: Group | None
+    orders: socket.socket
+    channel: socket.socket | None = None
 
 
 @dataclass
 class Keeper:
     control: socket.socket
-    running: dict[int, Launched] = field(default_factory=dict)  # by pidfd
+    running: dict[int, Child] = field(default_factory=dict)  # by pidfd
+    blank: tuple[Kind, Child] | None = None
+    latest: Kind | None = None
     owner_maps: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    names: "itertools.count[int]" = field(default_factory=itertools.count)
 
     def serve(self) -> None:
         """Launch and reap until the host is gone; then end everything."""
@@ -60,57 +76,80 @@ class Keeper:
         waiting.register(host, select.POLLIN)
         try:
             while True:
-                for descriptor, _event in waiting.poll():
+                ready = waiting.poll(_IDLE_MS if self.blank is None and self.latest else None)
+                if not ready and self.latest:
+                    self.blank = (self.latest, self._fork(self.latest))
+                for descriptor, _event in ready:
                     if descriptor == host:
                         raise EOFError
                     if descriptor in self.running:
                         waiting.unregister(descriptor)
                         self._reap(self.running.pop(descriptor))
-                    elif launched := self._accept():
-                        self.running[launched.pidfd] = launched
-                        waiting.register(launched.pidfd, select.POLLIN)
+                    elif child := self._accept():
+                        self.running[child.pidfd] = child
+                        waiting.register(child.pidfd, select.POLLIN)
         except EOFError:
-            for launched in self.running.values():
-                signal.pidfd_send_signal(launched.pidfd, signal.SIGKILL)
-            for launched in self.running.values():
-                self._reap(launched)
+            for child in self.running.values():
+                signal.pidfd_send_signal(child.pidfd, signal.SIGKILL)
+            for child in self.running.values():
+                self._reap(child)
+            self._discard_blank()
 
-    def _accept(self) -> Launched | None:
+    def _accept(self) -> Child | None:
         message, descriptors = kernel.receive_descriptors(self.control, 8)
         if not message:
             raise EOFError
-        plan_file, channel_file, *stdio = descriptors
-        channel = socket.socket(fileno=channel_file)
+        channel = socket.socket(fileno=descriptors[1])
         try:
-            with os.fdopen(plan_file, "rb") as file:
-                plan = json.load(file)
-            return self._launch(plan, channel, stdio)
+            return self._launch(json.loads(message), descriptors, channel)
         except (OSError, ValueError, KeyError) as error:
             _say(channel, {"error": str(error)})
             channel.close()
             return None
         finally:
-            for descriptor in stdio:
+            for descriptor in (descriptors[0], *descriptors[2:]):
                 os.close(descriptor)
 
-    def _launch(self, plan: dict[str, Any], channel: socket.socket, stdio: list[int]) -> Launched:
-        slot = next(n for n in range(len(self.running) + 1) if n not in {r.slot for r in self.running.values()})
-        uid = _FIRST_UID + (os.getpid() % 100_000) * 1000 + slot % 1000 if plan["drop"] else None
-        group = None
-        if plan["group"]:
-            group = Group(plan["group"]["version"], plan["group"]["directories"])
-            group.create(plan["memory_bytes"], plan["processes"])
+    def _launch(self, request: dict[str, Any], descriptors: list[int], channel: socket.socket) -> Child:
+        layout = Layout(**request["layout"]) if request["layout"] else None
+        child = self._take(Kind(request["drop"], layout))
         try:
-            maps = {source: self._owner_map(source, uid) for source in plan["stage"]} if uid else {}
-            keeper = os.getpid()
-            pid = os.fork()
-            if pid == 0:
-                _become_sandbox(plan, channel, stdio, keeper, uid, group, maps)
+            if child.group:
+                child.group.limit(request["memory_bytes"], request["processes"])
+            maps = [self._owner_map(source, child.uid) for source in request["stage"]] if child.uid else []
+            socket.send_fds(child.orders, [str(len(descriptors)).encode()], [*descriptors, *maps])
         except BaseException:
-            if group:
-                group.remove()
+            self._discard(child)
             raise
-        return Launched(pid, os.pidfd_open(pid), channel, group, slot)
+        child.orders.close()
+        child.channel = channel
+        return child
+
+    def _take(self, kind: Kind) -> Child:
+        """The blank child if it is of the right kind, else a new one."""
+        self.latest = kind
+        if self.blank and self.blank[0] != kind:
+            self._discard_blank()
+        child = self.blank[1] if self.blank else self._fork(kind)
+        self.blank = None
+        return child
+
+    def _fork(self, kind: Kind) -> Child:
+        used = {child.slot for child in self.running.values()}
+        slot = next(number for number in itertools.count() if number not in used)
+        uid = _FIRST_UID + (os.getpid() % 100_000) * 1000 + slot % 1000 if kind.drop else None
+        group = None
+        if kind.layout:
+            group = Group(kind.layout.version, kind.layout.directories(f"{os.getpid()}-{next(self.names)}"))
+            group.create()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        keeper = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            ours.close()
+            _become_sandbox(theirs, keeper, uid, group)
+        theirs.close()
+        return Child(pid, os.pidfd_open(pid), slot, uid, group, ours)
 
     def _owner_map(self, source: str, uid: int) -> int:
         """A user namespace that maps the owner of `source` to the sandbox's user; kept for the next launch."""
@@ -120,24 +159,37 @@ class Keeper:
             self.owner_maps[key] = _make_owner_map(*key)
         return self.owner_maps[key]
 
-    def _reap(self, launched: Launched) -> None:
+    def _reap(self, child: Child) -> None:
         """The outer process has ended: end what it left, count, clean up, tell the host."""
-        _, status = os.waitpid(launched.pid, 0)
-        os.close(launched.pidfd)
+        _, status = os.waitpid(child.pid, 0)
+        os.close(child.pidfd)
         self._end_orphans()
         counters = Counters()
-        if launched.group:
-            for pid in launched.group.members():
+        if child.group:
+            for pid in child.group.members():
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-            counters = launched.group.counters()
-            launched.group.remove()
-        _say(launched.channel, {"ended": status, "counters": dataclasses.asdict(counters)})
-        launched.channel.close()
+            counters = child.group.counters()
+        if child.channel:
+            _say(child.channel, {"ended": status, "counters": dataclasses.asdict(counters)})
+            child.channel.close()
+        if child.group:
+            child.group.remove()
+
+    def _discard(self, child: Child) -> None:
+        child.orders.close()
+        signal.pidfd_send_signal(child.pidfd, signal.SIGKILL)
+        self._reap(child)
+
+    def _discard_blank(self) -> None:
+        if self.blank:
+            child = self.blank[1]
+            self.blank = None
+            self._discard(child)
 
     def _end_orphans(self) -> None:
-        """A child that is not a running sandbox's outer process lost its own: its name space must end now."""
-        known = {launched.pid for launched in self.running.values()}
+        """A child that is neither blank nor a sandbox's outer process lost its own: its namespace must end now."""
+        known = {child.pid for child in self.running.values()} | ({self.blank[1].pid} if self.blank else set())
         with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
             orphans = [pid for pid in map(int, file.read().split()) if pid not in known]
         for pid in orphans:
@@ -148,19 +200,22 @@ class Keeper:
                 os.waitpid(pid, 0)
 
 
-def _become_sandbox(
-    plan: dict[str, Any],
-    channel: socket.socket,
-    stdio: list[int],
-    keeper: int,
-    uid: int | None,
-    group: Group | None,
-    maps: dict[str, int],
-) -> None:
-    """In the forked child: give up everything, step by step, and turn into bubblewrap. Never returns."""
+def _become_sandbox(orders: socket.socket, keeper: int, uid: int | None, group: Group | None) -> None:
+    """In the forked child: wait for orders, give up everything step by step, and turn into bubblewrap."""
+    channel = None
     try:
         if group:
             group.join(os.getpid())
+        if uid is not None:
+            kernel.unshare(kernel.CLONE_NEWNS)
+            kernel.mount("", "/", "", kernel.MS_REC | kernel.MS_PRIVATE)
+        message, descriptors = kernel.receive_descriptors(orders, 64)
+        if not message:
+            os._exit(0)
+        given, maps = descriptors[: int(message)], descriptors[int(message) :]
+        channel, stdio = socket.socket(fileno=given[1]), given[2:]
+        with os.fdopen(given[0], "rb") as file:
+            plan = json.load(file)
         if plan["stage"]:
             _stage(plan["stage"], maps)
         if uid is not None:
@@ -169,8 +224,7 @@ def _become_sandbox(
             os.setresuid(uid, uid, uid)
         kernel.die_with_parent(keeper)
         _limit(plan["rlimits"])
-        copies = [fcntl.fcntl(descriptor, fcntl.F_DUPFD, _PAST_STDIO) for descriptor in stdio]
-        for target, copy in enumerate(copies):
+        for target, copy in enumerate([fcntl.fcntl(fd, fcntl.F_DUPFD, _PAST_STDIO) for fd in stdio]):
             os.dup2(copy, target)
         command, files = _command(plan)
         kernel.keep_only([*range(3, len(stdio)), *files])
@@ -178,23 +232,22 @@ def _become_sandbox(
         ready = [os.pidfd_open(os.getpid())]
         if plan["filter"]:
             ready.append(kernel.install_filter(base64.b64decode(plan["filter"])))
-        socket.send_fds(channel, [json.dumps({"ready": os.getpid()}).encode()], ready)
+        answer = {"ready": os.getpid(), "group": group and dataclasses.asdict(group)}
+        socket.send_fds(channel, [json.dumps(answer).encode()], ready)
         os.execve(plan["program"], [os.fsencode(word) for word in command], plan["environment"])
     except BaseException as error:
-        _say(channel, {"error": str(error)})
+        if channel:
+            _say(channel, {"error": str(error)})
     finally:
         os._exit(126)
 
 
-def _stage(sources: list[str], maps: dict[str, int]) -> None:
-    """In a mount namespace of our own, show each source at STAGE/N, owned by the sandbox's user."""
-    kernel.unshare(kernel.CLONE_NEWNS)
-    kernel.mount("", "/", "", kernel.MS_REC | kernel.MS_PRIVATE)
+def _stage(sources: list[str], maps: list[int]) -> None:
+    """In the mount namespace that is ours alone, show each source at STAGE/N, owned by the sandbox's user."""
     trees = []
-    for source in sources:
+    for source, owner_map in zip(sources, maps, strict=True):
         tree = kernel.clone_mount(source)
-        if source in maps:
-            kernel.map_owner(tree, maps[source])
+        kernel.map_owner(tree, owner_map)
         trees.append((tree, os.path.isdir(source)))
     kernel.mount("tmpfs", STAGE, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=755")
     for index, (tree, is_directory) in enumerate(trees):

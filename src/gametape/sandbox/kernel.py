@@ -10,7 +10,7 @@ import platform
 import signal
 import socket
 import struct
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -102,15 +102,24 @@ class _IoVector(ctypes.Structure):
     _fields_ = [("base", ctypes.c_void_p), ("length", ctypes.c_size_t)]
 
 
-def read_memory(pid: int, address: int, length: int) -> bytes:
-    """Up to `length` bytes of another process, fewer at the end of its mapping; empty when it cannot be read."""
-    if not 0 < address < 1 << 63:
-        return b""
-    buffer = ctypes.create_string_buffer(length)
-    local = _IoVector(ctypes.cast(buffer, ctypes.c_void_p), length)
-    remote = _IoVector(address, length)
-    got: int = _libc.process_vm_readv(pid, ctypes.byref(local), 1, ctypes.byref(remote), 1, 0)
-    return buffer.raw[:got] if got > 0 else b""
+class MemoryReader:
+    """Reads other processes' memory through one buffer of its own. Not for use by several threads."""
+
+    size = 4096
+
+    def __init__(self) -> None:
+        self._buffer = ctypes.create_string_buffer(self.size)
+        self._local = _IoVector(ctypes.cast(self._buffer, ctypes.c_void_p), self.size)
+        self._remote = _IoVector(0, 0)
+        self._pointers = (ctypes.byref(self._local), 1, ctypes.byref(self._remote), 1, 0)
+
+    def read(self, pid: int, address: int, length: int) -> bytes:
+        """Up to `length` bytes, fewer at the end of a mapping; empty when nothing can be read."""
+        if not 0 < address < 1 << 63:
+            return b""
+        self._remote.base, self._remote.length = address, min(length, self.size)
+        got: int = _libc.process_vm_readv(pid, *self._pointers)
+        return ctypes.string_at(self._buffer, got) if got > 0 else b""
 
 
 class _FilterProgram(ctypes.Structure):
@@ -128,8 +137,7 @@ def install_filter(program: bytes) -> int:
     return listener
 
 
-@dataclass(frozen=True)
-class Notification:
+class Notification(NamedTuple):
     """A call that waits at the wall. `pid` is in the listener's own process namespace."""
 
     id: int

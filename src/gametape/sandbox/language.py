@@ -11,12 +11,12 @@ import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from gametape.sandbox.policy import WORKSPACE, LanguageRules
 from gametape.sandbox.result import Violation
 
 GUARD_DIRECTORY = "/opt/gametape"
-AUDIT_FD = 3
 _MOST_FILES, _LARGEST_FILE, _MOST_HITS = 2000, 1 << 20, 500
 
 
@@ -102,48 +102,12 @@ def _python_files(workspace: str) -> Iterator[tuple[str, str]]:
             yield path, WORKSPACE + path.removeprefix(workspace)
 
 
-def guard_source(rules: LanguageRules) -> str:
-    """`sitecustomize` for the interpreters inside: it turns audit events into lines on the audit pipe."""
-    return _GUARD.replace("RULES", repr(rules.model_dump())).replace("AUDIT_FD", str(AUDIT_FD))
-
-
-_GUARD = '''
-import json, os, sys
-def _install():
-    rules, write, dumps, say, pid = RULES, os.write, json.dumps, {}, os.getpid
-    spawning = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork")
-    def note(rule, *args):
-        if len(say) < 500 and (rule, args) not in say:
-            say[rule, args] = 1
-            try:
-                write(AUDIT_FD, dumps([rule, pid(), *map(str, args)])[:2000].encode() + b"\\\\n")
-            except OSError:
-                pass
-    def caller_is_library():
-        frame = sys._getframe(2)
-        while frame is not None:
-            name = frame.f_code.co_filename
-            if not name.startswith("<frozen"):
-                return name.startswith((sys.base_prefix, sys.prefix))
-            frame = frame.f_back
-        return True
-    def hook(event, args):
-        if event == "import" and args[0].split(".")[0] in rules["forbidden_modules"]:
-            if not caller_is_library():
-                note("import", args[0])
-        elif event in ("exec", "compile") and event in rules["forbidden_calls"]:
-            if not caller_is_library():
-                note("call", event)
-        elif event == "open" and isinstance(args[0], str) and args[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
-            path = os.path.abspath(args[0])
-            if not path.startswith((*(d + "/" for d in rules["writable_directories"]), "/dev/")):
-                note("write", path)
-        elif event in spawning and "subprocess" in rules["forbidden_modules"] and not caller_is_library():
-            note("spawn", event)
-    sys.addaudithook(hook)
-_install()
-del _install
-'''
+def guard_files(rules: LanguageRules) -> dict[str, str]:
+    """What the interpreters inside load at their start, by path."""
+    return {
+        f"{GUARD_DIRECTORY}/sitecustomize.py": Path(__file__).with_name("guard.py").read_text(encoding="utf-8"),
+        f"{GUARD_DIRECTORY}/rules.json": rules.model_dump_json(),
+    }
 
 
 def parse_hits(data: bytes, command: str) -> list[Violation]:

@@ -3,7 +3,7 @@
 import atexit
 import base64
 import contextlib
-import itertools
+import dataclasses
 import json
 import os
 import socket
@@ -44,22 +44,17 @@ class Plan:
     environment: dict[str, str] = field(default_factory=dict)
     hide_options: bool = True
 
-    def encode(self, group: cgroups.Group | None) -> bytes:
-        document = {
-            "program": self.program,
-            "arguments": self.arguments,
-            "argv": self.argv,
-            "drop": self.drop,
-            "stage": self.stage,
-            "filter": base64.b64encode(self.filter).decode(),
-            "rlimits": self.rlimits,
-            "group": {"version": group.version, "directories": group.directories} if group else None,
-            "memory_bytes": self.memory_bytes,
-            "processes": self.processes,
-            "environment": self.environment,
-            "hide_options": self.hide_options,
-        }
-        return json.dumps(document).encode()
+    def request(self) -> bytes:
+        """What the keeper itself needs to know."""
+        layout = self.layout and dataclasses.asdict(self.layout)
+        numbers = {"memory_bytes": self.memory_bytes, "processes": self.processes}
+        return json.dumps({"drop": self.drop, "layout": layout, "stage": self.stage, **numbers}).encode()
+
+    def details(self) -> bytes:
+        """What only the child that becomes the sandbox reads; of any length."""
+        names = ("program", "arguments", "argv", "stage", "rlimits", "environment", "hide_options")
+        document = {name: getattr(self, name) for name in names}
+        return json.dumps({**document, "filter": base64.b64encode(self.filter).decode()}).encode()
 
 
 @dataclass
@@ -86,12 +81,16 @@ class KeeperClient:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         command = [sys.executable, "-I", "-S", "-B", "-c", _START, str(theirs.fileno()), _ROOT]
         self._process = subprocess.Popen(
-            command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, cwd="/", env={}, start_new_session=True
+            command,
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            cwd="/",
+            env={},
+            start_new_session=True,
         )
         theirs.close()
         self._control = ours
         self.owner = os.getpid()
-        self._launches = itertools.count(1)
 
     def alive(self) -> bool:
         return self.owner == os.getpid() and self._process.poll() is None
@@ -100,13 +99,11 @@ class KeeperClient:
         """Start a sandbox; the descriptors in `stdio` become the command's 0, 1, 2 (and 3)."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         plan_file = os.memfd_create("gametape-plan")
-        name = f"{self._process.pid}-{next(self._launches)}"
-        group = cgroups.Group(plan.layout.version, plan.layout.directories(name)) if plan.layout else None
         try:
             with open(plan_file, "wb", closefd=False) as file:
-                file.write(plan.encode(group))
+                file.write(plan.details())
             os.lseek(plan_file, 0, os.SEEK_SET)
-            socket.send_fds(self._control, [b"launch"], [plan_file, theirs.fileno(), *stdio])
+            socket.send_fds(self._control, [plan.request()], [plan_file, theirs.fileno(), *stdio])
         except OSError as error:
             ours.close()
             raise SandboxError(f"the sandbox keeper is gone ({error.strerror}); start the program again") from error
@@ -119,6 +116,7 @@ class KeeperClient:
             ours.close()
             raise SandboxError(f"the sandbox could not be started: {answer['error']}")
         pidfd, *listener = descriptors
+        group = cgroups.Group(**answer["group"]) if answer["group"] else None
         return Running(ours, answer["ready"], pidfd, listener[0] if listener else None, group)
 
     def close(self) -> None:

@@ -1,15 +1,17 @@
 """Which parts of the host are shown inside, and how an unprivileged user gets to see them."""
 
+import contextlib
 import os
+import socket
 import stat
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from gametape.sandbox.keeper import STAGE
 from gametape.sandbox.policy import WORKSPACE, Policy
 
-_SYSTEM_FILES = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime", "/etc/ssl/certs")
+_SYSTEM_FILES = ("/etc/ld.so.cache", "/etc/alternatives")
 _TOP_LEVEL = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 
 
@@ -25,7 +27,11 @@ class Mount:
 def granted(policy: Policy, workspace: str | None) -> list[Mount]:
     """Everything of the host that a policy shows, parents before children."""
     shown = [Mount("/usr", "/usr"), *(Mount(path, path) for path in _SYSTEM_FILES if os.path.exists(path))]
-    shown += [Mount(f"/{name}", f"/{name}") for name in _TOP_LEVEL if os.path.isdir(f"/{name}") and not _is_link(name)]
+    shown += [
+        Mount(f"/{name}", f"/{name}")
+        for name in _TOP_LEVEL
+        if os.path.isdir(f"/{name}") and not os.path.islink(f"/{name}")
+    ]
     if policy.python:
         shown += [Mount(path, path) for path in interpreter_directories() if not path.startswith("/usr/")]
     shown += [Mount(os.path.realpath(path), path) for path in policy.read_only]
@@ -37,8 +43,9 @@ def granted(policy: Policy, workspace: str | None) -> list[Mount]:
 
 
 def links() -> list[tuple[str, str]]:
-    """Top-level names that are links into /usr on this host."""
-    return [(os.readlink(f"/{name}"), f"/{name}") for name in _TOP_LEVEL if _is_link(name)]
+    """Names that are links into /usr on this host."""
+    names = [*(f"/{name}" for name in _TOP_LEVEL), "/etc/localtime"]
+    return [(os.readlink(name), name) for name in names if os.path.islink(name)]
 
 
 def interpreter_directories() -> list[str]:
@@ -57,22 +64,50 @@ def must_be_staged(mount: Mount) -> bool:
 
 
 def host_sockets(mounts: Iterable[Mount]) -> list[str]:
-    """Where, inside, servers of the host are listening. A socket in a shared directory reaches through the wall."""
+    """Where, inside, servers of the host may be listening. A socket in a shared directory reaches through the wall.
+
+    A socket's name in the kernel's list says little: it may be relative, renamed, linked, or of another network
+    namespace. So the trees that commands can write to are searched; read-only ones are matched by name.
+    """
     with open("/proc/net/unix", encoding="utf-8", errors="surrogateescape") as file:
-        names = {line.split(" ", 7)[-1].rstrip("\n") for line in file.readlines()[1:]}
+        names = [line.split(" ", 7)[-1].rstrip("\n") for line in file.readlines()[1:]]
     found = []
     for mount in mounts:
         prefix = mount.source.rstrip("/") + "/"
-        found += [mount.target + "/" + name.removeprefix(prefix) for name in names if _socket_below(name, prefix)]
-    return sorted(found)
+        paths = _sockets_below(mount.source) if mount.writable else (name for name in names if name.startswith(prefix))
+        found += [mount.target + path.removeprefix(mount.source) for path in paths if _is_listening(path)]
+    return sorted(set(found))
 
 
-def _socket_below(name: str, prefix: str) -> bool:
-    return name.startswith(prefix) and os.path.exists(name) and stat.S_ISSOCK(os.lstat(name).st_mode)
+def _is_listening(path: str) -> bool:
+    """Whether somebody is behind a socket, asked in a way that a stream or datagram server does not even notice."""
+    try:
+        descriptor = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+            return False
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK) as caller:
+            caller.connect(f"/proc/self/fd/{descriptor}")
+    except ConnectionRefusedError:
+        return False
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return True
 
 
-def _is_link(name: str) -> bool:
-    return os.path.islink(f"/{name}")
+def _sockets_below(top: str) -> Iterator[str]:
+    todo = [top]
+    while todo:
+        with contextlib.suppress(OSError), os.scandir(todo.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    todo.append(entry.path)
+                elif not (entry.is_file(follow_symlinks=False) or entry.is_symlink()):
+                    yield entry.path
 
 
 def _open_to_all(path: str) -> bool:

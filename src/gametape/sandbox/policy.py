@@ -3,6 +3,7 @@
 A policy names what is *granted*. Everything it does not name is refused.
 """
 
+import functools
 import hashlib
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
@@ -10,8 +11,6 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from gametape.sandbox import seccomp, syscalls
-
-POLICY_VERSION = 1
 
 WORKSPACE = "/workspace"
 """Where the workspace lies inside every sandbox, whatever it is called outside."""
@@ -55,7 +54,7 @@ class LanguageRules(_Plain):
 class Policy(_Plain):
     """The whole wall for one command."""
 
-    version: Literal[1] = POLICY_VERSION
+    version: Literal[1] = 1
     read_only: tuple[str, ...] = ()
     """Host paths shown at the same place, read-only."""
     writable: tuple[str, ...] = ()
@@ -125,7 +124,12 @@ class Policy(_Plain):
             self.families(), self.denied_syscalls, bool(self.watched), loopback=self.network == "loopback"
         )
 
+    @functools.cached_property
+    def filter(self) -> bytes:
+        """The compiled seccomp program."""
+        return seccomp.compile_rules(self.rules())
+
+    @functools.cached_property
     def hash(self) -> str:
         """Names this policy and the filter it compiles to."""
-        content = self.model_dump_json().encode() + repr(self.rules()).encode()
-        return hashlib.sha256(content).hexdigest()[:32]
+        return hashlib.sha256(self.model_dump_json().encode() + self.filter).hexdigest()[:32]

@@ -27,7 +27,14 @@ TIOCSTI, TIOCLINUX = 0x5412, 0x541C
 LOOSENED_MEMORY = 0x0440000  # READ_IMPLIES_EXEC, ADDR_NO_RANDOMIZE
 NEW_LISTENER = 1 << 3
 
-SOCKET_FAMILIES = {"AF_UNIX": 1, "AF_INET": 2, "AF_INET6": 10, "AF_NETLINK": 16, "AF_PACKET": 17, "AF_VSOCK": 40}
+SOCKET_FAMILIES = {
+    "AF_UNIX": 1,
+    "AF_INET": 2,
+    "AF_INET6": 10,
+    "AF_NETLINK": 16,
+    "AF_PACKET": 17,
+    "AF_VSOCK": 40,
+}
 
 ALWAYS_DENIED = (
     *("mount", "umount2", "pivot_root", "chroot", "move_mount", "open_tree", "open_tree_attr"),
@@ -36,7 +43,17 @@ ALWAYS_DENIED = (
     *("perf_event_open", "bpf", "userfaultfd", "io_uring_setup", "io_uring_enter", "io_uring_register"),
     *("fanotify_init", "fanotify_mark", "lookup_dcookie", "modify_ldt", "add_key", "request_key", "keyctl"),
     *("kexec_load", "kexec_file_load", "init_module", "finit_module", "delete_module", "swapon", "swapoff"),
-    *("reboot", "sethostname", "setdomainname", "syslog", "acct", "quotactl", "quotactl_fd", "iopl", "ioperm"),
+    *(
+        "reboot",
+        "sethostname",
+        "setdomainname",
+        "syslog",
+        "acct",
+        "quotactl",
+        "quotactl_fd",
+        "iopl",
+        "ioperm",
+    ),
     *("settimeofday", "clock_settime", "adjtimex", "clock_adjtime", "vhangup", "nfsservctl", "uselib"),
     *("open_by_handle_at", "name_to_handle_at"),
 )
@@ -73,6 +90,7 @@ def default_rules(families: Iterable[str], denied: Iterable[str], watch_opens: b
         Rule("clone", tests=(Test(0, NEW_NAMESPACE_FLAGS),)),
         Rule("clone3", ENOSYS),  # its flags lie in memory, where a filter cannot look; libc falls back to clone
         Rule("socket", tests=other_families),
+        Rule("socketpair", tests=(Test(0, values=(SOCKET_FAMILIES["AF_UNIX"],), negated=True),)),
         Rule("seccomp", tests=(Test(1, NEW_LISTENER),)),
         Rule("personality", tests=(Test(0, values=(0xFFFFFFFF,), negated=True), Test(0, LOOSENED_MEMORY))),
         Rule("ioctl", tests=(Test(1, values=(TIOCSTI, TIOCLINUX)),)),

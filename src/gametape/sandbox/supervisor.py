@@ -18,7 +18,7 @@ from gametape.sandbox.policy import Limits
 from gametape.sandbox.result import KilledBy
 from gametape.sandbox.watching import Clock, ResourceWatch, over
 
-_TICK = 0.02
+_TICK_MS = 20
 _CHUNK = 1 << 16
 
 
@@ -75,26 +75,23 @@ class Supervisor:
         return self._outcome(self._ending)
 
     def _step(self) -> None:
-        timeout = _TICK if self._ending is None else None
-        for descriptor, event in self._poll.poll(timeout and max(0.0, min(timeout, self._clock.left())) * 1000):
-            if descriptor in self._pipes:
-                self._read(descriptor)
-            elif descriptor == self._running.listener:
+        listener = self._running.listener
+        for descriptor, event in self._poll.poll(_TICK_MS if self._ending is None else None):
+            if descriptor == listener:
                 if event & select.POLLIN:
                     if self._wall.answer(descriptor):
                         self._kill("policy")
                 else:
                     self._poll.unregister(descriptor)  # the last filtered process is gone
+            elif descriptor in self._pipes:
+                self._read(descriptor)
             else:
                 self._hear()
-        if self._ending is None and self._killed_by is None:
+        if self._ending is None and self._killed_by is None and time.monotonic() >= self._next_check:
             self._check_limits()
 
     def _check_limits(self) -> None:
-        now = time.monotonic()
-        if now < self._next_check:
-            return
-        self._next_check = now + _TICK
+        self._next_check = time.monotonic() + _TICK_MS / 1000
         if self._clock.left() <= 0:
             self._kill("time")
         elif reason := self._resources.exceeded():

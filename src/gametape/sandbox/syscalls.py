@@ -90,6 +90,7 @@ _NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "ioctl": (16, 29),
     # sockets
     "socket": (41, 198),
+    "socketpair": (53, 199),
     "connect": (42, 203),
     "sendto": (44, 206),
 }

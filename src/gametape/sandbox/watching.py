@@ -71,10 +71,10 @@ class TreeWatch:
         seen.peak_memory_bytes = max(seen.peak_memory_bytes or 0, memory)
         seen.processes = max(seen.processes or 0, threads)
         seen.out_of_memory |= memory > self._limits.memory_mb << 20
-        seen.out_of_processes |= threads >= self._limits.processes
+        seen.out_of_processes |= threads > self._limits.processes
         return over(seen, self._limits)
 
-    def final(self, counters: Counters) -> Counters:
+    def final(self, counters: Counters) -> Counters:  # noqa: ARG002 - the keeper counted nothing
         return self._seen
 
 

@@ -6,12 +6,21 @@ Every step is taken from an open directory and none follows a link, so no path c
 import contextlib
 import errno
 import os
+import secrets
 import stat
 
 from gametape.core.errors import BadInput
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_REFUSED = (errno.ELOOP, errno.ENOTDIR, errno.ENOENT, errno.EISDIR, errno.ENXIO, errno.EACCES, errno.ENAMETOOLONG)
+_REFUSED = (
+    errno.ELOOP,
+    errno.ENOTDIR,
+    errno.ENOENT,
+    errno.EISDIR,
+    errno.ENXIO,
+    errno.EACCES,
+    errno.ENAMETOOLONG,
+)
 
 
 def read(workspace: str, path: str, most: int = 1 << 26) -> bytes:
@@ -33,7 +42,7 @@ def read(workspace: str, path: str, most: int = 1 << 26) -> bytes:
 def write(workspace: str, path: str, content: bytes) -> None:
     """Replace a file atomically, making the directories on the way."""
     with _parent(workspace, path, make=True) as (directory, name):
-        temporary = f".{name[:200]}.{os.getpid()}.new"
+        temporary = f".{secrets.token_hex(16)}.new"  # a name that cannot be planted beforehand
         descriptor = _open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, directory, path)
         try:
             with open(descriptor, "wb") as file:

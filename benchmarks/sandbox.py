@@ -1,0 +1,107 @@
+"""What the wall costs: the same command bare and in the sandbox, turn by turn in one run.
+
+Run it with `make bench`. Machines are noisy, so read the ratios and the differences, not the times; each is the median
+over rounds in which both sides ran back to back. `--save` writes the table to benchmarks/results/sandbox.json.
+"""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from gametape.sandbox.backend import Spec, open_backend
+from gametape.sandbox.bubblewrap import BubblewrapSandbox
+
+RESULTS = Path(__file__).parent / "results" / "sandbox.json"
+PYTEST = [sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--basetemp=scratch"]  # same disk
+TEST_FILE = """
+import json
+import pytest
+
+@pytest.mark.parametrize("n", range(25))
+def test_numbers(n, tmp_path):
+    table = {str(k): sum(range(k)) for k in range(n * 40)}
+    (tmp_path / "table.json").write_text(json.dumps(table))
+    assert json.loads((tmp_path / "table.json").read_text()) == table
+"""
+
+
+def timed(action: Callable[[], Any]) -> float:
+    began = time.perf_counter()
+    action()
+    return time.perf_counter() - began
+
+
+def run_bare(argv: list[str], workspace: Path) -> None:
+    environment = {"PATH": os.environ["PATH"], "HOME": "/tmp", "LANG": "C.UTF-8"}
+    subprocess.run(argv, cwd=workspace, env=environment, capture_output=True, check=True)
+
+
+def run_walled(sandbox: BubblewrapSandbox, argv: list[str]) -> None:
+    result = sandbox.exec(argv)
+    if not result.ok or result.violations:
+        raise SystemExit(f"the benchmark's own command failed: {result}")
+
+
+def compare(name: str, argv: list[str], workspace: Path, rounds: int) -> dict[str, Any]:
+    sandbox = open_backend().start(Spec(workspace=workspace))
+    bare, walled = [], []
+    for _ in track(range(rounds + 2), description=name, console=Console(stderr=True), transient=True):
+        bare.append(timed(lambda: run_bare(argv, workspace)))
+        walled.append(timed(lambda: run_walled(sandbox, argv)))
+    pairs = list(zip(bare, walled, strict=True))[2:]  # the first two warm caches up
+    return {
+        "command": name,
+        "rounds": rounds,
+        "bare_ms": statistics.median(b for b, _ in pairs) * 1000,
+        "walled_ms": statistics.median(w for _, w in pairs) * 1000,
+        "over_ms": statistics.median(w - b for b, w in pairs) * 1000,
+        "ratio": statistics.median(w / b for b, w in pairs),
+    }
+
+
+def show(rows: list[dict[str, Any]]) -> None:
+    table = Table(title="bare against sandbox (bubblewrap, events on)", title_justify="left")
+    for column in ("command", "bare ms", "sandbox ms", "over bare ms", "ratio"):
+        table.add_column(column, justify="left" if column == "command" else "right")
+    for row in rows:
+        numbers = (f"{row[key]:.1f}" for key in ("bare_ms", "walled_ms", "over_ms"))
+        table.add_row(row["command"], *numbers, f"{row['ratio']:.2f}")
+    Console().print(table)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=40, help="rounds for the short commands")
+    parser.add_argument("--save", action="store_true", help=f"write {RESULTS.name} beside this script")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="bench-") as directory:
+        workspace = Path(directory)
+        for index in range(10):
+            (workspace / f"test_{index}.py").write_text(TEST_FILE)
+        rows = [
+            compare("true", ["/usr/bin/true"], workspace, options.rounds),
+            compare("python -c pass", [sys.executable, "-c", "pass"], workspace, options.rounds),
+            compare("pytest, 250 tests", PYTEST, workspace, max(5, options.rounds // 4)),
+        ]
+    show(rows)
+    if options.save:
+        machine = {"cores": os.cpu_count(), "kernel": platform.release(), "python": platform.python_version()}
+        RESULTS.parent.mkdir(exist_ok=True)
+        RESULTS.write_text(json.dumps({"machine": machine, "rows": rows}, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""`gametape doctor`: what this machine can do, found out by trying."""
+
+import platform
+import shutil
+import subprocess
+from importlib import metadata
+from typing import Annotated, Any
+
+import typer
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.command()
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line of stdout.")] = False,
+) -> None:
+    """Try every sandbox backend and look for torch and a GPU; say how to get what is missing.
+
+    Exits 0 when at least one sandbox works, else 3.
+    """
+    from gametape.cli.output import emit_json
+
+    found = examine()
+    if as_json:
+        emit_json(found)
+    else:
+        _show(found)
+    raise typer.Exit(0 if any(backend["available"] for backend in found["backends"].values()) else 3)
+
+
+def examine() -> dict[str, Any]:
+    from gametape.sandbox.backend import backends
+
+    return {
+        "backends": {name: backend.probe().model_dump(mode="json") for name, backend in backends().items()},
+        "python": platform.python_version(),
+        "torch": _version("torch"),
+        "gpu": _gpu(),
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _gpu() -> str | None:
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return None
+    query = [program, "--query-gpu=name,memory.total", "--format=csv,noheader"]
+    answer = subprocess.run(query, capture_output=True, text=True, timeout=20, check=False)
+    return answer.stdout.strip() or None if answer.returncode == 0 else None
+
+
+def _show(found: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title="Sandbox backends", title_justify="left")
+    for column in ("backend", "works", "has", "missing"):
+        table.add_column(column, overflow="fold")
+    for name, backend in found["backends"].items():
+        has = [key if value is True else f"{key} {value}" for key, value in backend["capabilities"].items() if value]
+        table.add_row(name, "yes" if backend["available"] else "no", ", ".join(has), "; ".join(backend["missing"]))
+    console = Console()
+    console.print(table)
+    console.print(f"Python {found['python']}, torch {found['torch'] or 'not installed'}, GPU {found['gpu'] or 'none'}")

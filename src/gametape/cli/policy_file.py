@@ -1,0 +1,36 @@
+"""A sandbox policy from a file. What is wrong with it is said in one line."""
+
+import json
+import tomllib
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from gametape.core.errors import BadInput
+from gametape.sandbox.policy import Policy
+
+
+def load_policy(path: Path | None) -> Policy:
+    """The policy in a TOML or JSON file; the default one without a file."""
+    if path is None:
+        return Policy()
+    try:
+        text = path.read_text(encoding="utf-8")
+        data = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"{path}: not {'JSON' if path.suffix == '.json' else 'TOML'}: {error}") from error
+    try:
+        return Policy.model_validate(data)
+    except ValidationError as error:
+        raise BadInput(f"{path}: {first_problem(error)}") from error
+
+
+def first_problem(error: ValueError) -> str:
+    """Where the first mistake is and what was expected, in one line."""
+    if not isinstance(error, ValidationError):
+        return str(error)
+    first = error.errors()[0]
+    place = ".".join(str(part) for part in first["loc"])
+    return f"{place}: {first['msg']}" if place else first["msg"]

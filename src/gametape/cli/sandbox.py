@@ -1,0 +1,67 @@
+"""`gametape sandbox`: run one command behind the wall."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Run a command that is assumed to be hostile.")
+
+
+@app.callback()
+def group() -> None:
+    """Run a command that is assumed to be hostile."""
+
+
+@app.command("exec", context_settings={"allow_interspersed_args": False})
+def exec_(
+    argv: Annotated[list[str], typer.Argument(metavar="-- ARGV...", help="The command and its arguments.")],
+    workspace: Annotated[
+        Path | None,
+        typer.Option(help="Host directory, writable at /workspace inside. Default: an empty one."),
+    ] = None,
+    backend: Annotated[str, typer.Option(help="Which sandbox.")] = "bubblewrap",
+    timeout: Annotated[float | None, typer.Option(help="Wall-clock seconds (60).")] = None,
+    cpu: Annotated[int | None, typer.Option(help="Processor seconds of all its processes (no limit).")] = None,
+    memory: Annotated[int | None, typer.Option(help="Megabytes of memory (2048).")] = None,
+    processes: Annotated[int | None, typer.Option(help="Processes and threads at once (256).")] = None,
+    disk: Annotated[int | None, typer.Option(help="Megabytes it may write (1024).")] = None,
+    output_bytes: Annotated[int | None, typer.Option(help="Bytes it may print (1000000).")] = None,
+    policy: Annotated[Path | None, typer.Option(help="A policy file, TOML or JSON; options above win over it.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line of stdout.")] = False,
+) -> None:
+    """Run ARGV with no network, no host files, and limits; say what it tried and what ended it.
+
+    Exits 0 if the command exited 0, else 1. What was denied is listed as violations.
+
+    Example: gametape sandbox exec --memory 256 -- python3 -c 'print(open("/etc/shadow").read())'
+    """
+    from gametape.cli.output import emit_json
+    from gametape.cli.policy_file import first_problem, load_policy
+    from gametape.core.errors import BadInput
+    from gametape.sandbox.backend import Spec, open_backend
+
+    chosen = load_policy(policy)
+    try:
+        chosen = chosen.with_limits(
+            wall_seconds=timeout,
+            cpu_seconds=cpu,
+            memory_mb=memory,
+            processes=processes,
+            disk_mb=disk,
+            output_bytes=output_bytes,
+        )
+    except ValueError as error:
+        raise BadInput(first_problem(error)) from error
+    result = open_backend(backend).start(Spec(policy=chosen, workspace=workspace)).exec(argv)
+    if as_json:
+        emit_json(result.model_dump(mode="json"))
+    else:
+        sys.stdout.write(result.stdout)
+        sys.stderr.write(result.stderr)
+        for violation in result.violations:
+            print(f"gametape: {violation.action} {violation.syscall}{violation.args}", file=sys.stderr)
+        if result.killed_by:
+            print(f"gametape: ended by its limit on {result.killed_by}", file=sys.stderr)
+    raise typer.Exit(0 if result.ok else 1)

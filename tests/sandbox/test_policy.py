@@ -1,0 +1,64 @@
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from gametape.sandbox.policy import Limits, Policy
+
+
+def test_the_hash_follows_every_field() -> None:
+    changed = [
+        Policy(network="loopback"),
+        Policy(read_only=("/opt",)),
+        Policy(writable=("/opt",)),
+        Policy(environment=(("A", "b"),)),
+        Policy(limits=Limits(memory_mb=1)),
+        Policy(on_violation="kill"),
+        Policy(watched=()),
+        Policy(denied_syscalls=("ioctl",)),
+        Policy(socket_families=()),
+        Policy(python=False),
+        Policy(max_violations=3),
+    ]
+    assert len({policy.hash for policy in [Policy(), *changed]}) == len(changed) + 1
+    assert Policy().hash == Policy().hash
+
+
+def test_an_environment_can_be_a_table_and_its_order_does_not_matter() -> None:
+    one = Policy.model_validate({"environment": {"B": "2", "A": "1"}})
+    assert one.hash == Policy.model_validate({"environment": {"A": "1", "B": "2"}}).hash
+    assert hash(one) == hash(Policy.model_validate({"environment": {"A": "1", "B": "2"}}))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"read_only": ["relative"]},
+        {"read_only": ["/"]},
+        {"writable": ["//"]},
+        {"environment": {"A=B": "c"}},
+        {"environment": {"A": "b\0c"}},
+        {"socket_families": ["AF_VSOCK"]},
+        {"socket_families": ["AF_NETLINK"]},
+        {"denied_syscalls": ["no_such_call"]},
+        {"denied_syscalls": ["execve"]},
+        {"network": "host"},
+        {"limits": {"memory_mb": 0}},
+        {"limits": {"wall_seconds": -1}},
+        {"unknown": 1},
+        {"version": 2},
+    ],
+)
+def test_what_cannot_be_granted_is_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        Policy.model_validate(wrong)
+
+
+def test_with_limits_replaces_only_what_is_given() -> None:
+    policy = Policy(limits=Limits(memory_mb=5)).with_limits(wall_seconds=2.5, cpu_seconds=None)
+    assert (policy.limits.memory_mb, policy.limits.wall_seconds, policy.limits.cpu_seconds) == (5, 2.5, None)
+
+
+def test_a_policy_can_be_read_back_from_what_it_writes(tmp_path: Path) -> None:
+    policy = Policy(environment=(("A", "b"),), limits=Limits(cpu_seconds=3), read_only=("/opt",))
+    assert Policy.model_validate_json(policy.model_dump_json()) == policy
