@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from gametape.core.errors import BadInput
-from gametape.sandbox import cgroups, language, mounts, syscalls, workspace
+from gametape.sandbox import cgroups, language, mounts, seccomp, syscalls, workspace
 from gametape.sandbox.backend import Spec, insist
 from gametape.sandbox.disk import DiskWatch
 from gametape.sandbox.events import Wall
@@ -31,6 +31,7 @@ _ACCOUNTS = {
 }
 _USER = "1000"
 _TEMPORARY = ("/tmp", "/dev/shm")
+_FIRST_PROCESS = ("/proc/1/mem", "/proc/1/task/1/mem")
 _NO_COMMAND = b"bwrap: execvp "
 
 
@@ -91,6 +92,9 @@ class BubblewrapSandbox:
         self._workspace = str(spec.workspace.resolve()) if spec.workspace else None
         self._drop = "drop-user" in measures and os.geteuid() == 0
         self._limits = spec.policy.limits
+        uncounted = [] if self._layout else [seccomp.UNCOUNTED_MEMORY]
+        filtered = "call-filter" in measures
+        self._filter = seccomp.compile_rules([*spec.policy.rules(), *uncounted]) if filtered else b""
 
     def exec(self, argv: Sequence[str], stdin: bytes = b"") -> ExecResult:
         """Run one command to its end and say everything that is known about it."""
@@ -169,7 +173,7 @@ class BubblewrapSandbox:
             argv=argv,
             drop=self._drop,
             stage=[mount.source for mount in staged],
-            filter=self.spec.policy.filter if "call-filter" in self._measures else b"",
+            filter=self._filter,
             rlimits=(rlimits if "resource-limits" in self._measures else {})
             | ({"CORE": 0} if "no-core-dumps" in self._measures else {}),
             layout=self._layout,
@@ -182,7 +186,11 @@ class BubblewrapSandbox:
     def _options(self, shown: list[Mount], places: dict[Mount, str]) -> list[str | dict[str, str]]:
         """bubblewrap's options, in the order in which it carries them out."""
         on = self._measures.__contains__
-        size = ["--size", str(self._limits.disk_mb << 21)] if on("sized-memory-disks") else []
+
+        def disk(path: str, mode: str) -> list[str]:
+            size = ["--size", str(self._limits.disk_mb << 21)] if on("sized-memory-disks") else []
+            return [*size, "--perms", mode, "--tmpfs", path]
+
         options: list[str | dict[str, str]] = ["--unshare-cgroup"] if on("own-cgroup-view") else []
         options += ["--unshare-user", "--uid", _USER, "--gid", _USER] if on("own-users") else []
         options += ["--disable-userns"] if on("no-nested-users") else []
@@ -197,21 +205,12 @@ class BubblewrapSandbox:
         for target, link in mounts.links():
             options += ["--symlink", target, link]
         options += ["--proc", "/proc", "--dev", "/dev"]
-        options += [
-            *size,
-            "--perms",
-            "1777",
-            "--tmpfs",
-            "/dev/shm",
-            *size,
-            "--perms",
-            "1777",
-            "--tmpfs",
-            "/tmp",
-        ]
+        for path in _FIRST_PROCESS if on("sealed-first-process") else ():
+            options += ["--ro-bind", "/dev/null", path]
+        options += [*disk("/dev/shm", "1777"), *disk("/tmp", "1777")]
         options += ["--dir", HOME, "--symlink", "../tmp", "/var/tmp"]
         if self._workspace is None:
-            options += [*size, "--perms", "0755", "--tmpfs", WORKSPACE]
+            options += disk(WORKSPACE, "0755")
         for mount in shown:
             source = places.get(mount, mount.source)
             options += ["--bind" if mount.writable else "--ro-bind", source, mount.target]
@@ -283,7 +282,7 @@ class BubblewrapSandbox:
 
 def _backstop(limit: int) -> int:
     """Where the kernel stops what watching was too slow for. Further out, so that the watch can name the limit."""
-    return 2 * limit + 64
+    return limit + 1024
 
 
 def _readable(content: bytes) -> int:

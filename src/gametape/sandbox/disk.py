@@ -11,7 +11,7 @@ import stat
 import time
 from collections.abc import Iterable
 
-from gametape.sandbox.watching import descendants
+from gametape.sandbox.watching import descendants, unnamed_files
 
 _PER_FILE = 1024  # a file without content still takes an inode
 _CLOCK_GRAIN = 0.05  # file times lag behind the clock by up to a tick
@@ -47,7 +47,8 @@ class DiskWatch:
         self._next_walk = time.monotonic() + 5 * (time.monotonic() - began)
         if any(blind for _, blind in walked):
             return True
-        return temporary + sum(size for size, _ in walked) + self._held_open() >= self._limit
+        nameless = unnamed_files(descendants(self._outer)) if self._outer else 0
+        return temporary + sum(size for size, _ in walked) + nameless >= self._limit
 
     def close(self) -> None:
         for descriptor in self._temporary:
@@ -59,19 +60,6 @@ class DiskWatch:
         free = _free(directory)
         self._most_free[directory] = max(self._most_free[directory], free)
         return self._most_free[directory] - free
-
-    def _held_open(self) -> int:
-        """Space in files that have no name any more but are still open or mapped in the sandbox."""
-        sizes: dict[tuple[int, int], int] = {}
-        for pid in descendants(self._outer) if self._outer else []:
-            for kind in ("fd", "map_files"):
-                with contextlib.suppress(OSError):
-                    for name in os.listdir(f"/proc/{pid}/{kind}"):
-                        with contextlib.suppress(OSError):
-                            status = os.stat(f"/proc/{pid}/{kind}/{name}")
-                            if stat.S_ISREG(status.st_mode) and status.st_nlink == 0:
-                                sizes[status.st_dev, status.st_ino] = status.st_blocks * 512
-        return sum(sizes.values())
 
 
 def _free(directory: str) -> int:

@@ -140,8 +140,6 @@ class Wall:
             return True
         path = self._text(call.pid, call.args[1 if name == "openat" else 0])
         if not path.startswith("/"):
-            if ".." not in path:
-                return False
             base = _link(call.pid, f"fd/{call.args[0]}") if name == "openat" and call.args[0] < 1 << 31 else ""
             path = os.path.join(base or _link(call.pid, "cwd"), path)
         path = os.path.normpath(path)

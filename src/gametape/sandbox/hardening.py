@@ -17,6 +17,7 @@ HARDENING = {
     "no-capabilities": "nothing is left to use in the sandbox's own namespaces either",
     "new-session": "no keystrokes can be pushed into the host's terminal",
     "die-with-parent": "whatever the command left behind ends with it",
+    "sealed-first-process": "the memory of bubblewrap's process inside, which reports the exit code, is closed",
     "sealed-root": "the root and /dev are read-only: they cannot be filled",
     "sized-memory-disks": "temporary file systems cannot eat the host's memory",
     "own-accounts": "/etc holds a user list of two lines, not the host's",

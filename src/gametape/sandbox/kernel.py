@@ -148,6 +148,7 @@ class Notification(NamedTuple):
 
 
 _NOTIF = struct.Struct("=QIIiIQ6Q")
+_EMPTY = bytes(_NOTIF.size)
 _RESPONSE = struct.Struct("=QqiI")
 _RECV, _SEND, _ID_VALID, _SET_FLAGS = 0xC0502100, 0xC0182101, 0x40082102, 0x40082104
 _CONTINUE, _SYNC_WAKE_UP = 1, 1
@@ -163,12 +164,11 @@ def prefer_same_core(listener: int) -> None:
 
 def receive(listener: int) -> Notification | None:
     """The next waiting call; None when its process was killed meanwhile."""
-    buffer = bytearray(_NOTIF.size)
     try:
-        fcntl.ioctl(listener, _RECV, buffer)
+        raw = fcntl.ioctl(listener, _RECV, _EMPTY)
     except (FileNotFoundError, InterruptedError):
         return None
-    identity, pid, _flags, number, arch, _pointer, *args = _NOTIF.unpack(buffer)
+    identity, pid, _flags, number, arch, _pointer, *args = _NOTIF.unpack(raw)
     return Notification(identity, pid, number & 0xFFFFFFFF, arch, tuple(args))
 
 

@@ -78,6 +78,10 @@ class Rule:
     tests: tuple[Test, ...] = ()
 
 
+UNCOUNTED_MEMORY = Rule("shmget", ENOSYS)
+"""System V segments belong to no process: without a control group nobody would count them."""
+
+
 def default_rules(families: Iterable[str], denied: Iterable[str], watch_opens: bool, loopback: bool) -> list[Rule]:
     """The wall's rules for a policy."""
     devices = (CHARACTER_DEVICE, BLOCK_DEVICE)

@@ -88,6 +88,8 @@ _NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "fchmodat": (268, 53),
     "fchmodat2": (452, 452),
     "ioctl": (16, 29),
+    # memory that belongs to no process
+    "shmget": (29, 194),
     # sockets
     "socket": (41, 198),
     "socketpair": (53, 199),

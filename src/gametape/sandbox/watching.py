@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import stat
 import time
 from dataclasses import dataclass
 from typing import Protocol
@@ -50,27 +51,32 @@ class TreeWatch:
     """Without control groups: sample the processes below the sandbox's outer one and add them up.
 
     RLIMIT_NPROC still bounds the number of processes at every instant; memory may overshoot by what can be touched
-    between two samples.
+    between two samples. What no process has mapped (socket buffers) is not seen: should it bring the host close to
+    the end of its memory, the sandbox is ended.
     """
 
     def __init__(self, outer: int, limits: Limits) -> None:
         self._outer = outer
         self._limits = limits
+        self._most_bytes = limits.memory_mb << 20
         self._seen = Counters(cpu_seconds=0.0, peak_memory_bytes=0, processes=0)
+        self._shared_before = _host_memory()["Shmem"]
 
     def exceeded(self) -> KilledBy | None:
         pids = descendants(self._outer)
         samples = [sample for pid in pids if (sample := _sample(pid))]
         threads = max(0, sum(sample.threads for sample in samples) - OVERHEAD_PROCESSES)
         memory = sum(sample.memory for sample in samples)
-        if memory > self._limits.memory_mb << 20:
-            memory = sum(_proportional(pid) for pid in pids)  # forks share pages: count them once
-        cpu = sum(sample.cpu for sample in samples)
+        host = _host_memory()
+        if host["Shmem"] - self._shared_before > self._most_bytes // 2:
+            memory += unnamed_files(pids)  # memory files that are written to and not mapped
+        if memory > self._most_bytes:
+            memory = sum(_proportional(pid) for pid in pids) + unnamed_files(pids)  # forks share pages: count them once
         seen = self._seen
-        seen.cpu_seconds = max(seen.cpu_seconds or 0.0, cpu)
+        seen.cpu_seconds = max(seen.cpu_seconds or 0.0, sum(sample.cpu for sample in samples))
         seen.peak_memory_bytes = max(seen.peak_memory_bytes or 0, memory)
         seen.processes = max(seen.processes or 0, threads)
-        seen.out_of_memory |= memory > self._limits.memory_mb << 20
+        seen.out_of_memory |= memory > self._most_bytes or host["MemAvailable"] < host["MemTotal"] // 20
         seen.out_of_processes |= threads > self._limits.processes
         return over(seen, self._limits)
 
@@ -95,6 +101,25 @@ def descendants(pid: int) -> list[int]:
             for task in os.listdir(f"/proc/{current}/task"):
                 todo += map(int, _read(f"/proc/{current}/task/{task}/children").split())
     return found
+
+
+def unnamed_files(pids: list[int]) -> int:
+    """Space in files without a name that processes hold open: deleted files, and files in memory."""
+    sizes: dict[tuple[int, int], int] = {}
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for name in os.listdir(f"/proc/{pid}/fd"):
+                with contextlib.suppress(OSError):
+                    status = os.stat(f"/proc/{pid}/fd/{name}")
+                    if stat.S_ISREG(status.st_mode) and status.st_nlink == 0:
+                        sizes[status.st_dev, status.st_ino] = status.st_blocks * 512
+    return sum(sizes.values())
+
+
+def _host_memory() -> dict[str, int]:
+    """Bytes by name, of the host's own account."""
+    lines = (line.split() for line in _read("/proc/meminfo").splitlines())
+    return {words[0].rstrip(":"): int(words[1]) << 10 for words in lines}
 
 
 def _sample(pid: int) -> _Sample | None:
