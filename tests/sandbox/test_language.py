@@ -85,7 +85,7 @@ def test_an_ordinary_program_is_not_accused(tmp_path: Path) -> None:
 
 def test_forged_reports_do_no_harm(tmp_path: Path) -> None:
     code = r"""
-for line in (b'{', b'[]', b'[1,2]', b'["x","y"]', b'\xff', b'["fake", 1, "arg"]'):
+for line in (b'{', b'[]', b'[1,2]', b'["x","y"]', b'\xff', b'[' * 100000, b'["fake", 1, "arg"]'):
     open(3, 'wb', closefd=False).write(line + b'\n')
 """
     result = run(code, tmp_path)

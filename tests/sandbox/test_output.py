@@ -17,6 +17,10 @@ def test_colours_titles_and_links_go_and_their_text_stays() -> None:
     assert clean(b"\x1b[31mred\x1b[0m \x1b]0;title\x07x \x1b]8;;http://a\x1b\\link\x1b]8;;\x1b\\", []) == "red x link"
 
 
+def test_an_escape_that_never_ends_hides_nothing() -> None:
+    assert clean(b"\x1b]0;hidden\nafter \x90more \x1bPand more", []) == "0;hidden\nafter \ufffdmore and more"
+
+
 def test_overwriting_a_line_is_undone_but_line_ends_stay() -> None:
     assert clean(b"honest\rforged\r\nnext\ttab\n", []) == "honestforged\r\nnext\ttab\n"
 

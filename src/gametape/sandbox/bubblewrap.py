@@ -175,7 +175,7 @@ class BubblewrapSandbox:
             stage=[mount.source for mount in staged],
             filter=self._filter,
             rlimits=(rlimits if "resource-limits" in self._measures else {})
-            | ({"CORE": 0} if "no-core-dumps" in self._measures else {}),
+            | ({"CORE": 1} if "no-core-dumps" in self._measures else {}),
             layout=self._layout,
             memory_bytes=limits.memory_mb << 20,
             processes=limits.processes + OVERHEAD_PROCESSES,

@@ -23,6 +23,7 @@ _LONGEST_COMMAND = 4096
 _OPENS = frozenset(("open", "openat", "creat"))
 _EXECS = frozenset(("execve", "execveat"))
 _DIALS = frozenset(("connect", "sendto"))
+_INSIDE = ("unix:", "AF_UNSPEC", "127.", "0.0.0.0:", "[::1]", "[::]", "[::ffff:127.")
 _ERRORS = {
     "socket": errno.EAFNOSUPPORT,
     "socketpair": errno.EAFNOSUPPORT,
@@ -148,7 +149,7 @@ class Wall:
     def _stays_inside(self, call: kernel.Notification, name: str) -> bool:
         at, length = (call.args[1], call.args[2]) if name == "connect" else (call.args[4], call.args[5])
         address = self._address(call.pid, at, length)
-        return address.startswith(("unix:", "127.", "[::1]", "AF_UNSPEC"))
+        return address.startswith(_INSIDE)
 
     def _describe(self, call: kernel.Notification, name: str) -> tuple[str | int, ...]:
         if name in ("socket", "socketpair"):

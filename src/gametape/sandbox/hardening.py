@@ -22,7 +22,7 @@ HARDENING = {
     "sized-memory-disks": "temporary file systems cannot eat the host's memory",
     "own-accounts": "/etc holds a user list of two lines, not the host's",
     "call-filter": "dangerous system calls are denied, and each attempt is an event",
-    "no-core-dumps": "no core file is written on the host",
+    "no-core-dumps": "no core file, and no crash handler of the host fed with hostile memory: a limit of 1 stops both",
     "control-group": "memory and processes are bounded for the sandbox as a whole",
     "resource-limits": "open files, file size and processor time are bounded per process",
     "masked-sockets": "a server of the host that listens in a shared directory cannot be reached",

@@ -17,7 +17,7 @@ from gametape.sandbox.policy import WORKSPACE, LanguageRules
 from gametape.sandbox.result import Violation
 
 GUARD_DIRECTORY = "/opt/gametape"
-_MOST_FILES, _LARGEST_FILE, _MOST_HITS = 2000, 1 << 20, 500
+_MOST_TEXT, _LARGEST_FILE, _MOST_HITS = 8 << 20, 1 << 20, 500
 
 
 @dataclass(frozen=True)
@@ -90,14 +90,14 @@ def lint_command(argv: list[str], workspace: str | None, rules: LanguageRules) -
 
 
 def _python_files(workspace: str) -> Iterator[tuple[str, str]]:
-    count = 0
+    total = 0
     for directory, _names, files in os.walk(workspace):
         for name in sorted(files):
             path = os.path.join(directory, name)
             if not name.endswith(".py") or os.path.islink(path) or not os.path.isfile(path):
                 continue
-            count += 1
-            if count > _MOST_FILES:
+            total += os.path.getsize(path)
+            if total > _MOST_TEXT:
                 return
             yield path, WORKSPACE + path.removeprefix(workspace)
 
@@ -116,7 +116,7 @@ def parse_hits(data: bytes, command: str) -> list[Violation]:
     for line in data.split(b"\n")[:_MOST_HITS]:
         try:
             rule, pid, *args = json.loads(line)
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, RecursionError):
             continue
         if isinstance(rule, str) and isinstance(pid, int) and all(isinstance(arg, str) for arg in args):
             record = {"syscall": f"python:{rule[:40]}", "args": tuple(args), "pid": pid, "command": command}

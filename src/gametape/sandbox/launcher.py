@@ -112,9 +112,10 @@ class KeeperClient:
             theirs.close()
         message, descriptors = kernel.receive_descriptors(ours, 2)
         answer: dict[str, Any] = json.loads(message) if message else {"error": "the sandbox keeper is gone"}
-        if "error" in answer:
+        if "ready" not in answer:
             ours.close()
-            raise SandboxError(f"the sandbox could not be started: {answer['error']}")
+            reason = answer.get("error", "it was killed on the way, perhaps by its memory limit")
+            raise SandboxError(f"the sandbox could not be started: {reason}")
         pidfd, *listener = descriptors
         group = cgroups.Group(**answer["group"]) if answer["group"] else None
         return Running(ours, answer["ready"], pidfd, listener[0] if listener else None, group)

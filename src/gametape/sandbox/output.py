@@ -13,13 +13,13 @@ MASK = "[masked]"
 
 _TERMINAL_CONTROL = re.compile(
     r"""
-      (?: \x1b \] | \x9d ) [^\x07\x1b\x9c]* (?: \x07 | \x1b\\ | \x9c )?    # operating system commands: titles, links
-    | (?: \x1b [PX^_] | [\x90\x98\x9e\x9f] ) [^\x1b\x9c]* (?: \x1b\\ | \x9c )?  # device control and private strings
-    | (?: \x1b \[ | \x9b ) [0-?]* [ -/]* [@-~]?                             # cursor, colour, screen
-    | \x1b [ -/]* [0-~]?                                                    # everything else behind an escape
-    | [\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]                                 # lone control characters
-    | [\u202a-\u202e\u2066-\u2069]                                          # text that reorders text
-    | \r (?!\n)                                                             # overwriting the line
+      (?: \x1b [\]PX^_] | [\x90\x98\x9d-\x9f] )            # a title, a link, a private string ...
+      [^\x07\x1b\x90\x98\x9c-\x9f\n]* (?: \x07 | \x1b\\ | \x9c )  # ... that ends; if not, it must not hide what follows
+    | (?: \x1b \[ | \x9b ) [0-?]* [ -/]* [@-~]?             # cursor, colour, screen
+    | \x1b [ -/]* [0-~]?                                    # everything else behind an escape
+    | [\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]                 # lone control characters
+    | [\u202a-\u202e\u2066-\u2069]                          # text that reorders text
+    | \r (?!\n)                                             # overwriting the line
     """,
     re.VERBOSE,
 )

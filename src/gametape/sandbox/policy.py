@@ -35,7 +35,7 @@ class Limits(_Plain):
 
     wall_seconds: Annotated[float, Field(gt=0, le=7 * 24 * 3600)] = 60.0
     cpu_seconds: Annotated[int, Field(gt=0)] | None = None
-    memory_mb: Megabytes = 2048
+    memory_mb: Annotated[int, Field(ge=8, le=1 << 24)] = 2048
     processes: Annotated[int, Field(gt=0, le=1 << 20)] = 256
     open_files: Annotated[int, Field(ge=16, le=1 << 20)] = 1024
     file_size_mb: Megabytes = 1024
