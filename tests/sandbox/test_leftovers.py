@@ -7,12 +7,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from gametape.sandbox import cgroups
-from gametape.sandbox.launcher import close_keeper
 
 # A host program: starts a sandbox whose command leaves a daemon behind, holds files open and keeps children.
 HOST = """
@@ -21,60 +21,71 @@ from pathlib import Path
 from gametape.sandbox.backend import Spec
 from gametape.sandbox.bubblewrap import BubblewrapSandbox
 from gametape.sandbox.hardening import ALL
-print("started", flush=True)
-code = "echo x > file; (setsid sleep 1000 &) ; sleep 1000 & sleep " + sys.argv[2]
-BubblewrapSandbox(Spec(workspace=Path(sys.argv[1])), ALL).exec(["sh", "-c", code])
+from gametape.sandbox.launcher import keeper
+workspace, seconds, nonce = sys.argv[1:]
+print(keeper().pid, flush=True)
+code = f"echo x > file; (setsid sleep 1000{nonce} &) ; sleep 1000{nonce} & sleep {seconds}"
+BubblewrapSandbox(Spec(workspace=Path(workspace)), ALL).exec(["sh", "-c", code])
 """
 
 
-def host_state() -> dict[str, object]:
-    layout = cgroups.find_layout()
-    groups = {name for parent in (layout.parents.values() if layout else ()) for name in os.listdir(parent)}
-    return {
-        "processes": {name for name in os.listdir("/proc") if name.isdigit() and is_ours(name)},
-        "mounts": Path("/proc/self/mountinfo").read_text(),
-        "groups": {name for name in groups if name.startswith(cgroups.PREFIX)},
-        "temporary": {name for name in os.listdir(tempfile.gettempdir()) if "gametape" in name},
-        "shared memory": set(os.listdir("/dev/shm")),
-    }
+@dataclass
+class Runs:
+    """What was started, so that nothing of anybody else's is mistaken for ours."""
 
+    nonce: str = field(default_factory=lambda: f".{random.SystemRandom().randrange(10**9):09}")
+    keepers: set[str] = field(default_factory=set)
 
-def is_ours(pid: str) -> bool:
-    """A keeper, bubblewrap, or the command inside."""
-    try:
-        line = Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return False
-    return b"gametape.sandbox.keeper" in line or b"bwrap" in line or line.startswith(b"sleep\x001000")
-
-
-def run_many(count: int, workspace: Path, seed: int) -> None:
-    rng = random.Random(seed)
-    for _ in range(count):
-        command = [sys.executable, "-c", HOST, str(workspace), "0" if (calm := rng.random() > 1 / 3) else "5"]
-        host = subprocess.Popen(command, stdout=subprocess.PIPE)
-        try:
-            assert host.stdout is not None
-            host.stdout.readline()
-            if not calm:
-                time.sleep(rng.random() * 0.15)
+    def run_many(self, count: int, workspace: Path) -> None:
+        rng = random.Random(count)
+        for _ in range(count):
+            killed = rng.random() < 1 / 3
+            command = [sys.executable, "-c", HOST, str(workspace), "5" if killed else "0", self.nonce]
+            host = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+            try:
+                assert host.stdout is not None
+                self.keepers.add(host.stdout.readline().strip())
+                if killed:
+                    time.sleep(rng.random() * 0.1)
+                    host.kill()
+                assert host.wait(timeout=30) == (-signal.SIGKILL if killed else 0)
+            finally:
                 host.kill()
-            assert host.wait(timeout=30) == (0 if calm else -signal.SIGKILL)
-        finally:
-            host.kill()
-            host.stdout.close()
+                host.stdout.close()
+
+    def left(self) -> dict[str, set[str]]:
+        layout = cgroups.find_layout()
+        groups = {name for parent in (layout.parents.values() if layout else ()) for name in os.listdir(parent)}
+        return {
+            "processes": {pid for pid in os.listdir("/proc") if pid.isdigit() and self._is_ours(pid)},
+            "groups": {name for name in groups if name.startswith(tuple(f"gametape-{pid}-" for pid in self.keepers))},
+        }
+
+    def _is_ours(self, pid: str) -> bool:
+        try:
+            line = Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
+        except OSError:
+            return False
+        return self.nonce in line or (pid in self.keepers and "gametape.sandbox.keeper" in line)
+
+
+def surroundings() -> tuple[str, list[str], list[str]]:
+    mounts = Path("/proc/self/mountinfo").read_text()
+    return mounts, sorted(os.listdir("/dev/shm")), sorted(os.listdir(tempfile.gettempdir()))
 
 
 def check_nothing_left(count: int, tmp_path: Path) -> None:
-    close_keeper()
     workspace = tmp_path / "workspace"
     workspace.mkdir()
-    before = host_state()
-    run_many(count, workspace, seed=count)
+    before = surroundings()
+    runs = Runs()
+    runs.run_many(count, workspace)
     deadline = time.monotonic() + 10  # a keeper that lost its host a moment ago is still cleaning up
-    while (after := host_state()) != before and time.monotonic() < deadline:
+    while any(runs.left().values()) and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert after == before
+    assert runs.left() == {"processes": set(), "groups": set()}
+    assert len(runs.keepers) == count
+    assert surroundings() == before
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "workspace"]
 
 

@@ -3,7 +3,6 @@
 import contextlib
 import functools
 import os
-import resource
 import shutil
 import sys
 from collections.abc import Sequence
@@ -11,17 +10,15 @@ from collections.abc import Sequence
 from gametape.core.errors import BadInput
 from gametape.sandbox import cgroups, language, mounts, seccomp, syscalls, workspace
 from gametape.sandbox.backend import Spec, insist
-from gametape.sandbox.disk import DiskWatch
-from gametape.sandbox.events import Wall
 from gametape.sandbox.hardening import ALL
 from gametape.sandbox.keeper import STAGE
 from gametape.sandbox.launcher import Plan, Running, SandboxError, keeper
 from gametape.sandbox.mounts import Mount
-from gametape.sandbox.output import Capture, clean, mask, secrets
+from gametape.sandbox.output import clean, secrets
 from gametape.sandbox.policy import HOME, WORKSPACE
 from gametape.sandbox.result import Capabilities, ExecResult, Probe, Usage, Violation
-from gametape.sandbox.supervisor import Outcome, Supervisor
-from gametape.sandbox.watching import OVERHEAD_PROCESSES, Clock, GroupWatch, ResourceWatch, TreeWatch
+from gametape.sandbox.supervisor import Outcome, Scene, Supervisor
+from gametape.sandbox.watching import OVERHEAD_PROCESSES
 
 _ACCOUNTS = {
     "/etc/passwd": f"root:x:0:0::/nonexistent:/usr/sbin/nologin\nagent:x:1000:1000::{HOME}:/bin/sh\n",
@@ -45,11 +42,6 @@ class Bubblewrap:
     def start(self, spec: Spec, without: frozenset[str] = frozenset()) -> "BubblewrapSandbox":
         """`without` takes hardening measures away, to show what each is for. Never use it for hostile code."""
         insist(self.name, self.probe(), spec.requires)
-        if spec.workspace is not None and not spec.workspace.is_dir():
-            raise BadInput(f"no such workspace directory: {spec.workspace}")
-        for path in (*spec.policy.read_only, *spec.policy.writable):
-            if not os.path.exists(path):
-                raise BadInput(f"the policy grants {path}, which does not exist")
         return BubblewrapSandbox(spec, ALL - without)
 
 
@@ -89,10 +81,11 @@ class BubblewrapSandbox:
         self.spec = spec
         self._measures = measures
         self._layout = cgroups.find_layout() if "control-group" in measures else None
-        self._workspace = str(spec.workspace.resolve()) if spec.workspace else None
+        self._shown = mounts.granted(spec.policy, spec.workspace)  # once: later, links may have been planted
+        self._workspace = next((mount.source for mount in self._shown if mount.target == WORKSPACE), None)
         self._drop = "drop-user" in measures and os.geteuid() == 0
         self._limits = spec.policy.limits
-        uncounted = [] if self._layout else [seccomp.UNCOUNTED_MEMORY]
+        uncounted = () if self._layout else seccomp.WITHOUT_CONTROL_GROUP
         filtered = "call-filter" in measures
         self._filter = seccomp.compile_rules([*spec.policy.rules(), *uncounted]) if filtered else b""
 
@@ -100,31 +93,16 @@ class BubblewrapSandbox:
         """Run one command to its end and say everything that is known about it."""
         if not argv or not argv[0] or any("\0" in word for word in argv):
             raise BadInput("a command needs at least one word, and none with a NUL byte")
-        policy, limits = self.spec.policy, self._limits
-        shown = mounts.granted(policy, self._workspace)
+        policy = self.spec.policy
         said = language.lint_command(list(argv), self._workspace, policy.language) if policy.language else []
-        clock = Clock(limits.wall_seconds)
-        disk = DiskWatch([mount.source for mount in shown if mount.writable], limits.disk_mb << 20)
-        capture = Capture(limits.output_bytes)
-
-        def on_start(pid: int) -> None:
-            self._limit_processes(pid)
-            disk.attach(running.pid, pid, _TEMPORARY if self._workspace else (*_TEMPORARY, WORKSPACE))
-            clock.start()
-
-        wall = Wall(policy, [mount.target for mount in shown], on_start)
         with contextlib.ExitStack() as stack:
-            stack.callback(disk.close)
-            running, pipes = self._launch(self._plan(list(argv), shown), stdin, stack)
-            resources: ResourceWatch = (
-                GroupWatch(running.group, limits) if running.group else TreeWatch(running.pid, limits)
-            )
-            outcome = Supervisor(running, pipes, capture, wall, limits, clock, resources, disk).watch()
-        if not wall.armed and "call-filter" in self._measures and outcome.killed_by is None:
-            text = capture.streams["stderr"].decode(errors="replace").strip().splitlines()
+            running, pipes = self._launch(self._plan(list(argv)), stdin, stack)
+            outcome = Supervisor(running, pipes, policy, self._scene()).watch()
+        if not outcome.started and "call-filter" in self._measures and outcome.killed_by is None:
+            text = outcome.streams["stderr"].decode(errors="replace").strip().splitlines()
             raise SandboxError(f"the sandbox could not be built: {text[-1] if text else 'bubblewrap failed'}")
-        hits = language.parse_hits(bytes(capture.streams["audit"]), " ".join(argv))
-        return self._result(outcome, capture, [*said, *wall.violations, *hits], wall.dropped)
+        heard = language.parse_hits(outcome.streams["audit"], " ".join(argv))
+        return self._result(outcome, [*said, *outcome.violations, *heard])
 
     def put(self, path: str, content: bytes) -> None:
         """Write a file of the workspace from outside, following no link that the command may have planted."""
@@ -156,8 +134,8 @@ class BubblewrapSandbox:
         stack.callback(running.close)
         return running, reads
 
-    def _plan(self, argv: list[str], shown: list[Mount]) -> Plan:
-        limits = self._limits
+    def _plan(self, argv: list[str]) -> Plan:
+        limits, shown = self._limits, self._shown
         staged = [mount for mount in shown if mounts.must_be_staged(mount)] if self._drop else []
         places = {mount: f"{STAGE}/{index}" for index, mount in enumerate(staged)}
         rlimits = {
@@ -188,7 +166,8 @@ class BubblewrapSandbox:
         on = self._measures.__contains__
 
         def disk(path: str, mode: str) -> list[str]:
-            size = ["--size", str(self._limits.disk_mb << 21)] if on("sized-memory-disks") else []
+            most = 2 * self._limits.disk_mb if self._layout else min(2 * self._limits.disk_mb, self._limits.memory_mb)
+            size = ["--size", str(most << 20)] if on("sized-memory-disks") else []
             return [*size, "--perms", mode, "--tmpfs", path]
 
         options: list[str | dict[str, str]] = ["--unshare-cgroup"] if on("own-cgroup-view") else []
@@ -240,26 +219,27 @@ class BubblewrapSandbox:
         guard = {"PYTHONPATH": language.GUARD_DIRECTORY} if policy.language else {}
         return {**basic, **guard, **dict(policy.environment)}
 
-    def _limit_processes(self, pid: int) -> None:
-        """An ordinary host user's own processes count towards its limit, so it is set inside, at the last moment."""
-        if not self._drop and self._layout is None and "resource-limits" in self._measures:
-            number = _backstop(self._limits.processes)
-            with contextlib.suppress(ProcessLookupError):
-                resource.prlimit(pid, resource.RLIMIT_NPROC, (number, number))
+    def _scene(self) -> Scene:
+        set_inside = not self._drop and self._layout is None and "resource-limits" in self._measures
+        return Scene(
+            shown=tuple(mount.target for mount in self._shown),
+            writable=tuple(mount.source for mount in self._shown if mount.writable),
+            temporary=_TEMPORARY if self._workspace else (*_TEMPORARY, WORKSPACE),
+            process_backstop=_backstop(self._limits.processes) if set_inside else None,
+        )
 
-    def _result(self, outcome: Outcome, capture: Capture, violations: list[Violation], dropped: int) -> ExecResult:
-        exit_code = os.waitstatus_to_exitcode(outcome.status)
-        exit_code = 128 - exit_code if exit_code < 0 else exit_code
-        if exit_code == 1 and capture.streams["stderr"].startswith(_NO_COMMAND):
+    def _result(self, outcome: Outcome, violations: list[Violation]) -> ExecResult:
+        exit_code = outcome.exit_code
+        if exit_code == 1 and outcome.streams["stderr"].startswith(_NO_COMMAND):
             exit_code = 127
         hidden = secrets(os.environ)
         group = f"control group v{self._layout.version}" if self._layout else "watching"
         counters = outcome.counters
         return ExecResult(
             exit_code=exit_code,
-            signal=exit_code - 128 if 128 < exit_code <= 192 else None,
-            stdout=clean(bytes(capture.streams["stdout"]), hidden),
-            stderr=clean(bytes(capture.streams["stderr"]), hidden),
+            signal=outcome.signal,
+            stdout=clean(outcome.streams["stdout"], hidden),
+            stderr=clean(outcome.streams["stderr"], hidden),
             usage=Usage(
                 wall_seconds=outcome.wall_seconds,
                 cpu_seconds=counters.cpu_seconds,
@@ -267,8 +247,8 @@ class BubblewrapSandbox:
                 peak_processes=counters.processes and max(1, counters.processes - OVERHEAD_PROCESSES),
             ),
             killed_by=outcome.killed_by,
-            violations=tuple(_masked(violation, hidden) for violation in violations),
-            violations_dropped=dropped,
+            violations=tuple(_presentable(violation, hidden) for violation in violations),
+            violations_dropped=outcome.violations_dropped,
             backend=Bubblewrap.name,
             assurance="full" if self._layout else "reduced",
             held_by={
@@ -298,6 +278,8 @@ def _readable(content: bytes) -> int:
         os.close(descriptor)
 
 
-def _masked(violation: Violation, hidden: list[str]) -> Violation:
-    args = tuple(mask(arg, hidden) if isinstance(arg, str) else arg for arg in violation.args)
-    return violation.model_copy(update={"args": args, "command": mask(violation.command, hidden)})
+def _presentable(violation: Violation, hidden: list[str]) -> Violation:
+    """The caller chose the words of its own record: clean them like its output."""
+    texts = {"syscall": clean(violation.syscall, hidden), "command": clean(violation.command, hidden)}
+    args = tuple(clean(arg, hidden) if isinstance(arg, str) else arg for arg in violation.args)
+    return violation.model_copy(update={**texts, "args": args})

@@ -13,15 +13,16 @@ import struct
 import time
 from collections.abc import Callable, Iterable
 
-from gametape.sandbox import kernel, syscalls
+from gametape.sandbox import kernel, seccomp, syscalls
 from gametape.sandbox.policy import Policy
-from gametape.sandbox.result import Violation
+from gametape.sandbox.result import KilledBy, Violation
 
 _PAGE = 4096
 _LONGEST_TEXT = 512
 _LONGEST_COMMAND = 4096
 _OPENS = frozenset(("open", "openat", "creat"))
 _EXECS = frozenset(("execve", "execveat"))
+_FORKS = frozenset(("clone", "fork", "vfork"))
 _DIALS = frozenset(("connect", "sendto"))
 _INSIDE = ("unix:", "AF_UNSPEC", "127.", "0.0.0.0:", "[::1]", "[::]", "[::ffff:127.")
 _ERRORS = {
@@ -73,28 +74,38 @@ _TYPE_NAMES = {kind.value: kind.name for kind in socket.SocketKind}
 class Wall:
     """Answers notifications for one sandbox and keeps the record."""
 
-    def __init__(self, policy: Policy, granted: Iterable[str], on_start: Callable[[int], None]) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        granted: Iterable[str],
+        on_start: Callable[[int], None],
+        may_fork: Callable[[], bool],
+    ) -> None:
         self.violations: list[Violation] = []
         self.dropped = 0
         self.armed = False
         self._policy = policy
         self._granted = tuple(granted)
         self._on_start = on_start
+        self._may_fork = may_fork
         self._builder: int | None = None
         self._memory = kernel.MemoryReader()
 
-    def answer(self, listener: int) -> bool:
-        """Deal with one waiting call. True when the policy says that the sandbox must end for it."""
+    def answer(self, listener: int) -> KilledBy | None:
+        """Deal with one waiting call. Says why when the sandbox must end for it."""
         call = kernel.receive(listener)
         if call is None:
-            return False
+            return None
         name = syscalls.describe(call.number, call.arch)
         if not self.armed:
             self._watch_builder(call.pid, name)
+        elif name in _FORKS and not call.args[0] & seccomp.NEW_NAMESPACE_FLAGS:
+            if not self._may_fork():
+                return "processes"
         elif not self._harmless(call, name):
-            return self._deny(listener, call, name)
+            return "policy" if self._deny(listener, call, name) else None
         kernel.respond(listener, call, None)
-        return False
+        return None
 
     def _harmless(self, call: kernel.Notification, name: str) -> bool:
         if name in _OPENS:

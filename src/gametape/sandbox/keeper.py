@@ -174,7 +174,8 @@ class Keeper:
             _say(child.channel, {"ended": status, "counters": dataclasses.asdict(counters)})
             child.channel.close()
         if child.group:
-            child.group.remove()
+            with contextlib.suppress(OSError):  # a group that will not go is swept by a later keeper
+                child.group.remove()
 
     def _discard(self, child: Child) -> None:
         child.orders.close()

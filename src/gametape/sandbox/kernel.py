@@ -21,7 +21,7 @@ MS_NOSUID, MS_NODEV, MS_BIND, MS_REC, MS_PRIVATE = 2, 4, 0x1000, 0x4000, 1 << 18
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 36, 38
 _SECCOMP = {"x86_64": 317, "aarch64": 277}
 _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
-_AT_FDCWD, _AT_EMPTY_PATH = -100, 0x1000
+_AT_FDCWD, _AT_EMPTY_PATH, _AT_SYMLINK_NOFOLLOW = -100, 0x1000, 0x100
 _OPEN_TREE_CLONE, _OPEN_TREE_CLOEXEC = 1, os.O_CLOEXEC
 _MOVE_MOUNT_F_EMPTY_PATH = 4
 _MOUNT_ATTR_IDMAP = 0x00100000
@@ -61,7 +61,7 @@ def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> No
 
 def clone_mount(path: str) -> int:
     """A detached copy of the mount that shows `path`, as a descriptor."""
-    flags = _OPEN_TREE_CLONE | _OPEN_TREE_CLOEXEC
+    flags = _OPEN_TREE_CLONE | _OPEN_TREE_CLOEXEC | _AT_SYMLINK_NOFOLLOW
     return _check(_libc.syscall(_OPEN_TREE, _AT_FDCWD, path.encode(), ctypes.c_uint(flags)), f"open_tree {path}")
 
 
@@ -96,6 +96,17 @@ def receive_descriptors(sock: socket.socket, most: int) -> tuple[bytes, list[int
     for descriptor in descriptors:
         os.set_inheritable(descriptor, False)
     return message, descriptors
+
+
+def wait_status(pidfd: int) -> int | None:
+    """How a process that is not our child ended, as `waitpid` would say it; None before Linux 6.15."""
+    get_info, exit_wanted, size = 0xC040FF0B, 1 << 3, 64
+    try:
+        raw = fcntl.ioctl(pidfd, get_info, struct.pack("=Q", exit_wanted).ljust(size, b"\0"))
+    except OSError:
+        return None
+    (mask,), (status,) = struct.unpack_from("=Q", raw), struct.unpack_from("=i", raw, size - 4)
+    return status if mask & exit_wanted else None
 
 
 class _IoVector(ctypes.Structure):

@@ -17,7 +17,8 @@ from gametape.sandbox.policy import WORKSPACE, LanguageRules
 from gametape.sandbox.result import Violation
 
 GUARD_DIRECTORY = "/opt/gametape"
-_MOST_TEXT, _LARGEST_FILE, _MOST_HITS = 8 << 20, 1 << 20, 500
+_MOST_TEXT, _LARGEST_FILE, _MOST_HITS = 1 << 20, 1 << 18, 500
+_MOST_SECONDS = 1.0  # hostile text can be slow to parse
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,11 @@ def lint_command(argv: list[str], workspace: str | None, rules: LanguageRules) -
     """Lint the program text on the command line and every Python file of the workspace."""
     findings: list[Finding] = []
     if "-c" in argv[1:-1]:
-        findings += lint(argv[argv.index("-c") + 1], "-c", rules)
+        findings += lint(argv[argv.index("-c") + 1][:_LARGEST_FILE], "-c", rules)
+    began = time.monotonic()
     for path, shown in _python_files(workspace) if workspace else ():
+        if time.monotonic() - began > _MOST_SECONDS:
+            break
         with open(path, encoding="utf-8", errors="replace") as file:
             findings += lint(file.read(_LARGEST_FILE), shown, rules)
     return [

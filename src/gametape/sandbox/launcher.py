@@ -92,6 +92,10 @@ class KeeperClient:
         self._control = ours
         self.owner = os.getpid()
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def alive(self) -> bool:
         return self.owner == os.getpid() and self._process.poll() is None
 

@@ -7,7 +7,9 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
+from gametape.core.errors import BadInput
 from gametape.sandbox.keeper import STAGE
 from gametape.sandbox.policy import WORKSPACE, Policy
 
@@ -24,22 +26,37 @@ class Mount:
     writable: bool = False
 
 
-def granted(policy: Policy, workspace: str | None) -> list[Mount]:
-    """Everything of the host that a policy shows, parents before children."""
+def granted(policy: Policy, workspace: Path | None) -> list[Mount]:
+    """Everything of the host that a policy shows, parents before children, with all links resolved now."""
     shown = [Mount("/usr", "/usr"), *(Mount(path, path) for path in _SYSTEM_FILES if os.path.exists(path))]
-    shown += [
-        Mount(f"/{name}", f"/{name}")
-        for name in _TOP_LEVEL
-        if os.path.isdir(f"/{name}") and not os.path.islink(f"/{name}")
-    ]
+    top = (f"/{name}" for name in _TOP_LEVEL)
+    shown += [Mount(path, path) for path in top if os.path.isdir(path) and not os.path.islink(path)]
     if policy.python:
         shown += [Mount(path, path) for path in interpreter_directories() if not path.startswith("/usr/")]
-    shown += [Mount(os.path.realpath(path), path) for path in policy.read_only]
-    shown += [Mount(os.path.realpath(path), path, writable=True) for path in policy.writable]
     if workspace is not None:
-        shown.append(Mount(workspace, WORKSPACE, writable=True))
+        if not workspace.is_dir():
+            raise BadInput(f"no such workspace directory: {workspace}")
+        shown.append(Mount(str(workspace.resolve()), WORKSPACE, writable=True))
+    shown += [Mount(_existing(path), path, writable=True) for path in policy.writable]
+    writable = [mount.source for mount in shown if mount.writable]
+    for path in policy.read_only:
+        if any(_below(place, tree) for place in (path, _existing(path)) for tree in writable):
+            raise BadInput(f"the policy grants {path} inside a directory that the command may change")
+        shown.append(Mount(_existing(path), path))
+    if any(_below(one, other) for one in writable for other in writable if one is not other):
+        raise BadInput("the policy grants one writable directory inside another")
     by_target = {mount.target: mount for mount in shown}
     return sorted(by_target.values(), key=lambda mount: mount.target.split("/"))
+
+
+def _existing(path: str) -> str:
+    if not os.path.exists(path):
+        raise BadInput(f"the policy grants {path}, which does not exist")
+    return os.path.realpath(path)
+
+
+def _below(path: str, tree: str) -> bool:
+    return path == tree or path.startswith(tree.rstrip("/") + "/")
 
 
 def links() -> list[tuple[str, str]]:

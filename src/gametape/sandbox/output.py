@@ -46,12 +46,12 @@ def secrets(environment: Mapping[str, str]) -> list[str]:
     return sorted((value for value in values if len(value) >= _SHORTEST_SECRET), key=len, reverse=True)
 
 
-def mask(text: str, hidden: list[str]) -> str:
+def clean(data: bytes | str, hidden: list[str]) -> str:
+    """Text that is safe to store, to print and to show to a model."""
+    raw = (
+        data if isinstance(data, bytes) else data.encode("utf-8", errors="replace")
+    )  # half characters cannot be stored
+    text = _TERMINAL_CONTROL.sub("", raw.decode("utf-8", errors="replace"))
     for value in hidden:
         text = text.replace(value, MASK)
     return text
-
-
-def clean(data: bytes, hidden: list[str]) -> str:
-    """Text that is safe to store, to print and to show to a model."""
-    return mask(_TERMINAL_CONTROL.sub("", data.decode("utf-8", errors="replace")), hidden)

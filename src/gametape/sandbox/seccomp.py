@@ -78,8 +78,8 @@ class Rule:
     tests: tuple[Test, ...] = ()
 
 
-UNCOUNTED_MEMORY = Rule("shmget", ENOSYS)
-"""System V segments belong to no process: without a control group nobody would count them."""
+WITHOUT_CONTROL_GROUP = (Rule("shmget", ENOSYS), Rule("clone"), Rule("fork"), Rule("vfork"))
+"""System V segments belong to no process, so nobody would count them; and somebody must count the processes."""
 
 
 def default_rules(families: Iterable[str], denied: Iterable[str], watch_opens: bool, loopback: bool) -> list[Rule]:

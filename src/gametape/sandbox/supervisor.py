@@ -1,7 +1,9 @@
 """Watches one sandbox from its start to its end: output, waiting calls, limits. One thread, one poll loop."""
 
+import contextlib
 import json
 import os
+import resource
 import select
 import signal
 import time
@@ -14,45 +16,60 @@ from gametape.sandbox.disk import DiskWatch
 from gametape.sandbox.events import Wall
 from gametape.sandbox.launcher import Running, SandboxError
 from gametape.sandbox.output import Capture
-from gametape.sandbox.policy import Limits
-from gametape.sandbox.result import KilledBy
-from gametape.sandbox.watching import Clock, ResourceWatch, over
+from gametape.sandbox.policy import Policy
+from gametape.sandbox.result import KilledBy, Violation
+from gametape.sandbox.watching import GroupWatch, ResourceWatch, TreeWatch, over
 
 _TICK_MS = 20
 _CHUNK = 1 << 16
+_LIMIT_SIGNALS: dict[int, KilledBy] = {signal.SIGXCPU: "cpu", signal.SIGXFSZ: "disk"}
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What the supervisor must know of a sandbox beside its policy."""
+
+    shown: tuple[str, ...]
+    """What is granted, by its path inside."""
+    writable: tuple[str, ...]
+    """Directories of the host that the command may write to."""
+    temporary: tuple[str, ...]
+    """Mount points inside of file systems that live in memory."""
+    process_backstop: int | None
+    """RLIMIT_NPROC, when it can only be set inside: an ordinary host user's own processes would count towards it."""
 
 
 @dataclass(frozen=True)
 class Outcome:
     """What was seen, before it is made presentable."""
 
-    status: int
+    exit_code: int
+    signal: int | None
     counters: Counters
     killed_by: KilledBy | None
     wall_seconds: float
+    streams: dict[str, bytes]
+    violations: list[Violation]
+    violations_dropped: int
+    started: bool
 
 
 class Supervisor:
-    def __init__(
-        self,
-        running: Running,
-        pipes: dict[int, str],
-        capture: Capture,
-        wall: Wall,
-        limits: Limits,
-        clock: Clock,
-        resources: ResourceWatch,
-        disk: DiskWatch,
-    ) -> None:
+    def __init__(self, running: Running, pipes: dict[int, str], policy: Policy, scene: Scene) -> None:
+        limits = policy.limits
         self._running = running
         self._pipes = pipes
-        self._capture = capture
-        self._wall = wall
         self._limits = limits
-        self._clock = clock
+        self._scene = scene
+        self._capture = Capture(limits.output_bytes)
+        self._wall = Wall(policy, scene.shown, self.on_start, self.may_fork)
+        self._disk = DiskWatch(scene.writable, limits.disk_mb << 20)
+        self._resources: ResourceWatch = (
+            GroupWatch(running.group, limits) if running.group else TreeWatch(running.pid, limits)
+        )
+        self._command: int | None = None
+        self._began = time.monotonic()
         self._next_check = 0.0
-        self._resources = resources
-        self._disk = disk
         self._killed_by: KilledBy | None = None
         self._ending: dict[str, Any] | None = None
         self._poll = select.poll()
@@ -66,21 +83,40 @@ class Supervisor:
     def watch(self) -> Outcome:
         """Until the sandbox is gone and its output is read. Whatever interrupts us ends the sandbox first."""
         try:
-            while self._ending is None or self._pipes:
-                self._step()
+            while self._ending is None:
+                self._step(_TICK_MS)
+            while self._pipes and self._step(0):
+                pass  # what is still in the pipes; somebody elsewhere may hold them open, so never wait
+            return self._outcome(self._ending)
         except BaseException:
             self._kill(None)
             self._await_end()
             raise
-        return self._outcome(self._ending)
+        finally:
+            self._disk.close()
+            if self._command is not None:
+                os.close(self._command)
 
-    def _step(self) -> None:
-        listener = self._running.listener
-        for descriptor, event in self._poll.poll(_TICK_MS if self._ending is None else None):
-            if descriptor == listener:
+    def on_start(self, pid: int) -> None:
+        """The command is about to run its first instruction."""
+        if self._scene.process_backstop is not None:
+            with contextlib.suppress(ProcessLookupError):
+                resource.prlimit(pid, resource.RLIMIT_NPROC, (self._scene.process_backstop,) * 2)
+        self._command = os.pidfd_open(pid)
+        self._disk.attach(self._running.pid, pid, self._scene.temporary)
+        self._began = time.monotonic()
+
+    def may_fork(self) -> bool:
+        return self._resources.may_fork()
+
+    def _step(self, wait_ms: int) -> bool:
+        """Deal with whatever is ready; False when nothing was."""
+        ready = self._poll.poll(wait_ms)
+        for descriptor, event in ready:
+            if descriptor == self._running.listener:
                 if event & select.POLLIN:
-                    if self._wall.answer(descriptor):
-                        self._kill("policy")
+                    if reason := self._wall.answer(descriptor):
+                        self._kill(reason)
                 else:
                     self._poll.unregister(descriptor)  # the last filtered process is gone
             elif descriptor in self._pipes:
@@ -89,10 +125,12 @@ class Supervisor:
                 self._hear()
         if self._ending is None and self._killed_by is None and time.monotonic() >= self._next_check:
             self._check_limits()
+        return bool(ready)
 
     def _check_limits(self) -> None:
-        self._next_check = time.monotonic() + _TICK_MS / 1000
-        if self._clock.left() <= 0:
+        now = time.monotonic()
+        self._next_check = now + _TICK_MS / 1000
+        if now - self._began >= self._limits.wall_seconds:
             self._kill("time")
         elif reason := self._resources.exceeded():
             self._kill(reason)
@@ -116,34 +154,43 @@ class Supervisor:
     def _kill(self, reason: KilledBy | None) -> None:
         if self._killed_by is None:
             self._killed_by = reason
-        try:
+        with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self._running.pidfd, signal.SIGKILL)
-        except ProcessLookupError:
-            return
 
     def _await_end(self) -> None:
         if self._ending is None:
             self._running.channel.settimeout(10)
-            try:
+            with contextlib.suppress(OSError):
                 self._running.channel.recv(_CHUNK)
-            except OSError:
-                return
 
     def _outcome(self, ending: dict[str, Any]) -> Outcome:
-        wall_seconds = self._clock.elapsed()
+        wall_seconds = time.monotonic() - self._began
         if "error" in ending:
             raise SandboxError(ending["error"])
+        exit_code, ended_by = self._how_it_ended(ending["ended"])
         counters = self._resources.final(Counters(**ending["counters"]))
         killed_by = self._killed_by
-        if killed_by is None and ending["ended"] != 0:
-            killed_by = self._limit_behind(ending["ended"], counters)
+        if killed_by is None and exit_code != 0:  # by itself, but perhaps because the kernel had refused it something
+            killed_by = over(counters, self._limits) or _LIMIT_SIGNALS.get(ended_by or 0)
         if killed_by is None and self._disk.exceeded(last_look=True):
             killed_by = "disk"
-        return Outcome(ending["ended"], counters, killed_by, wall_seconds)
+        return Outcome(
+            exit_code=exit_code,
+            signal=ended_by,
+            counters=counters,
+            killed_by=killed_by,
+            wall_seconds=wall_seconds,
+            streams={name: bytes(data) for name, data in self._capture.streams.items()},
+            violations=self._wall.violations,
+            violations_dropped=self._wall.dropped,
+            started=self._wall.armed,
+        )
 
-    def _limit_behind(self, status: int, counters: Counters) -> KilledBy | None:
-        """A command that failed by itself may still have been ended by a limit that the kernel held."""
-        return over(counters, self._limits) or _SIGNALS.get(os.waitstatus_to_exitcode(status) - 128)
-
-
-_SIGNALS: dict[int, KilledBy] = {signal.SIGXCPU: "cpu", signal.SIGXFSZ: "disk", signal.SIGSYS: "policy"}
+    def _how_it_ended(self, outer_status: int) -> tuple[int, int | None]:
+        """Exit code and signal. The outer process says 128 + N for signal N; newer kernels tell the two apart."""
+        status = kernel.wait_status(self._command) if self._command is not None else None
+        code = os.waitstatus_to_exitcode(outer_status if status is None else status)
+        if code < 0:
+            return 128 - code, -code
+        told_apart = status is not None
+        return code, code - 128 if 128 < code <= 192 and not told_apart else None

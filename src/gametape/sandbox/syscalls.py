@@ -24,6 +24,8 @@ _NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "setns": (308, 268),
     "clone": (56, 220),
     "clone3": (435, 435),
+    "fork": (57, None),
+    "vfork": (58, None),
     # other processes
     "ptrace": (101, 117),
     "process_vm_readv": (310, 270),

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import stat
-import time
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -20,6 +19,8 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 class ResourceWatch(Protocol):
     def exceeded(self) -> KilledBy | None: ...
 
+    def may_fork(self) -> bool: ...
+
     def final(self, counters: Counters) -> Counters: ...
 
 
@@ -32,6 +33,9 @@ class GroupWatch:
 
     def exceeded(self) -> KilledBy | None:
         return over(self.group.counters(), self.limits)
+
+    def may_fork(self) -> bool:
+        return True  # the kernel counts
 
     def final(self, counters: Counters) -> Counters:
         return counters
@@ -50,7 +54,7 @@ def over(counters: Counters, limits: Limits) -> KilledBy | None:
 class TreeWatch:
     """Without control groups: sample the processes below the sandbox's outer one and add them up.
 
-    RLIMIT_NPROC still bounds the number of processes at every instant; memory may overshoot by what can be touched
+    Processes are counted when one wants another, so their limit is exact; memory may overshoot by what can be touched
     between two samples. What no process has mapped (socket buffers) is not seen: should it bring the host close to
     the end of its memory, the sandbox is ended.
     """
@@ -61,6 +65,7 @@ class TreeWatch:
         self._most_bytes = limits.memory_mb << 20
         self._seen = Counters(cpu_seconds=0.0, peak_memory_bytes=0, processes=0)
         self._shared_before = _host_memory()["Shmem"]
+        self._at_most = 1  # processes there can be by now
 
     def exceeded(self) -> KilledBy | None:
         pids = descendants(self._outer)
@@ -79,6 +84,16 @@ class TreeWatch:
         seen.out_of_memory |= memory > self._most_bytes or host["MemAvailable"] < host["MemTotal"] // 20
         seen.out_of_processes |= threads > self._limits.processes
         return over(seen, self._limits)
+
+    def may_fork(self) -> bool:
+        """Whether one more is within the limit. Looks only when there could be too many."""
+        if self._at_most >= self._limits.processes:
+            samples = (_sample(pid) for pid in descendants(self._outer))
+            self._at_most = sum(sample.threads for sample in samples if sample) - OVERHEAD_PROCESSES
+        allowed = self._at_most < self._limits.processes
+        self._at_most += 1
+        self._seen.out_of_processes |= not allowed
+        return allowed
 
     def final(self, counters: Counters) -> Counters:  # noqa: ARG002 - the keeper counted nothing
         return self._seen
@@ -143,20 +158,3 @@ def _proportional(pid: int) -> int:
 def _read(path: str) -> str:
     with open(path, encoding="utf-8", errors="replace") as file:
         return file.read()
-
-
-class Clock:
-    """The wall-clock limit, counted from the command's first instruction."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self.started = time.monotonic()
-
-    def start(self) -> None:
-        self.started = time.monotonic()
-
-    def elapsed(self) -> float:
-        return time.monotonic() - self.started
-
-    def left(self) -> float:
-        return self._seconds - self.elapsed()

@@ -1,0 +1,26 @@
+"""What the documents claim and the code can confirm."""
+
+import re
+import tomllib
+from pathlib import Path
+
+from gametape.sandbox.hardening import HARDENING
+from gametape.sandbox.policy import Policy
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_the_measures_in_the_docs_are_the_measures() -> None:
+    table = dict(re.findall(r"^\| `([a-z-]+)` \| (.*) \|$", (ROOT / "docs/sandbox.md").read_text(), re.MULTILINE))
+    assert table == HARDENING
+
+
+def test_the_policy_in_the_docs_is_a_policy() -> None:
+    (example,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs/sandbox.md").read_text(), re.DOTALL)
+    assert Policy.model_validate(tomllib.loads(example)).limits.wall_seconds == 60
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    for document in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]:
+        for target in re.findall(r"\]\((?!http)([^)#]+)\)", document.read_text()):
+            assert (document.parent / target).exists(), f"{document.name} points to {target}"
