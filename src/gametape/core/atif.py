@@ -1,0 +1,100 @@
+"""The parts an ATIF step is made of, as the Agent Trajectory Interchange Format names them."""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Discriminator, Tag, model_validator
+
+from gametape.core.model import Count, LogProb, Number, Open, TokenId
+from gametape.core.problems import refuse
+
+Extra = dict[str, Any]
+
+
+class ImageSource(Open):
+    media_type: str
+    path: str
+
+
+class ContentPart(Open):
+    """A piece of a message: text, or an image that lies in a file."""
+
+    type: Literal["text", "image"]
+    text: str | None = None
+    source: ImageSource | None = None
+
+    @model_validator(mode="after")
+    def _holds_what_it_says(self) -> Self:
+        if self.type == "text" and (self.text is None or self.source is not None):
+            refuse([(("text",), "a string, and no source, in a part of type text")])
+        if self.type == "image" and (self.source is None or self.text is not None):
+            refuse([(("source",), "an image source, and no text, in a part of type image")])
+        return self
+
+
+def _kind_of_content(value: Any) -> str | None:
+    return "text" if isinstance(value, str) else "parts" if isinstance(value, list) else None
+
+
+Content = Annotated[
+    Annotated[str, Tag("text")] | Annotated[list[ContentPart], Tag("parts")],
+    Discriminator(
+        _kind_of_content,
+        custom_error_type="content",
+        custom_error_message="Input should be a string or a list of content parts",
+    ),
+]
+
+
+class Agent(Open):
+    name: str
+    version: str
+    model_name: str | None = None
+    tool_definitions: list[dict[str, Any]] | None = None
+    extra: Extra | None = None
+
+
+class ToolCall(Open):
+    tool_call_id: str
+    function_name: str
+    arguments: dict[str, Any]
+    extra: Extra | None = None
+
+
+class SubagentRef(Open):
+    """Where a subagent's own trajectory is: embedded (by id) or in another file (by path)."""
+
+    trajectory_id: str | None = None
+    trajectory_path: str | None = None
+    session_id: str | None = None
+    extra: Extra | None = None
+
+
+class ObservationResult(Open):
+    source_call_id: str | None = None
+    content: Content | None = None
+    subagent_trajectory_ref: list[SubagentRef] | None = None
+    extra: Extra | None = None
+
+
+class Observation(Open):
+    results: list[ObservationResult]
+
+
+class Metrics(Open):
+    prompt_tokens: Count | None = None
+    completion_tokens: Count | None = None
+    cached_tokens: Count | None = None
+    cost_usd: Number | None = None
+    prompt_token_ids: list[TokenId] | None = None
+    completion_token_ids: list[TokenId] | None = None
+    logprobs: list[LogProb] | None = None
+    extra: Extra | None = None
+
+
+class FinalMetrics(Open):
+    total_prompt_tokens: Count | None = None
+    total_completion_tokens: Count | None = None
+    total_cached_tokens: Count | None = None
+    total_cost_usd: Number | None = None
+    total_steps: Count | None = None
+    extra: Extra | None = None

@@ -1,0 +1,76 @@
+"""A hint: one line said at the turn where it went wrong, and the proof that it helps."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, Strict, model_validator
+
+from gametape.core.model import Closed, Number, PolicyVersion, TokenId
+from gametape.core.problems import refuse
+
+Source = Literal[
+    "tool_error",
+    "traceback",
+    "types",
+    "lint",
+    "policy",
+    "integrity",
+    "repetition",
+    "judge",
+    "counterfactual",
+    "given",
+]
+
+
+class Gate(Closed):
+    """One test a hint was put to, and the number it was decided on."""
+
+    passed: bool
+    value: Number
+
+
+class Gates(Closed):
+    """None for a gate that was not run.
+
+    G0: it changes the model's mind. G1: what the model then prefers is well-formed. G2: it leads to success.
+    """
+
+    g0: Gate | None = None
+    g1: Gate | None = None
+    g2: Gate | None = None
+
+
+class HintVersions(Closed):
+    """The weights that sampled the target span, and those that read the hint."""
+
+    policy: PolicyVersion
+    teacher: PolicyVersion
+
+
+class Hint(Closed):
+    """What to say before a target turn, given in text and in the tokens that are spliced in.
+
+    `span` is half-open and counts the completion tokens of step `step`. `text` states a rule in one line,
+    never the answer; hints of one `type` are pooled when they are judged.
+    """
+
+    schema_version: Literal["hint-v1"] = "hint-v1"
+    trajectory_id: str
+    step: Annotated[int, Field(ge=1)]
+    span: Annotated[tuple[int, int], Strict(False)]
+    source: Source
+    type: str
+    text: str
+    hint_ids: list[TokenId]
+    gates: Gates
+    used: bool
+    kl: Annotated[float, Field(ge=0)] | None = None
+    versions: HintVersions
+
+    @model_validator(mode="after")
+    def _points_at_something(self) -> Self:
+        start, end = self.span
+        if not 0 <= start < end:
+            refuse([(("span",), "a start and a larger end, counted from 0")])
+        if not self.text.strip() or len(self.text.splitlines()) > 1:
+            refuse([(("text",), "one line of text")])
+        return self

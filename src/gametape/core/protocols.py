@@ -1,0 +1,68 @@
+"""The seams: what a tool, an environment, an engine and notes must do, wherever they run.
+
+Whatever may wait is asynchronous, and nothing assumes that two sides share memory: on a cluster the same
+objects become actors.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Protocol, Self
+
+from gametape.core.messages import CommandResult, GenerateRequest, Generation, ToolResult, WeightUpdate
+
+
+class Environment(Protocol):
+    """A workspace in which hostile code may run, with a past that can be returned to."""
+
+    async def run(self, argv: Sequence[str], *, timeout: float) -> CommandResult: ...
+
+    async def put(self, path: str, content: bytes) -> None: ...
+
+    async def get(self, path: str) -> bytes: ...
+
+    async def snapshot(self) -> str:
+        """Save the file tree and name what was saved."""
+        ...
+
+    async def restore(self, snapshot: str) -> None: ...
+
+    async def fork(self, snapshot: str) -> Self:
+        """A new environment that starts from a snapshot; this one is not touched."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Tool(Protocol):
+    """Something the agent may call. `definition` is what the model is told, as a JSON schema."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def definition(self) -> dict[str, Any]: ...
+
+    async def call(self, arguments: dict[str, Any], environment: Environment) -> ToolResult:
+        """Bad arguments are answered with what was wrong, never raised."""
+        ...
+
+
+class Engine(Protocol):
+    """Where tokens come from."""
+
+    async def generate(self, request: GenerateRequest) -> Generation: ...
+
+    async def update_weights(self, update: WeightUpdate) -> None:
+        """Returns once every token sampled from now on comes from these weights or newer ones."""
+        ...
+
+    async def policy_version(self) -> int: ...
+
+
+class Notes(Protocol):
+    """The agent's memory: a scratch file in training, the vault in a thread."""
+
+    async def names(self) -> list[str]: ...
+
+    async def read(self, name: str) -> str | None: ...
+
+    async def write(self, name: str, text: str) -> None: ...

@@ -1,0 +1,142 @@
+"""One step of a trajectory: on an agent's step, a whole turn."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, PlainValidator, model_validator
+
+from gametape.core.atif import Content, Metrics, Observation, SubagentRef, ToolCall
+from gametape.core.model import Count, Open, number
+from gametape.core.problems import Fault, Location, refuse
+from gametape.core.tokens import Reading, StepExtra, TurnExtra, TurnTokens, uneven
+
+
+def _effort(value: Any) -> str | float:
+    if isinstance(value, str):
+        return value
+    return number(value)
+
+
+Effort = Annotated[str | int | float, PlainValidator(_effort)]
+
+
+class Step(Open):
+    """One step. On an agent's step, the turn: what it said, the tools it called, and what came back."""
+
+    step_id: Annotated[int, Field(ge=1)]
+    timestamp: str | None = None
+    source: Literal["system", "user", "agent"]
+    model_name: str | None = None
+    reasoning_effort: Effort | None = None
+    message: Content
+    reasoning_content: str | None = None
+    tool_calls: list[ToolCall] | None = None
+    observation: Observation | None = None
+    metrics: Metrics | None = None
+    llm_call_count: Count | None = None
+    is_copied_context: bool | None = None
+    extra: StepExtra | None = None
+
+    @model_validator(mode="after")
+    def _keeps_the_rules(self) -> Self:
+        faults = [*self._faults()]
+        if faults:
+            refuse(faults)
+        return self
+
+    def _faults(self) -> Iterator[Fault]:
+        if self.timestamp is not None and not _is_iso_8601(self.timestamp):
+            yield ("timestamp",), "an ISO 8601 date and time"
+        if self.source != "agent":
+            for field in ("reasoning_effort", "reasoning_content", "tool_calls", "metrics"):
+                if getattr(self, field) is not None:
+                    yield (field,), "nothing: only steps of the agent have it"
+        if self.llm_call_count == 0:
+            for field in ("reasoning_content", "metrics"):
+                if getattr(self, field) is not None:
+                    yield (field,), "nothing: no model was called (llm_call_count is 0)"
+        calls = {call.tool_call_id for call in self.tool_calls or []}
+        for index, result in enumerate(self.observation.results if self.observation else []):
+            if result.source_call_id is not None and result.source_call_id not in calls:
+                yield (
+                    ("observation", "results", index, "source_call_id"),
+                    "the id of a tool call of this step",
+                )
+        yield from self._token_faults()
+
+    def _token_faults(self) -> Iterator[Fault]:
+        metrics = self.metrics or Metrics()
+        sampled = metrics.completion_token_ids
+        ours: dict[Location, list[int] | list[float] | None] = {
+            ("extra", "gametape", "loss_mask"): self.ours.loss_mask,
+            ("extra", "gametape", "policy_versions"): self.ours.policy_versions,
+        }
+        if sampled is not None:
+            yield from uneven(len(sampled), ours | {("metrics", "logprobs"): metrics.logprobs})
+        else:
+            lonely = (place for place, column in ours.items() if column is not None)
+            yield from ((place, "metrics.completion_token_ids beside it") for place in lonely)
+
+    @property
+    def ours(self) -> TurnExtra:
+        """What gametape itself says about this step, empty where it says nothing."""
+        return (self.extra and self.extra.gametape) or TurnExtra()
+
+    def tokens(self) -> TurnTokens | None:
+        """This turn in token space, or None where prompt and completion ids were not both recorded."""
+        metrics, ours = self.metrics, self.ours
+        if metrics is None or metrics.prompt_token_ids is None or metrics.completion_token_ids is None:
+            return None
+        return TurnTokens(
+            prompt_ids=metrics.prompt_token_ids,
+            completion_ids=metrics.completion_token_ids,
+            logprobs=metrics.logprobs,
+            loss_mask=ours.loss_mask,
+            policy_versions=ours.policy_versions,
+        )
+
+    def with_tokens(self, tokens: TurnTokens) -> Self:
+        """This step with these tokens in place of any it had; all else on it stays."""
+        document = self.model_dump()
+        metrics = document["metrics"] = document.get("metrics") or {}
+        extra = document["extra"] = document.get("extra") or {}
+        ours = extra["gametape"] = extra.get("gametape") or {}
+        metrics |= {"prompt_token_ids": tokens.prompt_ids, "completion_token_ids": tokens.completion_ids}
+        _put(metrics, "logprobs", tokens.logprobs)
+        _put(ours, "loss_mask", tokens.loss_mask)
+        _put(ours, "policy_versions", tokens.policy_versions)
+        if not ours:
+            del extra["gametape"]
+        if not extra:
+            del document["extra"]
+        return self.model_validate(document)
+
+    def reading(self) -> Reading:
+        """What this step shows of its context, for `only_grew`."""
+        metrics = self.metrics or Metrics()
+        return Reading(
+            prompt_ids=metrics.prompt_token_ids,
+            completion_ids=metrics.completion_token_ids,
+            fresh=bool(self.ours.compacted),
+        )
+
+    def refs(self) -> Iterator[tuple[Location, SubagentRef]]:
+        """The subagents this step refers to, each with its place in the step."""
+        for r, result in enumerate(self.observation.results if self.observation else []):
+            for k, ref in enumerate(result.subagent_trajectory_ref or []):
+                yield ("observation", "results", r, "subagent_trajectory_ref", k), ref
+
+
+def _put(target: dict[str, Any], key: str, value: list[int] | list[float] | None) -> None:
+    target.pop(key, None)
+    if value is not None:
+        target[key] = value
+
+
+def _is_iso_8601(text: str) -> bool:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True

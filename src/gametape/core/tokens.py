@@ -1,0 +1,97 @@
+"""What the policy read and wrote in one turn, token by token, and whether a conversation's tokens only grew.
+
+Nothing is ever tokenised twice: what was sampled is what the next turn reads and what training scores.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Annotated, NamedTuple, Self
+
+from pydantic import Field, model_validator
+
+from gametape.core.model import Closed, LogProb, Open, PolicyVersion, TokenId
+from gametape.core.problems import Fault, Location, refuse
+
+MaskBit = Annotated[int, Field(ge=0, le=1)]
+
+
+class TurnTokens(Closed):
+    """One turn in token space. Whatever is given about the completion has one entry per completion token.
+
+    `loss_mask` is 1 where the policy chose the token, 0 where the harness put it there. `policy_versions`
+    names the weights that sampled each token: they may change in the middle of a turn.
+    """
+
+    prompt_ids: list[TokenId]
+    completion_ids: list[TokenId]
+    logprobs: list[LogProb] | None = None
+    loss_mask: list[MaskBit] | None = None
+    policy_versions: list[PolicyVersion] | None = None
+
+    @model_validator(mode="after")
+    def _lengths_agree(self) -> Self:
+        faults = uneven(
+            len(self.completion_ids),
+            {
+                ("logprobs",): self.logprobs,
+                ("loss_mask",): self.loss_mask,
+                ("policy_versions",): self.policy_versions,
+            },
+        )
+        if faults:
+            refuse(faults)
+        return self
+
+
+class TurnExtra(Open):
+    """What a step says under `extra.gametape`, for which ATIF has no field.
+
+    `compacted` marks a step before which the context was rewritten: token ids start afresh there.
+    """
+
+    loss_mask: list[MaskBit] | None = None
+    policy_versions: list[PolicyVersion] | None = None
+    compacted: bool | None = None
+
+
+class StepExtra(Open):
+    """A step's `extra`: anybody's, with one corner that is ours."""
+
+    gametape: TurnExtra | None = None
+
+
+class Reading(NamedTuple):
+    """What one turn shows of the context it was sampled in; None for ids that were not recorded."""
+
+    prompt_ids: list[int] | None
+    completion_ids: list[int] | None
+    fresh: bool
+
+
+def uneven(length: int, columns: Mapping[Location, list[int] | list[float] | None]) -> list[Fault]:
+    """Name the columns that do not have one entry per completion token."""
+    return [
+        (place, f"a list of {length} entries, one per completion token, not {len(column)}")
+        for place, column in columns.items()
+        if column is not None and len(column) != length
+    ]
+
+
+def only_grew(readings: Iterable[Reading]) -> bool | None:
+    """Whether each prompt begins with the prompt and completion before it, unless its context is fresh.
+
+    None when no turn has ids; False as soon as one has only half of them, for then it cannot be shown.
+    """
+    so_far: list[int] = []
+    seen = False
+    for turn in readings:
+        if turn.fresh:
+            so_far = []
+        if turn.prompt_ids is None and turn.completion_ids is None:
+            continue
+        seen = True
+        if turn.prompt_ids is None or turn.completion_ids is None:
+            return False
+        if turn.prompt_ids[: len(so_far)] != so_far:
+            return False
+        so_far = turn.prompt_ids + turn.completion_ids
+    return True if seen else None

@@ -1,0 +1,116 @@
+"""What the verifier says about a workspace. It becomes a training signal, so it may not contradict itself."""
+
+from collections.abc import Iterator
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from gametape.core.model import Closed, Count, Fraction
+from gametape.core.problems import Fault, refuse
+
+Mode = Literal["split", "shared"]
+
+
+class Check(Closed):
+    """One layer of the reward: how well it went, and the evidence."""
+
+    name: str
+    score: Fraction
+    detail: str
+
+
+class Flag(Closed):
+    """An accusation: a rule over code or events that was broken, and where."""
+
+    rule: str
+    severity: Literal["suspect", "proven"]
+    file: str | None = None
+    line: Annotated[int, Field(ge=1)] | None = None
+    step: Annotated[int, Field(ge=1)] | None = None
+    evidence: str
+
+
+class Signal(Closed):
+    """Worth knowing, but accuses nobody: a gap to the held-out tests, order dependence, flakiness."""
+
+    name: str
+    detail: str
+
+
+class TestCounts(Closed):
+    """How the tests of the manifest fared. `expected` counts them all, whatever became of them."""
+
+    __test__ = False
+
+    expected: Count
+    passed: Count
+    failed: Count = 0
+    missing: Count = 0
+    skipped: Count = 0
+    timed_out: Count = 0
+    held_out_expected: Count = 0
+    held_out_passed: Count = 0
+
+    @model_validator(mode="after")
+    def _no_more_than_expected(self) -> Self:
+        if self.passed > self.expected:
+            refuse([(("passed",), f"at most the {self.expected} tests expected")])
+        if self.held_out_passed > self.held_out_expected:
+            refuse([(("held_out_passed",), f"at most the {self.held_out_expected} tests expected")])
+        return self
+
+    @property
+    def all_passed(self) -> bool:
+        return self.passed == self.expected and self.held_out_passed == self.held_out_expected
+
+
+class StageResult(Closed):
+    """How one stage of a task with several fared."""
+
+    name: str
+    passed: bool
+    tests: TestCounts
+
+
+class Verdict(Closed):
+    """The whole answer for one workspace.
+
+    A pass means that every test passed, that nothing proven stands against it, and that a second run agreed.
+    A `proven` flag makes the reward exactly -1.0.
+    """
+
+    schema_version: Literal["verdict-v1"] = "verdict-v1"
+    passed: bool
+    reward: Annotated[float, Field(ge=-1, le=1)]
+    checks: list[Check]
+    integrity: list[Flag]
+    signals: list[Signal]
+    quarantined: bool
+    stages: list[StageResult]
+    tests: TestCounts
+    mode: Mode
+    assurance: str
+    seconds: Annotated[float, Field(ge=0)]
+    cached: bool
+    policy_hash: str
+
+    @model_validator(mode="after")
+    def _does_not_contradict_itself(self) -> Self:
+        faults = [*self._contradictions()]
+        if faults:
+            refuse(faults)
+        return self
+
+    def _contradictions(self) -> Iterator[Fault]:
+        if self.proven and self.reward != -1.0:
+            yield ("reward",), "exactly -1.0, for a flag is proven"
+        if self.passed and self.proven:
+            yield ("passed",), "false, for a flag is proven"
+        if self.passed and self.quarantined:
+            yield ("passed",), "false, for the verdict is quarantined"
+        if self.passed and not self.tests.all_passed:
+            yield ("passed",), "false, for not every test passed"
+
+    @property
+    def proven(self) -> bool:
+        return any(flag.severity == "proven" for flag in self.integrity)
