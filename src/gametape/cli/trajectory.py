@@ -1,0 +1,137 @@
+"""`gametape trajectory`: is this file a trajectory, can it be trained on, and how to bring it up to date."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gametape.cli.output import emit_json
+from gametape.core.errors import BadInput
+from gametape.core.upgrade import to_current
+from gametape.record.files import Examined, examine, save, trajectory_in
+from gametape.record.trouble import shown
+
+app = typer.Typer(
+    help="Check and convert trajectory files: ATIF 1.0 to 1.7, and the journals of running trajectories.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on the last line of stdout.")]
+
+
+@app.command()
+def check(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Trajectories, as .json or .jsonl.")],
+    as_json: AsJson = False,
+) -> None:
+    """Say whether files are valid trajectories, and where they are not.
+
+    \b
+    Exit code 0 if all are valid, 1 if one is not, 2 if one cannot be read.
+      tokens exact   every turn's prompt continues the turn before it, token by token
+      mask ok        every turn with token ids says which of them to train on
+
+    \b
+    Example:
+      gametape trajectory check runs/first/trajectories/*.json
+    """
+    examined = {file: examine(file) for file in files}
+    if as_json:
+        emit_json(_report(examined))
+    else:
+        _show(examined)
+    if any(result.problems for result in examined.values()):
+        raise typer.Exit(1)
+
+
+@app.command()
+def convert(
+    source: Annotated[Path, typer.Argument(metavar="IN", help="A trajectory of any version, or a journal.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where to write it.")],
+    as_json: AsJson = False,
+) -> None:
+    """Write a trajectory as ATIF 1.7. The input is left as it is; fields we do not know are kept.
+
+    \b
+    Example:
+      gametape trajectory convert old.json --out new.json
+    """
+    converted = to_current(trajectory_in(examine(source), source))
+    _refuse_target(out, source)
+    save(out, converted)
+    if as_json:
+        emit_json(_report({out: examine(out)}) | {"written": str(out.absolute())})
+    else:
+        typer.echo(f"{shown(out)}: {converted.schema_version}, {len(converted.steps)} steps")
+
+
+def _refuse_target(out: Path, source: Path) -> None:
+    """Only a new name or another regular file may be written: never the input, a directory or a device."""
+    if not out.exists():
+        return
+    if out.samefile(source):
+        raise BadInput(f"{shown(out)}: is the input; give --out another name")
+    if not out.is_file():
+        raise BadInput(f"{shown(out)}: not a regular file; give --out the name of a file")
+
+
+def _report(examined: dict[Path, Examined]) -> dict[str, Any]:
+    files = [_facts(file, result) for file, result in examined.items()]
+    errors = [
+        {"file": str(file.absolute()), "path": problem.path, "expected": problem.expected}
+        for file, result in examined.items()
+        for problem in result.problems
+    ]
+    return {
+        "valid": not errors,
+        "errors": errors,
+        "turns": sum(facts["turns"] or 0 for facts in files),
+        "tokens_exact": _all_known(facts["tokens_exact"] for facts in files),
+        "mask_ok": _all_known(facts["mask_ok"] for facts in files),
+        "files": files,
+    }
+
+
+def _facts(file: Path, result: Examined) -> dict[str, Any]:
+    trajectory = result.trajectory
+    bad_mask = any(".gametape.loss_mask" in problem.path for problem in result.problems)
+    return {
+        "file": str(file.absolute()),
+        "valid": not result.problems,
+        "version": trajectory and trajectory.schema_version,
+        "steps": trajectory and len(trajectory.steps),
+        "turns": trajectory and trajectory.turns,
+        "tokens_exact": trajectory and trajectory.tokens_exact(),
+        "mask_ok": trajectory.mask_ok() if trajectory else False if bad_mask else None,
+        "torn_bytes": result.torn_bytes,
+    }
+
+
+def _all_known(answers: Any) -> bool | None:
+    known = [answer for answer in answers if answer is not None]
+    return all(known) if known else None
+
+
+def _show(examined: dict[Path, Examined]) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    for file, result in examined.items():
+        facts = _facts(file, result)
+        if result.problems:
+            console.print(Text.assemble(("not valid  ", "red"), shown(file)), soft_wrap=True)
+            for problem in result.problems:
+                console.print(Text(f"    {problem}"), soft_wrap=True)
+            continue
+        told = [facts["version"], f"steps: {facts['steps']}", f"turns: {facts['turns']}"]
+        told += _worded("tokens exact", facts["tokens_exact"]) + _worded("mask ok", facts["mask_ok"])
+        if result.torn_bytes:
+            told.append(f"an unfinished last line of {result.torn_bytes} bytes is ignored")
+        console.print(Text.assemble(("valid      ", "green"), f"{shown(file)}  {', '.join(told)}"), soft_wrap=True)
+
+
+def _worded(what: str, answer: bool | None) -> list[str]:
+    return [] if answer is None else [what if answer else f"not {what}"]

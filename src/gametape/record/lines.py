@@ -1,0 +1,80 @@
+"""The lines of a journal.
+
+The first is a header: the format's version and the trajectory without its steps. Each line after it is one
+finished step, as ATIF writes it, or the whole trajectory of a subagent of the step that follows. A turn
+counts once its step's newline is there.
+"""
+
+from typing import Any, NamedTuple
+
+from gametape.core.problems import Problem
+from gametape.record.plain import NotPlain, decode, encode
+
+JOURNAL_KEY = "gametape_journal"
+JOURNAL_VERSION = 1
+SUBAGENT_KEY = "gametape_subagent"
+
+
+class Assembled(NamedTuple):
+    """A journal as one document, how many bytes count, and how many follow: an unfinished turn."""
+
+    document: dict[str, Any]
+    whole_bytes: int
+    torn_bytes: int
+
+
+def is_journal(data: bytes) -> bool:
+    return data.startswith(f'{{"{JOURNAL_KEY}"'.encode())
+
+
+def header_line(trajectory: dict[str, Any]) -> bytes:
+    return encode({JOURNAL_KEY: JOURNAL_VERSION, "trajectory": trajectory | {"steps": []}})
+
+
+def step_line(step: dict[str, Any], index: int) -> bytes:
+    return encode(step, place=("steps", index))
+
+
+def subagent_line(trajectory: dict[str, Any], index: int) -> bytes:
+    return encode({SUBAGENT_KEY: trajectory}, place=("subagent_trajectories", index))
+
+
+def assemble(data: bytes) -> Assembled:
+    """Put a journal's lines together. An unfinished turn at the end is left out; any other is refused."""
+    header, *lines = data.split(b"\n")[:-1] or [b""]
+    document = _open_header(header)
+    whole = len(header) + 1
+    read = whole
+    subagents: list[Any] = []
+    for number, line in enumerate(lines, start=2):
+        read += len(line) + 1
+        record = decode(line, first_line=number, place=("steps", len(document["steps"])))
+        if not isinstance(record, dict) or not ("step_id" in record or record.keys() == {SUBAGENT_KEY}):
+            raise NotPlain(Problem(f"line {number}", "a step or a subagent's trajectory"))
+        if "step_id" not in record:
+            subagents.append(record[SUBAGENT_KEY])
+            continue
+        document["steps"].append(record)
+        _embed(document, subagents)
+        subagents = []
+        whole = read
+    return Assembled(document, whole, len(data) - whole)
+
+
+def _embed(document: dict[str, Any], subagents: list[Any]) -> None:
+    if subagents and document.get("subagent_trajectories") is None:
+        document["subagent_trajectories"] = subagents
+    elif subagents and isinstance(document["subagent_trajectories"], list):
+        document["subagent_trajectories"] += subagents
+
+
+def _open_header(line: bytes) -> dict[str, Any]:
+    if not line:
+        raise NotPlain(Problem("line 1", "a whole journal header, but it is cut off: no turn was recorded"))
+    header = decode(line)
+    if type(header[JOURNAL_KEY]) is not int or header[JOURNAL_KEY] != JOURNAL_VERSION:
+        raise NotPlain(Problem(f"line 1, {JOURNAL_KEY}", f"{JOURNAL_VERSION}, the journal version read here"))
+    trajectory = header.get("trajectory")
+    if not isinstance(trajectory, dict) or trajectory.get("steps") != []:
+        raise NotPlain(Problem("line 1, trajectory", "a trajectory whose steps are still empty"))
+    return trajectory

@@ -1,0 +1,24 @@
+"""What the file system refuses, said in one line."""
+
+import errno
+from pathlib import Path
+
+from gametape.core.errors import BadInput, GametapeError, Lacking
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def shown(path: Path) -> str:
+    """A path as it can stand in one line of text, whatever is in its name."""
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in str(path))
+
+
+def unreadable(path: Path, error: OSError) -> GametapeError:
+    return BadInput(f"{shown(path)}: cannot be read ({error.strerror})")
+
+
+def unwritable(path: Path, error: OSError) -> GametapeError:
+    """No room is something the machine lacks; anything else is a path that cannot be used."""
+    if error.errno in NO_ROOM:
+        return Lacking(f"{shown(path)}: no room to write it ({error.strerror}): free some space and try again")
+    return BadInput(f"{shown(path)}: cannot be written ({error.strerror})")
