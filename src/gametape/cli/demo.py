@@ -43,13 +43,15 @@ def demo(
 
     Exits 0 when the harmless one worked and every hostile one was stopped.
     """
+    from rich.console import Console
+
     from gametape.cli.output import emit_json
 
     rows = perform()
     if as_json:
         emit_json({"acts": rows, "held": all(row["held"] for row in rows)})
     else:
-        _show(rows)
+        Console().print(table_of(rows))
     raise typer.Exit(0 if all(row["held"] for row in rows) else 1)
 
 
@@ -101,11 +103,12 @@ def _what_happened(result: Any) -> str:
     if result.violations:
         seen = result.violations[0]
         return f"{seen.action} {seen.syscall}({', '.join(map(str, seen.args))}), written down"
-    return result.stderr.strip().splitlines()[-1] if result.stderr.strip() else f"exit code {result.exit_code}"
+    reason = result.stderr.strip().splitlines()[-1] if result.stderr.strip() else f"exit code {result.exit_code}"
+    return f"the host's files are not there: {reason}" if "FileNotFoundError" in reason else reason
 
 
-def _show(rows: list[dict[str, Any]]) -> None:
-    from rich.console import Console
+def table_of(rows: list[dict[str, Any]]) -> Any:
+    """The acts as a rich table."""
     from rich.table import Table
 
     table = Table(title="Six programs meet the wall", title_justify="left")
@@ -114,4 +117,4 @@ def _show(rows: list[dict[str, Any]]) -> None:
     for row in rows:
         mark = "[green]yes[/]" if row["held"] else "[bold red]NO[/]"
         table.add_row(row["act"], mark, row["what"], f"{row['seconds']:.2f}")
-    Console().print(table)
+    return table

@@ -22,7 +22,6 @@ _LONGEST_TEXT = 512
 _LONGEST_COMMAND = 4096
 _OPENS = frozenset(("open", "openat", "creat"))
 _EXECS = frozenset(("execve", "execveat"))
-_FORKS = frozenset(("clone", "fork", "vfork"))
 _DIALS = frozenset(("connect", "sendto"))
 _INSIDE = ("unix:", "AF_UNSPEC", "127.", "0.0.0.0:", "[::1]", "[::]", "[::ffff:127.")
 _ERRORS = {
@@ -88,7 +87,6 @@ class Wall:
         self._granted = tuple(granted)
         self._on_start = on_start
         self._may_fork = may_fork
-        self._builder: int | None = None
         self._memory = kernel.MemoryReader()
 
     def answer(self, listener: int) -> KilledBy | None:
@@ -99,7 +97,7 @@ class Wall:
         name = syscalls.describe(call.number, call.arch)
         if not self.armed:
             self._watch_builder(call.pid, name)
-        elif name in _FORKS and not call.args[0] & seccomp.NEW_NAMESPACE_FLAGS:
+        elif _is_fork(call, name):
             if not self._may_fork():
                 return "processes"
         elif not self._harmless(call, name):
@@ -115,12 +113,8 @@ class Wall:
         return name in _EXECS
 
     def _watch_builder(self, pid: int, name: str) -> None:
-        """The first program executed by another process than the one that became bubblewrap is the command."""
-        if name not in _EXECS:
-            return
-        if self._builder is None:
-            self._builder = pid
-        elif pid != self._builder:
+        """The first program that is executed under another root than the host's is the command."""
+        if name in _EXECS and not _same_root(pid):
             self._on_start(pid)
             self.armed = True
 
@@ -198,6 +192,19 @@ def _signed(value: int) -> int:
         if (1 << width) - 4096 <= value < 1 << width:
             return value - (1 << width)
     return value
+
+
+def _is_fork(call: kernel.Notification, name: str) -> bool:
+    """One more process like this one; a `clone` into new namespaces is something else."""
+    return name in ("fork", "vfork") or (name == "clone" and not call.args[0] & seccomp.NEW_NAMESPACE_FLAGS)
+
+
+def _same_root(pid: int) -> bool:
+    """Whether a process still sees the host's tree. When that cannot be told it does not count as ours: closed."""
+    try:
+        return os.path.samestat(os.stat(f"/proc/{pid}/root"), os.stat("/"))
+    except OSError:
+        return False
 
 
 def _under(path: str, places: Iterable[str]) -> bool:
