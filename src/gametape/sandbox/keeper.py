@@ -23,6 +23,7 @@ import resource
 import select
 import signal
 import socket
+import stat
 import sys
 from dataclasses import dataclass, field
 from typing import Any
@@ -116,7 +117,7 @@ class Keeper:
         try:
             if child.group:
                 child.group.limit(request["memory_bytes"], request["processes"])
-            maps = [self._owner_map(source, child.uid) for source in request["stage"]] if child.uid else []
+            maps = [self._owner_map(source, child.uid) for source in request["sources"]] if child.uid else []
             socket.send_fds(child.orders, [str(len(descriptors)).encode()], [*descriptors, *maps])
         except BaseException:
             self._discard(child)
@@ -218,7 +219,9 @@ def _become_sandbox(orders: socket.socket, keeper: int, uid: int | None, group: 
         with os.fdopen(given[0], "rb") as file:
             plan = json.load(file)
         if plan["stage"]:
-            _stage(plan["stage"], maps)
+            if uid is None:
+                _enter_own_user_namespace()
+            _stage(plan["stage"], maps, uid or 0)
         if uid is not None:
             os.setgroups([])
             os.setresgid(uid, uid, uid)
@@ -227,7 +230,7 @@ def _become_sandbox(orders: socket.socket, keeper: int, uid: int | None, group: 
         _limit(plan["rlimits"])
         for target, copy in enumerate([fcntl.fcntl(fd, fcntl.F_DUPFD, _PAST_STDIO) for fd in stdio]):
             os.dup2(copy, target)
-        command, files = _command(plan)
+        command, files = _command(plan["command"])
         kernel.keep_only([*range(3, len(stdio)), *files])
         kernel.no_new_privileges()
         ready = [os.pidfd_open(os.getpid())]
@@ -235,7 +238,7 @@ def _become_sandbox(orders: socket.socket, keeper: int, uid: int | None, group: 
             ready.append(kernel.install_filter(base64.b64decode(plan["filter"])))
         answer = {"ready": os.getpid(), "group": group and dataclasses.asdict(group)}
         socket.send_fds(channel, [json.dumps(answer).encode()], ready)
-        os.execve(plan["program"], [os.fsencode(word) for word in command], plan["environment"])
+        os.execve(command[0], [os.fsencode(word) for word in command], plan["environment"])
     except BaseException as error:
         if channel:
             _say(channel, {"error": str(error)})
@@ -243,22 +246,50 @@ def _become_sandbox(orders: socket.socket, keeper: int, uid: int | None, group: 
         os._exit(126)
 
 
-def _stage(sources: list[str], maps: list[int]) -> None:
-    """In the mount namespace that is ours alone, show each source at STAGE/N, owned by the sandbox's user."""
-    trees = []
-    for source, owner_map in zip(sources, maps, strict=True):
-        tree = kernel.clone_mount(source)
-        kernel.map_owner(tree, owner_map)
-        trees.append((tree, os.path.isdir(source)))
+def _enter_own_user_namespace() -> None:
+    """An ordinary user may mount things too, as the root of a user namespace that holds nobody else."""
+    uid, gid = os.getuid(), os.getgid()
+    kernel.unshare(kernel.CLONE_NEWUSER | kernel.CLONE_NEWNS)
+    for name, content in (("setgroups", "deny"), ("uid_map", f"0 {uid} 1"), ("gid_map", f"0 {gid} 1")):
+        with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
+            file.write(content)
+    kernel.mount("", "/", "", kernel.MS_REC | kernel.MS_PRIVATE)
+
+
+def _stage(entries: list[dict[str, Any]], maps: list[int], uid: int) -> None:
+    """In the mount namespace that is ours alone, lay out each entry at STAGE/N, owned by the sandbox's user."""
+    owner_maps = iter(maps)
+    trees: list[int | None] = []
+    for entry in entries:
+        tree = kernel.clone_mount(entry["source"]) if entry["source"] else None
+        if tree is not None and maps:
+            kernel.map_owner(tree, next(owner_maps))
+        trees.append(tree)
     kernel.mount("tmpfs", STAGE, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=755")
-    for index, (tree, is_directory) in enumerate(trees):
+    for index, (entry, tree) in enumerate(zip(entries, trees, strict=True)):
         target = f"{STAGE}/{index}"
-        if is_directory:
+        if tree is None:
+            _lay_out(target, entry["files"], uid)
+            continue
+        if stat.S_ISDIR(os.fstat(tree).st_mode):
             os.mkdir(target, 0o755)
         else:
             os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o644))
         kernel.attach_mount(tree, target)
         os.close(tree)
+
+
+def _lay_out(directory: str, files: dict[str, str], uid: int) -> None:
+    os.mkdir(directory, 0o755)
+    os.chown(directory, uid, uid)
+    for name, content in files.items():
+        path = f"{directory}/{name}"
+        if name.endswith("/"):
+            os.mkdir(path, 0o755)
+        else:
+            with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
+                file.write(content.replace("@UID@", str(uid)))
+        os.chown(path, uid, uid)
 
 
 def _make_owner_map(owner_uid: int, owner_gid: int, uid: int) -> int:
@@ -296,21 +327,21 @@ def _limit(limits: dict[str, int]) -> None:
         resource.setrlimit(kind, (min(wanted, ceiling), ceiling))
 
 
-def _command(plan: dict[str, Any]) -> tuple[list[str], list[int]]:
-    """bubblewrap's command line, and the memory files that it mentions by number, reads and closes."""
+def _command(words: list[Any]) -> tuple[list[str], list[int]]:
+    """A command line, and the files in memory that it mentions by number; its program reads and closes them."""
     files: list[int] = []
 
-    def memory_file(content: str) -> str:
+    def word(item: Any) -> str:
+        if isinstance(item, str):
+            return item
+        content = item["text"] if "text" in item else "".join(f"{word(inner)}\0" for inner in item["list"])
         descriptor = os.memfd_create("gametape")
         os.write(descriptor, os.fsencode(content))
         os.lseek(descriptor, 0, os.SEEK_SET)
         files.append(descriptor)
         return str(descriptor)
 
-    options = [word if isinstance(word, str) else memory_file(word["content"]) for word in plan["arguments"]]
-    if plan["hide_options"]:
-        options = ["--args", memory_file("".join(f"{word}\0" for word in options))]
-    return [plan["program"], *options, "--", *plan["argv"]], files
+    return [word(item) for item in words], files
 
 
 def _say(channel: socket.socket, message: dict[str, Any]) -> None:

@@ -27,34 +27,51 @@ class SandboxError(GametapeError):
     exit_code = 3
 
 
+Word = str | dict[str, Any]
+"""A word of a command line, or a file in memory whose number becomes one: `{"text": ...}` holds a text, `{"list": ...}`
+words, each with a NUL behind it."""
+
+
+@dataclass(frozen=True)
+class Staged:
+    """Something shown to the builder at the stage, in a mount namespace of its own: a path of the host, as if the
+    sandbox's user owned it; or a new directory with small files, in which `@UID@` stands for that user."""
+
+    source: str | None = None
+    files: dict[str, str] | None = None
+
+
 @dataclass(frozen=True)
 class Plan:
     """Everything the keeper needs to start one sandbox. Plain data."""
 
-    program: str
-    arguments: list[str | dict[str, str]]
-    argv: list[str]
+    command: list[Word]
     drop: bool
-    stage: list[str] = field(default_factory=list)
+    stage: list[Staged] = field(default_factory=list)
     filter: bytes = b""
     rlimits: dict[str, int] = field(default_factory=dict)
     layout: cgroups.Layout | None = None
     memory_bytes: int = 0
     processes: int = 0
     environment: dict[str, str] = field(default_factory=dict)
-    hide_options: bool = True
 
     def request(self) -> bytes:
         """What the keeper itself needs to know."""
         layout = self.layout and dataclasses.asdict(self.layout)
+        sources = [entry.source for entry in self.stage if entry.source]
         numbers = {"memory_bytes": self.memory_bytes, "processes": self.processes}
-        return json.dumps({"drop": self.drop, "layout": layout, "stage": self.stage, **numbers}).encode()
+        return json.dumps({"drop": self.drop, "layout": layout, "sources": sources, **numbers}).encode()
 
     def details(self) -> bytes:
         """What only the child that becomes the sandbox reads; of any length."""
-        names = ("program", "arguments", "argv", "stage", "rlimits", "environment", "hide_options")
-        document = {name: getattr(self, name) for name in names}
-        return json.dumps({**document, "filter": base64.b64encode(self.filter).decode()}).encode()
+        document = {
+            "command": self.command,
+            "stage": [dataclasses.asdict(entry) for entry in self.stage],
+            "filter": base64.b64encode(self.filter).decode(),
+            "rlimits": self.rlimits,
+            "environment": self.environment,
+        }
+        return json.dumps(document).encode()
 
 
 @dataclass

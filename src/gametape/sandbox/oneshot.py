@@ -1,0 +1,211 @@
+"""What every backend that runs on this kernel shares: one command, one sandbox, one result.
+
+A backend says how its builder is called (`_builder`); the rest is the same wall: the keeper, the user that owns
+nothing, the filter with its events, the control group, the supervisor.
+"""
+
+import contextlib
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from gametape.core.errors import BadInput
+from gametape.sandbox import cgroups, language, mounts, seccomp, workspace
+from gametape.sandbox.backend import Spec
+from gametape.sandbox.keeper import STAGE
+from gametape.sandbox.launcher import Plan, Running, SandboxError, Staged, Word, keeper
+from gametape.sandbox.mounts import Mount
+from gametape.sandbox.output import clean, secrets
+from gametape.sandbox.policy import HOME, WORKSPACE
+from gametape.sandbox.result import ExecResult, Usage, Violation
+from gametape.sandbox.supervisor import Outcome, Scene, Supervisor
+from gametape.sandbox.watching import OVERHEAD_PROCESSES
+
+TEMPORARY = ("/tmp", "/dev/shm")
+
+ACCOUNTS = {
+    "/etc/passwd": f"root:x:0:0::/nonexistent:/usr/sbin/nologin\nagent:x:1000:1000::{HOME}:/bin/sh\n",
+    "/etc/group": "root:x:0:\nagent:x:1000:\n",
+    "/etc/hosts": "127.0.0.1 localhost\n::1 localhost\n",
+    "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+}
+"""The user list inside has two lines and nothing of the host's."""
+
+
+class OneShotSandbox(ABC):
+    """Runs each command in a new sandbox over the same workspace."""
+
+    name: str
+
+    def __init__(self, spec: Spec, measures: frozenset[str]) -> None:
+        self.spec = spec
+        self.limits = spec.policy.limits
+        self.measures = measures
+        self.shown = mounts.granted(spec.policy, spec.workspace)  # once: later, links may have been planted
+        self.workspace = next((mount.source for mount in self.shown if mount.target == WORKSPACE), None)
+        self.layout = cgroups.find_layout() if "control-group" in measures else None
+        self.drop = "drop-user" in measures and os.geteuid() == 0
+        uncounted = () if self.layout else seccomp.WITHOUT_CONTROL_GROUP
+        filtered = "call-filter" in measures
+        self._filter = seccomp.compile_rules([*spec.policy.rules(), *uncounted]) if filtered else b""
+
+    @abstractmethod
+    def _builder(self, argv: list[str], places: dict[Mount, str]) -> tuple[list[Word], list[Staged]]:
+        """The command line that builds the sandbox and runs `argv` in it, and what it needs on the stage.
+
+        `places` says where the mounts that had to be staged are found.
+        """
+
+    @abstractmethod
+    def _no_such_command(self, outcome: Outcome) -> bool:
+        """Whether the builder failed because the command does not exist."""
+
+    def exec(self, argv: Sequence[str], stdin: bytes = b"") -> ExecResult:
+        """Run one command to its end and say everything that is known about it."""
+        if not argv or not argv[0] or any("\0" in word for word in argv):
+            raise BadInput("a command needs at least one word, and none with a NUL byte")
+        policy = self.spec.policy
+        said = language.lint_command(list(argv), self.workspace, policy.language) if policy.language else []
+        with contextlib.ExitStack() as stack:
+            running, pipes = self._launch(self._plan(list(argv)), stdin, stack)
+            outcome = Supervisor(running, pipes, policy, self._scene()).watch()
+        if not outcome.started and "call-filter" in self.measures and outcome.killed_by is None:
+            text = outcome.streams["stderr"].decode(errors="replace").strip().splitlines()
+            raise SandboxError(f"the sandbox could not be built: {text[-1] if text else 'no reason was given'}")
+        heard = language.parse_hits(outcome.streams["audit"], " ".join(argv))
+        return self._result(outcome, [*said, *outcome.violations, *heard])
+
+    def put(self, path: str, content: bytes) -> None:
+        """Write a file of the workspace from outside, following no link that the command may have planted."""
+        workspace.write(self._directory(), path, content)
+
+    def get(self, path: str) -> bytes:
+        return workspace.read(self._directory(), path)
+
+    def close(self) -> None:  # noqa: B027 - a sandbox that stays up has something to do here
+        """Nothing stays up between commands."""
+
+    def _directory(self) -> str:
+        if self.workspace is None:
+            raise BadInput("this sandbox has no workspace directory; start it with one")
+        return self.workspace
+
+    def _launch(self, plan: Plan, stdin: bytes, stack: contextlib.ExitStack) -> tuple[Running, dict[int, str]]:
+        given, reads = [_readable(stdin)], {}
+        for stream in ("stdout", "stderr", *(("audit",) if self.spec.policy.language else ())):
+            read_end, write_end = os.pipe2(os.O_CLOEXEC)
+            stack.callback(os.close, read_end)
+            reads[read_end] = stream
+            given.append(write_end)
+        try:
+            running = keeper().launch(plan, given)
+        finally:
+            for descriptor in given:
+                os.close(descriptor)
+        stack.callback(running.close)
+        return running, reads
+
+    def _plan(self, argv: list[str]) -> Plan:
+        limits = self.limits
+        staged = [mount for mount in self.shown if mounts.must_be_staged(mount)] if self.drop else []
+        places = {mount: f"{STAGE}/{index}" for index, mount in enumerate(staged)}
+        command, extra = self._builder(argv, places)
+        rlimits = {
+            "NOFILE": limits.open_files,
+            "FSIZE": min(limits.file_size_mb, _backstop(limits.disk_mb)) << 20,
+            "CPU": (limits.cpu_seconds or int(limits.wall_seconds) * 1000) + 1,
+        }
+        if self.drop and self.layout is None:
+            rlimits["NPROC"] = _backstop(limits.processes)
+        return Plan(
+            command=command,
+            drop=self.drop,
+            stage=[*(Staged(source=mount.source) for mount in staged), *extra],
+            filter=self._filter,
+            rlimits=(rlimits if "resource-limits" in self.measures else {})
+            | ({"CORE": 1} if "no-core-dumps" in self.measures else {}),
+            layout=self.layout,
+            memory_bytes=limits.memory_mb << 20,
+            processes=limits.processes + OVERHEAD_PROCESSES,
+            environment={} if "empty-environment" in self.measures else dict(os.environ),
+        )
+
+    def environment(self) -> dict[str, str]:
+        """The command's variables: a few basic ones, then the policy's."""
+        policy = self.spec.policy
+        basic = {"PATH": mounts.search_path(policy), "HOME": HOME, "USER": "agent", "LANG": "C.UTF-8", "TMPDIR": "/tmp"}
+        guard = {"PYTHONPATH": language.GUARD_DIRECTORY} if policy.language else {}
+        return {**basic, **guard, **dict(policy.environment)}
+
+    def files(self) -> dict[str, str]:
+        """Small files that are made inside, by path."""
+        rules = self.spec.policy.language
+        accounts = ACCOUNTS if "own-accounts" in self.measures else {}
+        return {**accounts, **(language.guard_files(rules) if rules else {})}
+
+    def temporary_megabytes(self) -> int:
+        """How large a file system in memory may get: past the limit, so that the watch can name it."""
+        most = 2 * self.limits.disk_mb
+        return most if self.layout else min(most, self.limits.memory_mb)
+
+    def _scene(self) -> Scene:
+        set_inside = not self.drop and self.layout is None and "resource-limits" in self.measures
+        return Scene(
+            shown=tuple(mount.target for mount in self.shown),
+            writable=tuple(mount.source for mount in self.shown if mount.writable),
+            temporary=TEMPORARY if self.workspace else (*TEMPORARY, WORKSPACE),
+            process_backstop=_backstop(self.limits.processes) if set_inside else None,
+        )
+
+    def _result(self, outcome: Outcome, violations: list[Violation]) -> ExecResult:
+        hidden = secrets(os.environ)
+        group = f"control group v{self.layout.version}" if self.layout else "watching"
+        counters = outcome.counters
+        return ExecResult(
+            exit_code=127 if self._no_such_command(outcome) else outcome.exit_code,
+            signal=outcome.signal,
+            stdout=clean(outcome.streams["stdout"], hidden),
+            stderr=clean(outcome.streams["stderr"], hidden),
+            usage=Usage(
+                wall_seconds=outcome.wall_seconds,
+                cpu_seconds=counters.cpu_seconds,
+                peak_memory_bytes=counters.peak_memory_bytes,
+                peak_processes=counters.processes and max(1, counters.processes - OVERHEAD_PROCESSES),
+            ),
+            killed_by=outcome.killed_by,
+            violations=tuple(_presentable(violation, hidden) for violation in violations),
+            violations_dropped=outcome.violations_dropped,
+            backend=self.name,
+            assurance="full" if self.layout else "reduced",
+            held_by={
+                **{"memory": group, "cpu": group, "processes": group},
+                **{"open_files": "rlimit", "file_size": "rlimit", "disk": "watching"},
+                **{"wall": "supervisor", "output": "supervisor"},
+            },
+            policy_hash=self.spec.policy.hash,
+        )
+
+
+def _backstop(limit: int) -> int:
+    """Where the kernel stops what watching was too slow for. Further out, so that the watch can name the limit."""
+    return limit + 1024
+
+
+def _readable(content: bytes) -> int:
+    """A descriptor the command can read its input from, and nothing else."""
+    if not content:
+        return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = os.memfd_create("gametape-stdin")
+    try:
+        with open(descriptor, "wb", closefd=False) as file:
+            file.write(content)
+        return os.open(f"/proc/self/fd/{descriptor}", os.O_RDONLY | os.O_CLOEXEC)
+    finally:
+        os.close(descriptor)
+
+
+def _presentable(violation: Violation, hidden: list[str]) -> Violation:
+    """The caller chose the words of its own record: clean them like its output."""
+    texts = {"syscall": clean(violation.syscall, hidden), "command": clean(violation.command, hidden)}
+    args = tuple(clean(arg, hidden) if isinstance(arg, str) else arg for arg in violation.args)
+    return violation.model_copy(update={**texts, "args": args})
