@@ -58,8 +58,8 @@ def test_version_2_limits_and_counters(tmp_path: Path) -> None:
     (directory / "pids.events").write_text("max 0\n")
     (directory / "memory.peak").write_text("123\n")
     counters = group.counters()
-    assert (counters.cpu_seconds, counters.peak_memory_bytes, counters.out_of_memory) == (1.5, 123, True)
-    assert not counters.out_of_processes
+    assert (counters.cpu_seconds, counters.peak_memory_bytes) == (1.5, 123)
+    assert (counters.memory_kills, counters.process_refusals) == (1, 0)
 
 
 def test_a_group_that_is_gone_has_counted_nothing(tmp_path: Path) -> None:

@@ -35,8 +35,10 @@ class Counters:
     cpu_seconds: float | None = None
     peak_memory_bytes: int | None = None
     processes: int | None = None
-    out_of_memory: bool = False
-    out_of_processes: bool = False
+    memory_kills: int = 0
+    """How often the kernel ended a process because memory ran out."""
+    process_refusals: int = 0
+    """How often a process or thread was refused."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +90,8 @@ class Group:
             cpu_seconds=_field(f"{directory}/cpu.stat", "usage_usec") / 1e6,
             peak_memory_bytes=_number_if_there(f"{directory}/memory.peak"),
             processes=_number_if_there(f"{directory}/pids.peak"),
-            out_of_memory=_field(f"{directory}/memory.events", "oom_kill") > 0,
-            out_of_processes=_field(f"{directory}/pids.events", "max") > 0,
+            memory_kills=_field(f"{directory}/memory.events", "oom_kill"),
+            process_refusals=_field(f"{directory}/pids.events", "max"),
         )
 
     def _counters_v1(self) -> Counters:
@@ -98,8 +100,8 @@ class Group:
             cpu_seconds=int(_read(f"{cpu}/cpuacct.usage")) / 1e9,
             peak_memory_bytes=int(_read(f"{memory}/memory.max_usage_in_bytes")),
             processes=_number_if_there(f"{pids}/pids.peak"),
-            out_of_memory=_field(f"{memory}/memory.oom_control", "oom_kill") > 0,
-            out_of_processes=_field(f"{pids}/pids.events", "max") > 0,
+            memory_kills=_field(f"{memory}/memory.oom_control", "oom_kill"),
+            process_refusals=_field(f"{pids}/pids.events", "max"),
         )
 
     def remove(self, patience: float = 5.0) -> None:

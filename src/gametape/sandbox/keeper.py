@@ -19,7 +19,6 @@ import fcntl
 import itertools
 import json
 import os
-import resource
 import select
 import signal
 import socket
@@ -30,6 +29,7 @@ from typing import Any
 
 from gametape.sandbox import kernel
 from gametape.sandbox.cgroups import Counters, Group, Layout
+from gametape.sandbox.entering import become_entered
 
 STAGE = "/mnt"
 """Where a root keeper shows the sandbox what its unprivileged user could not reach, in a mount namespace of its own."""
@@ -54,10 +54,16 @@ class Child:
     pid: int
     pidfd: int
     slot: int
-    uid: int | None
-    group: Group | None
-    orders: socket.socket
+    uid: int | None = None
+    group: Group | None = None
+    orders: socket.socket | None = None
     channel: socket.socket | None = None
+
+    def send(self, descriptors: list[int], of_the_request: int) -> None:
+        """Give a blank child its orders."""
+        assert self.orders is not None
+        with self.orders:
+            socket.send_fds(self.orders, [str(of_the_request).encode()], descriptors)
 
 
 @dataclass
@@ -102,7 +108,8 @@ class Keeper:
             raise EOFError
         channel = socket.socket(fileno=descriptors[1])
         try:
-            return self._launch(json.loads(message), descriptors, channel)
+            request = json.loads(message)
+            return (self._enter if "enter" in request else self._launch)(request, descriptors, channel)
         except (OSError, ValueError, KeyError) as error:
             _say(channel, {"error": str(error)})
             channel.close()
@@ -118,13 +125,21 @@ class Keeper:
             if child.group:
                 child.group.limit(request["memory_bytes"], request["processes"])
             maps = [self._owner_map(source, child.uid) for source in request["sources"]] if child.uid else []
-            socket.send_fds(child.orders, [str(len(descriptors)).encode()], [*descriptors, *maps])
+            child.send([*descriptors, *maps], len(descriptors))
         except BaseException:
             self._discard(child)
             raise
-        child.orders.close()
         child.channel = channel
         return child
+
+    def _enter(self, request: dict[str, Any], descriptors: list[int], channel: socket.socket) -> Child:
+        """One more process in a sandbox that is up."""
+        keeper = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            with os.fdopen(os.dup(descriptors[0]), "rb") as file:
+                become_entered({**request, **json.load(file)}, channel, descriptors[2:], keeper)
+        return Child(pid, os.pidfd_open(pid), slot=-1, channel=channel)
 
     def _take(self, kind: Kind) -> Child:
         """The blank child if it is of the right kind, else a new one."""
@@ -179,7 +194,6 @@ class Keeper:
                 child.group.remove()
 
     def _discard(self, child: Child) -> None:
-        child.orders.close()
         signal.pidfd_send_signal(child.pidfd, signal.SIGKILL)
         self._reap(child)
 
@@ -227,7 +241,8 @@ def _become_sandbox(orders: socket.socket, keeper: int, uid: int | None, group: 
             os.setresgid(uid, uid, uid)
             os.setresuid(uid, uid, uid)
         kernel.die_with_parent(keeper)
-        _limit(plan["rlimits"])
+        for name, value in plan["rlimits"].items():
+            kernel.limit(name, value)
         for target, copy in enumerate([fcntl.fcntl(fd, fcntl.F_DUPFD, _PAST_STDIO) for fd in stdio]):
             os.dup2(copy, target)
         command, files = _command(plan["command"])
@@ -315,16 +330,6 @@ def _make_owner_map(owner_uid: int, owner_gid: int, uid: int) -> int:
         for descriptor in (ready[0], *done):
             os.close(descriptor)
         os.waitpid(pid, 0)
-
-
-def _limit(limits: dict[str, int]) -> None:
-    for name, wanted in limits.items():
-        kind = getattr(resource, f"RLIMIT_{name}")
-        _soft, hard = resource.getrlimit(kind)
-        ceiling = wanted + 1 if name == "CPU" else wanted  # SIGXCPU says why; SIGKILL a second later does not
-        if hard != resource.RLIM_INFINITY:
-            ceiling = min(ceiling, hard)
-        resource.setrlimit(kind, (min(wanted, ceiling), ceiling))
 
 
 def _command(words: list[Any]) -> tuple[list[str], list[int]]:

@@ -7,6 +7,7 @@ import ctypes
 import fcntl
 import os
 import platform
+import resource
 import signal
 import socket
 import struct
@@ -18,7 +19,7 @@ CLONE_NEWNS = 0x00020000
 CLONE_NEWUSER = 0x10000000
 MS_NOSUID, MS_NODEV, MS_BIND, MS_REC, MS_PRIVATE = 2, 4, 0x1000, 0x4000, 1 << 18
 
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 36, 38
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 4, 24, 36, 38
 _SECCOMP = {"x86_64": 317, "aarch64": 277}
 _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
 _AT_FDCWD, _AT_EMPTY_PATH, _AT_SYMLINK_NOFOLLOW = -100, 0x1000, 0x100
@@ -39,6 +40,43 @@ def die_with_parent(parent: int) -> None:
     _check(_libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl(PDEATHSIG)")
     if os.getppid() != parent:
         raise OSError("the parent is gone")
+
+
+def die_with_outer() -> None:
+    """The same where the parent lives outside our process namespace and cannot be checked."""
+    _check(_libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl(PDEATHSIG)")
+
+
+def hide() -> None:
+    """No process of the same user may look into this one, or change it, until it executes a program."""
+    _check(_libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0), "prctl(DUMPABLE)")
+
+
+def enter(namespace: int) -> None:
+    _check(_libc.setns(namespace, 0), "setns")
+
+
+class _CapabilityHeader(ctypes.Structure):
+    _fields_ = [("version", ctypes.c_uint32), ("pid", ctypes.c_int)]
+
+
+def drop_capabilities() -> None:
+    """None left, none to be had again."""
+    for number in range(64):
+        if _libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0) < 0:
+            break  # past the last one this kernel knows
+    header, none = _CapabilityHeader(0x20080522, 0), (ctypes.c_uint32 * 6)()
+    _check(_libc.capset(ctypes.byref(header), none), "capset")
+
+
+def limit(name: str, wanted: int) -> None:
+    """Set a resource limit by its name, as far as we may."""
+    kind = getattr(resource, f"RLIMIT_{name}")
+    _soft, hard = resource.getrlimit(kind)
+    ceiling = wanted + 1 if name == "CPU" else wanted  # SIGXCPU says why; SIGKILL a second later does not
+    if hard != resource.RLIM_INFINITY:
+        ceiling = min(ceiling, hard)
+    resource.setrlimit(kind, (min(wanted, ceiling), ceiling))
 
 
 def adopt_orphans() -> None:
@@ -88,6 +126,13 @@ def keep_only(descriptors: list[int]) -> None:
     _check(_libc.syscall(close_range, 3, ctypes.c_uint(0xFFFFFFFF), cloexec), "close_range")
     for descriptor in descriptors:
         os.set_inheritable(descriptor, True)
+
+
+def close_all_but(descriptors: list[int]) -> None:
+    """Close everything else, now."""
+    kept = sorted({0, 1, 2, *descriptors})
+    for low, high in zip(kept, [*kept[1:], 1 << 20], strict=True):
+        os.closerange(low + 1, high)
 
 
 def receive_descriptors(sock: socket.socket, most: int) -> tuple[bytes, list[int]]:

@@ -74,6 +74,40 @@ class Plan:
         return json.dumps(document).encode()
 
 
+@dataclass(frozen=True)
+class Entry:
+    """One more process for a sandbox that is up. Plain data."""
+
+    inner: int
+    """A process that is inside, by its number outside."""
+    group: cgroups.Group | None
+    command: list[str]
+    directory: str
+    filter: bytes
+    rlimits: dict[str, int]
+    environment: dict[str, str]
+
+    def request(self) -> bytes:
+        return json.dumps({"enter": self.inner, "group": self.group and dataclasses.asdict(self.group)}).encode()
+
+    def details(self) -> bytes:
+        names = ("command", "directory", "rlimits", "environment")
+        document = {name: getattr(self, name) for name in names}
+        return json.dumps({**document, "filter": base64.b64encode(self.filter).decode()}).encode()
+
+
+@dataclass
+class Entered:
+    """A process that was sent into a sandbox; its channel says when it has ended."""
+
+    channel: socket.socket
+    listener: int
+
+    def close(self) -> None:
+        self.channel.close()
+        os.close(self.listener)
+
+
 @dataclass
 class Running:
     """A sandbox between its start and its end."""
@@ -118,18 +152,25 @@ class KeeperClient:
 
     def launch(self, plan: Plan, stdio: list[int]) -> Running:
         """Start a sandbox; the descriptors in `stdio` become the command's 0, 1, 2 (and 3)."""
+        answer, descriptors, channel = self._ask(plan.request(), plan.details(), stdio)
+        pidfd, *listener = descriptors
+        group = cgroups.Group(**answer["group"]) if answer["group"] else None
+        return Running(channel, answer["ready"], pidfd, listener[0] if listener else None, group)
+
+    def _ask(self, request: bytes, details: bytes, stdio: list[int]) -> tuple[dict[str, Any], list[int], socket.socket]:
+        """One request, and the first word of its answer; the channel will carry the last."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        plan_file = os.memfd_create("gametape-plan")
+        details_file = os.memfd_create("gametape-plan")
         try:
-            with open(plan_file, "wb", closefd=False) as file:
-                file.write(plan.details())
-            os.lseek(plan_file, 0, os.SEEK_SET)
-            socket.send_fds(self._control, [plan.request()], [plan_file, theirs.fileno(), *stdio])
+            with open(details_file, "wb", closefd=False) as file:
+                file.write(details)
+            os.lseek(details_file, 0, os.SEEK_SET)
+            socket.send_fds(self._control, [request], [details_file, theirs.fileno(), *stdio])
         except OSError as error:
             ours.close()
             raise SandboxError(f"the sandbox keeper is gone ({error.strerror}); start the program again") from error
         finally:
-            os.close(plan_file)
+            os.close(details_file)
             theirs.close()
         message, descriptors = kernel.receive_descriptors(ours, 2)
         answer: dict[str, Any] = json.loads(message) if message else {"error": "the sandbox keeper is gone"}
@@ -137,9 +178,12 @@ class KeeperClient:
             ours.close()
             reason = answer.get("error", "it was killed on the way, perhaps by its memory limit")
             raise SandboxError(f"the sandbox could not be started: {reason}")
-        pidfd, *listener = descriptors
-        group = cgroups.Group(**answer["group"]) if answer["group"] else None
-        return Running(ours, answer["ready"], pidfd, listener[0] if listener else None, group)
+        return answer, descriptors, ours
+
+    def enter(self, entry: Entry, stdio: list[int]) -> Entered:
+        """Start one more process in a sandbox that is up."""
+        _answer, descriptors, channel = self._ask(entry.request(), entry.details(), stdio)
+        return Entered(channel, descriptors[0])
 
     def close(self) -> None:
         """Let the keeper end its sandboxes and leave, and wait until it has."""

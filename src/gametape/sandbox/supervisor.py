@@ -65,7 +65,7 @@ class Supervisor:
         self._wall = Wall(policy, scene.shown, self.on_start, self.may_fork)
         self._disk = DiskWatch(scene.writable, limits.disk_mb << 20)
         self._resources: ResourceWatch = (
-            GroupWatch(running.group, limits) if running.group else TreeWatch(running.pid, limits)
+            GroupWatch(running.group, limits) if running.group else TreeWatch([running.pid], limits)
         )
         self._command: int | None = None
         self._began = time.monotonic()

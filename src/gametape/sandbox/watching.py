@@ -3,6 +3,7 @@
 import contextlib
 import os
 import stat
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,6 +18,10 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class ResourceWatch(Protocol):
+    """Counts for one sandbox, from its start or from the last `begin`."""
+
+    def begin(self) -> None: ...
+
     def exceeded(self) -> KilledBy | None: ...
 
     def may_fork(self) -> bool: ...
@@ -24,27 +29,41 @@ class ResourceWatch(Protocol):
     def final(self, counters: Counters) -> Counters: ...
 
 
-@dataclass
 class GroupWatch:
     """The kernel holds memory and processes; its counters say when it had to."""
 
-    group: Group
-    limits: Limits
+    def __init__(self, group: Group, limits: Limits) -> None:
+        self._group = group
+        self._limits = limits
+        self._before = Counters()
+
+    def begin(self) -> None:
+        self._before = self._group.counters()
 
     def exceeded(self) -> KilledBy | None:
-        return over(self.group.counters(), self.limits)
+        return over(self.since(self._group.counters()), self._limits)
 
     def may_fork(self) -> bool:
         return True  # the kernel counts
 
     def final(self, counters: Counters) -> Counters:
-        return counters
+        return self.since(counters)
+
+    def since(self, now: Counters) -> Counters:
+        before = self._before
+        return Counters(
+            cpu_seconds=(now.cpu_seconds or 0.0) - (before.cpu_seconds or 0.0),
+            peak_memory_bytes=now.peak_memory_bytes,
+            processes=now.processes,
+            memory_kills=now.memory_kills - before.memory_kills,
+            process_refusals=now.process_refusals - before.process_refusals,
+        )
 
 
 def over(counters: Counters, limits: Limits) -> KilledBy | None:
-    if counters.out_of_memory:
+    if counters.memory_kills > 0:
         return "memory"
-    if counters.out_of_processes:
+    if counters.process_refusals > 0:
         return "processes"
     if limits.cpu_seconds is not None and (counters.cpu_seconds or 0.0) > limits.cpu_seconds:
         return "cpu"
@@ -59,16 +78,21 @@ class TreeWatch:
     the end of its memory, the sandbox is ended.
     """
 
-    def __init__(self, outer: int, limits: Limits) -> None:
+    def __init__(self, outer: Iterable[int], limits: Limits) -> None:
         self._outer = outer
         self._limits = limits
         self._most_bytes = limits.memory_mb << 20
-        self._seen = Counters(cpu_seconds=0.0, peak_memory_bytes=0, processes=0)
         self._shared_before = _host_memory()["Shmem"]
         self._at_most = 1  # processes there can be by now
+        self._cpu_before = 0.0
+        self._seen = Counters(cpu_seconds=0.0, peak_memory_bytes=0, processes=0)
+
+    def begin(self) -> None:
+        self._cpu_before = sum(sample.cpu for sample in self._samples())
+        self._seen = Counters(cpu_seconds=0.0, peak_memory_bytes=0, processes=0)
 
     def exceeded(self) -> KilledBy | None:
-        pids = descendants(self._outer)
+        pids = self._pids()
         samples = [sample for pid in pids if (sample := _sample(pid))]
         threads = max(0, sum(sample.threads for sample in samples) - OVERHEAD_PROCESSES)
         memory = sum(sample.memory for sample in samples)
@@ -77,26 +101,32 @@ class TreeWatch:
             memory += unnamed_files(pids)  # memory files that are written to and not mapped
         if memory > self._most_bytes:
             memory = sum(_proportional(pid) for pid in pids) + unnamed_files(pids)  # forks share pages: count them once
+        cpu = sum(sample.cpu for sample in samples) - self._cpu_before
         seen = self._seen
-        seen.cpu_seconds = max(seen.cpu_seconds or 0.0, sum(sample.cpu for sample in samples))
+        seen.cpu_seconds = max(seen.cpu_seconds or 0.0, cpu)
         seen.peak_memory_bytes = max(seen.peak_memory_bytes or 0, memory)
         seen.processes = max(seen.processes or 0, threads)
-        seen.out_of_memory |= memory > self._most_bytes or host["MemAvailable"] < host["MemTotal"] // 20
-        seen.out_of_processes |= threads > self._limits.processes
+        seen.memory_kills += memory > self._most_bytes or host["MemAvailable"] < host["MemTotal"] // 20
+        seen.process_refusals += threads > self._limits.processes
         return over(seen, self._limits)
 
     def may_fork(self) -> bool:
         """Whether one more is within the limit. Looks only when there could be too many."""
         if self._at_most >= self._limits.processes:
-            samples = (_sample(pid) for pid in descendants(self._outer))
-            self._at_most = sum(sample.threads for sample in samples if sample) - OVERHEAD_PROCESSES
+            self._at_most = sum(sample.threads for sample in self._samples()) - OVERHEAD_PROCESSES
         allowed = self._at_most < self._limits.processes
         self._at_most += 1
-        self._seen.out_of_processes |= not allowed
+        self._seen.process_refusals += not allowed
         return allowed
 
     def final(self, counters: Counters) -> Counters:  # noqa: ARG002 - the keeper counted nothing
         return self._seen
+
+    def _pids(self) -> list[int]:
+        return [pid for outer in self._outer for pid in descendants(outer)]
+
+    def _samples(self) -> list["_Sample"]:
+        return [sample for pid in self._pids() if (sample := _sample(pid))]
 
 
 @dataclass(frozen=True)

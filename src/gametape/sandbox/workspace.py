@@ -45,6 +45,7 @@ def write(workspace: str, path: str, content: bytes) -> None:
         temporary = f".{secrets.token_hex(16)}.new"  # a name that cannot be planted beforehand
         descriptor = _open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, directory, path)
         try:
+            _like_parent(descriptor, directory)
             with open(descriptor, "wb") as file:
                 file.write(content)
             os.replace(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
@@ -62,15 +63,30 @@ def _parent(workspace: str, path: str, make: bool):  # type: ignore[no-untyped-d
     directory = os.open(workspace, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for part in parts[:-1]:
-            if make:
-                with contextlib.suppress(FileExistsError):
-                    os.mkdir(part, dir_fd=directory)
+            made = make and _make(part, directory)
             inner = _open(part, _DIRECTORY, directory, path)
+            if made:
+                _like_parent(inner, directory)
             os.close(directory)
             directory = inner
         yield directory, parts[-1]
     finally:
         os.close(directory)
+
+
+def _make(name: str, directory: int) -> bool:
+    try:
+        os.mkdir(name, dir_fd=directory)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _like_parent(descriptor: int, directory: int) -> None:
+    """What root makes in a workspace belongs to the workspace's owner."""
+    if os.geteuid() == 0:
+        owner = os.fstat(directory)
+        os.fchown(descriptor, owner.st_uid, owner.st_gid)
 
 
 def _open(name: str, flags: int, directory: int, path: str) -> int:

@@ -1,0 +1,175 @@
+"""Mounting a view with overlayfs. Standard library only: the keeper calls this.
+
+Nothing in a layer may steer the mount elsewhere. Redirects, metadata-only files and the hard-link index are off, so
+the only marks with a meaning are whiteouts and opaque directories; as an ordinary user those live in `user.overlay.*`
+attributes (`userxattr`), which overlayfs keeps out of reach of whoever is inside.
+"""
+
+import ctypes
+import functools
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from gametape.sandbox import kernel
+
+SAFE_OPTIONS = ("redirect_dir=nofollow", "metacopy=off", "index=off", "xino=off")
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_PR_GET_SECUREBITS, _PR_SET_SECUREBITS, _NO_SETUID_FIXUP = 27, 28, 1 << 2
+_PAGE = 4096
+
+
+@dataclass(frozen=True)
+class MountPlan:
+    """One view, ready to be mounted. Paths are relative to `root`, so that the store may be shown elsewhere."""
+
+    root: str
+    lower: Sequence[str]
+    """Top first."""
+    upper: str
+    work: str
+    options: Sequence[str]
+
+    def data(self) -> str:
+        """The options of the mount, as the kernel wants them: in one string, shorter than a page."""
+        places = (f"lowerdir={':'.join(self.lower)}", f"upperdir={self.upper}", f"workdir={self.work}")
+        text = ",".join((*places, *self.options))
+        if len(text) >= _PAGE:
+            raise ValueError(f"{len(self.lower)} layers are more than one mount can name")
+        return text
+
+
+def mount(plan: MountPlan, target: str, root: str | None = None, owner: int | None = None) -> None:
+    """Show the view at `target`, in this process's mount namespace, which should be a private one.
+
+    `root` is where the store is shown if not at its own place. `owner` is the user to whom an ID-mapped mount at `root`
+    gives the files: overlayfs works with the identity of whoever mounts, and root is nobody there. One view must not be
+    mounted twice at the same time; one after the other is fine.
+    """
+    target = os.path.abspath(target)
+    flags = kernel.MS_NOSUID | kernel.MS_NODEV
+    with _working_directory(root or plan.root), _file_identity(owner):
+        _forget_last_mount(plan.work)
+        kernel.mount("overlay", target, "overlay", flags, plan.data())
+    if os.statvfs(target).f_flag & os.ST_RDONLY:
+        unmount(target)
+        raise OSError(f"the view can only be read: {plan.work} in {root or plan.root} cannot be written by its mounter")
+
+
+def unmount(target: str) -> None:
+    """Take a mount away at once; what still uses it keeps it until done."""
+    detach = 2
+    if _libc.umount2(os.fsencode(target), detach) < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"umount {target}: {os.strerror(number)}")
+
+
+def enter_private_namespace(inside: int | None = None) -> None:
+    """Give this process, which must have one thread, mounts of its own; as an ordinary user, a user namespace too.
+
+    In that namespace the process has every capability over its own files. It appears there as user `inside`, or as
+    itself.
+    """
+    uid, gid = os.geteuid(), os.getegid()
+    if uid == 0:
+        kernel.unshare(kernel.CLONE_NEWNS)
+    else:
+        kernel.unshare(kernel.CLONE_NEWUSER | kernel.CLONE_NEWNS)
+        shown = (uid, gid) if inside is None else (inside, inside)
+        for name, text in (
+            ("setgroups", "deny"),
+            ("uid_map", f"{shown[0]} {uid} 1"),
+            ("gid_map", f"{shown[1]} {gid} 1"),
+        ):
+            Path("/proc/self", name).write_text(text, encoding="ascii")
+    kernel.mount("", "/", "", kernel.MS_REC | kernel.MS_PRIVATE)
+
+
+def probe(directory: Path) -> tuple[str, ...] | None:
+    """The options with which this user can mount views on that directory's filesystem; None when it cannot be done.
+
+    It is tried, in a process of its own. `volatile` is among them where the kernel has it: syncing in a view does
+    nothing then, and taking the mount away does not flush the whole disk. A view lives no longer than its owner anyway;
+    what must last is sealed.
+    """
+    return _probe(os.fspath(directory), os.stat(directory).st_dev, os.geteuid())
+
+
+@functools.lru_cache(maxsize=64)
+def _probe(directory: str, _device: int, user: int) -> tuple[str, ...] | None:
+    options = SAFE_OPTIONS if user == 0 else (*SAFE_OPTIONS, "userxattr")
+    for attempt in ((*options, "volatile"), options):
+        with tempfile.TemporaryDirectory(prefix="probe-", dir=directory) as place:
+            package = os.fspath(Path(__file__).resolve().parents[3])
+            program = "import sys; sys.path.insert(0, sys.argv[1]); from gametape.sandbox.snapshots import overlay; "
+            command = [sys.executable, "-I", "-S", "-c", program + "overlay.try_it()", package, place, *attempt]
+            done = subprocess.run(command, capture_output=True, check=False, stdin=subprocess.DEVNULL)
+            if done.returncode == 0:
+                return attempt
+    return None
+
+
+def try_it() -> None:
+    """The probe's own process: mount, replace a directory and a file, and see that both were understood."""
+    place, *options = sys.argv[2:]
+    os.chdir(place)
+    for name in ("below/directory", "upper", "work", "shown"):
+        os.makedirs(name)
+    for name in ("below/file", "below/directory/old"):
+        Path(name).touch()
+    enter_private_namespace(inside=0)
+    mount(MountPlan(place, ("below",), "upper", "work", options), "shown")
+    os.unlink("shown/file")
+    os.unlink("shown/directory/old")
+    os.rmdir("shown/directory")
+    os.mkdir("shown/directory")
+    if os.listdir("shown") != ["directory"] or os.listdir("shown/directory"):
+        raise SystemExit("overlayfs does not hide what was removed")
+    unmount("shown")
+    for directory, names, _files in os.walk(place):
+        for name in names:
+            os.chmod(os.path.join(directory, name), 0o700)
+
+
+@contextmanager
+def _working_directory(path: str) -> Iterator[None]:
+    before = os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.chdir(path)
+        yield
+        os.fchdir(before)
+    finally:
+        os.close(before)
+
+
+@contextmanager
+def _file_identity(user: int | None) -> Iterator[None]:
+    """Touch files as `user` and with root's capabilities, which the kernel would otherwise take away."""
+    if user is None:
+        yield
+        return
+    before = _libc.prctl(_PR_GET_SECUREBITS, 0, 0, 0, 0)
+    if _libc.prctl(_PR_SET_SECUREBITS, before | _NO_SETUID_FIXUP, 0, 0, 0) < 0:
+        raise OSError(ctypes.get_errno(), "prctl(SET_SECUREBITS): only root can mount for another user")
+    try:
+        _libc.setfsgid(user)
+        _libc.setfsuid(user)
+        yield
+    finally:
+        _libc.setfsuid(os.geteuid())
+        _libc.setfsgid(os.getegid())
+        _libc.prctl(_PR_SET_SECUREBITS, before, 0, 0, 0)
+
+
+def _forget_last_mount(work: str) -> None:
+    """A volatile mount leaves a mark that forbids the next one, for fear of a crash of the machine. There was none."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        os.unlink(f"{work}/work/incompat/volatile/dirty")
+    with suppress(FileNotFoundError, NotADirectoryError):
+        os.rmdir(f"{work}/work/incompat/volatile")
