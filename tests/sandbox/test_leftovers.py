@@ -71,7 +71,8 @@ class Runs:
 
 def surroundings() -> tuple[str, list[str], list[str]]:
     mounts = Path("/proc/self/mountinfo").read_text()
-    return mounts, sorted(os.listdir("/dev/shm")), sorted(os.listdir(tempfile.gettempdir()))
+    named = [name for name in os.listdir(tempfile.gettempdir()) if "gametape" in name or "bwrap" in name]
+    return mounts, sorted(os.listdir("/dev/shm")), sorted(named)
 
 
 def check_nothing_left(count: int, tmp_path: Path) -> None:

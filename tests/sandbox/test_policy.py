@@ -12,7 +12,7 @@ def test_the_hash_follows_every_field() -> None:
         Policy(read_only=("/opt",)),
         Policy(writable=("/opt",)),
         Policy(environment=(("A", "b"),)),
-        Policy(limits=Limits(memory_mb=1)),
+        Policy(limits=Limits(memory_mb=100)),
         Policy(on_violation="kill"),
         Policy(watched=()),
         Policy(denied_syscalls=("ioctl",)),
@@ -55,8 +55,8 @@ def test_what_cannot_be_granted_is_refused(wrong: dict[str, object]) -> None:
 
 
 def test_with_limits_replaces_only_what_is_given() -> None:
-    policy = Policy(limits=Limits(memory_mb=5)).with_limits(wall_seconds=2.5, cpu_seconds=None)
-    assert (policy.limits.memory_mb, policy.limits.wall_seconds, policy.limits.cpu_seconds) == (5, 2.5, None)
+    policy = Policy(limits=Limits(memory_mb=50)).with_limits(wall_seconds=2.5, cpu_seconds=None)
+    assert (policy.limits.memory_mb, policy.limits.wall_seconds, policy.limits.cpu_seconds) == (50, 2.5, None)
 
 
 def test_a_policy_can_be_read_back_from_what_it_writes(tmp_path: Path) -> None:

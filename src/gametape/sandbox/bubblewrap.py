@@ -91,6 +91,7 @@ class BubblewrapSandbox(OneShotSandbox):
         options += ["--cap-drop", "ALL"] if on("no-capabilities") else []
         options += ["--new-session"] if on("new-session") else []
         options += ["--die-with-parent"] if on("die-with-parent") else []
+        options += ["--as-pid-1"] if self.holds_session else []
         options += ["--perms", "0755", "--dir", "/etc"]
         for target, link in mounts.links():
             options += ["--symlink", target, link]

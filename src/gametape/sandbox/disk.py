@@ -1,8 +1,9 @@
 """How much a command has written: in the host directories it may write to, and in its own temporary file systems.
 
-No quota and no copy is needed. The free space of the file system, one cheap call, says when it is worth looking; a
-walk then says whether it was this sandbox: what files changed since the start hold now. Space that a walk cannot see
-(a file deleted but held open, a directory closed to us) counts too.
+No quota and no copy is needed. The free space of the file system, one cheap call, says when it is worth looking, or
+that it cannot say, because somebody else frees space at the same time. A walk then says whether it was this sandbox:
+what the files hold that changed since its start. Space that a walk cannot see (a file deleted but held open, a
+directory closed to us) counts too.
 """
 
 import contextlib
@@ -14,6 +15,7 @@ from collections.abc import Iterable
 from gametape.sandbox.watching import descendants, unnamed_files
 
 _PER_FILE = 1024  # a file without content still takes an inode
+_REGULAR_WALK = 0.5
 _CLOCK_GRAIN = 0.05  # file times lag behind the clock by up to a tick
 
 
@@ -23,6 +25,8 @@ class DiskWatch:
         self._limit = limit_bytes
         self._began = time.time() - _CLOCK_GRAIN
         self._most_free = {directory: _free(directory) for directory in self._directories}
+        self._last_free = dict(self._most_free)
+        self._masked = False
         self._temporary: list[int] = []
         self._outer: int | None = None
         self._next_walk = 0.0
@@ -40,12 +44,15 @@ class DiskWatch:
         if temporary >= self._limit:
             return True
         taken = temporary + sum(self._taken(directory) for directory in self._directories)
-        if taken < self._limit or (not last_look and time.monotonic() < self._next_walk):
+        if taken < self._limit and not self._masked:
+            return False
+        if not last_look and time.monotonic() < self._next_walk:
             return False
         began = time.monotonic()
         walked = [_changed_since(directory, self._began) for directory in self._directories]
-        self._next_walk = time.monotonic() + 5 * (time.monotonic() - began)
-        if any(blind for _, blind in walked):
+        pause = 0.0 if taken >= self._limit else _REGULAR_WALK
+        self._next_walk = time.monotonic() + max(pause, 5 * (time.monotonic() - began))
+        if taken >= self._limit and any(blind for _, blind in walked):
             return True
         nameless = unnamed_files(descendants(self._outer)) if self._outer else 0
         return temporary + sum(size for size, _ in walked) + nameless >= self._limit
@@ -58,6 +65,8 @@ class DiskWatch:
     def _taken(self, directory: str) -> int:
         """An upper bound on our share of the file system's lost space since the start."""
         free = _free(directory)
+        self._masked |= free > self._last_free[directory]  # somebody else frees space: ours may hide behind it
+        self._last_free[directory] = free
         self._most_free[directory] = max(self._most_free[directory], free)
         return self._most_free[directory] - free
 

@@ -79,6 +79,7 @@ class Wall:
         granted: Iterable[str],
         on_start: Callable[[int], None],
         may_fork: Callable[[], bool],
+        command_is_first: bool = False,
     ) -> None:
         self.violations: list[Violation] = []
         self.dropped = 0
@@ -87,6 +88,7 @@ class Wall:
         self._granted = tuple(granted)
         self._on_start = on_start
         self._may_fork = may_fork
+        self._command_is_first = command_is_first
         self._memory = kernel.MemoryReader()
 
     def answer(self, listener: int) -> KilledBy | None:
@@ -113,8 +115,11 @@ class Wall:
         return name in _EXECS
 
     def _watch_builder(self, pid: int, name: str) -> None:
-        """The first program that is executed under another root than the host's is the command."""
-        if name in _EXECS and not _same_root(pid):
+        """The first program that is executed under another root than the host's, by any but the builder's own first
+        process there, is the command."""
+        if name not in _EXECS or _same_root(pid):
+            return
+        if self._command_is_first or not _is_first_process(pid):
             self._on_start(pid)
             self.armed = True
 
@@ -205,6 +210,16 @@ def _same_root(pid: int) -> bool:
         return os.path.samestat(os.stat(f"/proc/{pid}/root"), os.stat("/"))
     except OSError:
         return False
+
+
+def _is_first_process(pid: int) -> bool:
+    """Whether a process is number 1 of a process namespace below ours. When that cannot be told it is not: closed."""
+    try:
+        with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
+            numbers = next(line for line in file if line.startswith("NStgid:")).split()[1:]
+    except (OSError, StopIteration):
+        return False
+    return len(numbers) > 1 and numbers[-1] == "1"
 
 
 def _under(path: str, places: Iterable[str]) -> bool:

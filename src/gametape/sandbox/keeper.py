@@ -103,7 +103,7 @@ class Keeper:
             self._discard_blank()
 
     def _accept(self) -> Child | None:
-        message, descriptors = kernel.receive_descriptors(self.control, 8)
+        message, descriptors = kernel.receive_descriptors(self.control, 16)
         if not message:
             raise EOFError
         channel = socket.socket(fileno=descriptors[1])
@@ -217,14 +217,11 @@ class Keeper:
 
 
 def _become_sandbox(orders: socket.socket, keeper: int, uid: int | None, group: Group | None) -> None:
-    """In the forked child: wait for orders, give up everything step by step, and turn into bubblewrap."""
+    """In the forked child: wait for orders, give up everything step by step, and turn into the builder."""
     channel = None
     try:
         if group:
             group.join(os.getpid())
-        if uid is not None:
-            kernel.unshare(kernel.CLONE_NEWNS)
-            kernel.mount("", "/", "", kernel.MS_REC | kernel.MS_PRIVATE)
         message, descriptors = kernel.receive_descriptors(orders, 64)
         if not message:
             os._exit(0)
@@ -234,12 +231,12 @@ def _become_sandbox(orders: socket.socket, keeper: int, uid: int | None, group: 
             plan = json.load(file)
         if plan["stage"]:
             if uid is None:
-                _enter_own_user_namespace()
+                _enter_own_user_namespace(kernel.CLONE_NEWNS)
+            else:
+                kernel.unshare(kernel.CLONE_NEWNS)
+            kernel.mount("", "/", "", kernel.MS_REC | kernel.MS_PRIVATE)
             _stage(plan["stage"], maps, uid or 0)
-        if uid is not None:
-            os.setgroups([])
-            os.setresgid(uid, uid, uid)
-            os.setresuid(uid, uid, uid)
+        _change_user(uid, plan["inner_users"])
         kernel.die_with_parent(keeper)
         for name, value in plan["rlimits"].items():
             kernel.limit(name, value)
@@ -261,14 +258,30 @@ def _become_sandbox(orders: socket.socket, keeper: int, uid: int | None, group: 
         os._exit(126)
 
 
-def _enter_own_user_namespace() -> None:
+def _change_user(uid: int | None, inner_users: int | None) -> None:
+    """Leave root behind; then, where the plan says so, become root of a user namespace with room for a few more."""
+    if uid is not None:
+        os.setgroups([])
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+    if inner_users is not None:
+        if uid is not None:
+            kernel.own_again()
+            _enter_own_user_namespace()
+        _write("/proc/sys/user/max_user_namespaces", str(inner_users))
+
+
+def _enter_own_user_namespace(beside: int = 0) -> None:
     """An ordinary user may mount things too, as the root of a user namespace that holds nobody else."""
     uid, gid = os.getuid(), os.getgid()
-    kernel.unshare(kernel.CLONE_NEWUSER | kernel.CLONE_NEWNS)
+    kernel.unshare(kernel.CLONE_NEWUSER | beside)
     for name, content in (("setgroups", "deny"), ("uid_map", f"0 {uid} 1"), ("gid_map", f"0 {gid} 1")):
-        with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
-            file.write(content)
-    kernel.mount("", "/", "", kernel.MS_REC | kernel.MS_PRIVATE)
+        _write(f"/proc/self/{name}", content)
+
+
+def _write(path: str, content: str) -> None:
+    with open(path, "w", encoding="ascii") as file:
+        file.write(content)
 
 
 def _stage(entries: list[dict[str, Any]], maps: list[int], uid: int) -> None:
@@ -283,6 +296,9 @@ def _stage(entries: list[dict[str, Any]], maps: list[int], uid: int) -> None:
     kernel.mount("tmpfs", STAGE, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=755")
     for index, (entry, tree) in enumerate(zip(entries, trees, strict=True)):
         target = f"{STAGE}/{index}"
+        if entry["covered"]:
+            kernel.mount("tmpfs", entry["covered"], "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=755,size=4k")
+            continue
         if tree is None:
             _lay_out(target, entry["files"], uid)
             continue
@@ -298,13 +314,15 @@ def _lay_out(directory: str, files: dict[str, str], uid: int) -> None:
     os.mkdir(directory, 0o755)
     os.chown(directory, uid, uid)
     for name, content in files.items():
-        path = f"{directory}/{name}"
+        path = f"{directory}/{name.rstrip('@')}"
         if name.endswith("/"):
             os.mkdir(path, 0o755)
+        elif name.endswith("@"):
+            os.symlink(content, path)
         else:
             with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
                 file.write(content.replace("@UID@", str(uid)))
-        os.chown(path, uid, uid)
+        os.chown(path, uid, uid, follow_symlinks=False)
 
 
 def _make_owner_map(owner_uid: int, owner_gid: int, uid: int) -> int:

@@ -3,6 +3,7 @@
 Standard library only. Every function raises OSError naming the call that failed.
 """
 
+import contextlib
 import ctypes
 import fcntl
 import os
@@ -11,6 +12,7 @@ import resource
 import signal
 import socket
 import struct
+from collections.abc import Iterator
 from typing import NamedTuple
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -71,12 +73,16 @@ def drop_capabilities() -> None:
 
 def limit(name: str, wanted: int) -> None:
     """Set a resource limit by its name, as far as we may."""
-    kind = getattr(resource, f"RLIMIT_{name}")
-    _soft, hard = resource.getrlimit(kind)
+    resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), possible_limit(name, wanted))
+
+
+def possible_limit(name: str, wanted: int) -> tuple[int, int]:
+    """The soft and hard limit nearest to what is wanted that this process may set."""
+    _soft, hard = resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))
     ceiling = wanted + 1 if name == "CPU" else wanted  # SIGXCPU says why; SIGKILL a second later does not
     if hard != resource.RLIM_INFINITY:
         ceiling = min(ceiling, hard)
-    resource.setrlimit(kind, (min(wanted, ceiling), ceiling))
+    return min(wanted, ceiling), ceiling
 
 
 def adopt_orphans() -> None:
@@ -86,6 +92,11 @@ def adopt_orphans() -> None:
 
 def no_new_privileges() -> None:
     _check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl(NO_NEW_PRIVS)")
+
+
+def own_again() -> None:
+    """Give a process that changed its user its own entries of /proc back, until it executes something."""
+    _check(_libc.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0), "prctl(DUMPABLE)")
 
 
 def unshare(flags: int) -> None:
@@ -133,6 +144,20 @@ def close_all_but(descriptors: list[int]) -> None:
     kept = sorted({0, 1, 2, *descriptors})
     for low, high in zip(kept, [*kept[1:], 1 << 20], strict=True):
         os.closerange(low + 1, high)
+
+
+@contextlib.contextmanager
+def as_owner(uid: int, gid: int) -> Iterator[None]:
+    """For this thread only, make files as somebody else: root does in a workspace what its owner would."""
+    if os.geteuid() != 0:
+        yield
+        return
+    before = _libc.setfsgid(gid), _libc.setfsuid(uid)
+    try:
+        yield
+    finally:
+        _libc.setfsuid(before[1])
+        _libc.setfsgid(before[0])
 
 
 def receive_descriptors(sock: socket.socket, most: int) -> tuple[bytes, list[int]]:

@@ -35,10 +35,12 @@ words, each with a NUL behind it."""
 @dataclass(frozen=True)
 class Staged:
     """Something shown to the builder at the stage, in a mount namespace of its own: a path of the host, as if the
-    sandbox's user owned it; or a new directory with small files, in which `@UID@` stands for that user."""
+    sandbox's user owned it; or a new directory with small files, in which `@UID@` stands for that user (`name/` is a
+    directory, `name@` a link); or a directory of the host that the builder is to find empty."""
 
     source: str | None = None
     files: dict[str, str] | None = None
+    covered: str | None = None
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,9 @@ class Plan:
     memory_bytes: int = 0
     processes: int = 0
     environment: dict[str, str] = field(default_factory=dict)
+    inner_users: int | None = None
+    """With a number, the builder starts as root of a user namespace of its own, in which so many more can be made. The
+    plan must stage something then."""
 
     def request(self) -> bytes:
         """What the keeper itself needs to know."""
@@ -70,6 +75,7 @@ class Plan:
             "filter": base64.b64encode(self.filter).decode(),
             "rlimits": self.rlimits,
             "environment": self.environment,
+            "inner_users": self.inner_users,
         }
         return json.dumps(document).encode()
 

@@ -36,6 +36,9 @@ class OneShotSandbox(ABC):
     """Runs each command in a new sandbox over the same workspace."""
 
     name: str
+    holds_session = False
+    """Whether the command is only there to hold the sandbox open: then it is the first process inside, which nothing
+    inside can end."""
 
     def __init__(self, spec: Spec, measures: frozenset[str]) -> None:
         self.spec = spec
@@ -67,13 +70,13 @@ class OneShotSandbox(ABC):
         policy = self.spec.policy
         said = language.lint_command(list(argv), self.workspace, policy.language) if policy.language else []
         with contextlib.ExitStack() as stack:
-            running, pipes = self._launch(self._plan(list(argv)), stdin, stack)
-            outcome = Supervisor(running, pipes, policy, self._scene()).watch()
+            running, pipes = self.launch(list(argv), stack, stdin)
+            outcome = Supervisor(running, pipes, policy, self.scene()).watch()
         if not outcome.started and "call-filter" in self.measures and outcome.killed_by is None:
             text = outcome.streams["stderr"].decode(errors="replace").strip().splitlines()
             raise SandboxError(f"the sandbox could not be built: {text[-1] if text else 'no reason was given'}")
         heard = language.parse_hits(outcome.streams["audit"], " ".join(argv))
-        return self._result(outcome, [*said, *outcome.violations, *heard])
+        return self.result(outcome, [*said, *outcome.violations, *heard])
 
     def put(self, path: str, content: bytes) -> None:
         """Write a file of the workspace from outside, following no link that the command may have planted."""
@@ -90,7 +93,10 @@ class OneShotSandbox(ABC):
             raise BadInput("this sandbox has no workspace directory; start it with one")
         return self.workspace
 
-    def _launch(self, plan: Plan, stdin: bytes, stack: contextlib.ExitStack) -> tuple[Running, dict[int, str]]:
+    def launch(
+        self, argv: list[str], stack: contextlib.ExitStack, stdin: bytes = b""
+    ) -> tuple[Running, dict[int, str]]:
+        """Start a sandbox around `argv`; also the pipes that carry its output, by descriptor."""
         given, reads = [_readable(stdin)], {}
         for stream in ("stdout", "stderr", *(("audit",) if self.spec.policy.language else ())):
             read_end, write_end = os.pipe2(os.O_CLOEXEC)
@@ -98,37 +104,48 @@ class OneShotSandbox(ABC):
             reads[read_end] = stream
             given.append(write_end)
         try:
-            running = keeper().launch(plan, given)
+            running = keeper().launch(self.plan(argv), self._for_builder(given))
         finally:
             for descriptor in given:
                 os.close(descriptor)
         stack.callback(running.close)
         return running, reads
 
-    def _plan(self, argv: list[str]) -> Plan:
+    def _for_builder(self, given: list[int]) -> list[int]:
+        """The builder's descriptors 0, 1, ..., from the command's: stdin, stdout, stderr and perhaps the audit pipe."""
+        return given
+
+    def _must_be_staged(self, mount: Mount) -> bool:
+        return self.drop and mounts.must_be_staged(mount)
+
+    def plan(self, argv: list[str]) -> Plan:
         limits = self.limits
-        staged = [mount for mount in self.shown if mounts.must_be_staged(mount)] if self.drop else []
+        staged = [mount for mount in self.shown if self._must_be_staged(mount)]
         places = {mount: f"{STAGE}/{index}" for index, mount in enumerate(staged)}
         command, extra = self._builder(argv, places)
-        rlimits = {
-            "NOFILE": limits.open_files,
-            "FSIZE": min(limits.file_size_mb, _backstop(limits.disk_mb)) << 20,
-            "CPU": (limits.cpu_seconds or int(limits.wall_seconds) * 1000) + 1,
-        }
-        if self.drop and self.layout is None:
-            rlimits["NPROC"] = _backstop(limits.processes)
         return Plan(
             command=command,
             drop=self.drop,
             stage=[*(Staged(source=mount.source) for mount in staged), *extra],
             filter=self._filter,
-            rlimits=(rlimits if "resource-limits" in self.measures else {})
-            | ({"CORE": 1} if "no-core-dumps" in self.measures else {}),
+            rlimits=self.rlimits(),
             layout=self.layout,
             memory_bytes=limits.memory_mb << 20,
             processes=limits.processes + OVERHEAD_PROCESSES,
             environment={} if "empty-environment" in self.measures else dict(os.environ),
         )
+
+    def rlimits(self) -> dict[str, int]:
+        """What every process of the sandbox is held to, by the kernel's names."""
+        limits = self.limits
+        found = {"CORE": 1} if "no-core-dumps" in self.measures else {}
+        if "resource-limits" in self.measures:
+            found["NOFILE"] = limits.open_files
+            found["FSIZE"] = min(limits.file_size_mb, _backstop(limits.disk_mb)) << 20
+            found["CPU"] = (limits.cpu_seconds or int(limits.wall_seconds) * 1000) + 1
+            if self.drop and self.layout is None:
+                found["NPROC"] = _backstop(limits.processes)
+        return found
 
     def environment(self) -> dict[str, str]:
         """The command's variables: a few basic ones, then the policy's."""
@@ -148,7 +165,7 @@ class OneShotSandbox(ABC):
         most = 2 * self.limits.disk_mb
         return most if self.layout else min(most, self.limits.memory_mb)
 
-    def _scene(self) -> Scene:
+    def scene(self) -> Scene:
         set_inside = not self.drop and self.layout is None and "resource-limits" in self.measures
         return Scene(
             shown=tuple(mount.target for mount in self.shown),
@@ -157,7 +174,7 @@ class OneShotSandbox(ABC):
             process_backstop=_backstop(self.limits.processes) if set_inside else None,
         )
 
-    def _result(self, outcome: Outcome, violations: list[Violation]) -> ExecResult:
+    def result(self, outcome: Outcome, violations: list[Violation]) -> ExecResult:
         hidden = secrets(os.environ)
         group = f"control group v{self.layout.version}" if self.layout else "watching"
         counters = outcome.counters

@@ -19,7 +19,7 @@ HOME = "/tmp/home"
 
 SECRET_PLACES = (
     *("/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssh", "/root", "/home"),
-    *("/proc/1/environ", "/proc/1/mem", "/proc/kcore", "/dev/mem", "/dev/kmem", "/dev/port"),
+    *("/proc/1/mem", "/proc/kcore", "/dev/mem", "/dev/kmem", "/dev/port"),
 )
 """Opening anything here that was not granted is written down, although nothing of the host's is there inside."""
 

@@ -65,7 +65,9 @@ class Supervisor:
         self._wall = Wall(policy, scene.shown, self.on_start, self.may_fork)
         self._disk = DiskWatch(scene.writable, limits.disk_mb << 20)
         self._resources: ResourceWatch = (
-            GroupWatch(running.group, limits) if running.group else TreeWatch([running.pid], limits)
+            GroupWatch(running.group, limits)
+            if running.group
+            else TreeWatch([running.pid], limits, builder=running.pid)
         )
         self._command: int | None = None
         self._began = time.monotonic()
@@ -132,6 +134,8 @@ class Supervisor:
         self._next_check = now + _TICK_MS / 1000
         if now - self._began >= self._limits.wall_seconds:
             self._kill("time")
+        elif self._running.listener is not None and not self._wall.armed:
+            return  # still being built, by a program that is not the command's
         elif reason := self._resources.exceeded():
             self._kill(reason)
         elif self._disk.exceeded():

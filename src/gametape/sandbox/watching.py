@@ -75,11 +75,12 @@ class TreeWatch:
 
     Processes are counted when one wants another, so their limit is exact; memory may overshoot by what can be touched
     between two samples. What no process has mapped (socket buffers) is not seen: should it bring the host close to
-    the end of its memory, the sandbox is ended.
+    the end of its memory, the sandbox is ended. The builder counts as one process, whatever it needs for itself.
     """
 
-    def __init__(self, outer: Iterable[int], limits: Limits) -> None:
+    def __init__(self, outer: Iterable[int], limits: Limits, builder: int | None = None) -> None:
         self._outer = outer
+        self._builder = builder
         self._limits = limits
         self._most_bytes = limits.memory_mb << 20
         self._shared_before = _host_memory()["Shmem"]
@@ -88,19 +89,20 @@ class TreeWatch:
         self._seen = Counters(cpu_seconds=0.0, peak_memory_bytes=0, processes=0)
 
     def begin(self) -> None:
-        self._cpu_before = sum(sample.cpu for sample in self._samples())
+        self._cpu_before = sum(sample.cpu for sample in self._samples(self._pids()))
         self._seen = Counters(cpu_seconds=0.0, peak_memory_bytes=0, processes=0)
 
     def exceeded(self) -> KilledBy | None:
         pids = self._pids()
-        samples = [sample for pid in pids if (sample := _sample(pid))]
+        samples = self._samples(pids)
         threads = max(0, sum(sample.threads for sample in samples) - OVERHEAD_PROCESSES)
         memory = sum(sample.memory for sample in samples)
         host = _host_memory()
         if host["Shmem"] - self._shared_before > self._most_bytes // 2:
             memory += unnamed_files(pids)  # memory files that are written to and not mapped
         if memory > self._most_bytes:
-            memory = sum(_proportional(pid) for pid in pids) + unnamed_files(pids)  # forks share pages: count them once
+            # forks share pages: count them once
+            memory = sum(_proportional(pid) for pid in pids if pid != self._builder) + unnamed_files(pids)
         cpu = sum(sample.cpu for sample in samples) - self._cpu_before
         seen = self._seen
         seen.cpu_seconds = max(seen.cpu_seconds or 0.0, cpu)
@@ -113,7 +115,7 @@ class TreeWatch:
     def may_fork(self) -> bool:
         """Whether one more is within the limit. Looks only when there could be too many."""
         if self._at_most >= self._limits.processes:
-            self._at_most = sum(sample.threads for sample in self._samples()) - OVERHEAD_PROCESSES
+            self._at_most = sum(sample.threads for sample in self._samples(self._pids())) - OVERHEAD_PROCESSES
         allowed = self._at_most < self._limits.processes
         self._at_most += 1
         self._seen.process_refusals += not allowed
@@ -125,8 +127,11 @@ class TreeWatch:
     def _pids(self) -> list[int]:
         return [pid for outer in self._outer for pid in descendants(outer)]
 
-    def _samples(self) -> list["_Sample"]:
-        return [sample for pid in self._pids() if (sample := _sample(pid))]
+    def _samples(self, pids: list[int]) -> list["_Sample"]:
+        found = {pid: sample for pid in pids if (sample := _sample(pid))}
+        if self._builder in found:
+            found[self._builder] = _Sample(memory=0, cpu=found[self._builder].cpu, threads=1)
+        return list(found.values())
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import secrets
 import stat
 
 from gametape.core.errors import BadInput
+from gametape.sandbox import kernel
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _REFUSED = (
@@ -41,17 +42,19 @@ def read(workspace: str, path: str, most: int = 1 << 26) -> bytes:
 
 def write(workspace: str, path: str, content: bytes) -> None:
     """Replace a file atomically, making the directories on the way."""
-    with _parent(workspace, path, make=True) as (directory, name):
+    owner = os.stat(workspace)
+    with kernel.as_owner(owner.st_uid, owner.st_gid), _parent(workspace, path, make=True) as (directory, name):
         temporary = f".{secrets.token_hex(16)}.new"  # a name that cannot be planted beforehand
         descriptor = _open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, directory, path)
         try:
-            _like_parent(descriptor, directory)
             with open(descriptor, "wb") as file:
                 file.write(content)
             os.replace(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
-        except BaseException:
+        except BaseException as error:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(temporary, dir_fd=directory)
+            if isinstance(error, OSError) and error.errno in _REFUSED:
+                raise BadInput(f"{path} in the workspace: {error.strerror}") from error
             raise
 
 
@@ -63,30 +66,15 @@ def _parent(workspace: str, path: str, make: bool):  # type: ignore[no-untyped-d
     directory = os.open(workspace, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for part in parts[:-1]:
-            made = make and _make(part, directory)
+            if make:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(part, dir_fd=directory)
             inner = _open(part, _DIRECTORY, directory, path)
-            if made:
-                _like_parent(inner, directory)
             os.close(directory)
             directory = inner
         yield directory, parts[-1]
     finally:
         os.close(directory)
-
-
-def _make(name: str, directory: int) -> bool:
-    try:
-        os.mkdir(name, dir_fd=directory)
-    except FileExistsError:
-        return False
-    return True
-
-
-def _like_parent(descriptor: int, directory: int) -> None:
-    """What root makes in a workspace belongs to the workspace's owner."""
-    if os.geteuid() == 0:
-        owner = os.fstat(directory)
-        os.fchown(descriptor, owner.st_uid, owner.st_gid)
 
 
 def _open(name: str, flags: int, directory: int, path: str) -> int:
