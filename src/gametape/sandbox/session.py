@@ -1,0 +1,412 @@
+"""A sandbox that stays up: many commands in one shell, under the same wall, watched by one thread.
+
+The sandbox is held open by a process that does nothing (the anchor). The shell is sent in beside it, so a command that
+ends its shell, or has to be ended with it, costs a new shell and not the sandbox: files, background jobs and the
+record stay.
+"""
+
+import contextlib
+import json
+import os
+import select
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+from gametape.core.errors import BadInput, Lacking
+from gametape.sandbox import workspace
+from gametape.sandbox.cgroups import Counters
+from gametape.sandbox.disk import DiskWatch
+from gametape.sandbox.events import Wall
+from gametape.sandbox.launcher import Entry, SandboxError
+from gametape.sandbox.oneshot import OneShotSandbox
+from gametape.sandbox.output import Capture
+from gametape.sandbox.policy import WORKSPACE
+from gametape.sandbox.result import ExecResult, KilledBy, Violation
+from gametape.sandbox.shell import BASH, Shell
+from gametape.sandbox.supervisor import Outcome
+from gametape.sandbox.watching import GroupWatch, ResourceWatch, TreeWatch, descendants
+
+_BUSY_MS, _IDLE_MS = 20, 1000
+_CHUNK = 1 << 16
+_ANCHOR = ["/usr/bin/env", "--ignore-signal=CHLD", "sleep", "infinity"]
+"""The first process inside. Ignoring its children's end is enough to bury them."""
+_PATIENCE = 0.3
+"""Seconds between ending a command's processes and ending the shell that still does not answer."""
+
+
+class SessionResult(ExecResult):
+    """What one command of a session did."""
+
+    directory: str
+    """Where the shell is now."""
+    shell_restarted: bool = False
+    """The shell ended with the command: its variables, functions and directory stack are gone."""
+
+
+@dataclass
+class _Command:
+    text: str
+    wall_seconds: float
+    capture: Capture
+    answer: "Future[SessionResult]" = field(default_factory=Future)
+    began: float = 0.0
+    before: frozenset[int] = frozenset()
+    killed_by: KilledBy | None = None
+    killed_at: float = 0.0
+
+
+class Session:
+    """One live sandbox. `run` may be called from any thread; commands wait for each other."""
+
+    def __init__(self, sandbox: OneShotSandbox) -> None:
+        self._sandbox = sandbox
+        self._policy = sandbox.spec.policy
+        self._limits = self._policy.limits
+        self._stack = contextlib.ExitStack()
+        self._record: list[Violation] = []
+        self._inner: int | None = None
+        self._shell: Shell | None = None
+        self._directory = WORKSPACE
+        self._waiting: deque[_Command] = deque()
+        self._current: _Command | None = None
+        self._over: str | None = None
+        self._closing = False
+        self._poll = select.poll()
+        self._handlers: dict[int, Callable[[int], None]] = {}
+        self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._disk = DiskWatch(sandbox.scene().writable, self._limits.disk_mb << 20)
+        self._ready = threading.Event()
+        self._start()
+
+    # What callers use
+
+    def run(self, command: str, wall_seconds: float | None = None) -> SessionResult:
+        """Run a shell command and wait for it. It sees what earlier ones left: directory, variables, jobs."""
+        return self.submit(command, wall_seconds).result()
+
+    def submit(self, command: str, wall_seconds: float | None = None) -> "Future[SessionResult]":
+        """The same without waiting."""
+        if "\0" in command:
+            raise BadInput("a command cannot hold a NUL byte")
+        task = _Command(command, wall_seconds or self._limits.wall_seconds, Capture(self._limits.output_bytes))
+        self._waiting.append(task)
+        self._ring()
+        if self._over and not task.answer.done():
+            self._fail_waiting()
+        return task.answer
+
+    def put(self, path: str, content: bytes) -> None:
+        workspace.write(self._tree(), path, content)
+
+    def get(self, path: str) -> bytes:
+        return workspace.read(self._tree(), path)
+
+    def alive(self) -> bool:
+        return self._over is None
+
+    def close(self) -> None:
+        """End everything inside; when this returns nothing of it is left."""
+        self._closing = True
+        self._ring()
+        self._thread.join()
+
+    def __enter__(self) -> "Session":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # The thread that attends to it
+
+    def _start(self) -> None:
+        self._sandbox.holds_session = True
+        self._running, pipes = self._sandbox.launch(_ANCHOR, self._stack)
+        outer = [self._running.pid]
+        self._resources: ResourceWatch = (
+            GroupWatch(self._running.group, self._limits)
+            if self._running.group
+            else TreeWatch(_Roots(outer, self), self._limits)
+        )
+        self._thread = threading.Thread(target=self._attend, name="gametape-session", daemon=True)
+        self._on(self._wake, self._woken)
+        self._on(self._running.channel.fileno(), lambda _event: self._sandbox_ended())
+        self._listen(self._running.listener, self._anchor_started)
+        for descriptor in pipes:
+            self._on(descriptor, self._drop_output(descriptor))
+        self._thread.start()
+        self._ready.wait()
+        if self._over:
+            raise SandboxError(f"the session could not be started: {self._over}")
+
+    def _attend(self) -> None:
+        try:
+            while not self._closing and self._over is None:
+                for descriptor, event in self._poll.poll(_BUSY_MS if self._current else _IDLE_MS):
+                    if descriptor in self._handlers:
+                        self._handlers[descriptor](event)
+                if self._current:
+                    self._check(self._current)
+        except Exception as error:
+            self._over = f"the session broke: {error}"
+            raise
+        finally:
+            self._over = self._over or "the session is closed"
+            self._end_sandbox()
+            self._fail_waiting()
+            self._ready.set()
+
+    def _on(self, descriptor: int, handler: Callable[[int], None], events: int = select.POLLIN) -> None:
+        self._handlers[descriptor] = handler
+        self._poll.register(descriptor, events)
+
+    def _off(self, descriptor: int) -> None:
+        if self._handlers.pop(descriptor, None):
+            self._poll.unregister(descriptor)
+
+    def _ring(self) -> None:
+        with contextlib.suppress(OSError):
+            os.eventfd_write(self._wake, 1)
+
+    def _woken(self, _event: int) -> None:
+        with contextlib.suppress(BlockingIOError):
+            os.eventfd_read(self._wake)
+        if not self._ready.is_set():
+            self._new_shell()
+            self._ready.set()
+        self._begin_next()
+
+    def _listen(self, listener: int | None, on_start: Callable[[int], None]) -> None:
+        if listener is None:
+            raise SandboxError("a session needs the call filter")
+        shown = self._sandbox.scene().shown
+        wall = Wall(self._policy, shown, on_start, self._resources.may_fork, command_is_first=True)
+        wall.violations = self._record
+
+        def answer(event: int) -> None:
+            if not event & select.POLLIN:
+                self._off(listener)
+            elif reason := wall.answer(listener):
+                self._stop(reason)
+
+        self._on(listener, answer)
+
+    def _anchor_started(self, pid: int) -> None:
+        self._inner = pid
+        self._disk.attach(self._running.pid, pid, self._sandbox.scene().temporary)
+        self._ring()
+
+    def _sandbox_ended(self) -> None:
+        message = self._running.channel.recv(_CHUNK)
+        self._over = "the sandbox ended" if message else "the sandbox keeper was killed"
+
+    def _drop_output(self, descriptor: int) -> Callable[[int], None]:
+        def read(_event: int) -> None:
+            if not os.read(descriptor, _CHUNK):
+                self._off(descriptor)
+
+        return read
+
+    # Commands
+
+    def _begin_next(self) -> None:
+        if self._current or not self._waiting or self._over:
+            return
+        command = self._current = self._waiting.popleft()
+        self._record.clear()
+        self._resources.begin()
+        try:
+            shell = self._shell or self._new_shell()
+        except (SandboxError, OSError) as error:
+            self._current = None
+            command.answer.set_exception(Lacking(f"no shell could be started in the sandbox: {error}"))
+            return
+        command.before = self._processes()
+        command.began = time.monotonic()
+        shell.send(command.text)
+        if not shell.push():
+            self._on(shell.commands, lambda _event: self._push(shell), select.POLLOUT)
+
+    def _push(self, shell: Shell) -> None:
+        if shell.push():
+            self._off(shell.commands)
+
+    def _new_shell(self) -> Shell:
+        shell = self._shell = Shell.start(self._entry)
+        self._listen(shell.entered.listener, lambda pid: setattr(shell, "pid", pid))
+        self._on(shell.entered.channel.fileno(), lambda _event: self._shell_ended(shell))
+        self._on(shell.reports, lambda event: self._reported(shell, event))
+        for stream, descriptor in (("stdout", shell.stdout), ("stderr", shell.stderr)):
+            self._on(descriptor, self._printer(shell, stream, descriptor))
+        return shell
+
+    def _entry(self, argv: list[str]) -> Entry:
+        if self._inner is None:
+            raise SandboxError("the sandbox has not started")
+        plan = self._sandbox.plan(argv)
+        return Entry(
+            inner=self._inner,
+            group=self._running.group,
+            command=argv,
+            directory=self._directory,
+            filter=plan.filter,
+            rlimits=plan.rlimits,
+            environment=self._sandbox.environment(),
+        )
+
+    def _printer(self, shell: Shell, stream: str, descriptor: int) -> Callable[[int], None]:
+        def read(_event: int) -> None:
+            data = shell.read(descriptor)
+            if data == b"":
+                self._off(descriptor)
+            elif data and self._current and not self._current.capture.add(stream, data):
+                self._stop("output")
+
+        return read
+
+    def _reported(self, shell: Shell, event: int) -> None:
+        report = shell.report() if event & select.POLLIN else None
+        if report and self._current:
+            self._directory = report.directory
+            self._finish(report.exit_code, None, restarted=False)
+        elif not event & select.POLLIN:
+            self._off(shell.reports)
+
+    def _shell_ended(self, shell: Shell) -> None:
+        """By itself (`exit`), by the command's doing, or by ours."""
+        message = shell.entered.channel.recv(_CHUNK)
+        status = json.loads(message)["ended"] if message else signal.SIGKILL
+        code = os.waitstatus_to_exitcode(status)
+        if self._current:
+            self._finish(128 - code if code < 0 else code, -code if code < 0 else None, restarted=True)
+        self._forget_shell()
+
+    def _forget_shell(self) -> None:
+        if shell := self._shell:
+            self._shell = None
+            for descriptor in (shell.entered.channel.fileno(), shell.entered.listener, shell.commands, shell.reports):
+                self._off(descriptor)
+            for descriptor in (shell.stdout, shell.stderr):
+                self._off(descriptor)
+            shell.close()
+
+    def _check(self, command: _Command) -> None:
+        now = time.monotonic()
+        if command.killed_by:
+            self._press_on(command, now)
+        elif now - command.began >= command.wall_seconds:
+            self._stop("time")
+        elif reason := self._resources.exceeded():
+            self._stop(reason)
+        elif self._disk.exceeded():
+            self._stop("disk")
+
+    def _stop(self, reason: KilledBy) -> None:
+        """End what the running command has started; without one, whatever runs in the background."""
+        if command := self._current:
+            if command.killed_by is None:
+                command.killed_by, command.killed_at = reason, time.monotonic()
+            self._kill(self._processes() - command.before - self._anchors())
+        else:
+            self._kill(self._processes() - self._anchors())
+
+    def _press_on(self, command: _Command, now: float) -> None:
+        self._kill(self._processes() - command.before - self._anchors())
+        if now - command.killed_at > _PATIENCE and self._shell and self._shell.pid:
+            self._kill({self._shell.pid})
+
+    def _kill(self, pids: frozenset[int] | set[int]) -> None:
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+
+    def _processes(self) -> frozenset[int]:
+        return frozenset(pid for root in _Roots([self._running.pid], self) for pid in descendants(root))
+
+    def _anchors(self) -> frozenset[int]:
+        """What holds the session up and must not be ended with a command."""
+        anchors = {self._running.pid, *(_children(self._running.pid))}
+        return frozenset({pid for pid in (*anchors, self._inner, self._shell and self._shell.pid) if pid})
+
+    def _finish(self, exit_code: int, ended_by: int | None, restarted: bool) -> None:
+        command, shell = self._current, self._shell
+        if command is None:
+            return
+        if shell:
+            self._drain(shell, command)
+        self._current = None
+        counters = self._resources.final(self._running.group.counters() if self._running.group else Counters())
+        outcome = Outcome(
+            exit_code=exit_code,
+            signal=ended_by,
+            counters=counters,
+            killed_by=command.killed_by,
+            wall_seconds=time.monotonic() - command.began,
+            streams={name: bytes(data) for name, data in command.capture.streams.items()},
+            violations=list(self._record),
+            violations_dropped=0,
+            started=True,
+        )
+        result = self._sandbox.result(outcome, outcome.violations)
+        extra: dict[str, Any] = {"directory": self._directory, "shell_restarted": restarted}
+        command.answer.set_result(SessionResult(**dict(result), **extra))
+        self._begin_next()
+
+    def _drain(self, shell: Shell, command: _Command) -> None:
+        """What was printed before the report is in the pipes by now."""
+        for stream, descriptor in (("stdout", shell.stdout), ("stderr", shell.stderr)):
+            while (data := shell.read(descriptor)) and command.capture.add(stream, data):
+                pass
+
+    # The end
+
+    def _fail_waiting(self) -> None:
+        while self._waiting:
+            self._waiting.popleft().answer.set_exception(SandboxError(self._over or "the session is closed"))
+        if command := self._current:
+            self._current = None
+            command.answer.set_exception(SandboxError(self._over or "the session is closed"))
+
+    def _end_sandbox(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._running.pidfd, signal.SIGKILL)
+        self._running.channel.settimeout(10)
+        with contextlib.suppress(OSError):
+            self._running.channel.recv(_CHUNK)
+        self._forget_shell()
+        self._disk.close()
+        self._stack.close()
+        os.close(self._wake)
+
+    def _tree(self) -> str:
+        """The workspace as the host reaches it while the sandbox is up."""
+        if self._over or self._inner is None:
+            raise SandboxError(self._over or "the session has not started")
+        return self._sandbox.workspace or f"/proc/{self._inner}/root{WORKSPACE}"
+
+
+class _Roots:
+    """The processes below which everything of a session is found, as of now."""
+
+    def __init__(self, fixed: list[int], session: Session) -> None:
+        self._fixed = fixed
+        self._session = session
+
+    def __iter__(self) -> Any:
+        shell = self._session._shell
+        return iter([*self._fixed, *([shell.pid] if shell and shell.pid else [])])
+
+
+def _children(pid: int) -> list[int]:
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+        return [int(word) for word in file.read().split()]
+    return []
+
+
+def can_hold_sessions() -> bool:
+    return os.path.exists(BASH)
