@@ -27,6 +27,7 @@ class DiskWatch:
         self._most_free = {directory: _free(directory) for directory in self._directories}
         self._last_free = dict(self._most_free)
         self._masked = False
+        self._held = self._allowed = 0
         self._temporary: list[int] = []
         self._outer: int | None = None
         self._next_walk = 0.0
@@ -40,9 +41,9 @@ class DiskWatch:
 
     def exceeded(self, last_look: bool = False) -> bool:
         """Whether the command holds more than it may. Costs a few calls unless the file system really filled up."""
-        temporary = sum(_used(descriptor) for descriptor in self._temporary)
+        temporary = self._in_memory()
         if temporary >= self._limit:
-            return True
+            return self._is_too_much(temporary)
         taken = temporary + sum(self._taken(directory) for directory in self._directories)
         if taken < self._limit and not self._masked:
             return False
@@ -53,9 +54,20 @@ class DiskWatch:
         pause = 0.0 if taken >= self._limit else _REGULAR_WALK
         self._next_walk = time.monotonic() + max(pause, 5 * (time.monotonic() - began))
         if taken >= self._limit and any(blind for _, blind in walked):
-            return True
+            return self._is_too_much(taken)
         nameless = unnamed_files(descendants(self._outer)) if self._outer else 0
-        return temporary + sum(size for size, _ in walked) + nameless >= self._limit
+        return self._is_too_much(temporary + sum(size for size, _ in walked) + nameless)
+
+    def begin(self) -> None:
+        """From now on only growth is too much: what is over the limit must be possible to remove."""
+        self._allowed = max(self._held, self._in_memory())
+
+    def _is_too_much(self, held: int) -> bool:
+        self._held = held
+        return held >= self._limit and held > self._allowed
+
+    def _in_memory(self) -> int:
+        return sum(_used(descriptor) for descriptor in self._temporary)
 
     def close(self) -> None:
         for descriptor in self._temporary:

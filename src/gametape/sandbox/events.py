@@ -20,7 +20,8 @@ from gametape.sandbox.result import KilledBy, Violation
 _PAGE = 4096
 _LONGEST_TEXT = 512
 _LONGEST_COMMAND = 4096
-_OPENS = frozenset(("open", "openat", "creat"))
+_OPENS = frozenset(("open", "openat"))
+_MAKES_A_FILE = seccomp.O_CREAT_OR_TMPFILE
 _EXECS = frozenset(("execve", "execveat"))
 _DIALS = frozenset(("connect", "sendto"))
 _INSIDE = ("unix:", "AF_UNSPEC", "127.", "0.0.0.0:", "[::1]", "[::]", "[::ffff:127.")
@@ -85,7 +86,8 @@ class Wall:
         self.dropped = 0
         self.armed = False
         self._policy = policy
-        self._granted = tuple(granted)
+        self._granted = tuple(f"{place}/" for place in granted)
+        self._watched = tuple(f"{place}/" for place in policy.watched)
         self._on_start = on_start
         self._may_fork = may_fork
         self._command_is_first = command_is_first
@@ -146,15 +148,17 @@ class Wall:
 
     def _refuses_open(self, call: kernel.Notification, name: str) -> bool:
         """Whether a watched open is one to write down: a secret place that was not granted, or a set-id file."""
-        flags, mode = {"open": call.args[1:3], "openat": call.args[2:4], "creat": (os.O_CREAT, call.args[1])}[name]
-        if flags & (os.O_CREAT | 0o20000000) and mode & 0o6000:
+        at, flags, mode = call.args[1:4] if name == "openat" else call.args[0:3]
+        if flags & _MAKES_A_FILE and mode & seccomp.SETID_BITS:
             return True
-        path = self._text(call.pid, call.args[1 if name == "openat" else 0])
+        path = self._text(call.pid, at)
         if not path.startswith("/"):
             base = _link(call.pid, f"fd/{call.args[0]}") if name == "openat" and call.args[0] < 1 << 31 else ""
             path = os.path.join(base or _link(call.pid, "cwd"), path)
-        path = os.path.normpath(path)
-        return _under(path, self._policy.watched) and not _under(path, self._granted)
+        if ".." in path or "//" in path or "/./" in path:
+            path = os.path.normpath(path)
+        place = path + "/"
+        return place.startswith(self._watched) and not place.startswith(self._granted)
 
     def _stays_inside(self, call: kernel.Notification, name: str) -> bool:
         at, length = (call.args[1], call.args[2]) if name == "connect" else (call.args[4], call.args[5])
@@ -220,10 +224,6 @@ def _is_first_process(pid: int) -> bool:
     except (OSError, StopIteration):
         return False
     return len(numbers) > 1 and numbers[-1] == "1"
-
-
-def _under(path: str, places: Iterable[str]) -> bool:
-    return any(path == place or path.startswith(place + "/") for place in places)
 
 
 def _show_address(raw: bytes) -> str:

@@ -243,6 +243,19 @@ def prefer_same_core(listener: int) -> None:
         return
 
 
+def move_to_our_core(pid: int) -> set[int]:
+    """Building a sandbox is a game of ping-pong with us; on one core no time is lost in waking the other."""
+    cores = os.sched_getaffinity(pid)
+    with contextlib.suppress(OSError):
+        os.sched_setaffinity(pid, {_libc.sched_getcpu()} & cores or cores)
+    return cores
+
+
+def spread_over(pid: int, cores: set[int]) -> None:
+    with contextlib.suppress(OSError):
+        os.sched_setaffinity(pid, cores)
+
+
 def receive(listener: int) -> Notification | None:
     """The next waiting call; None when its process was killed meanwhile."""
     try:

@@ -113,7 +113,7 @@ def default_rules(families: Iterable[str], denied: Iterable[str], watch_opens: b
         Rule("openat2", ENOSYS),  # its mode lies in memory
     ]
     if watch_opens:
-        rules += [Rule("open"), Rule("openat"), Rule("creat")]
+        rules += [Rule("open"), Rule("openat")]
     if loopback:
         rules += [Rule("connect"), Rule("sendto", tests=(Test(4),))]
     return rules

@@ -220,6 +220,7 @@ class Session:
         command = self._current = self._waiting.popleft()
         self._record.clear()
         self._resources.begin()
+        self._disk.begin()
         try:
             shell = self._shell or self._new_shell()
         except (SandboxError, OSError) as error:
@@ -280,8 +281,10 @@ class Session:
     def _shell_ended(self, shell: Shell) -> None:
         """By itself (`exit`), by the command's doing, or by ours."""
         message = shell.entered.channel.recv(_CHUNK)
-        status = json.loads(message)["ended"] if message else signal.SIGKILL
-        code = os.waitstatus_to_exitcode(status)
+        if not message:
+            self._over = "the sandbox keeper was killed"
+            return
+        code = os.waitstatus_to_exitcode(json.loads(message)["ended"])
         if self._current:
             self._finish(128 - code if code < 0 else code, -code if code < 0 else None, restarted=True)
         self._forget_shell()

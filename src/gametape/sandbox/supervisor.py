@@ -80,6 +80,7 @@ class Supervisor:
         self._poll.register(running.channel, select.POLLIN)
         if running.listener is not None:
             kernel.prefer_same_core(running.listener)
+            self._cores = kernel.move_to_our_core(running.pid)
             self._poll.register(running.listener, select.POLLIN)
 
     def watch(self) -> Outcome:
@@ -104,6 +105,7 @@ class Supervisor:
         if self._scene.process_backstop is not None:
             with contextlib.suppress(ProcessLookupError):
                 resource.prlimit(pid, resource.RLIMIT_NPROC, (self._scene.process_backstop,) * 2)
+        kernel.spread_over(pid, self._cores)
         self._command = os.pidfd_open(pid)
         self._disk.attach(self._running.pid, pid, self._scene.temporary)
         self._began = time.monotonic()

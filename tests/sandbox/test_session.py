@@ -1,0 +1,217 @@
+"""A live sandbox: what one command leaves is there for the next, and no command can take the session down."""
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gametape.core.errors import BadInput
+from gametape.sandbox.backend import Spec
+from gametape.sandbox.bubblewrap import BubblewrapSandbox
+from gametape.sandbox.hardening import ALL
+from gametape.sandbox.launcher import SandboxError, keeper
+from gametape.sandbox.policy import Limits, Policy
+from gametape.sandbox.pool import WarmPool
+from gametape.sandbox.session import Session
+
+SMALL = Limits(wall_seconds=20, memory_mb=200, processes=40, disk_mb=40, output_bytes=50_000)
+
+
+def start(workspace: Path | None = None, without: frozenset[str] = frozenset(), limits: Limits = SMALL) -> Session:
+    spec = Spec(policy=Policy(limits=limits), workspace=workspace)
+    return Session(BubblewrapSandbox(spec, ALL - without))
+
+
+@pytest.fixture(params=["control group", "watching"])
+def session(request: pytest.FixtureRequest) -> Iterator[Session]:
+    with start(without=frozenset() if request.param == "control group" else frozenset({"control-group"})) as live:
+        yield live
+
+
+@pytest.fixture
+def plain() -> Iterator[Session]:
+    with start() as live:
+        yield live
+
+
+def test_the_shell_remembers(session: Session) -> None:
+    first = session.run("cd /tmp; A=5; export B=6; f() { echo f$A$B; }; alias x=y; set -u")
+    assert (first.exit_code, first.directory) == (0, "/tmp")
+    second = session.run("pwd; f; python3 -c 'import os; print(os.getcwd(), os.environ[\"B\"])'")
+    assert second.stdout == "/tmp\nf56\n/tmp 6\n"
+    assert (second.stderr, second.violations) == ("", ())
+
+
+def test_background_jobs_live_on(session: Session) -> None:
+    session.run("(sleep 0.3; echo late > /tmp/late) &")
+    assert session.run("jobs | wc -l").stdout == "1\n"
+    time.sleep(0.6)
+    assert session.run("cat /tmp/late").stdout == "late\n"
+
+
+def test_exit_codes_and_streams(session: Session) -> None:
+    result = session.run("echo out; echo err >&2; false")
+    assert (result.exit_code, result.stdout, result.stderr) == (1, "out\n", "err\n")
+    assert [session.run(f"(exit {code})").exit_code for code in (0, 3, 127)] == [0, 3, 127]
+    assert session.run("no-such-command").exit_code == 127
+    assert session.run("if then").exit_code != 0
+    assert session.run("echo fine").stdout == "fine\n"
+
+
+@pytest.mark.parametrize("killer", ["exit 7", "kill -9 $$", "exec true", "kill -9 -1", "exec 3<&- 4>&-; kill $$"])
+def test_a_command_that_ends_its_shell_costs_only_the_shell(session: Session, killer: str) -> None:
+    session.run("cd /tmp; A=lost; echo kept > kept; sleep 100 &")
+    ended = session.run(killer)
+    after = session.run('pwd; cat kept; echo "${A-gone}"')
+    assert session.alive()
+    if ended.shell_restarted:
+        assert after.stdout == "/tmp\nkept\ngone\n"
+    else:
+        assert after.stdout == "/tmp\nkept\nlost\n"
+    assert ended.shell_restarted == (killer != "kill -9 -1")
+
+
+def test_the_exit_code_of_a_shell_that_ended_is_told(plain: Session) -> None:
+    ended = plain.run("exit 7")
+    assert (ended.exit_code, ended.signal, ended.killed_by, ended.shell_restarted) == (7, None, None, True)
+    ended = plain.run("kill -9 $$")
+    assert (ended.exit_code, ended.signal, ended.killed_by) == (137, 9, None)
+
+
+@pytest.mark.parametrize(
+    ("command", "restarted"),
+    [
+        ("sleep 100", False),
+        ("while :; do :; done", True),
+        ("python3 -c 'while True: pass'", False),
+        ("read x </dev/tty || sleep 99", False),
+    ],
+)
+def test_a_command_that_hangs_is_ended_and_said_so(session: Session, command: str, restarted: bool) -> None:
+    session.run("sleep 1000 &")
+    result = session.run(command, wall_seconds=0.5)
+    assert (result.killed_by, result.shell_restarted) == ("time", restarted)
+    assert session.run("ps ax | grep -c '[s]leep 1000'").stdout == "1\n", "jobs from before are left alone"
+
+
+def test_a_command_that_floods_is_ended(session: Session) -> None:
+    result = session.run("yes")
+    assert result.killed_by == "output"
+    assert len(result.stdout) == SMALL.output_bytes
+    assert session.run("echo clear").stdout == "clear\n"
+
+
+@pytest.mark.parametrize(
+    ("bomb", "limit"),
+    [
+        ("python3 -c 'x = []\nwhile True: x.append(bytearray(1 << 22))'", "memory"),
+        ("python3 -c 'import os, time\nwhile True:\n  if os.fork() == 0: time.sleep(100)'", "processes"),
+        ('python3 -c \'f = open("/tmp/big", "wb")\nwhile True: f.write(bytes(1 << 20)); f.flush()\'', "disk"),
+    ],
+)
+def test_a_bomb_ends_alone(session: Session, bomb: str, limit: str) -> None:
+    assert session.run(bomb).killed_by == limit
+    session.run("rm -f /tmp/big")
+    result = session.run("echo still here; ls / | wc -l")
+    assert (result.killed_by, result.stdout.splitlines()[0]) == (None, "still here")
+
+
+def test_violations_are_told_with_the_command_that_tried(session: Session) -> None:
+    assert [violation.args[1] for violation in session.run("cat /etc/shadow").violations] == ["/etc/shadow"]
+    assert session.run("cat /etc/passwd").violations == ()
+    tried = session.run("python3 -c 'import socket; socket.socket()'")
+    assert [violation.syscall for violation in tried.violations] == ["socket"]
+
+
+def test_the_wall_is_the_same_inside_a_session(session: Session) -> None:
+    status = session.run("grep -E '^(CapEff|CapBnd|NoNewPrivs|Seccomp):' /proc/self/status").stdout.split()
+    assert status == ["CapEff:", "0" * 16, "CapBnd:", "0" * 16, "NoNewPrivs:", "1", "Seccomp:", "2"]
+    assert session.run("id -u; hostname; ls /proc | grep -c '^[0-9]'").stdout.splitlines()[:2] == ["1000", "sandbox"]
+    assert session.run("unshare -U true").exit_code != 0
+    assert session.run("ls -l /proc/self/fd | wc -l").stdout == "5\n"
+    assert session.run("touch /x /usr/x /etc/x").exit_code != 0
+
+
+def test_a_report_cannot_be_forged_by_printing(session: Session) -> None:
+    result = session.run("printf '0\\0/forged\\0'; printf '0\\0/forged\\0' >&4; sleep 0.1; exit 9")
+    assert result.exit_code == 9
+    assert result.directory != "/forged"
+
+
+def test_long_commands_and_odd_text(plain: Session) -> None:
+    text = "x" * 200_000
+    assert plain.run(f"cat <<'END' | wc -c\n{text}\nEND").stdout == "200001\n"
+    assert plain.run("echo 'ünï ☃'; printf '\\377\\n'").stdout == "ünï ☃\n\ufffd\n"
+    with pytest.raises(BadInput):
+        plain.run("a\0b")
+
+
+def test_put_and_get_while_it_runs(plain: Session, tmp_path: Path) -> None:
+    plain.put("in/file.txt", b"abc")
+    assert plain.run("cd in; tr a-c A-C < file.txt > out.txt; echo more >> file.txt").exit_code == 0
+    assert (plain.get("in/out.txt"), plain.get("in/file.txt")) == (b"ABC", b"abcmore\n")
+    with start(workspace=tmp_path) as bound:
+        bound.put("x", b"1")
+        bound.run("echo 2 > y")
+    assert (tmp_path / "x").read_bytes() == b"1"
+    assert {path.stat().st_uid for path in tmp_path.iterdir()} == {os.getuid()}
+
+
+def test_commands_from_many_threads_wait_for_each_other(plain: Session) -> None:
+    outputs: list[str] = []
+    threads = [threading.Thread(target=lambda n=n: outputs.append(plain.run(f"echo {n}").stdout)) for n in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(map(int, outputs)) == list(range(20))
+
+
+def test_a_closed_session_leaves_nothing_and_says_so(tmp_path: Path) -> None:
+    session = start(workspace=tmp_path)
+    session.run("(setsid sleep 0.5; echo alive > /workspace/alive) & sleep 1000 &")
+    session.close()
+    with pytest.raises(SandboxError, match="closed"):
+        session.run("true")
+    with pytest.raises(SandboxError, match="closed"):
+        session.get("x")
+    time.sleep(0.8)
+    assert not (tmp_path / "alive").exists()
+    session.close()
+
+
+def test_a_session_whose_keeper_is_killed_says_so() -> None:
+    session = start()
+    os.kill(keeper().pid, 9)
+    with pytest.raises(SandboxError):
+        session.run("sleep 5")
+    session.close()
+    assert start_and_stop() == "new\n"
+
+
+def start_and_stop() -> str:
+    with start() as session:
+        return session.run("echo new").stdout
+
+
+def test_many_sessions_at_once() -> None:
+    sessions = [start() for _ in range(20)]
+    answers = [session.submit(f"sleep 0.1; echo {number}") for number, session in enumerate(sessions)]
+    assert [int(answer.result().stdout) for answer in answers] == list(range(20))
+    for session in sessions:
+        session.close()
+
+
+def test_a_warm_pool_gives_each_out_once() -> None:
+    with WarmPool(start, size=2) as pool:
+        taken = [pool.take() for _ in range(5)]
+        assert len(set(map(id, taken))) == 5
+        taken[0].run("echo mine > /tmp/mark")
+        assert taken[1].run("cat /tmp/mark").exit_code == 1
+        for session in taken:
+            session.close()
+    with pytest.raises(SandboxError):
+        pool.take()
