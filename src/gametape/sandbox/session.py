@@ -20,6 +20,7 @@ from typing import Any
 
 from gametape.core.errors import BadInput, Lacking
 from gametape.sandbox import workspace
+from gametape.sandbox.backend import Spec, open_backend
 from gametape.sandbox.cgroups import Counters
 from gametape.sandbox.disk import DiskWatch
 from gametape.sandbox.events import Wall
@@ -77,6 +78,7 @@ class Session:
         self._current: _Command | None = None
         self._over: str | None = None
         self._closing = False
+        self._interrupted = False
         self._poll = select.poll()
         self._handlers: dict[int, Callable[[int], None]] = {}
         self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
@@ -106,6 +108,11 @@ class Session:
 
     def get(self, path: str) -> bytes:
         return workspace.read(self._tree(), path)
+
+    def interrupt(self) -> None:
+        """End the command that is running now, as if its time were up."""
+        self._interrupted = True
+        self._ring()
 
     def alive(self) -> bool:
         return self._over is None
@@ -176,6 +183,10 @@ class Session:
     def _woken(self, _event: int) -> None:
         with contextlib.suppress(BlockingIOError):
             os.eventfd_read(self._wake)
+        if self._interrupted:
+            self._interrupted = False
+            if self._current:
+                self._stop("time")
         if not self._ready.is_set():
             self._new_shell()
             self._ready.set()
@@ -217,7 +228,11 @@ class Session:
     def _begin_next(self) -> None:
         if self._current or not self._waiting or self._over:
             return
-        command = self._current = self._waiting.popleft()
+        command = self._waiting.popleft()
+        if not command.answer.set_running_or_notify_cancel():
+            self._begin_next()
+            return
+        self._current = command
         self._record.clear()
         self._resources.begin()
         self._disk.begin()
@@ -370,7 +385,9 @@ class Session:
 
     def _fail_waiting(self) -> None:
         while self._waiting:
-            self._waiting.popleft().answer.set_exception(SandboxError(self._over or "the session is closed"))
+            answer = self._waiting.popleft().answer
+            if answer.set_running_or_notify_cancel():
+                answer.set_exception(SandboxError(self._over or "the session is closed"))
         if command := self._current:
             self._current = None
             command.answer.set_exception(SandboxError(self._over or "the session is closed"))
@@ -411,5 +428,11 @@ def _children(pid: int) -> list[int]:
     return []
 
 
-def can_hold_sessions() -> bool:
-    return os.path.exists(BASH)
+def open_session(spec: Spec, backend: str = "bubblewrap") -> Session:
+    """A live sandbox, or an error that says why there cannot be one."""
+    sandbox = open_backend(backend).start(spec)
+    if not isinstance(sandbox, OneShotSandbox):
+        raise Lacking(f"the {backend} sandbox runs single commands only; sessions need bubblewrap or oci")
+    if not os.path.exists(BASH):
+        raise Lacking(f"a session needs {BASH}: apt-get install bash")
+    return Session(sandbox)

@@ -1,0 +1,91 @@
+"""Live sandboxes for asyncio: hundreds may be up, a few are busy, the rest wait their turn.
+
+`Floor` is where they are opened. It holds the one number that keeps a small machine alive: how many commands (and
+starts) run at the same time.
+"""
+
+import asyncio
+import os
+import shlex
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Self, TypeVar
+
+from gametape.core.messages import CommandResult
+from gametape.sandbox.backend import Spec
+from gametape.sandbox.session import Session, SessionResult, open_session
+
+_T = TypeVar("_T")
+
+
+class Floor:
+    """Opens environments and lets at most `at_once` of them work at a time; by default two for each core."""
+
+    def __init__(self, backend: str = "bubblewrap", at_once: int | None = None) -> None:
+        self._backend = backend
+        self._turns = asyncio.Semaphore(at_once or 2 * (os.cpu_count() or 1))
+        self._open: set[LiveEnvironment] = set()
+
+    async def open(self, spec: Spec) -> "LiveEnvironment":
+        """A live sandbox; waits its turn to be started."""
+        session = await self.turn(lambda: open_session(spec, self._backend))
+        environment = LiveEnvironment(self, session)
+        self._open.add(environment)
+        return environment
+
+    async def turn(self, work: Callable[[], _T]) -> _T:
+        """Do something that takes a core, in a thread, when it is our turn."""
+        async with self._turns:
+            return await asyncio.to_thread(work)
+
+    async def run(self, session: Session, command: str, wall_seconds: float | None) -> SessionResult:
+        async with self._turns:
+            try:
+                return await asyncio.wrap_future(session.submit(command, wall_seconds))
+            except asyncio.CancelledError:
+                session.interrupt()
+                raise
+
+    def forget(self, environment: "LiveEnvironment") -> None:
+        self._open.discard(environment)
+
+    async def close(self) -> None:
+        """End every sandbox that is still open."""
+        await asyncio.gather(*(environment.close() for environment in list(self._open)))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+class LiveEnvironment:
+    """A workspace in which hostile code runs, command after command."""
+
+    def __init__(self, floor: Floor, session: Session) -> None:
+        self._floor = floor
+        self._session = session
+
+    async def shell(self, command: str, wall_seconds: float | None = None) -> SessionResult:
+        """Run a command in the environment's shell and say everything that is known about it."""
+        return await self._floor.run(self._session, command, wall_seconds)
+
+    async def run(self, argv: Sequence[str], *, timeout: float) -> CommandResult:
+        """Run a program, in the shell's directory and with its variables."""
+        result = await self.shell(shlex.join(argv), timeout)
+        return CommandResult(
+            exit_code=result.exit_code, stdout=result.stdout, stderr=result.stderr, killed_by=result.killed_by
+        )
+
+    async def put(self, path: str, content: bytes) -> None:
+        await asyncio.to_thread(self._session.put, path, content)
+
+    async def get(self, path: str) -> bytes:
+        return await asyncio.to_thread(self._session.get, path)
+
+    async def close(self) -> None:
+        self._floor.forget(self)
+        await asyncio.to_thread(self._session.close)
