@@ -66,8 +66,6 @@ def _wait_as(inner: int) -> None:
 def _execute(order: dict[str, Any], channel: socket.socket, stdio: list[int]) -> None:
     os.chdir(order["directory"])
     os.setsid()
-    for name, value in order["rlimits"].items():
-        kernel.limit(name, value)
     for target, copy in enumerate([fcntl.fcntl(fd, fcntl.F_DUPFD, _PAST_STDIO) for fd in stdio]):
         os.dup2(copy, target)
     kernel.keep_only(list(range(3, len(stdio))))
@@ -75,5 +73,8 @@ def _execute(order: dict[str, Any], channel: socket.socket, stdio: list[int]) ->
     kernel.die_with_outer()
     kernel.no_new_privileges()
     listener = [kernel.install_filter(base64.b64decode(order["filter"]))]
+    for name, value in order["rlimits"].items():  # now that no more descriptors are needed
+        kernel.limit(name, value)
     socket.send_fds(channel, [b'{"ready": true}'], listener)
+    kernel.usual_signals()
     os.execve(order["command"][0], [os.fsencode(word) for word in order["command"]], order["environment"])

@@ -238,8 +238,6 @@ def _become_sandbox(orders: socket.socket, keeper: int, uid: int | None, group: 
             _stage(plan["stage"], maps, uid or 0)
         _change_user(uid, plan["inner_users"])
         kernel.die_with_parent(keeper)
-        for name, value in plan["rlimits"].items():
-            kernel.limit(name, value)
         for target, copy in enumerate([fcntl.fcntl(fd, fcntl.F_DUPFD, _PAST_STDIO) for fd in stdio]):
             os.dup2(copy, target)
         command, files = _command(plan["command"])
@@ -248,8 +246,11 @@ def _become_sandbox(orders: socket.socket, keeper: int, uid: int | None, group: 
         ready = [os.pidfd_open(os.getpid())]
         if plan["filter"]:
             ready.append(kernel.install_filter(base64.b64decode(plan["filter"])))
+        for name, value in plan["rlimits"].items():  # now that no more descriptors are needed
+            kernel.limit(name, value)
         answer = {"ready": os.getpid(), "group": group and dataclasses.asdict(group)}
         socket.send_fds(channel, [json.dumps(answer).encode()], ready)
+        kernel.usual_signals()
         os.execve(command[0], [os.fsencode(word) for word in command], plan["environment"])
     except BaseException as error:
         if channel:

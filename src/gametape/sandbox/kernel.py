@@ -99,6 +99,12 @@ def own_again() -> None:
     _check(_libc.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0), "prctl(DUMPABLE)")
 
 
+def usual_signals() -> None:
+    """Undo what Python and the keeper ignore: the next program would ignore it too, and wonder about broken pipes."""
+    for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def unshare(flags: int) -> None:
     _check(_libc.unshare(flags), "unshare")
 

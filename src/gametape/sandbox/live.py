@@ -13,7 +13,8 @@ from typing import Self, TypeVar
 
 from gametape.core.messages import CommandResult
 from gametape.sandbox.backend import Spec
-from gametape.sandbox.session import Session, SessionResult, open_session
+from gametape.sandbox.result import SessionResult
+from gametape.sandbox.session import Session, open_session
 
 _T = TypeVar("_T")
 

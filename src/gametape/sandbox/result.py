@@ -55,6 +55,15 @@ class ExecResult(_Plain):
         return self.exit_code == 0 and self.killed_by is None
 
 
+class SessionResult(ExecResult):
+    """What one command of a session did."""
+
+    directory: str
+    """Where the shell is now."""
+    shell_restarted: bool = False
+    """The shell ended with the command: its variables, functions and directory stack are gone."""
+
+
 class Capabilities(_Plain):
     """What a backend gives on this machine."""
 

@@ -28,10 +28,11 @@ from gametape.sandbox.launcher import Entry, SandboxError
 from gametape.sandbox.oneshot import OneShotSandbox
 from gametape.sandbox.output import Capture
 from gametape.sandbox.policy import WORKSPACE
-from gametape.sandbox.result import ExecResult, KilledBy, Violation
+from gametape.sandbox.reactor import Reactor
+from gametape.sandbox.result import KilledBy, SessionResult, Violation
 from gametape.sandbox.shell import BASH, Shell
 from gametape.sandbox.supervisor import Outcome
-from gametape.sandbox.watching import GroupWatch, ResourceWatch, TreeWatch, descendants
+from gametape.sandbox.watching import GroupWatch, ResourceWatch, TreeWatch, children, descendants, over
 
 _BUSY_MS, _IDLE_MS = 20, 1000
 _CHUNK = 1 << 16
@@ -39,15 +40,6 @@ _ANCHOR = ["/usr/bin/env", "--ignore-signal=CHLD", "sleep", "infinity"]
 """The first process inside. Ignoring its children's end is enough to bury them."""
 _PATIENCE = 0.3
 """Seconds between ending a command's processes and ending the shell that still does not answer."""
-
-
-class SessionResult(ExecResult):
-    """What one command of a session did."""
-
-    directory: str
-    """Where the shell is now."""
-    shell_restarted: bool = False
-    """The shell ended with the command: its variables, functions and directory stack are gone."""
 
 
 @dataclass
@@ -79,14 +71,11 @@ class Session:
         self._over: str | None = None
         self._closing = False
         self._interrupted = False
-        self._poll = select.poll()
-        self._handlers: dict[int, Callable[[int], None]] = {}
-        self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._reactor = Reactor()
+        self._roots: list[int] = []  # everything of the session is below these processes
         self._disk = DiskWatch(sandbox.scene().writable, self._limits.disk_mb << 20)
         self._ready = threading.Event()
         self._start()
-
-    # What callers use
 
     def run(self, command: str, wall_seconds: float | None = None) -> SessionResult:
         """Run a shell command and wait for it. It sees what earlier ones left: directory, variables, jobs."""
@@ -98,7 +87,7 @@ class Session:
             raise BadInput("a command cannot hold a NUL byte")
         task = _Command(command, wall_seconds or self._limits.wall_seconds, Capture(self._limits.output_bytes))
         self._waiting.append(task)
-        self._ring()
+        self._reactor.ring()
         if self._over and not task.answer.done():
             self._fail_waiting()
         return task.answer
@@ -112,7 +101,7 @@ class Session:
     def interrupt(self) -> None:
         """End the command that is running now, as if its time were up."""
         self._interrupted = True
-        self._ring()
+        self._reactor.ring()
 
     def alive(self) -> bool:
         return self._over is None
@@ -120,7 +109,7 @@ class Session:
     def close(self) -> None:
         """End everything inside; when this returns nothing of it is left."""
         self._closing = True
-        self._ring()
+        self._reactor.ring()
         self._thread.join()
 
     def __enter__(self) -> "Session":
@@ -129,23 +118,21 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # The thread that attends to it
-
     def _start(self) -> None:
         self._sandbox.holds_session = True
         self._running, pipes = self._sandbox.launch(_ANCHOR, self._stack)
-        outer = [self._running.pid]
+        self._roots[:] = [self._running.pid]
         self._resources: ResourceWatch = (
             GroupWatch(self._running.group, self._limits)
             if self._running.group
-            else TreeWatch(_Roots(outer, self), self._limits)
+            else TreeWatch(self._roots, self._limits)
         )
         self._thread = threading.Thread(target=self._attend, name="gametape-session", daemon=True)
-        self._on(self._wake, self._woken)
-        self._on(self._running.channel.fileno(), lambda _event: self._sandbox_ended())
+        self._reactor.on_ring(self._rung)
+        self._reactor.on(self._running.channel.fileno(), lambda _event: self._sandbox_ended())
         self._listen(self._running.listener, self._anchor_started)
         for descriptor in pipes:
-            self._on(descriptor, self._drop_output(descriptor))
+            self._reactor.on(descriptor, self._drop_output(descriptor))
         self._thread.start()
         self._ready.wait()
         if self._over:
@@ -154,9 +141,7 @@ class Session:
     def _attend(self) -> None:
         try:
             while not self._closing and self._over is None:
-                for descriptor, event in self._poll.poll(_BUSY_MS if self._current else _IDLE_MS):
-                    if descriptor in self._handlers:
-                        self._handlers[descriptor](event)
+                self._reactor.turn(_BUSY_MS if self._current else _IDLE_MS)
                 if self._current:
                     self._check(self._current)
         except Exception as error:
@@ -168,21 +153,7 @@ class Session:
             self._fail_waiting()
             self._ready.set()
 
-    def _on(self, descriptor: int, handler: Callable[[int], None], events: int = select.POLLIN) -> None:
-        self._handlers[descriptor] = handler
-        self._poll.register(descriptor, events)
-
-    def _off(self, descriptor: int) -> None:
-        if self._handlers.pop(descriptor, None):
-            self._poll.unregister(descriptor)
-
-    def _ring(self) -> None:
-        with contextlib.suppress(OSError):
-            os.eventfd_write(self._wake, 1)
-
-    def _woken(self, _event: int) -> None:
-        with contextlib.suppress(BlockingIOError):
-            os.eventfd_read(self._wake)
+    def _rung(self) -> None:
         if self._interrupted:
             self._interrupted = False
             if self._current:
@@ -201,16 +172,16 @@ class Session:
 
         def answer(event: int) -> None:
             if not event & select.POLLIN:
-                self._off(listener)
+                self._reactor.off(listener)
             elif reason := wall.answer(listener):
                 self._stop(reason)
 
-        self._on(listener, answer)
+        self._reactor.on(listener, answer)
 
     def _anchor_started(self, pid: int) -> None:
         self._inner = pid
         self._disk.attach(self._running.pid, pid, self._sandbox.scene().temporary)
-        self._ring()
+        self._reactor.ring()
 
     def _sandbox_ended(self) -> None:
         message = self._running.channel.recv(_CHUNK)
@@ -219,11 +190,9 @@ class Session:
     def _drop_output(self, descriptor: int) -> Callable[[int], None]:
         def read(_event: int) -> None:
             if not os.read(descriptor, _CHUNK):
-                self._off(descriptor)
+                self._reactor.off(descriptor)
 
         return read
-
-    # Commands
 
     def _begin_next(self) -> None:
         if self._current or not self._waiting or self._over:
@@ -246,20 +215,24 @@ class Session:
         command.began = time.monotonic()
         shell.send(command.text)
         if not shell.push():
-            self._on(shell.commands, lambda _event: self._push(shell), select.POLLOUT)
+            self._reactor.on(shell.commands, lambda _event: self._push(shell), select.POLLOUT)
 
     def _push(self, shell: Shell) -> None:
         if shell.push():
-            self._off(shell.commands)
+            self._reactor.off(shell.commands)
 
     def _new_shell(self) -> Shell:
         shell = self._shell = Shell.start(self._entry)
-        self._listen(shell.entered.listener, lambda pid: setattr(shell, "pid", pid))
-        self._on(shell.entered.channel.fileno(), lambda _event: self._shell_ended(shell))
-        self._on(shell.reports, lambda event: self._reported(shell, event))
+        self._listen(shell.entered.listener, lambda pid: self._shell_started(shell, pid))
+        self._reactor.on(shell.entered.channel.fileno(), lambda _event: self._shell_ended(shell))
+        self._reactor.on(shell.reports, lambda event: self._reported(shell, event))
         for stream, descriptor in (("stdout", shell.stdout), ("stderr", shell.stderr)):
-            self._on(descriptor, self._printer(shell, stream, descriptor))
+            self._reactor.on(descriptor, self._printer(shell, stream, descriptor))
         return shell
+
+    def _shell_started(self, shell: Shell, pid: int) -> None:
+        shell.pid = pid
+        self._roots[:] = [self._running.pid, pid]
 
     def _entry(self, argv: list[str]) -> Entry:
         if self._inner is None:
@@ -279,7 +252,7 @@ class Session:
         def read(_event: int) -> None:
             data = shell.read(descriptor)
             if data == b"":
-                self._off(descriptor)
+                self._reactor.off(descriptor)
             elif data and self._current and not self._current.capture.add(stream, data):
                 self._stop("output")
 
@@ -291,7 +264,7 @@ class Session:
             self._directory = report.directory
             self._finish(report.exit_code, None, restarted=False)
         elif not event & select.POLLIN:
-            self._off(shell.reports)
+            self._reactor.off(shell.reports)
 
     def _shell_ended(self, shell: Shell) -> None:
         """By itself (`exit`), by the command's doing, or by ours."""
@@ -307,10 +280,11 @@ class Session:
     def _forget_shell(self) -> None:
         if shell := self._shell:
             self._shell = None
+            self._roots[:] = [self._running.pid]
             for descriptor in (shell.entered.channel.fileno(), shell.entered.listener, shell.commands, shell.reports):
-                self._off(descriptor)
+                self._reactor.off(descriptor)
             for descriptor in (shell.stdout, shell.stderr):
-                self._off(descriptor)
+                self._reactor.off(descriptor)
             shell.close()
 
     def _check(self, command: _Command) -> None:
@@ -344,11 +318,11 @@ class Session:
                 os.kill(pid, signal.SIGKILL)
 
     def _processes(self) -> frozenset[int]:
-        return frozenset(pid for root in _Roots([self._running.pid], self) for pid in descendants(root))
+        return frozenset(pid for root in self._roots for pid in descendants(root))
 
     def _anchors(self) -> frozenset[int]:
         """What holds the session up and must not be ended with a command."""
-        anchors = {self._running.pid, *(_children(self._running.pid))}
+        anchors = {self._running.pid, *(children(self._running.pid))}
         return frozenset({pid for pid in (*anchors, self._inner, self._shell and self._shell.pid) if pid})
 
     def _finish(self, exit_code: int, ended_by: int | None, restarted: bool) -> None:
@@ -359,6 +333,9 @@ class Session:
             self._drain(shell, command)
         self._current = None
         counters = self._resources.final(self._running.group.counters() if self._running.group else Counters())
+        if command.killed_by is None and exit_code != 0 and (reason := over(counters, self._limits)):
+            command.killed_by = reason  # it failed by itself, after the kernel had refused it something
+            self._kill(self._processes() - command.before - self._anchors())
         outcome = Outcome(
             exit_code=exit_code,
             signal=ended_by,
@@ -381,8 +358,6 @@ class Session:
             while (data := shell.read(descriptor)) and command.capture.add(stream, data):
                 pass
 
-    # The end
-
     def _fail_waiting(self) -> None:
         while self._waiting:
             answer = self._waiting.popleft().answer
@@ -401,31 +376,13 @@ class Session:
         self._forget_shell()
         self._disk.close()
         self._stack.close()
-        os.close(self._wake)
+        self._reactor.close()
 
     def _tree(self) -> str:
         """The workspace as the host reaches it while the sandbox is up."""
         if self._over or self._inner is None:
             raise SandboxError(self._over or "the session has not started")
         return self._sandbox.workspace or f"/proc/{self._inner}/root{WORKSPACE}"
-
-
-class _Roots:
-    """The processes below which everything of a session is found, as of now."""
-
-    def __init__(self, fixed: list[int], session: Session) -> None:
-        self._fixed = fixed
-        self._session = session
-
-    def __iter__(self) -> Any:
-        shell = self._session._shell
-        return iter([*self._fixed, *([shell.pid] if shell and shell.pid else [])])
-
-
-def _children(pid: int) -> list[int]:
-    with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-        return [int(word) for word in file.read().split()]
-    return []
 
 
 def open_session(spec: Spec, backend: str = "bubblewrap") -> Session:

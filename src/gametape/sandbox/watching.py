@@ -145,11 +145,16 @@ def descendants(pid: int) -> list[int]:
     """A process and everything below it that is still there."""
     found, todo = [], [pid]
     while todo:
-        current = todo.pop()
-        found.append(current)
-        with contextlib.suppress(OSError):
-            for task in os.listdir(f"/proc/{current}/task"):
-                todo += map(int, _read(f"/proc/{current}/task/{task}/children").split())
+        found.append(todo.pop())
+        todo += children(found[-1])
+    return found
+
+
+def children(pid: int) -> list[int]:
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            found += map(int, _read(f"/proc/{pid}/task/{task}/children").split())
     return found
 
 

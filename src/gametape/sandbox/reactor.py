@@ -1,0 +1,47 @@
+"""A small poll loop with handlers, which other threads can ring."""
+
+import contextlib
+import os
+import select
+from collections.abc import Callable
+
+Handler = Callable[[int], None]
+
+
+class Reactor:
+    """Calls the handler of every descriptor that is ready. All but `ring` belongs to the thread that turns it."""
+
+    def __init__(self) -> None:
+        self._poll = select.poll()
+        self._handlers: dict[int, Handler] = {}
+        self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+
+    def on_ring(self, handler: Callable[[], None]) -> None:
+        def rung(_event: int) -> None:
+            with contextlib.suppress(BlockingIOError):
+                os.eventfd_read(self._bell)
+            handler()
+
+        self.on(self._bell, rung)
+
+    def ring(self) -> None:
+        """Have the ring handler called soon. From any thread, even when the loop is over."""
+        with contextlib.suppress(OSError):
+            os.eventfd_write(self._bell, 1)
+
+    def on(self, descriptor: int, handler: Handler, events: int = select.POLLIN) -> None:
+        self._handlers[descriptor] = handler
+        self._poll.register(descriptor, events)
+
+    def off(self, descriptor: int) -> None:
+        if self._handlers.pop(descriptor, None):
+            self._poll.unregister(descriptor)
+
+    def turn(self, wait_ms: int) -> None:
+        """Wait for something to happen and deal with it. A handler may take others away meanwhile."""
+        for descriptor, event in self._poll.poll(wait_ms):
+            if descriptor in self._handlers:
+                self._handlers[descriptor](event)
+
+    def close(self) -> None:
+        os.close(self._bell)
