@@ -25,11 +25,13 @@ lint: setup ## ruff, mypy --strict, import contracts
 test: lint ## everything that must hold on every change
 	$(BIN)/pytest
 
-test-slow: setup ## the full-length suites
+test-slow: setup ## the full-length suites, and the other backends (installs runc and crun if it may)
+	@sh scripts/setup-runtimes.sh
 	$(BIN)/pytest -m slow
 
 bench: setup ## measure, as ratios against the bare process
 	$(BIN)/python benchmarks/sandbox.py
+	$(BIN)/python benchmarks/snapshots.py
 
 clean: ## remove what the other targets made
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build src/*.egg-info

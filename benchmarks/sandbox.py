@@ -21,8 +21,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from gametape.sandbox.backend import Spec, open_backend
-from gametape.sandbox.bubblewrap import BubblewrapSandbox
+from gametape.sandbox.backend import Backend, Sandbox, Spec, backends, open_backend
 
 RESULTS = Path(__file__).parent / "results" / "sandbox.json"
 PYTEST = [sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--basetemp=scratch"]  # same disk
@@ -49,14 +48,14 @@ def run_bare(argv: list[str], workspace: Path) -> None:
     subprocess.run(argv, cwd=workspace, env=environment, capture_output=True, check=True)
 
 
-def run_walled(sandbox: BubblewrapSandbox, argv: list[str]) -> None:
+def run_walled(sandbox: Sandbox, argv: list[str]) -> None:
     result = sandbox.exec(argv)
     if not result.ok or result.violations:
         raise SystemExit(f"the benchmark's own command failed: {result}")
 
 
-def compare(name: str, argv: list[str], workspace: Path, rounds: int) -> dict[str, Any]:
-    sandbox = open_backend().start(Spec(workspace=workspace))
+def compare(backend: Backend, name: str, argv: list[str], workspace: Path, rounds: int) -> dict[str, Any]:
+    sandbox = backend.start(Spec(workspace=workspace))
     bare, walled = [], []
     for _ in track(range(rounds + 2), description=name, console=Console(stderr=True), transient=True):
         bare.append(timed(lambda: run_bare(argv, workspace)))
@@ -72,8 +71,8 @@ def compare(name: str, argv: list[str], workspace: Path, rounds: int) -> dict[st
     }
 
 
-def show(rows: list[dict[str, Any]]) -> None:
-    table = Table(title="bare against sandbox (bubblewrap, events on)", title_justify="left")
+def show(backend: str, rows: list[dict[str, Any]]) -> None:
+    table = Table(title=f"bare against sandbox ({backend}, events on)", title_justify="left")
     for column in ("command", "bare ms", "sandbox ms", "over bare ms", "ratio"):
         table.add_column(column, justify="left" if column == "command" else "right")
     for row in rows:
@@ -85,18 +84,20 @@ def show(rows: list[dict[str, Any]]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=40, help="rounds for the short commands")
+    parser.add_argument("--backend", choices=list(backends()), default="bubblewrap")
     parser.add_argument("--save", action="store_true", help=f"write {RESULTS.name} beside this script")
     options = parser.parse_args()
+    backend = open_backend(options.backend)
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
         workspace = Path(directory)
         for index in range(10):
             (workspace / f"test_{index}.py").write_text(TEST_FILE)
         rows = [
-            compare("true", ["/usr/bin/true"], workspace, options.rounds),
-            compare("python -c pass", [sys.executable, "-c", "pass"], workspace, options.rounds),
-            compare("pytest, 250 tests", PYTEST, workspace, max(5, options.rounds // 4)),
+            compare(backend, "true", ["/usr/bin/true"], workspace, options.rounds),
+            compare(backend, "python -c pass", [sys.executable, "-c", "pass"], workspace, options.rounds),
+            compare(backend, "pytest, 250 tests", PYTEST, workspace, max(5, options.rounds // 4)),
         ]
-    show(rows)
+    show(options.backend, rows)
     if options.save:
         machine = {"cores": os.cpu_count(), "kernel": platform.release(), "python": platform.python_version()}
         RESULTS.parent.mkdir(exist_ok=True)

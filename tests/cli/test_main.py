@@ -2,6 +2,9 @@ import json
 import subprocess
 import sys
 
+import pytest
+import typer
+
 from tests.cli.command import gametape
 
 
@@ -49,10 +52,20 @@ def test_doctor_says_what_works_here() -> None:
     assert answer["backends"]["bubblewrap"]["capabilities"]["network_isolation"] is True
 
 
-def test_doctor_without_any_backend_exits_3() -> None:
-    done = gametape("doctor", "--json", env={"PATH": "/nonexistent"})
-    assert done.returncode == 3
-    assert "bubblewrap" in done.stdout
+def test_doctor_names_the_cure_for_a_missing_backend() -> None:
+    answer = json.loads(gametape("doctor", "--json", env={"PATH": "/nonexistent"}).stdout.splitlines()[-1])
+    assert answer["backends"]["bubblewrap"]["available"] is False
+    assert "apt-get install bubblewrap" in answer["backends"]["bubblewrap"]["missing"][0]
+
+
+def test_doctor_exits_3_when_nothing_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    from gametape.cli import doctor
+
+    nothing = {"backends": {"bubblewrap": {"available": False}}, "python": "", "torch": None, "gpu": None}
+    monkeypatch.setattr(doctor, "examine", lambda: nothing)
+    with pytest.raises(typer.Exit) as ended:
+        doctor.doctor(as_json=True)
+    assert ended.value.exit_code == 3
 
 
 def test_the_demo_shows_six_programs_and_the_wall_holds() -> None:

@@ -16,7 +16,7 @@ from tests.sandbox.escape.probe import NUMBERS, Probe
 from tests.sandbox.escape.run import attempt, attempt_bare, complaints, explain
 from tests.sandbox.escape.stage import Stage
 
-BACKENDS = ("bubblewrap",)
+BACKENDS = ("bubblewrap", pytest.param("oci", marks=pytest.mark.slow))
 LEAST = 120
 _WEAKER = [probe for probe in PROBES if probe.escapes_without or probe.granted or probe.planted]
 

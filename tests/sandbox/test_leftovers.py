@@ -34,7 +34,7 @@ class Runs:
     """What was started, so that nothing of anybody else's is mistaken for ours."""
 
     nonce: str = field(default_factory=lambda: f".{random.SystemRandom().randrange(10**9):09}")
-    keepers: set[str] = field(default_factory=set)
+    keepers: list[str] = field(default_factory=list)
 
     def run_many(self, count: int, workspace: Path) -> None:
         rng = random.Random(count)
@@ -44,7 +44,7 @@ class Runs:
             host = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
             try:
                 assert host.stdout is not None
-                self.keepers.add(host.stdout.readline().strip())
+                self.keepers.append(host.stdout.readline().strip())
                 if killed:
                     time.sleep(rng.random() * 0.1)
                     host.kill()

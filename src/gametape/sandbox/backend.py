@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, field_validator
 from gametape.core.errors import BadInput, Lacking
 from gametape.sandbox.policy import Policy
 from gametape.sandbox.result import Capabilities, ExecResult, Probe
+from gametape.sandbox.snapshots.overlay import MountPlan
 
 
 class Spec(BaseModel):
@@ -19,6 +20,8 @@ class Spec(BaseModel):
     policy: Policy = Policy()
     workspace: Path | None = None
     """A host directory, writable at /workspace inside; None gives an empty one that vanishes with the sandbox."""
+    view: MountPlan | None = None
+    """Instead of a directory: a view of a snapshot, private to this sandbox."""
     requires: frozenset[str] = frozenset({"network_isolation"})
     """Capabilities without which the sandbox must not start."""
 
@@ -53,8 +56,10 @@ class Backend(Protocol):
 def backends() -> dict[str, Backend]:
     """Every backend this version knows, whether or not it works here."""
     from gametape.sandbox.bubblewrap import Bubblewrap  # noqa: PLC0415 - backends import this module
+    from gametape.sandbox.docker import Docker  # noqa: PLC0415
+    from gametape.sandbox.oci import Oci  # noqa: PLC0415
 
-    return {"bubblewrap": Bubblewrap()}
+    return {"bubblewrap": Bubblewrap(), "oci": Oci(), "docker": Docker()}
 
 
 def open_backend(name: str = "bubblewrap") -> Backend:

@@ -100,7 +100,7 @@ class BubblewrapSandbox(OneShotSandbox):
             options += ["--ro-bind", "/dev/null", path]
         options += [*disk("/dev/shm", "1777"), *disk("/tmp", "1777")]
         options += ["--dir", HOME, "--symlink", "../tmp", "/var/tmp"]
-        if self.workspace is None:
+        if self.own_workspace:
             options += disk(WORKSPACE, "0755")
         for mount in self.shown:
             source = places.get(mount, mount.source)

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from gametape.sandbox.watching import descendants, unnamed_files
 
 _PER_FILE = 1024  # a file without content still takes an inode
-_REGULAR_WALK = 0.5
+_REGULAR_WALK = 0.05
 _CLOCK_GRAIN = 0.05  # file times lag behind the clock by up to a tick
 
 
@@ -30,7 +30,7 @@ class DiskWatch:
         self._held = self._allowed = 0
         self._temporary: list[int] = []
         self._outer: int | None = None
-        self._next_walk = 0.0
+        self._walked_at = self._walk_took = 0.0
 
     def attach(self, outer: int, inner: int, mount_points: Iterable[str]) -> None:
         """The command is about to start: hold on to its temporary file systems, which also outlive it this way."""
@@ -47,12 +47,13 @@ class DiskWatch:
         taken = temporary + sum(self._taken(directory) for directory in self._directories)
         if taken < self._limit and not self._masked:
             return False
-        if not last_look and time.monotonic() < self._next_walk:
-            return False
         began = time.monotonic()
-        walked = [_changed_since(directory, self._began) for directory in self._directories]
         pause = 0.0 if taken >= self._limit else _REGULAR_WALK
-        self._next_walk = time.monotonic() + max(pause, 5 * (time.monotonic() - began))
+        if not last_look and began < self._walked_at + max(pause, 5 * self._walk_took):
+            return False
+        walked = [_changed_since(directory, self._began) for directory in self._directories]
+        self._walked_at = time.monotonic()
+        self._walk_took = self._walked_at - began
         if taken >= self._limit and any(blind for _, blind in walked):
             return self._is_too_much(taken)
         nameless = unnamed_files(descendants(self._outer)) if self._outer else 0

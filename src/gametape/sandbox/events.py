@@ -1,6 +1,6 @@
 """The supervisor's half of the wall: what to answer a call that waits there, and what to write down.
 
-Until the first program is executed inside, the caller is bubblewrap building the sandbox, and everything goes on.
+Until the command is executed inside, the caller is the builder of the sandbox, and everything goes on.
 From then on every notified call is denied and becomes a `Violation`, but for three that are let go because the
 namespaces already make them harmless, whatever their arguments turn into: executing a program, opening a file
 (nothing secret is mounted), and connecting within the sandbox's own network.

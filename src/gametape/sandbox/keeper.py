@@ -30,6 +30,7 @@ from typing import Any
 from gametape.sandbox import kernel
 from gametape.sandbox.cgroups import Counters, Group, Layout
 from gametape.sandbox.entering import become_entered
+from gametape.sandbox.snapshots import overlay
 
 STAGE = "/mnt"
 """Where a root keeper shows the sandbox what its unprivileged user could not reach, in a mount namespace of its own."""
@@ -303,12 +304,25 @@ def _stage(entries: list[dict[str, Any]], maps: list[int], uid: int) -> None:
         if tree is None:
             _lay_out(target, entry["files"], uid)
             continue
+        if entry["view"]:
+            _show_view(entry["view"], tree, target, uid if maps else None)
+            continue
         if stat.S_ISDIR(os.fstat(tree).st_mode):
             os.mkdir(target, 0o755)
         else:
             os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o644))
         kernel.attach_mount(tree, target)
         os.close(tree)
+
+
+def _show_view(view: dict[str, Any], store: int, target: str, owner: int | None) -> None:
+    """Mount a view of a snapshot, out of a store whose files appear as the sandbox's user's."""
+    place = f"{target}.store"
+    os.mkdir(place, 0o755)
+    os.mkdir(target, 0o755)
+    kernel.attach_mount(store, place)
+    os.close(store)
+    overlay.mount(overlay.MountPlan(**view), target, root=place, owner=owner)
 
 
 def _lay_out(directory: str, files: dict[str, str], uid: int) -> None:

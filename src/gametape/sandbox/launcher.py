@@ -16,6 +16,7 @@ from typing import Any
 
 from gametape.core.errors import GametapeError, Lacking
 from gametape.sandbox import cgroups, kernel
+from gametape.sandbox.snapshots.overlay import MountPlan
 
 _ROOT = str(Path(__file__).resolve().parents[2])
 _START = "import sys; sys.path.insert(0, sys.argv[2]); from gametape.sandbox.keeper import main; main()"
@@ -41,6 +42,12 @@ class Staged:
     source: str | None = None
     files: dict[str, str] | None = None
     covered: str | None = None
+    view: MountPlan | None = None
+    """With a view, `source` is the store that holds it."""
+
+    @classmethod
+    def of(cls, source: str, view: MountPlan | None) -> "Staged":
+        return cls(source=view.root, view=view) if view else cls(source=source)
 
 
 @dataclass(frozen=True)

@@ -11,26 +11,42 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self, TypeVar
 
+from gametape.core.errors import BadInput
 from gametape.core.messages import CommandResult
 from gametape.sandbox.backend import Spec
 from gametape.sandbox.result import SessionResult
+from gametape.sandbox.rewind import Rewindable
 from gametape.sandbox.session import Session, open_session
+from gametape.sandbox.snapshots.store import SnapshotStore
 
 _T = TypeVar("_T")
+_E = TypeVar("_E", bound="LiveEnvironment")
 
 
 class Floor:
     """Opens environments and lets at most `at_once` of them work at a time; by default two for each core."""
 
-    def __init__(self, backend: str = "bubblewrap", at_once: int | None = None) -> None:
+    def __init__(
+        self, backend: str = "bubblewrap", at_once: int | None = None, store: SnapshotStore | None = None
+    ) -> None:
         self._backend = backend
+        self._store = store
         self._turns = asyncio.Semaphore(at_once or 2 * (os.cpu_count() or 1))
         self._open: set[LiveEnvironment] = set()
 
     async def open(self, spec: Spec) -> "LiveEnvironment":
         """A live sandbox; waits its turn to be started."""
-        session = await self.turn(lambda: open_session(spec, self._backend))
-        environment = LiveEnvironment(self, session)
+        return self.keep(LiveEnvironment(self, await self.turn(lambda: open_session(spec, self._backend))))
+
+    async def open_snapshot(self, snapshot: str, spec: Spec) -> "RewindableEnvironment":
+        """A live sandbox on the tree of a snapshot, which can be saved and gone back to."""
+        store = self._store
+        if store is None:
+            raise BadInput("this floor has no snapshot store; give it one")
+        line = await self.turn(lambda: Rewindable(store, snapshot, spec, self._backend))
+        return self.keep(RewindableEnvironment(self, line))
+
+    def keep(self, environment: _E) -> _E:
         self._open.add(environment)
         return environment
 
@@ -66,9 +82,13 @@ class Floor:
 class LiveEnvironment:
     """A workspace in which hostile code runs, command after command."""
 
-    def __init__(self, floor: Floor, session: Session) -> None:
+    def __init__(self, floor: Floor, line: Session | Rewindable) -> None:
         self._floor = floor
-        self._session = session
+        self._line = line
+
+    @property
+    def _session(self) -> Session:
+        return self._line if isinstance(self._line, Session) else self._line.session
 
     async def shell(self, command: str, wall_seconds: float | None = None) -> SessionResult:
         """Run a command in the environment's shell and say everything that is known about it."""
@@ -89,4 +109,24 @@ class LiveEnvironment:
 
     async def close(self) -> None:
         self._floor.forget(self)
-        await asyncio.to_thread(self._session.close)
+        await asyncio.to_thread(self._line.close)
+
+
+class RewindableEnvironment(LiveEnvironment):
+    """The same with a past: an `Environment` in the full sense of `core.protocols`."""
+
+    def __init__(self, floor: Floor, line: Rewindable) -> None:
+        super().__init__(floor, line)
+        self._past = line
+
+    async def snapshot(self) -> str:
+        """Save the file tree and name what was saved."""
+        return await self._floor.turn(self._past.snapshot)
+
+    async def restore(self, snapshot: str) -> None:
+        await self._floor.turn(lambda: self._past.restore(snapshot))
+
+    async def fork(self, snapshot: str) -> Self:
+        """A new environment that starts from a snapshot; this one is not touched."""
+        line = await self._floor.turn(lambda: self._past.fork(snapshot))
+        return self._floor.keep(type(self)(self._floor, line))

@@ -12,6 +12,7 @@ from pathlib import Path
 from gametape.core.errors import BadInput
 from gametape.sandbox.keeper import STAGE
 from gametape.sandbox.policy import WORKSPACE, Policy
+from gametape.sandbox.snapshots.overlay import MountPlan
 
 _SYSTEM_FILES = ("/etc/ld.so.cache", "/etc/alternatives")
 _TOP_LEVEL = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
@@ -24,16 +25,20 @@ class Mount:
     source: str
     target: str
     writable: bool = False
+    view: MountPlan | None = None
+    """A view of a snapshot, to be mounted at the target; `source` is then where its changes go."""
 
 
-def granted(policy: Policy, workspace: Path | None) -> list[Mount]:
+def granted(policy: Policy, workspace: Path | None, view: MountPlan | None = None) -> list[Mount]:
     """Everything of the host that a policy shows, parents before children, with all links resolved now."""
     shown = [Mount("/usr", "/usr"), *(Mount(path, path) for path in _SYSTEM_FILES if os.path.exists(path))]
     top = (f"/{name}" for name in _TOP_LEVEL)
     shown += [Mount(path, path) for path in top if os.path.isdir(path) and not os.path.islink(path)]
     if policy.python:
         shown += [Mount(path, path) for path in interpreter_directories() if not path.startswith("/usr/")]
-    if workspace is not None:
+    if view is not None:
+        shown.append(Mount(f"{view.root}/{view.upper}", WORKSPACE, writable=True, view=view))
+    elif workspace is not None:
         if not workspace.is_dir():
             raise BadInput(f"no such workspace directory: {workspace}")
         shown.append(Mount(str(workspace.resolve()), WORKSPACE, writable=True))

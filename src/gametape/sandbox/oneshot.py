@@ -44,8 +44,10 @@ class OneShotSandbox(ABC):
         self.spec = spec
         self.limits = spec.policy.limits
         self.measures = measures
-        self.shown = mounts.granted(spec.policy, spec.workspace)  # once: later, links may have been planted
-        self.workspace = next((mount.source for mount in self.shown if mount.target == WORKSPACE), None)
+        self.shown = mounts.granted(spec.policy, spec.workspace, spec.view)  # once: links may be planted later
+        tree = next((mount for mount in self.shown if mount.target == WORKSPACE), None)
+        self.own_workspace = tree is None
+        self.workspace = tree.source if tree and not tree.view else None
         self.layout = cgroups.find_layout() if "control-group" in measures else None
         self.drop = "drop-user" in measures and os.geteuid() == 0
         uncounted = () if self.layout else seccomp.WITHOUT_CONTROL_GROUP
@@ -126,7 +128,7 @@ class OneShotSandbox(ABC):
         return Plan(
             command=command,
             drop=self.drop,
-            stage=[*(Staged(source=mount.source) for mount in staged), *extra],
+            stage=[*(Staged.of(mount.source, mount.view) for mount in staged), *extra],
             filter=self._filter,
             rlimits=self.rlimits(),
             layout=self.layout,
@@ -170,7 +172,7 @@ class OneShotSandbox(ABC):
         return Scene(
             shown=tuple(mount.target for mount in self.shown),
             writable=tuple(mount.source for mount in self.shown if mount.writable),
-            temporary=TEMPORARY if self.workspace else (*TEMPORARY, WORKSPACE),
+            temporary=(*TEMPORARY, WORKSPACE) if self.own_workspace else TEMPORARY,
             process_backstop=_backstop(self.limits.processes) if set_inside else None,
         )
 

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import select
+import threading
 from collections.abc import Callable
 
 Handler = Callable[[int], None]
@@ -15,6 +16,7 @@ class Reactor:
         self._poll = select.poll()
         self._handlers: dict[int, Handler] = {}
         self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._lock = threading.Lock()
 
     def on_ring(self, handler: Callable[[], None]) -> None:
         def rung(_event: int) -> None:
@@ -26,8 +28,9 @@ class Reactor:
 
     def ring(self) -> None:
         """Have the ring handler called soon. From any thread, even when the loop is over."""
-        with contextlib.suppress(OSError):
-            os.eventfd_write(self._bell, 1)
+        with self._lock:
+            if self._bell >= 0:
+                os.eventfd_write(self._bell, 1)
 
     def on(self, descriptor: int, handler: Handler, events: int = select.POLLIN) -> None:
         self._handlers[descriptor] = handler
@@ -44,4 +47,6 @@ class Reactor:
                 self._handlers[descriptor](event)
 
     def close(self) -> None:
-        os.close(self._bell)
+        with self._lock:
+            os.close(self._bell)
+            self._bell = -1

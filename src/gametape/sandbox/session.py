@@ -13,7 +13,7 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,11 +28,12 @@ from gametape.sandbox.launcher import Entry, SandboxError
 from gametape.sandbox.oneshot import OneShotSandbox
 from gametape.sandbox.output import Capture
 from gametape.sandbox.policy import WORKSPACE
+from gametape.sandbox.population import Population, send
 from gametape.sandbox.reactor import Reactor
 from gametape.sandbox.result import KilledBy, SessionResult, Violation
 from gametape.sandbox.shell import BASH, Shell
 from gametape.sandbox.supervisor import Outcome
-from gametape.sandbox.watching import GroupWatch, ResourceWatch, TreeWatch, children, descendants, over
+from gametape.sandbox.watching import GroupWatch, ResourceWatch, TreeWatch, over
 
 _BUSY_MS, _IDLE_MS = 20, 1000
 _CHUNK = 1 << 16
@@ -57,22 +58,22 @@ class _Command:
 class Session:
     """One live sandbox. `run` may be called from any thread; commands wait for each other."""
 
-    def __init__(self, sandbox: OneShotSandbox) -> None:
+    def __init__(self, sandbox: OneShotSandbox, directory: str = WORKSPACE) -> None:
         self._sandbox = sandbox
         self._policy = sandbox.spec.policy
         self._limits = self._policy.limits
         self._stack = contextlib.ExitStack()
         self._record: list[Violation] = []
-        self._inner: int | None = None
         self._shell: Shell | None = None
-        self._directory = WORKSPACE
+        self._directory = directory
         self._waiting: deque[_Command] = deque()
         self._current: _Command | None = None
         self._over: str | None = None
         self._closing = False
         self._interrupted = False
         self._reactor = Reactor()
-        self._roots: list[int] = []  # everything of the session is below these processes
+        self._gate = threading.Condition()
+        self._held = False
         self._disk = DiskWatch(sandbox.scene().writable, self._limits.disk_mb << 20)
         self._ready = threading.Event()
         self._start()
@@ -103,6 +104,25 @@ class Session:
         self._interrupted = True
         self._reactor.ring()
 
+    @property
+    def directory(self) -> str:
+        """Where the shell is."""
+        return self._directory
+
+    @contextlib.contextmanager
+    def held_still(self) -> Iterator[None]:
+        """Between two commands: nothing inside runs, so that its files can be read in peace."""
+        with self._gate:
+            self._held = True
+            self._gate.wait_for(lambda: self._current is None or self._over)
+        stopped = self._inside.halt()
+        try:
+            yield
+        finally:
+            send(signal.SIGCONT, stopped)
+            self._held = False
+            self._reactor.ring()
+
     def alive(self) -> bool:
         return self._over is None
 
@@ -121,11 +141,11 @@ class Session:
     def _start(self) -> None:
         self._sandbox.holds_session = True
         self._running, pipes = self._sandbox.launch(_ANCHOR, self._stack)
-        self._roots[:] = [self._running.pid]
+        self._inside = Population(self._running.pid)
         self._resources: ResourceWatch = (
             GroupWatch(self._running.group, self._limits)
             if self._running.group
-            else TreeWatch(self._roots, self._limits)
+            else TreeWatch(self._inside, self._limits)
         )
         self._thread = threading.Thread(target=self._attend, name="gametape-session", daemon=True)
         self._reactor.on_ring(self._rung)
@@ -151,6 +171,7 @@ class Session:
             self._over = self._over or "the session is closed"
             self._end_sandbox()
             self._fail_waiting()
+            self._idle()
             self._ready.set()
 
     def _rung(self) -> None:
@@ -179,7 +200,7 @@ class Session:
         self._reactor.on(listener, answer)
 
     def _anchor_started(self, pid: int) -> None:
-        self._inner = pid
+        self._inside.anchor = pid
         self._disk.attach(self._running.pid, pid, self._sandbox.scene().temporary)
         self._reactor.ring()
 
@@ -195,23 +216,23 @@ class Session:
         return read
 
     def _begin_next(self) -> None:
-        if self._current or not self._waiting or self._over:
-            return
-        command = self._waiting.popleft()
+        with self._gate:
+            if self._current or self._held or not self._waiting or self._over:
+                return
+            command = self._current = self._waiting.popleft()
         if not command.answer.set_running_or_notify_cancel():
-            self._begin_next()
+            self._idle()
             return
-        self._current = command
         self._record.clear()
         self._resources.begin()
         self._disk.begin()
         try:
             shell = self._shell or self._new_shell()
         except (SandboxError, OSError) as error:
-            self._current = None
+            self._idle()
             command.answer.set_exception(Lacking(f"no shell could be started in the sandbox: {error}"))
             return
-        command.before = self._processes()
+        command.before = self._inside.all()
         command.began = time.monotonic()
         shell.send(command.text)
         if not shell.push():
@@ -223,23 +244,22 @@ class Session:
 
     def _new_shell(self) -> Shell:
         shell = self._shell = Shell.start(self._entry)
-        self._listen(shell.entered.listener, lambda pid: self._shell_started(shell, pid))
+        self._listen(shell.entered.listener, self._shell_started)
         self._reactor.on(shell.entered.channel.fileno(), lambda _event: self._shell_ended(shell))
         self._reactor.on(shell.reports, lambda event: self._reported(shell, event))
         for stream, descriptor in (("stdout", shell.stdout), ("stderr", shell.stderr)):
             self._reactor.on(descriptor, self._printer(shell, stream, descriptor))
         return shell
 
-    def _shell_started(self, shell: Shell, pid: int) -> None:
-        shell.pid = pid
-        self._roots[:] = [self._running.pid, pid]
+    def _shell_started(self, pid: int) -> None:
+        self._inside.shell = pid
 
     def _entry(self, argv: list[str]) -> Entry:
-        if self._inner is None:
+        if self._inside.anchor is None:
             raise SandboxError("the sandbox has not started")
         plan = self._sandbox.plan(argv)
         return Entry(
-            inner=self._inner,
+            inner=self._inside.anchor,
             group=self._running.group,
             command=argv,
             directory=self._directory,
@@ -279,8 +299,7 @@ class Session:
 
     def _forget_shell(self) -> None:
         if shell := self._shell:
-            self._shell = None
-            self._roots[:] = [self._running.pid]
+            self._shell = self._inside.shell = None
             for descriptor in (shell.entered.channel.fileno(), shell.entered.listener, shell.commands, shell.reports):
                 self._reactor.off(descriptor)
             for descriptor in (shell.stdout, shell.stderr):
@@ -303,27 +322,14 @@ class Session:
         if command := self._current:
             if command.killed_by is None:
                 command.killed_by, command.killed_at = reason, time.monotonic()
-            self._kill(self._processes() - command.before - self._anchors())
+            send(signal.SIGKILL, self._inside.others() - command.before)
         else:
-            self._kill(self._processes() - self._anchors())
+            send(signal.SIGKILL, self._inside.others())
 
     def _press_on(self, command: _Command, now: float) -> None:
-        self._kill(self._processes() - command.before - self._anchors())
-        if now - command.killed_at > _PATIENCE and self._shell and self._shell.pid:
-            self._kill({self._shell.pid})
-
-    def _kill(self, pids: frozenset[int] | set[int]) -> None:
-        for pid in pids:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-
-    def _processes(self) -> frozenset[int]:
-        return frozenset(pid for root in self._roots for pid in descendants(root))
-
-    def _anchors(self) -> frozenset[int]:
-        """What holds the session up and must not be ended with a command."""
-        anchors = {self._running.pid, *(children(self._running.pid))}
-        return frozenset({pid for pid in (*anchors, self._inner, self._shell and self._shell.pid) if pid})
+        send(signal.SIGKILL, self._inside.others() - command.before)
+        if now - command.killed_at > _PATIENCE and self._inside.shell:
+            send(signal.SIGKILL, [self._inside.shell])
 
     def _finish(self, exit_code: int, ended_by: int | None, restarted: bool) -> None:
         command, shell = self._current, self._shell
@@ -331,11 +337,10 @@ class Session:
             return
         if shell:
             self._drain(shell, command)
-        self._current = None
         counters = self._resources.final(self._running.group.counters() if self._running.group else Counters())
         if command.killed_by is None and exit_code != 0 and (reason := over(counters, self._limits)):
             command.killed_by = reason  # it failed by itself, after the kernel had refused it something
-            self._kill(self._processes() - command.before - self._anchors())
+            send(signal.SIGKILL, self._inside.others() - command.before)
         outcome = Outcome(
             exit_code=exit_code,
             signal=ended_by,
@@ -350,7 +355,13 @@ class Session:
         result = self._sandbox.result(outcome, outcome.violations)
         extra: dict[str, Any] = {"directory": self._directory, "shell_restarted": restarted}
         command.answer.set_result(SessionResult(**dict(result), **extra))
-        self._begin_next()
+        self._idle()
+
+    def _idle(self) -> None:
+        with self._gate:
+            self._current = None
+            self._gate.notify_all()
+        self._reactor.ring()
 
     def _drain(self, shell: Shell, command: _Command) -> None:
         """What was printed before the report is in the pipes by now."""
@@ -380,16 +391,16 @@ class Session:
 
     def _tree(self) -> str:
         """The workspace as the host reaches it while the sandbox is up."""
-        if self._over or self._inner is None:
+        if self._over or self._inside.anchor is None:
             raise SandboxError(self._over or "the session has not started")
-        return self._sandbox.workspace or f"/proc/{self._inner}/root{WORKSPACE}"
+        return self._sandbox.workspace or f"/proc/{self._inside.anchor}/root{WORKSPACE}"
 
 
-def open_session(spec: Spec, backend: str = "bubblewrap") -> Session:
+def open_session(spec: Spec, backend: str = "bubblewrap", directory: str | None = None) -> Session:
     """A live sandbox, or an error that says why there cannot be one."""
     sandbox = open_backend(backend).start(spec)
     if not isinstance(sandbox, OneShotSandbox):
         raise Lacking(f"the {backend} sandbox runs single commands only; sessions need bubblewrap or oci")
     if not os.path.exists(BASH):
         raise Lacking(f"a session needs {BASH}: apt-get install bash")
-    return Session(sandbox)
+    return Session(sandbox, directory or WORKSPACE)

@@ -38,7 +38,6 @@ class Shell:
     reports: int
     stdout: int
     stderr: int
-    pid: int | None = None
     _unsent: bytes = b""
     _unread: bytes = b""
     _open: set[int] = field(default_factory=set)

@@ -19,16 +19,19 @@ class Moved(OSError):
 class Cursor:
     """Walks one tree in step with others: where a directory is missing here, it waits until they come back up.
 
-    `need` are the permissions its owner must have on each directory (0o500 to read, 0o700 to remove). An ordinary user
-    gives itself what is missing and puts the old mode back on the way out; root needs nothing.
+    `need` are the permissions its owner must have on each directory (0o500 to read, 0o700 to write). An ordinary user
+    gives itself what is missing and, unless the tree is to be removed, puts the old mode back on the way out. Root
+    needs nothing.
     """
 
-    def __init__(self, fd: int, need: int = 0o500) -> None:
+    def __init__(self, fd: int, need: int = 0o500, restore: bool = True) -> None:
         self.fd = fd
         self._need = need if os.geteuid() != 0 else 0
+        self._restore = restore
         self._waiting = 0
         self._here = _identity(fd)
         self._way: list[tuple[tuple[int, int], int | None]] = []
+        self.root_status = os.fstat(fd)
         self._root_mode = _unlock(fd, self._need)
 
     @property
@@ -67,7 +70,7 @@ class Cursor:
         try:
             if _identity(parent) != above:
                 raise Moved(errno.ESTALE, "a directory was moved while its tree was being read")
-            if mode is not None:
+            if mode is not None and self._restore:
                 os.fchmod(self.fd, mode)
             if finish:
                 finish(self.fd)
@@ -78,13 +81,15 @@ class Cursor:
         self.fd, self._here = parent, above
 
     def close(self) -> None:
-        """Let go, wherever the walk stands; modes are put back."""
+        """Let go, wherever the walk stands; modes are put back, unless the tree was rearranged."""
         self._waiting = 0
         try:
-            while self._way:
+            while self._way and self._need and self._restore:
                 self.leave()
-            if self._root_mode is not None:
+            if self._root_mode is not None and self._restore:
                 os.fchmod(self.fd, self._root_mode)
+        except Moved:
+            return
         finally:
             os.close(self.fd)
 

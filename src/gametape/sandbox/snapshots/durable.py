@@ -4,6 +4,7 @@ import ctypes
 import fcntl
 import json
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 _libc = ctypes.CDLL(None, use_errno=True)
 _TMPFS, _RAMFS = 0x01021994, 0x858458F6
 _WAIT_BEFORE, _WRITE = 1, 2
+_CLOCK_REALTIME_COARSE = 5
 
 
 def sync_filesystem(directory: Path) -> None:
@@ -40,6 +42,18 @@ def shows_every_change(directory: Path) -> bool:
         return False
     kind = ctypes.c_long.from_buffer(buffer).value & 0xFFFFFFFF
     return kind not in (_TMPFS, _RAMFS)
+
+
+def tick() -> int:
+    """The clock by which the kernel stamps files, in nanoseconds. It moves every few milliseconds."""
+    return time.clock_gettime_ns(_CLOCK_REALTIME_COARSE)
+
+
+def await_next_tick() -> None:
+    """After this, a change to a file gets another ctime than any that it has now."""
+    now = tick()
+    while tick() == now:
+        time.sleep(0.0005)
 
 
 @contextmanager

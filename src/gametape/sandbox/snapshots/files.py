@@ -1,15 +1,22 @@
-"""Copying one file of a hostile tree: data, holes, attributes, times; never a link followed, never a pipe waited for."""
+"""Copying one file of a hostile tree: data, holes, attributes, times. No link is followed, no pipe waited for."""
 
 import errno
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import Literal
 
 from gametape.sandbox.snapshots.durable import start_writing
 
 KEPT_MODE = 0o1777
 """Set-id bits are not kept: a store must not hold programs that run as somebody else."""
+
+Way = Literal["in", "within", "out"]
+"""Into a layer, from one layer to another, or out of layers into plain files."""
+
+CLOSED = "user.gametape.mode"
+"""An ordinary user could not read what is closed to its owner, so it lies in a layer open, with its mode noted here."""
 
 _TRIES = 3
 _CHUNK = 1 << 24
@@ -21,48 +28,73 @@ class NotRegular(OSError):
     """The entry became something else while it was being looked at."""
 
 
-def copy_file(name: str, source: int, target: int) -> tuple[os.stat_result, int]:
-    """Copy a regular file between two directories. Returns what identifies the original, and the bytes on disk.
+def copy_file(
+    name: str, source: int, target: int, way: Way, flush: bool = False
+) -> tuple[os.stat_result | None, os.stat_result]:
+    """Copy a regular file between two directories. Returns the state of the original that was copied, and the copy's.
 
-    A file that changes all the while is taken as it was at the last of a few tries.
+    A file that changes all the while is taken as it was at the last of a few tries, and its state is None. With
+    `flush`, even a write through a memory map that exists already will be told from that state.
     """
     with _readable(name, source) as (fd, mode):
         out = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=target)
         try:
-            for _ in range(_TRIES):
-                start_writing(fd)
+            for attempt in range(_TRIES):
+                if attempt:
+                    os.ftruncate(out, 0)  # costs a flush on some filesystems, even of an empty file
+                if flush:
+                    start_writing(fd)
                 before = os.fstat(fd)
                 _copy_data(fd, out, before)
-                after = os.fstat(fd)
-                if (after.st_ctime_ns, after.st_size) == (before.st_ctime_ns, before.st_size):
+                noted = copy_attributes(fd, out, way)
+                stable = os.fstat(fd).st_ctime_ns == before.st_ctime_ns
+                if stable:
                     break
-                os.ftruncate(out, 0)
-                os.lseek(out, 0, os.SEEK_SET)
-            else:
-                _copy_data(fd, out, os.fstat(fd))
-            copy_attributes(fd, out)
-            os.fchmod(out, mode & KEPT_MODE)
+            set_mode(out, mode if noted is None else noted, way)
             os.utime(out, ns=(before.st_atime_ns, before.st_mtime_ns))
-            taken = os.fstat(out).st_blocks * 512
+            copied = os.fstat(out)
         finally:
             os.close(out)
-    return os.stat(name, dir_fd=source, follow_symlinks=False), taken
+    return before if stable else None, copied
 
 
-def copy_attributes(source: int, target: int) -> None:
-    """Attributes in `user.*`, save those that mean something to overlayfs."""
+def copy_attributes(source: int, target: int, way: Way) -> int | None:
+    """Copy attributes in `user.*`, save those with a meaning to overlayfs or us. Returns a mode noted on the way out.
+
+    What is noted on something that comes from outside was not written by us, and is dropped.
+    """
+    noted = None
     for name in os.listxattr(source):
-        if name.startswith("user.") and not name.startswith("user.overlay."):
+        if name == CLOSED and way != "within":
+            noted = int(os.getxattr(source, name), 8) if way == "out" else None
+        elif name.startswith("user.") and not name.startswith("user.overlay."):
             try:
                 os.setxattr(target, name, os.getxattr(source, name))
             except OSError as error:
                 if error.errno not in (errno.ENODATA, errno.ENOTSUP, errno.ERANGE):
                     raise
+    return noted
 
 
-def finish_directory(fd: int, status: os.stat_result) -> None:
-    """Give a filled directory the mode and times of the original."""
-    os.fchmod(fd, stat.S_IMODE(status.st_mode) & KEPT_MODE)
+def set_mode(fd: int, mode: int, way: Way) -> None:
+    """Give a copy its mode; in a layer, its owner can always read it."""
+    mode = stat.S_IMODE(mode) & KEPT_MODE
+    if way == "in" and is_closed(mode, stat.S_ISDIR(os.fstat(fd).st_mode)):
+        with suppress(OSError):  # it may have been given so many attributes that there is no room for another
+            os.setxattr(fd, CLOSED, b"%o" % mode)
+        mode |= 0o500 if stat.S_ISDIR(os.fstat(fd).st_mode) else 0o400
+    os.fchmod(fd, mode)
+
+
+def is_closed(mode: int, directory: bool) -> bool:
+    """Whether the mode keeps the owner out. It never does with root."""
+    need = 0o500 if directory else 0o400
+    return os.geteuid() != 0 and mode & need != need
+
+
+def finish_directory(fd: int, status: os.stat_result, mode: int | None, way: Way) -> None:
+    """Give a filled directory the times of the original, and its mode, or another that was noted."""
+    set_mode(fd, status.st_mode if mode is None else mode, way)
     os.utime(fd, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 

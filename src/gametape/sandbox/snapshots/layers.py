@@ -6,22 +6,19 @@ import stat
 from gametape.sandbox.snapshots.cursor import Cursor
 
 
-def opaque_mark() -> str:
-    """The attribute that hides what lies below a directory. Only root may use the one that nobody else can set."""
-    return "trusted.overlay.opaque" if os.geteuid() == 0 else "user.overlay.opaque"
-
-
 def is_whiteout(status: os.stat_result) -> bool:
     return stat.S_ISCHR(status.st_mode) and status.st_rdev == 0
 
 
 class Merged:
-    """A walk through layers, top first. Without `marks` it is one plain tree, where nothing hides anything."""
+    """A walk through layers, top first. `mark` is the attribute that makes a directory hide what lies below it.
 
-    def __init__(self, trees: list[int], marks: bool = True) -> None:
+    Without one, it is a walk through one plain tree, where nothing hides anything.
+    """
+
+    def __init__(self, trees: list[int], mark: str | None) -> None:
         self.layers = [Cursor(fd) for fd in trees]
-        self.marks = marks
-        self._mark = opaque_mark()
+        self._mark = mark
         self._covers = [False]
 
     @property
@@ -53,7 +50,7 @@ class Merged:
 
     def hides(self, status: os.stat_result) -> bool:
         """Whether an entry only says that there is none."""
-        return self.marks and is_whiteout(status)
+        return self._mark is not None and is_whiteout(status)
 
     def enter(self, name: str) -> bool:
         """Go down in every layer that takes part in this directory; False when it is gone (leave all the same)."""
@@ -63,7 +60,7 @@ class Merged:
                 layer.wait()
             elif layer.enter(name):
                 hidden = self._is_opaque(layer.fd)
-            elif self.marks and len(self.layers) > 1:
+            elif self._mark and len(self.layers) > 1:
                 layer.leave()
                 hidden = _exists(name, layer.fd)
                 layer.wait()
@@ -80,7 +77,7 @@ class Merged:
             layer.close()
 
     def _is_opaque(self, fd: int) -> bool:
-        if not self.marks:
+        if not self._mark:
             return False
         try:
             return os.getxattr(fd, self._mark) == b"y"

@@ -6,7 +6,6 @@ attributes (`userxattr`), which overlayfs keeps out of reach of whoever is insid
 """
 
 import ctypes
-import functools
 import os
 import subprocess
 import sys
@@ -23,6 +22,7 @@ SAFE_OPTIONS = ("redirect_dir=nofollow", "metacopy=off", "index=off", "xino=off"
 _libc = ctypes.CDLL(None, use_errno=True)
 _PR_GET_SECUREBITS, _PR_SET_SECUREBITS, _NO_SETUID_FIXUP = 27, 28, 1 << 2
 _PAGE = 4096
+_answers: dict[tuple[int, bool], tuple[str, ...] | None] = {}
 
 
 @dataclass(frozen=True)
@@ -91,19 +91,21 @@ def enter_private_namespace(inside: int | None = None) -> None:
     kernel.mount("", "/", "", kernel.MS_REC | kernel.MS_PRIVATE)
 
 
-def probe(directory: Path) -> tuple[str, ...] | None:
+def probe(directory: Path, userxattr: bool) -> tuple[str, ...] | None:
     """The options with which this user can mount views on that directory's filesystem; None when it cannot be done.
 
-    It is tried, in a process of its own. `volatile` is among them where the kernel has it: syncing in a view does
-    nothing then, and taking the mount away does not flush the whole disk. A view lives no longer than its owner anyway;
-    what must last is sealed.
+    It is tried, in a process of its own, once per filesystem. `volatile` is among them where the kernel has it: syncing
+    in a view does nothing then, and taking the mount away does not flush the whole disk. A view lives no longer than
+    its owner anyway; what must last is sealed.
     """
-    return _probe(os.fspath(directory), os.stat(directory).st_dev, os.geteuid())
+    key = (os.stat(directory).st_dev, userxattr)
+    if key not in _answers:
+        _answers[key] = _probe(directory, userxattr)
+    return _answers[key]
 
 
-@functools.lru_cache(maxsize=64)
-def _probe(directory: str, _device: int, user: int) -> tuple[str, ...] | None:
-    options = SAFE_OPTIONS if user == 0 else (*SAFE_OPTIONS, "userxattr")
+def _probe(directory: Path, userxattr: bool) -> tuple[str, ...] | None:
+    options = (*SAFE_OPTIONS, "userxattr") if userxattr else SAFE_OPTIONS
     for attempt in ((*options, "volatile"), options):
         with tempfile.TemporaryDirectory(prefix="probe-", dir=directory) as place:
             package = os.fspath(Path(__file__).resolve().parents[3])

@@ -1,0 +1,280 @@
+"""A backend for people who have a Docker engine: one container per command.
+
+Never run by us against a real engine: no machine of ours has one. The command line and the profile are tested, and a
+stand-in for docker's client stands for its answers; the conformance suite runs against an engine where there is one.
+
+It is another wall than the default one. The engine builds it, from an image (`GAMETAPE_DOCKER_IMAGE`) and not from the
+host's own programs; no call is seen, only refused; and if the host program is killed, a container that it left lives
+on until it ends by itself or the next start removes it.
+"""
+
+import functools
+import json
+import os
+import secrets as chance
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gametape.core.errors import BadInput, Lacking
+from gametape.sandbox import language, mounts, workspace
+from gametape.sandbox.backend import Spec, insist
+from gametape.sandbox.disk import DiskWatch
+from gametape.sandbox.docker_command import LABEL, Container, run_words, seccomp_profile
+from gametape.sandbox.launcher import SandboxError
+from gametape.sandbox.mounts import Mount
+from gametape.sandbox.output import Capture, clean, secrets
+from gametape.sandbox.policy import HOME, WORKSPACE
+from gametape.sandbox.result import Capabilities, ExecResult, KilledBy, Probe, Usage
+
+IMAGE_VARIABLE = "GAMETAPE_DOCKER_IMAGE"
+DEFAULT_IMAGE = "python:3.11-slim"
+
+_USER = (1000, 1000)
+_PATIENCE = 20.0
+_TICK_MS = 20
+_CHUNK = 1 << 16
+_LIMIT_SIGNALS: dict[int, KilledBy] = {signal.SIGXCPU: "cpu", signal.SIGXFSZ: "disk"}
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Docker's client, asked short questions."""
+
+    client: str
+
+    def ask(self, *words: str) -> "subprocess.CompletedProcess[str]":
+        try:
+            command = [self.client, *words]
+            return subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, check=False)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return subprocess.CompletedProcess([self.client], 124, "", str(error))
+
+    def facts(self, *words: str) -> dict[str, Any]:
+        """The answer to a question with one JSON object for an answer; empty when there is none."""
+        answer = self.ask(*words)
+        try:
+            found = json.loads(answer.stdout) if answer.returncode == 0 else {}
+        except ValueError:
+            return {}
+        return found if isinstance(found, dict) else {}
+
+
+class Docker:
+    name = "docker"
+
+    def __init__(self, image: str | None = None, client: str | None = None) -> None:
+        self.image = image or os.environ.get(IMAGE_VARIABLE) or DEFAULT_IMAGE
+        self.client = client or shutil.which("docker")
+
+    def probe(self) -> Probe:
+        """Ask the client for the engine, and the engine for the image."""
+        return _probe(self.client, self.image)
+
+    def start(self, spec: Spec) -> "DockerSandbox":
+        insist(self.name, self.probe(), spec.requires)
+        if spec.view is not None:
+            raise Lacking("the docker sandbox cannot show a view of a snapshot; use bubblewrap")
+        engine = Engine(self.client or "docker")
+        _remove_orphans(engine)
+        return DockerSandbox(spec, engine, self.image)
+
+
+@functools.cache
+def _probe(client: str | None, image: str) -> Probe:
+    def lacks(what: str) -> Probe:
+        return Probe(available=False, capabilities=Capabilities(), missing=(what,))
+
+    if client is None:
+        return lacks("docker's client (see docs.docker.com/engine/install)")
+    engine = Engine(client)
+    info = engine.facts("info", "--format", "{{json .}}")
+    if not info.get("ServerVersion"):
+        said = info.get("ServerErrors") or engine.ask("version").stderr.strip().splitlines()[-1:]
+        return lacks(f"a docker engine that answers ({'; '.join(said) or 'start dockerd'})")
+    if engine.ask("image", "inspect", image).returncode != 0:
+        return lacks(f"the image {image} (docker pull {image}, or name another in {IMAGE_VARIABLE})")
+    options = " ".join(info.get("SecurityOptions") or ())
+    capabilities = Capabilities(
+        network_isolation=True,
+        cgroup="v2" if info.get("CgroupVersion") == "2" else "v1",
+        rootless="rootless" in options,
+    )
+    return Probe(available=True, capabilities=capabilities)
+
+
+def _owner() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def _remove_orphans(engine: Engine) -> None:
+    """Containers of host programs on this machine that are gone."""
+    listed = engine.ask(
+        "ps", "--all", "--filter", f"label={LABEL}", "--format", f'{{{{.ID}}}} {{{{.Label "{LABEL}"}}}}'
+    )
+    for line in listed.stdout.splitlines():
+        container, _, owner = line.partition(" ")
+        host, _, pid = owner.rpartition(":")
+        if host == socket.gethostname() and pid.isdigit() and not os.path.exists(f"/proc/{pid}"):
+            engine.ask("rm", "--force", container)
+
+
+class DockerSandbox:
+    """Runs each command in a new container over the same workspace."""
+
+    name = "docker"
+
+    def __init__(self, spec: Spec, engine: Engine, image: str) -> None:
+        self.spec = spec
+        self.engine = engine
+        self.image = image
+        self.shown = _granted(spec)
+        self.workspace = next((mount.source for mount in self.shown if mount.target == WORKSPACE), None)
+        self.user = _user(self.shown)
+
+    def exec(self, argv: Sequence[str], stdin: bytes = b"") -> ExecResult:
+        """Run one command to its end; the container is removed whatever happens."""
+        if not argv or not argv[0] or any("\0" in word for word in argv):
+            raise BadInput("a command needs at least one word, and none with a NUL byte")
+        name = f"gametape-{chance.token_hex(8)}"
+        profile = os.memfd_create("gametape-seccomp")
+        try:
+            os.write(profile, json.dumps(seccomp_profile(self.spec.policy.rules())).encode())
+            container = self.container(name, f"/proc/self/fd/{profile}")
+            return self._run(container, list(argv), stdin, profile)
+        finally:
+            os.close(profile)
+            self.engine.ask("rm", "--force", "--volumes", name)
+
+    def put(self, path: str, content: bytes) -> None:
+        workspace.write(self._directory(), path, content)
+
+    def get(self, path: str) -> bytes:
+        return workspace.read(self._directory(), path)
+
+    def close(self) -> None:
+        """Nothing stays up between commands."""
+
+    def container(self, name: str, profile: str) -> Container:
+        policy = self.spec.policy
+        basic = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": HOME, "USER": "agent", "LANG": "C.UTF-8"}
+        return Container(
+            name=name,
+            owner=_owner(),
+            image=self.image,
+            profile=profile,
+            user=self.user,
+            mounts=self.shown,
+            masked=mounts.host_sockets(self.shown),
+            own_workspace=self.workspace is None,
+            environment={**basic, "TMPDIR": "/tmp", **dict(policy.environment)},
+            limits=policy.limits,
+        )
+
+    def _directory(self) -> str:
+        if self.workspace is None:
+            raise BadInput("this sandbox has no workspace directory; start it with one")
+        return self.workspace
+
+    def _run(self, container: Container, argv: list[str], stdin: bytes, profile: int) -> ExecResult:
+        policy = self.spec.policy
+        said = language.lint_command(argv, self.workspace, policy.language) if policy.language else []
+        began = time.monotonic()
+        with tempfile.TemporaryFile() as given:
+            given.write(stdin)
+            given.seek(0)
+            process = subprocess.Popen(
+                run_words(self.engine.client, container, argv),
+                stdin=given,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                pass_fds=[profile],
+            )
+            with process:
+                capture = Capture(policy.limits.output_bytes)
+                try:
+                    killed_by = self._watch(process, capture, began)
+                finally:
+                    if process.poll() is None:
+                        self.engine.ask("kill", container.name)
+                        process.kill()
+        wall_seconds = time.monotonic() - began
+        state = self.engine.facts("inspect", "--format", "{{json .State}}", container.name)
+        said_last = bytes(capture.streams["stderr"]).decode(errors="replace").strip().splitlines()[-1:]
+        if killed_by is None and (not state or state.get("Error")):
+            reason = state.get("Error") or " ".join(said_last) or "it did not say why"
+            raise SandboxError(f"docker could not run the command: {reason}")
+        code = 137 if killed_by else int(state.get("ExitCode", 1))
+        ended_by = code - 128 if 128 < code <= 192 else None
+        if killed_by is None and code != 0:
+            killed_by = "memory" if state.get("OOMKilled") else _LIMIT_SIGNALS.get(ended_by or 0)
+        hidden = secrets(os.environ)
+        return ExecResult(
+            exit_code=code,
+            signal=ended_by,
+            stdout=clean(bytes(capture.streams["stdout"]), hidden),
+            stderr=clean(bytes(capture.streams["stderr"]), hidden),
+            usage=Usage(wall_seconds=wall_seconds),
+            killed_by=killed_by,
+            violations=tuple(said),
+            backend=self.name,
+            assurance="full",
+            held_by={
+                **dict.fromkeys(("memory", "processes"), "docker's control group"),
+                **dict.fromkeys(("cpu", "open_files", "file_size"), "rlimit"),
+                **{"disk": "watching", "wall": "supervisor", "output": "supervisor"},
+            },
+            policy_hash=policy.hash,
+        )
+
+    def _watch(self, process: "subprocess.Popen[bytes]", capture: Capture, began: float) -> KilledBy | None:
+        """Read what it prints until it ends, or until it reaches a limit that only the host can hold."""
+        limits = self.spec.policy.limits
+        disk = DiskWatch((mount.source for mount in self.shown if mount.writable), limits.disk_mb << 20)
+        streams = {file.fileno(): name for name in ("stdout", "stderr") if (file := getattr(process, name))}
+        poll = select.poll()
+        for descriptor in streams:
+            poll.register(descriptor, select.POLLIN)
+        try:
+            while streams:
+                for descriptor, _event in poll.poll(_TICK_MS):
+                    data = os.read(descriptor, _CHUNK)
+                    if not data:
+                        poll.unregister(descriptor)
+                        del streams[descriptor]
+                    elif not capture.add(streams[descriptor], data):
+                        return "output"
+                if time.monotonic() - began >= limits.wall_seconds:
+                    return "time"
+                if disk.exceeded():
+                    return "disk"
+            process.wait()
+            return "disk" if disk.exceeded(last_look=True) else None
+        finally:
+            disk.close()
+
+
+def _granted(spec: Spec) -> list[Mount]:
+    """The workspace and what the policy names; the system itself comes from the image."""
+    named = {WORKSPACE, *spec.policy.read_only, *spec.policy.writable}
+    return [mount for mount in mounts.granted(spec.policy, spec.workspace) if mount.target in named]
+
+
+def _user(shown: Sequence[Mount]) -> tuple[int, int]:
+    """Who the command is: the owner of what it may write to, so that files keep theirs; never root."""
+    owners = {(status.st_uid, status.st_gid) for mount in shown if mount.writable for status in [os.stat(mount.source)]}
+    if len(owners) > 1:
+        raise BadInput("docker runs a command as one user: what it may write to must have one owner")
+    user = owners.pop() if owners else _USER
+    if user[0] == 0:
+        raise BadInput(
+            "docker would run the command as root: give the directories it may write to another owner (chown)"
+        )
+    return user

@@ -1,0 +1,125 @@
+"""What `docker run` is told, and the wall's rules in the form of its profiles. Plain data in, plain data out."""
+
+import csv
+import io
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gametape.sandbox import seccomp
+from gametape.sandbox.mounts import Mount
+from gametape.sandbox.policy import HOME, WORKSPACE, Limits
+
+LABEL = "gametape"
+"""Marks containers, with the host program that they belong to."""
+
+_OVERHEAD_PROCESSES = 1  # docker's init
+_SEEN_NOT_DENIED = frozenset(("execve", "execveat", "connect", "sendto"))
+_OPENS = frozenset(("open", "openat", "creat"))
+_LARGEST_FAMILY = 63
+_EPERM, _ENOSYS = 1, 38
+
+
+@dataclass(frozen=True)
+class Container:
+    """One container to be run."""
+
+    name: str
+    owner: str
+    image: str
+    profile: str
+    """The path of a seccomp profile, as docker's client will read it."""
+    user: tuple[int, int]
+    mounts: Sequence[Mount]
+    masked: Sequence[str]
+    own_workspace: bool
+    environment: Mapping[str, str]
+    limits: Limits
+
+
+def run_words(client: str, container: Container, argv: Sequence[str]) -> list[str]:
+    """The whole command line. The container is kept when it ends, so that it can be asked why it did."""
+    limits = container.limits
+    uid, gid = container.user
+    words = [client, "run", "--name", container.name, "--label", f"{LABEL}={container.owner}"]
+    words += ["--pull", "never", "--interactive", "--init", "--log-driver", "none"]
+    words += ["--network", "none", "--ipc", "private", "--hostname", "sandbox", "--cgroupns", "private"]
+    words += ["--cap-drop", "ALL", "--security-opt", "no-new-privileges"]
+    words += ["--security-opt", f"seccomp={container.profile}"]
+    words += ["--read-only", "--user", f"{uid}:{gid}", "--workdir", WORKSPACE]
+    words += ["--memory", f"{limits.memory_mb}m", "--memory-swap", f"{limits.memory_mb}m"]
+    words += ["--pids-limit", str(limits.processes + _OVERHEAD_PROCESSES)]
+    for name, soft, hard in _ulimits(limits):
+        words += ["--ulimit", f"{name}={soft}:{hard}"]
+    words += ["--shm-size", f"{limits.disk_mb}m"]
+    for path in ("/tmp", HOME, *((WORKSPACE,) if container.own_workspace else ())):
+        words += ["--tmpfs", f"{path}:rw,exec,nosuid,nodev,mode=1777,size={limits.disk_mb}m"]
+    for mount in container.mounts:
+        words += ["--mount", _bind(mount.source, mount.target, mount.writable)]
+    for path in container.masked:
+        words += ["--mount", _bind("/dev/null", path, writable=False)]
+    variables = [f"{name}={value}" for name, value in {"PWD": WORKSPACE, **container.environment}.items()]
+    plain = list(argv) if "=" not in argv[0] else ["/bin/sh", "-c", 'exec "$0" "$@"', *argv]
+    return [*words, "--entrypoint", "/usr/bin/env", container.image, "-i", "--", *variables, *plain]
+
+
+def _ulimits(limits: Limits) -> list[tuple[str, int, int]]:
+    size = min(limits.file_size_mb, limits.disk_mb + 1024) << 20
+    seconds = (limits.cpu_seconds or int(limits.wall_seconds) * 1000) + 1
+    return [
+        ("nofile", limits.open_files, limits.open_files),
+        ("fsize", size, size),
+        ("cpu", seconds, seconds + 1),
+        ("core", 0, 0),
+    ]
+
+
+def _bind(source: str, target: str, writable: bool) -> str:
+    """One field of comma-separated values, so that any path can be said."""
+    text = io.StringIO()
+    fields = ["type=bind", f"source={source}", f"target={target}", *(() if writable else ("readonly",))]
+    csv.writer(text, lineterminator="").writerow(fields)
+    return text.getvalue()
+
+
+def seccomp_profile(rules: Iterable[seccomp.Rule]) -> dict[str, Any]:
+    """The wall's rules as a profile: what would be an event is refused in silence.
+
+    Left out is what the supervisor would look at and let go: executing, connecting, opening a watched path. Two things
+    cannot be said in a profile: that a call is newer than any we know, and two facts about one argument; of those
+    the stricter stands alone, so asking for one's `personality` is refused together with loosening it.
+    """
+    entries = []
+    for rule in rules:
+        if rule.syscall in _SEEN_NOT_DENIED or (rule.syscall in _OPENS and not rule.tests):
+            continue
+        error = _ENOSYS if rule.action == seccomp.ENOSYS else _EPERM
+        for conditions in _alternatives(rule.tests):
+            entry = {"names": [rule.syscall], "action": "SCMP_ACT_ERRNO", "errnoRet": error}
+            entries.append({**entry, "args": conditions} if conditions else entry)
+    native = [{"architecture": f"SCMP_ARCH_{name}", "subArchitectures": []} for name in ("X86_64", "AARCH64")]
+    return {"defaultAction": "SCMP_ACT_ALLOW", "archMap": native, "syscalls": entries}
+
+
+def _alternatives(tests: Sequence[seccomp.Test]) -> list[list[dict[str, Any]]]:
+    """Every way in which all the tests can hold: a profile's entry knows `and`, several entries are an `or`."""
+    by_argument: dict[int, seccomp.Test] = {}
+    for test in sorted(tests, key=lambda test: not test.negated):
+        by_argument[test.arg] = test  # of two facts about one argument the one that is not negated stays
+    return [list(way) for way in itertools.product(*map(_ways, by_argument.values()))]
+
+
+def _ways(test: seccomp.Test) -> list[dict[str, Any]]:
+    if test.negated:
+        others = (value for value in range(_LARGEST_FAMILY + 1) if value not in test.values)
+        beyond = {"index": test.arg, "value": _LARGEST_FAMILY, "op": "SCMP_CMP_GT"}
+        return [*({"index": test.arg, "value": value, "op": "SCMP_CMP_EQ"} for value in others), beyond]
+    if test.values:
+        return [_masked(test.arg, test.mask, value) for value in test.values]
+    bits = (1 << position for position in range(32))
+    return [_masked(test.arg, bit, bit) for bit in bits if test.mask & bit]
+
+
+def _masked(arg: int, mask: int, value: int) -> dict[str, Any]:
+    return {"index": arg, "value": mask, "valueTwo": value, "op": "SCMP_CMP_MASKED_EQ"}

@@ -1,0 +1,245 @@
+"""A backend that drives an OCI runtime directly, with no daemon: `runc`, `crun`, or gVisor's `runsc`.
+
+It is the same wall as bubblewrap's, with another builder: the keeper drops to a user that owns nothing, lays the bundle
+out in memory in a mount namespace of its own, makes a user namespace, installs the filter, and becomes the runtime.
+Nothing of it is on the host's disk. `oci_config.py` says what the runtime is asked for.
+
+`runsc` is written against its documentation and was never run by us. It brings a kernel of its own, so the filter would
+stop the sentry rather than the command: with it there are no events, and no filter.
+"""
+
+import dataclasses
+import functools
+import json
+import os
+import shutil
+import sys
+from dataclasses import dataclass
+
+from gametape.core.errors import BadInput, Lacking
+from gametape.sandbox import cgroups, kernel, mounts, oci_config, syscalls
+from gametape.sandbox.backend import Spec, insist
+from gametape.sandbox.hardening import ALL
+from gametape.sandbox.keeper import STAGE
+from gametape.sandbox.launcher import Plan, SandboxError, Staged, Word
+from gametape.sandbox.mounts import Mount
+from gametape.sandbox.oneshot import OneShotSandbox
+from gametape.sandbox.policy import HOME
+from gametape.sandbox.result import Capabilities, ExecResult, Probe, Violation
+from gametape.sandbox.supervisor import Outcome, Scene
+
+RUNTIME_VARIABLE = "GAMETAPE_OCI_RUNTIME"
+
+_FIXED = frozenset({"own-users", "own-processes", "new-session", "hidden-options", "empty-environment"})
+"""Measures that lie in how the sandbox is built: there is no sandbox without them."""
+
+_SET_INSIDE = frozenset({"NOFILE", "FSIZE", "CPU"})
+"""Limits that hold for the command alone: the runtime copies itself into memory, and passes output on."""
+
+_HYBRID = "/sys/fs/cgroup/unified"
+"""crun gives up when it finds version 2 beside version 1, even when told to leave control groups alone."""
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """A program that runs bundles, and what is particular about it."""
+
+    name: str
+    package: str
+    options: tuple[str, ...]
+    run_options: tuple[str, ...] = ("--no-new-keyring",)
+    environment: tuple[tuple[str, str], ...] = ()
+    processes: int = 2
+    """What it needs for itself, threads included: itself outside, and the first process inside."""
+    megabytes: int = 0
+    exact: bool = True
+    """Whether it always needs just as much."""
+    covers: tuple[str, ...] = ()
+    """Directories of the host that it must find empty."""
+    own_kernel: bool = False
+
+    def passing(self, count: int) -> list[str]:
+        """The options that hand the descriptors from 3 on to the first process."""
+        if self.own_kernel:
+            return [f"--pass-fd={number}:{number}" for number in range(3, 3 + count)]
+        return [f"--preserve-fds={count}"]
+
+    @property
+    def program(self) -> str | None:
+        return shutil.which(self.name, path=f"{os.environ.get('PATH', '')}:/usr/local/sbin:/usr/sbin:/sbin")
+
+
+RUNTIMES = {
+    runtime.name: runtime
+    for runtime in (
+        Runtime(
+            name="runc",
+            package="apt-get install runc",
+            options=("--rootless=true",),
+            environment=(("GOMAXPROCS", "1"),),
+            processes=16,
+            megabytes=24,
+            exact=False,
+        ),
+        Runtime(
+            name="crun",
+            package="apt-get install crun",
+            options=("--cgroup-manager=disabled",),
+            covers=(_HYBRID,),
+        ),
+        Runtime(
+            name="runsc",
+            package="see gvisor.dev/docs/user_guide/install",
+            options=("--rootless", "--network=none", "--ignore-cgroups"),
+            run_options=(),
+            processes=128,
+            megabytes=256,
+            exact=False,
+            own_kernel=True,
+        ),
+    )
+}
+"""In the order in which they are looked for; gVisor must be asked for by name."""
+
+
+class Oci:
+    """`runtime` names one of `RUNTIMES`; else the variable GAMETAPE_OCI_RUNTIME does; else the first that is there."""
+
+    name = "oci"
+
+    def __init__(self, runtime: str | None = None) -> None:
+        wanted = runtime or os.environ.get(RUNTIME_VARIABLE) or _installed()
+        if wanted not in RUNTIMES:
+            raise BadInput(f"unknown OCI runtime {wanted!r}; known: {', '.join(RUNTIMES)}")
+        self.runtime = RUNTIMES[wanted]
+
+    def probe(self) -> Probe:
+        """Find out by doing: start a sandbox that does nothing."""
+        return _probe(self.runtime)
+
+    def start(self, spec: Spec, without: frozenset[str] = frozenset()) -> "OciSandbox":
+        """`without` takes hardening measures away, to show what each is for. Never use it for hostile code."""
+        if fixed := without & _FIXED:
+            raise BadInput(f"the oci sandbox cannot be built without {', '.join(sorted(fixed))}")
+        insist(f"oci ({self.runtime.name})", self.probe(), spec.requires)
+        return OciSandbox(spec, ALL - without, self.runtime)
+
+
+def _installed() -> str:
+    usual = [name for name, runtime in RUNTIMES.items() if not runtime.own_kernel]
+    return next((name for name in usual if RUNTIMES[name].program), usual[0])
+
+
+@functools.cache
+def _probe(runtime: Runtime) -> Probe:
+    missing = []
+    if not sys.platform.startswith("linux"):
+        missing.append("Linux (on other systems gametape is for development only)")
+    elif not syscalls.supported():
+        missing.append(f"a known machine type ({syscalls.machine()} is neither x86_64 nor aarch64)")
+    elif runtime.program is None:
+        missing.append(f"{runtime.name} ({runtime.package})")
+    elif absent := [program for program in oci_config.FIRST_PROCESS if not os.access(program, os.X_OK)]:
+        missing.append(f"{', '.join(absent)} (apt-get install util-linux coreutils)")
+    else:
+        try:
+            result = OciSandbox(Spec(), ALL, runtime).exec(["/usr/bin/true"])
+            if not result.ok:
+                said = result.stderr.strip() or f"exit code {result.exit_code}"
+                missing.append(f"a working {runtime.name} ({said})")
+        except SandboxError as error:
+            missing.append(str(error))
+    if missing:
+        return Probe(available=False, capabilities=Capabilities(), missing=tuple(missing))
+    layout = cgroups.find_layout()
+    notes = () if layout else ("a writable control group (memory, processes and cpu are watched instead)",)
+    capabilities = Capabilities(
+        network_isolation=True,
+        kernel_isolation=runtime.own_kernel,
+        cgroup=("v2" if layout.version == 2 else "v1") if layout else None,
+        syscall_events=not runtime.own_kernel,
+        rootless=os.geteuid() != 0,
+    )
+    return Probe(available=True, capabilities=capabilities, missing=notes)
+
+
+class OciSandbox(OneShotSandbox):
+    def __init__(self, spec: Spec, measures: frozenset[str], runtime: Runtime) -> None:
+        super().__init__(spec, measures - {"call-filter"} if runtime.own_kernel else measures)
+        self.runtime = runtime
+        self.name = f"oci/{runtime.name}"
+
+    def plan(self, argv: list[str]) -> Plan:
+        """The same plan as bubblewrap's, with room for the runtime, which is larger, in every limit."""
+        if self.holds_session:
+            raise Lacking("the oci sandbox runs single commands; a session needs bubblewrap")
+        plan = super().plan(argv)
+        rlimits = {name: value for name, value in plan.rlimits.items() if name not in _SET_INSIDE}
+        return dataclasses.replace(
+            plan,
+            rlimits=rlimits,
+            memory_bytes=(self.limits.memory_mb + self.runtime.megabytes) << 20,
+            processes=self.limits.processes + self.runtime.processes,
+            environment=dict(self.runtime.environment),
+            inner_users=1 if "no-nested-users" in self.measures else 1 << 10,
+        )
+
+    def scene(self) -> Scene:
+        scene = super().scene()
+        return dataclasses.replace(scene, temporary=(*scene.temporary, HOME))
+
+    def result(self, outcome: Outcome, violations: list[Violation]) -> ExecResult:
+        result = super().result(outcome, violations)
+        if self.runtime.exact:
+            return result
+        return result.model_copy(update={"usage": result.usage.model_copy(update={"peak_processes": None})})
+
+    def _for_builder(self, given: list[int]) -> list[int]:
+        """The runtime has its own to read and to complain to; the command's pass through it untouched."""
+        return [_nothing(), given[1], given[2], *given]
+
+    def _must_be_staged(self, mount: Mount) -> bool:
+        """The bundle's own stage hides what was there before."""
+        return super()._must_be_staged(mount) or mount.source.startswith(STAGE + "/")
+
+    def _builder(self, argv: list[str], places: dict[Mount, str]) -> tuple[list[Word], list[Staged]]:
+        runtime, bundle = self.runtime, f"{STAGE}/{len(places)}"
+        inside = self._inside(places)
+        document = json.dumps(oci_config.document(argv, inside), ensure_ascii=True)
+        files = {"config.json": document, "state/": "", **oci_config.root_files(inside)}
+        passed = 4 if self.spec.policy.language else 3
+        command = [runtime.program or runtime.name, "--root", f"{bundle}/state", *runtime.options]
+        command += ["run", *runtime.run_options, *runtime.passing(passed), "--bundle", bundle, "sandbox"]
+        covered = [Staged(covered=path) for path in runtime.covers if os.path.isdir(path)]
+        return [*command], [Staged(files=files), *covered]
+
+    def _no_such_command(self, outcome: Outcome) -> bool:  # noqa: ARG002 - the first process says so itself, with 127
+        return False
+
+    def _inside(self, places: dict[Mount, str]) -> oci_config.Inside:
+        on = self.measures.__contains__
+        accounts = [] if on("own-accounts") else [Mount("/etc/passwd", "/etc/passwd")]
+        return oci_config.Inside(
+            measures=self.measures,
+            shown=[*self.shown, *accounts],
+            places=places,
+            masked=mounts.host_sockets(self.shown) if on("masked-sockets") else [],
+            files=self.files(),
+            links=mounts.links(),
+            environment=self.environment(),
+            temporary_megabytes=self.temporary_megabytes(),
+            limits={
+                name: kernel.possible_limit(name, wanted)
+                for name, wanted in self.rlimits().items()
+                if name in _SET_INSIDE
+            },
+            own_workspace=self.own_workspace,
+            own_kernel=self.runtime.own_kernel,
+            audited=self.spec.policy.language is not None,
+        )
+
+
+@functools.cache
+def _nothing() -> int:
+    """A descriptor on which there is nothing to read, for the life of the process."""
+    return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)

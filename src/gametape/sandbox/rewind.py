@@ -1,0 +1,91 @@
+"""A live sandbox whose file tree has a past: save it, go back to it, go on from it twice.
+
+A snapshot is the files, whatever wrote them: shell side effects included. Processes are not saved. Going back starts a
+new sandbox on the old tree, with its shell in the directory where the snapshot found it.
+"""
+
+from pathlib import Path
+
+from gametape.sandbox.backend import Spec
+from gametape.sandbox.result import SessionResult
+from gametape.sandbox.session import Session, open_session
+from gametape.sandbox.snapshots.records import View
+from gametape.sandbox.snapshots.store import SnapshotStore
+
+
+class Rewindable:
+    """One line of history. Not for use by several threads at once."""
+
+    def __init__(self, store: SnapshotStore, snapshot: str, spec: Spec, backend: str = "bubblewrap") -> None:
+        self._store = store
+        self._spec = spec
+        self._backend = backend
+        self._directories: dict[str, str] = {}
+        self.start = snapshot
+        self._view: View
+        self._session: Session
+        self._open(snapshot)
+
+    @classmethod
+    def from_directory(cls, store: SnapshotStore, tree: Path, spec: Spec, backend: str = "bubblewrap") -> "Rewindable":
+        """Begin with a copy of a directory of the host. It is read once and never written."""
+        return cls(store, store.import_tree(tree), spec, backend)
+
+    @property
+    def session(self) -> Session:
+        """The session of now; another one after `restore`."""
+        return self._session
+
+    def run(self, command: str, wall_seconds: float | None = None) -> SessionResult:
+        return self._session.run(command, wall_seconds)
+
+    def put(self, path: str, content: bytes) -> None:
+        self._session.put(path, content)
+
+    def get(self, path: str) -> bytes:
+        return self._session.get(path)
+
+    def snapshot(self, durably: bool = True) -> str:
+        """Save the tree as it is between two commands; background jobs are held still meanwhile."""
+        with self._session.held_still():
+            name = self._store.seal(self._view, durably)
+        self._directories[name] = self._session.directory
+        return name
+
+    def restore(self, snapshot: str) -> None:
+        """Go back. Whatever ran is ended; if the snapshot cannot be opened, nothing has happened."""
+        session, view = self._session, self._view
+        self._open(snapshot)
+        session.close()
+        self._store.close(view)
+
+    def fork(self, snapshot: str | None = None) -> "Rewindable":
+        """A second line of history from a snapshot, or from now. This one is not touched."""
+        child = Rewindable(self._store, snapshot or self.snapshot(durably=False), self._spec, self._backend)
+        child._directories.update(self._directories)
+        return child
+
+    def export(self, snapshot: str, destination: Path) -> None:
+        """Write a snapshot's tree to a new directory of the host."""
+        self._store.export(snapshot, destination)
+
+    def close(self) -> None:
+        self._session.close()
+        self._store.close(self._view)
+
+    def __enter__(self) -> "Rewindable":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _open(self, snapshot: str) -> None:
+        view = self._store.open(snapshot)
+        place = {"view": view.mount, "workspace": None} if view.mount else {"workspace": view.tree, "view": None}
+        try:
+            directory = self._directories.get(snapshot)
+            session = open_session(self._spec.model_copy(update=place), self._backend, directory)
+        except BaseException:
+            self._store.close(view)
+            raise
+        self._view, self._session = view, session
