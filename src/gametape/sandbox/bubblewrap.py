@@ -13,6 +13,7 @@ from gametape.sandbox.mounts import Mount
 from gametape.sandbox.oneshot import OneShotSandbox
 from gametape.sandbox.policy import HOME, WORKSPACE
 from gametape.sandbox.result import Capabilities, Probe
+from gametape.sandbox.shell import BASH
 from gametape.sandbox.supervisor import Outcome
 
 _USER = "1000"
@@ -57,6 +58,8 @@ def _probe() -> Probe:
         network_isolation=True,
         cgroup=("v2" if layout.version == 2 else "v1") if layout else None,
         syscall_events=True,
+        sessions=os.path.exists(BASH),
+        snapshot=os.path.exists(BASH),
         rootless=os.geteuid() != 0,
     )
     return Probe(available=True, capabilities=capabilities, missing=notes)

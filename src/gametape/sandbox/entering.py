@@ -34,9 +34,15 @@ def become_entered(order: dict[str, Any], channel: socket.socket, stdio: list[in
         places = {name: f"/proc/{order['enter']}/ns/{name}" for name in (*_NAMESPACES, "user")}
         doors = {name: os.open(place, os.O_RDONLY | os.O_CLOEXEC) for name, place in places.items()}
         kernel.close_all_but([channel.fileno(), *stdio, *doors.values()])
-        # Root may enter all others first and gives itself away last; an ordinary user is nobody until it is inside.
-        for name in (*_NAMESPACES, "user") if as_root else ("user", *_NAMESPACES):
+        # Root may enter all others first and gives itself away last. An ordinary user is nobody until it is inside the
+        # user namespace that owns the others; the command's own may be nested in that one.
+        owner = kernel.owner_of(doors["mnt"])
+        if not as_root:
+            kernel.enter(owner)
+        for name in _NAMESPACES:
             kernel.enter(doors[name])
+        if as_root or not os.path.samestat(os.fstat(owner), os.fstat(doors["user"])):
+            kernel.enter(doors["user"])
         kernel.hide()  # what is inside could otherwise take hold of us before the filter is on
         kernel.die_with_parent(keeper)
         inner = os.fork()

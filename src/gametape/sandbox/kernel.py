@@ -58,6 +58,12 @@ def enter(namespace: int) -> None:
     _check(_libc.setns(namespace, 0), "setns")
 
 
+def owner_of(namespace: int) -> int:
+    """The user namespace to which another namespace belongs, as a descriptor."""
+    get_owner = 0xB701
+    return fcntl.ioctl(namespace, get_owner)
+
+
 class _CapabilityHeader(ctypes.Structure):
     _fields_ = [("version", ctypes.c_uint32), ("pid", ctypes.c_int)]
 

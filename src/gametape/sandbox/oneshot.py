@@ -118,6 +118,9 @@ class OneShotSandbox(ABC):
         return given
 
     def _must_be_staged(self, mount: Mount) -> bool:
+        """A view is mounted there; and what lay below the stage would be hidden by it."""
+        if mount.view or (self.spec.view and mount.source.startswith(STAGE + "/")):
+            return True
         return self.drop and mounts.must_be_staged(mount)
 
     def plan(self, argv: list[str]) -> Plan:

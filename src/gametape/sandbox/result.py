@@ -71,6 +71,7 @@ class Capabilities(_Plain):
     kernel_isolation: bool = False
     cgroup: Literal["v1", "v2"] | None = None
     syscall_events: bool = False
+    sessions: bool = False
     snapshot: bool = False
     rootless: bool = False
 

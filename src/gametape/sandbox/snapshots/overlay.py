@@ -141,12 +141,16 @@ def try_it() -> None:
 
 @contextmanager
 def _working_directory(path: str) -> Iterator[None]:
-    before = os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    """Be there for a while, then come back; to `/` if this process was started where it may not go."""
+    try:
+        before = os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    except PermissionError:
+        before = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.chdir(path)
         yield
-        os.fchdir(before)
     finally:
+        os.fchdir(before)
         os.close(before)
 
 

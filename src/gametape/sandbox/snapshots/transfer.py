@@ -123,7 +123,8 @@ class Transfer:
         """Copy one entry; True when it is a directory, which has then been entered."""
         try:
             status = self._source.status(name, index)
-            self._charge(0)
+            self.report.entries += 1
+            self._charge(_ENTRY_BYTES)
             if stat.S_ISDIR(status.st_mode):
                 return self._enter(name, status)
             self._take_other(name, index, status)
@@ -168,7 +169,6 @@ class Transfer:
         else:
             self._charge(status.st_blocks * 512)
             state, copy = copy_file(name, source, self._target.fd, self._way, self._flush)
-            self.report.bytes += copy.st_blocks * 512
             if state and len(self.report.states) < _MOST_REMEMBERED:
                 self.report.states[state.st_ino] = (state.st_ctime_ns, copy.st_ino)
                 self.report.copies[copy.st_ino] = (copy.st_ctime_ns, state.st_ino)
@@ -240,10 +240,8 @@ class Transfer:
             os.mknod(name, stat.S_IFCHR, dir_fd=self._target.fd)
 
     def _charge(self, more: int) -> None:
-        if not more:
-            self.report.entries += 1
-            self.report.bytes += _ENTRY_BYTES
-        if self._budget is not None and self.report.bytes + more > self._budget:
+        self.report.bytes += more
+        if self._budget is not None and self.report.bytes > self._budget:
             raise OverBudget
 
 
