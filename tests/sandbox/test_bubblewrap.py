@@ -124,6 +124,24 @@ def test_a_flood_of_violations_ends_the_command() -> None:
     assert (result.killed_by, len(result.violations)) == ("policy", 50)
 
 
+def test_audited_opens_are_let_go_and_written_down_once(tmp_path: Path) -> None:
+    (tmp_path / ".git" / "objects").mkdir(parents=True)
+    (tmp_path / ".git" / "objects" / "ab").write_text("answer")
+    (tmp_path / "x.pyc").write_bytes(b"")
+    (tmp_path / "digit").write_text("")
+    script = (
+        "cat .git/objects/ab .git/objects/ab x.pyc digit; cd .git; cat ../.git/objects/ab; cat /usr/bin/env >/dev/null"
+    )
+    policy = Policy(audited=(".git", "*.pyc", "/usr/bin/env"))
+    result = run("sh", "-c", script, workspace=tmp_path, policy=policy)
+    assert (result.exit_code, result.stdout) == (0, "answer" * 3)
+    assert [(record.args[0], record.action) for record in result.violations] == [
+        ("/workspace/.git/objects/ab", "logged"),
+        ("/workspace/x.pyc", "logged"),
+        ("/usr/bin/env", "logged"),
+    ]
+
+
 def test_loopback_is_the_sandboxs_own() -> None:
     code = """
 import socket, threading

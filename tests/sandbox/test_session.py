@@ -13,7 +13,7 @@ from gametape.sandbox.backend import Spec
 from gametape.sandbox.bubblewrap import BubblewrapSandbox
 from gametape.sandbox.hardening import ALL
 from gametape.sandbox.launcher import SandboxError, keeper
-from gametape.sandbox.policy import Limits, Policy
+from gametape.sandbox.policy import SECRET_PLACES, Limits, Policy
 from gametape.sandbox.pool import WarmPool
 from gametape.sandbox.session import Session
 
@@ -21,7 +21,7 @@ SMALL = Limits(wall_seconds=20, memory_mb=200, processes=40, disk_mb=40, output_
 
 
 def start(workspace: Path | None = None, without: frozenset[str] = frozenset(), limits: Limits = SMALL) -> Session:
-    spec = Spec(policy=Policy(limits=limits), workspace=workspace)
+    spec = Spec(policy=Policy(limits=limits, watched=SECRET_PLACES), workspace=workspace)
     return Session(BubblewrapSandbox(spec, ALL - without))
 
 

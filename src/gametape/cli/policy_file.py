@@ -7,13 +7,13 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from gametape.core.errors import BadInput
-from gametape.sandbox.policy import Policy
+from gametape.sandbox.policy import SECRET_PLACES, Policy
 
 
 def load_policy(path: Path | None) -> Policy:
-    """The policy in a TOML or JSON file; the default one without a file."""
+    """The policy in a TOML or JSON file. At the command line secret places are watched unless the file says otherwise."""
     if path is None:
-        return Policy()
+        return Policy(watched=SECRET_PLACES)
     try:
         text = path.read_text(encoding="utf-8")
         data = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
@@ -21,6 +21,8 @@ def load_policy(path: Path | None) -> Policy:
         raise BadInput(f"{path}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
         raise BadInput(f"{path}: not {'JSON' if path.suffix == '.json' else 'TOML'}: {error}") from error
+    if isinstance(data, dict):
+        data.setdefault("watched", SECRET_PLACES)
     try:
         return Policy.model_validate(data)
     except ValidationError as error:

@@ -8,6 +8,7 @@ namespaces already make them harmless, whatever their arguments turn into: execu
 
 import errno
 import os
+import re
 import socket
 import struct
 import time
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterable
 
 from gametape.sandbox import kernel, seccomp, syscalls
 from gametape.sandbox.policy import Policy
-from gametape.sandbox.result import KilledBy, Violation
+from gametape.sandbox.result import Action, KilledBy, Violation
 
 _PAGE = 4096
 _LONGEST_TEXT = 512
@@ -88,6 +89,8 @@ class Wall:
         self._policy = policy
         self._granted = tuple(f"{place}/" for place in granted)
         self._watched = tuple(f"{place}/" for place in policy.watched)
+        self._audit = _pattern(policy.audited)
+        self._audited: set[str] = set()
         self._on_start = on_start
         self._may_fork = may_fork
         self._command_is_first = command_is_first
@@ -127,27 +130,27 @@ class Wall:
 
     def _deny(self, listener: int, call: kernel.Notification, name: str) -> bool:
         kill = self._policy.on_violation == "kill"
-        record = Violation(
-            syscall=name,
-            args=self._describe(call, name),
-            pid=call.pid,
-            command=_command(call.pid),
-            time=time.time(),
-            action="killed" if kill else "denied",
-        )
+        record = self._record(call, name, self._describe(call, name), "killed" if kill else "denied")
         if not kernel.still_waiting(listener, call):
             record = record.model_copy(update={"command": ""})  # the number may be another process's by now
-        if len(self.violations) < self._policy.max_violations:
-            self.violations.append(record)
-        else:
-            self.dropped += 1
+        self.dropped += not self._note(record)
         if kill or self.dropped:
             return True
         kernel.respond(listener, call, _ERRORS.get(name, errno.ENOENT if name in _OPENS else errno.EPERM))
         return False
 
+    def _record(self, call: kernel.Notification, name: str, args: tuple[str | int, ...], action: Action) -> Violation:
+        who = _command(call.pid)
+        return Violation(syscall=name, args=args, pid=call.pid, command=who, time=time.time(), action=action)
+
+    def _note(self, record: Violation) -> bool:
+        room = len(self.violations) < self._policy.max_violations
+        if room:
+            self.violations.append(record)
+        return room
+
     def _refuses_open(self, call: kernel.Notification, name: str) -> bool:
-        """Whether a watched open is one to write down: a secret place that was not granted, or a set-id file."""
+        """Whether an open is one to deny: a secret place that was not granted, or a set-id file."""
         at, flags, mode = call.args[1:4] if name == "openat" else call.args[0:3]
         if flags & _MAKES_A_FILE and mode & seccomp.SETID_BITS:
             return True
@@ -158,7 +161,12 @@ class Wall:
         if ".." in path or "//" in path or "/./" in path:
             path = os.path.normpath(path)
         place = path + "/"
-        return place.startswith(self._watched) and not place.startswith(self._granted)
+        if place.startswith(self._watched) and not place.startswith(self._granted):
+            return True
+        if self._audit and self._audit.search(place) and path not in self._audited:
+            self._audited.add(path)
+            self._note(self._record(call, name, (path, flags), "logged"))
+        return False
 
     def _stays_inside(self, call: kernel.Notification, name: str) -> bool:
         at, length = (call.args[1], call.args[2]) if name == "connect" else (call.args[4], call.args[5])
@@ -201,6 +209,19 @@ def _signed(value: int) -> int:
         if (1 << width) - 4096 <= value < 1 << width:
             return value - (1 << width)
     return value
+
+
+def _pattern(places: Iterable[str]) -> re.Pattern[str] | None:
+    """One expression for all audited places, to be searched in a path with a slash behind it."""
+    kinds = []
+    for place in places:
+        if place.startswith("/"):
+            kinds.append(f"^{re.escape(place.rstrip('/'))}/")
+        elif place.startswith("*"):
+            kinds.append(f"{re.escape(place[1:])}/")
+        else:
+            kinds.append(f"/{re.escape(place)}/")
+    return re.compile("|".join(kinds)) if kinds else None
 
 
 def _is_fork(call: kernel.Notification, name: str) -> bool:

@@ -23,6 +23,12 @@ SECRET_PLACES = (
 )
 """Opening anything here that was not granted is written down, although nothing of the host's is there inside."""
 
+WHERE_ANSWERS_HIDE = (
+    *("__pycache__", "*.pyc", ".git", ".hg", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis", ".coverage"),
+    *("*.egg-info", "*.dist-info", "build", "dist", ".tox", ".nox", "*.orig", "*.swp"),
+)
+"""Left-overs that may hold what a task asks for."""
+
 Megabytes = Annotated[int, Field(gt=0, le=1 << 24)]
 
 
@@ -67,8 +73,12 @@ class Policy(_Plain):
     socket_families: tuple[str, ...] = ("AF_UNIX",)
     denied_syscalls: tuple[str, ...] = ()
     """Denied beside those that always are."""
-    watched: tuple[str, ...] = SECRET_PLACES
-    """Opening a path at or under one of these is a violation, whether or not it exists inside."""
+    watched: tuple[str, ...] = ()
+    """Opening a path at or under one of these, unless it was granted, is denied and a violation, whether or not it
+    exists inside. `SECRET_PLACES` is a good choice. Watching or auditing costs a round trip for every open."""
+    audited: tuple[str, ...] = ()
+    """Opening one of these is let go and written down once (`logged`): a path and all below it, a name that occurs
+    anywhere in a path (`.git`), or an ending (`*.pyc`). `WHERE_ANSWERS_HIDE` is a good choice."""
     on_violation: Literal["deny", "kill"] = "deny"
     max_violations: Annotated[int, Field(gt=0)] = 1000
     """A command that keeps at it is ended."""
@@ -96,6 +106,15 @@ class Policy(_Plain):
                 raise ValueError(f"{path!r} must be an absolute path below /")
         return value
 
+    @field_validator("audited")
+    @classmethod
+    def _can_be_matched(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for place in value:
+            plain = place.removeprefix("*")
+            if not plain or "*" in plain or ("/" in place and not place.startswith("/")):
+                raise ValueError(f"{place!r} must be an absolute path, a name, or an ending such as '*.pyc'")
+        return value
+
     @field_validator("socket_families")
     @classmethod
     def _known_families(cls, value: tuple[str, ...]) -> tuple[str, ...]:
@@ -121,7 +140,10 @@ class Policy(_Plain):
 
     def rules(self) -> list[seccomp.Rule]:
         return seccomp.default_rules(
-            self.families(), self.denied_syscalls, bool(self.watched), loopback=self.network == "loopback"
+            self.families(),
+            self.denied_syscalls,
+            watch_opens=bool(self.watched or self.audited),
+            loopback=self.network == "loopback",
         )
 
     @functools.cached_property

@@ -6,7 +6,7 @@ import threading
 
 from gametape.core.errors import BadInput, Lacking
 from gametape.sandbox.backend import Spec
-from gametape.sandbox.policy import LanguageRules, Policy
+from gametape.sandbox.policy import SECRET_PLACES, LanguageRules, Policy
 from tests.sandbox.conformance.bench import Bench, promise, raises
 
 
@@ -201,7 +201,7 @@ for attempt in (lambda: socket.socket(socket.AF_INET), lambda: open('/etc/shadow
     except OSError: pass
 ctypes.CDLL(None).unshare(0x10000000)
 """
-    result = bench.python(code)
+    result = bench.python(code, watched=SECRET_PLACES)
     assert [(entry.syscall, entry.action) for entry in result.violations] == [
         *(("socket", "denied"), ("openat", "denied"), ("unshare", "denied"))
     ]

@@ -5,13 +5,13 @@ from contextlib import contextmanager
 
 from gametape.core.errors import Lacking
 from gametape.sandbox.backend import Spec
-from gametape.sandbox.policy import Policy
+from gametape.sandbox.policy import SECRET_PLACES, Policy
 from gametape.sandbox.rewind import Rewindable
 from gametape.sandbox.session import Session, open_session
 from gametape.sandbox.snapshots.store import Mode, SnapshotStore
 from tests.sandbox.conformance.bench import SMALL, Bench, promise, raises
 
-SPEC = Spec(policy=Policy(limits=SMALL))
+SPEC = Spec(policy=Policy(limits=SMALL, watched=SECRET_PLACES))
 
 
 @contextmanager

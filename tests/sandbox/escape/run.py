@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gametape.sandbox.backend import Sandbox, Spec
-from gametape.sandbox.policy import Limits, Policy
+from gametape.sandbox.policy import SECRET_PLACES, Limits, Policy
 from gametape.sandbox.result import ExecResult, Violation
 from tests.sandbox.escape.probe import Probe, source
 from tests.sandbox.escape.stage import Stage
@@ -40,7 +40,9 @@ def attempt(probe: Probe, stage: Stage, start: Callable[[Spec], Sandbox], weaker
         limits = Limits(**{**_LIMITS, **probe.limits})
         policy = {**probe.policy, **(_filled(probe.granted, facts) if weaker else {})}
         facts |= _filled(probe.planted, facts) if weaker else {}
-        sandbox = start(Spec(workspace=workspace, policy=Policy(limits=limits, **policy)))
+        sandbox = start(
+            Spec(workspace=workspace, policy=Policy(**{"watched": SECRET_PLACES, "limits": limits, **policy}))
+        )
         argv = [word.replace("{nonce}", nonce) for word in probe.argv]
         said: list[str] = []
         with _Meanwhile(probe, sandbox, workspace, stage, said):
