@@ -5,6 +5,7 @@ over rounds in which both sides ran back to back. `--save` writes the table to b
 """
 
 import argparse
+import asyncio
 import json
 import os
 import platform
@@ -22,6 +23,8 @@ from rich.progress import track
 from rich.table import Table
 
 from gametape.sandbox.backend import Backend, Sandbox, Spec, backends, open_backend
+from gametape.sandbox.live import Floor
+from gametape.sandbox.session import Session, open_session
 
 RESULTS = Path(__file__).parent / "results" / "sandbox.json"
 PYTEST = [sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--basetemp=scratch"]  # same disk
@@ -54,13 +57,25 @@ def run_walled(sandbox: Sandbox, argv: list[str]) -> None:
         raise SystemExit(f"the benchmark's own command failed: {result}")
 
 
-def compare(backend: Backend, name: str, argv: list[str], workspace: Path, rounds: int) -> dict[str, Any]:
-    sandbox = backend.start(Spec(workspace=workspace))
-    bare, walled = [], []
+def run_by_hand(argv: list[str]) -> None:
+    """The floor: bubblewrap with namespaces and nothing else of ours."""
+    options = (
+        "--unshare-all --disable-userns --unshare-user --die-with-parent --ro-bind /usr /usr --proc /proc --dev /dev"
+    )
+    links = "--symlink usr/bin /bin --symlink usr/lib /lib --symlink usr/lib64 /lib64"
+    subprocess.run(["bwrap", *options.split(), *links.split(), "--", *argv], capture_output=True, check=True)
+
+
+def run_live(session: Session, command: str) -> None:
+    if (result := session.run(command)).exit_code:
+        raise SystemExit(f"the benchmark's own command failed: {result}")
+
+
+def compare(name: str, bare: Callable[[], None], walled: Callable[[], None], rounds: int) -> dict[str, Any]:
+    pairs = []
     for _ in track(range(rounds + 2), description=name, console=Console(stderr=True), transient=True):
-        bare.append(timed(lambda: run_bare(argv, workspace)))
-        walled.append(timed(lambda: run_walled(sandbox, argv)))
-    pairs = list(zip(bare, walled, strict=True))[2:]  # the first two warm caches up
+        pairs.append((timed(bare), timed(walled)))
+    del pairs[:2]  # they warm caches up
     return {
         "command": name,
         "rounds": rounds,
@@ -69,6 +84,52 @@ def compare(backend: Backend, name: str, argv: list[str], workspace: Path, round
         "over_ms": statistics.median(w - b for b, w in pairs) * 1000,
         "ratio": statistics.median(w / b for b, w in pairs),
     }
+
+
+async def run_crowd(count: int, at_once: int) -> None:
+    """Open `count` live sandboxes, run a command in each, all asked for at the same time."""
+    async with Floor(at_once=at_once) as floor:
+        environments = await asyncio.gather(*(floor.open(Spec()) for _ in range(count)))
+        results = await asyncio.gather(*(environment.shell("/usr/bin/true") for environment in environments))
+    if any(result.exit_code for result in results):
+        raise SystemExit("a command of the crowd failed")
+
+
+def measure_crowd(count: int) -> dict[str, Any]:
+    """What each of many sandboxes costs, against what one alone does."""
+    alone = min(timed(lambda: asyncio.run(run_crowd(1, 4))) for _ in range(5))
+    crowd = timed(lambda: asyncio.run(run_crowd(count, 4))) / count
+    name = f"{count} sessions at once, each"
+    over = crowd - alone
+    return {
+        "command": name,
+        "rounds": 1,
+        "bare_ms": alone * 1000,
+        "walled_ms": crowd * 1000,
+        "over_ms": over * 1000,
+    } | {"ratio": crowd / alone}
+
+
+def measure(backend: Backend, workspace: Path, rounds: int) -> list[dict[str, Any]]:
+    sandbox = backend.start(Spec(workspace=workspace))
+    true, python = ["/usr/bin/true"], [sys.executable, "-c", "pass"]
+
+    def pair(argv: list[str]) -> tuple[Callable[[], None], Callable[[], None]]:
+        return (lambda: run_bare(argv, workspace)), (lambda: run_walled(sandbox, argv))
+
+    rows = [
+        compare("true, bubblewrap by hand", pair(true)[0], lambda: run_by_hand(true), rounds),
+        compare("true", *pair(true), rounds),
+        compare("python -c pass", *pair(python), rounds),
+        compare("pytest, 250 tests", *pair(PYTEST), max(5, rounds // 4)),
+    ]
+    if backend.probe().capabilities.sessions:
+        with open_session(Spec()) as session:
+            rows.append(
+                compare("true, in a live session", pair(true)[0], lambda: run_live(session, true[0]), 5 * rounds)
+            )
+        rows.append(measure_crowd(200))
+    return rows
 
 
 def show(backend: str, rows: list[dict[str, Any]]) -> None:
@@ -92,11 +153,7 @@ def main() -> None:
         workspace = Path(directory)
         for index in range(10):
             (workspace / f"test_{index}.py").write_text(TEST_FILE)
-        rows = [
-            compare(backend, "true", ["/usr/bin/true"], workspace, options.rounds),
-            compare(backend, "python -c pass", [sys.executable, "-c", "pass"], workspace, options.rounds),
-            compare(backend, "pytest, 250 tests", PYTEST, workspace, max(5, options.rounds // 4)),
-        ]
+        rows = measure(backend, workspace, options.rounds)
     show(options.backend, rows)
     if options.save:
         machine = {"cores": os.cpu_count(), "kernel": platform.release(), "python": platform.python_version()}

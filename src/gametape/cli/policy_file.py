@@ -11,7 +11,7 @@ from gametape.sandbox.policy import SECRET_PLACES, Policy
 
 
 def load_policy(path: Path | None) -> Policy:
-    """The policy in a TOML or JSON file. At the command line secret places are watched unless the file says otherwise."""
+    """The policy in a TOML or JSON file. Here secret places are watched unless the file says otherwise."""
     if path is None:
         return Policy(watched=SECRET_PLACES)
     try:
