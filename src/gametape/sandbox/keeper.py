@@ -323,6 +323,7 @@ def _show_view(view: dict[str, Any], store: int, target: str, owner: int | None)
     kernel.attach_mount(store, place)
     os.close(store)
     overlay.mount(overlay.MountPlan(**view), target, root=place, owner=owner)
+    overlay.unmount(place)
 
 
 def _lay_out(directory: str, files: dict[str, str], uid: int) -> None:
