@@ -7,13 +7,9 @@ attributes (`userxattr`), which overlayfs keeps out of reach of whoever is insid
 
 import ctypes
 import os
-import subprocess
-import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 from gametape.sandbox import kernel
 
@@ -22,7 +18,6 @@ SAFE_OPTIONS = ("redirect_dir=nofollow", "metacopy=off", "index=off", "xino=off"
 _libc = ctypes.CDLL(None, use_errno=True)
 _PR_GET_SECUREBITS, _PR_SET_SECUREBITS, _NO_SETUID_FIXUP = 27, 28, 1 << 2
 _PAGE = 4096
-_answers: dict[tuple[int, bool], tuple[str, ...] | None] = {}
 
 
 @dataclass(frozen=True)
@@ -87,56 +82,9 @@ def enter_private_namespace(inside: int | None = None) -> None:
             ("uid_map", f"{shown[0]} {uid} 1"),
             ("gid_map", f"{shown[1]} {gid} 1"),
         ):
-            Path("/proc/self", name).write_text(text, encoding="ascii")
+            with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
+                file.write(text)
     kernel.mount("", "/", "", kernel.MS_REC | kernel.MS_PRIVATE)
-
-
-def probe(directory: Path, userxattr: bool) -> tuple[str, ...] | None:
-    """The options with which this user can mount views on that directory's filesystem; None when it cannot be done.
-
-    It is tried, in a process of its own, once per filesystem. `volatile` is among them where the kernel has it: syncing
-    in a view does nothing then, and taking the mount away does not flush the whole disk. A view lives no longer than
-    its owner anyway; what must last is sealed.
-    """
-    key = (os.stat(directory).st_dev, userxattr)
-    if key not in _answers:
-        _answers[key] = _probe(directory, userxattr)
-    return _answers[key]
-
-
-def _probe(directory: Path, userxattr: bool) -> tuple[str, ...] | None:
-    options = (*SAFE_OPTIONS, "userxattr") if userxattr else SAFE_OPTIONS
-    for attempt in ((*options, "volatile"), options):
-        with tempfile.TemporaryDirectory(prefix="probe-", dir=directory) as place:
-            package = os.fspath(Path(__file__).resolve().parents[3])
-            program = "import sys; sys.path.insert(0, sys.argv[1]); from gametape.sandbox.snapshots import overlay; "
-            command = [sys.executable, "-I", "-S", "-c", program + "overlay.try_it()", package, place, *attempt]
-            done = subprocess.run(command, capture_output=True, check=False, stdin=subprocess.DEVNULL)
-            if done.returncode == 0:
-                return attempt
-    return None
-
-
-def try_it() -> None:
-    """The probe's own process: mount, replace a directory and a file, and see that both were understood."""
-    place, *options = sys.argv[2:]
-    os.chdir(place)
-    for name in ("below/directory", "upper", "work", "shown"):
-        os.makedirs(name)
-    for name in ("below/file", "below/directory/old"):
-        Path(name).touch()
-    enter_private_namespace(inside=0)
-    mount(MountPlan(place, ("below",), "upper", "work", options), "shown")
-    os.unlink("shown/file")
-    os.unlink("shown/directory/old")
-    os.rmdir("shown/directory")
-    os.mkdir("shown/directory")
-    if os.listdir("shown") != ["directory"] or os.listdir("shown/directory"):
-        raise SystemExit("overlayfs does not hide what was removed")
-    unmount("shown")
-    for directory, names, _files in os.walk(place):
-        for name in names:
-            os.chmod(os.path.join(directory, name), 0o700)
 
 
 @contextmanager

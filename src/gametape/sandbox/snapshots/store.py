@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal, Self, TypeVar
 
 from gametape.core.errors import BadInput
-from gametape.sandbox.snapshots import durable, linked, overlay
+from gametape.sandbox.snapshots import durable, linked, overlay, trial
 from gametape.sandbox.snapshots.compare import Change, compare
 from gametape.sandbox.snapshots.cursor import Moved
 from gametape.sandbox.snapshots.files import copy_attributes, finish_directory
@@ -199,7 +199,7 @@ class SnapshotStore:
             return None
         scratch = self.places.building / f"{self._owner}.probe"
         scratch.mkdir(mode=0o700, exist_ok=True)
-        options = overlay.probe(scratch, userxattr=self.places.mark.startswith("user."))
+        options = trial.probe(scratch, userxattr=self.places.mark.startswith("user."))
         if options is None and self._mode == "overlay":
             raise BadInput(f"overlayfs cannot be mounted on {self.places.root}; use mode 'copy' or 'auto'")
         return options
