@@ -74,6 +74,29 @@ def test_a_command_that_ends_its_shell_costs_only_the_shell(session: Session, ki
     assert ended.shell_restarted == (killer != "kill -9 -1")
 
 
+def test_jobs_outlive_their_shell_in_full(session: Session) -> None:
+    session.run("(sleep 0.4; /bin/echo done > /tmp/done; cat /etc/shadow; python3 -c 'print(1)' >> /tmp/done) &")
+    session.run("kill -9 $$")
+    session.run("sleep 0.9")
+    assert session.run("cat /tmp/done").stdout == "done\n1\n"
+
+
+def test_a_shell_whose_directory_is_gone_starts_elsewhere(session: Session) -> None:
+    session.run("mkdir /tmp/d; cd /tmp/d; rmdir /tmp/d; kill -9 $$")
+    session.run("mkdir /tmp/e; cd /tmp/e; echo")
+    session.run("rmdir /tmp/e; kill -9 $$")
+    assert session.run("pwd; echo up").stdout == "/workspace\nup\n"
+
+
+def test_after_a_flood_of_violations_the_next_command_starts_afresh() -> None:
+    spec = Spec(policy=Policy(limits=SMALL, max_violations=20))
+    with Session(BubblewrapSandbox(spec, ALL)) as session:
+        flood = "import socket\nwhile True:\n  try: socket.socket()\n  except OSError: pass"
+        assert session.run(f"python3 -c '{flood}'").killed_by == "policy"
+        once = session.run("python3 -c 'import socket\ntry: socket.socket()\nexcept OSError: print(1)'")
+        assert (once.killed_by, once.stdout, len(once.violations)) == (None, "1\n", 1)
+
+
 def test_the_exit_code_of_a_shell_that_ended_is_told(plain: Session) -> None:
     ended = plain.run("exit 7")
     assert (ended.exit_code, ended.signal, ended.killed_by, ended.shell_restarted) == (7, None, None, True)

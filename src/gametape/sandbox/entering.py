@@ -70,7 +70,7 @@ def _wait_as(inner: int) -> None:
 
 
 def _execute(order: dict[str, Any], channel: socket.socket, stdio: list[int]) -> None:
-    os.chdir(order["directory"])
+    _go_to(order["directory"], "/workspace", "/")
     os.setsid()
     for target, copy in enumerate([fcntl.fcntl(fd, fcntl.F_DUPFD, _PAST_STDIO) for fd in stdio]):
         os.dup2(copy, target)
@@ -84,3 +84,13 @@ def _execute(order: dict[str, Any], channel: socket.socket, stdio: list[int]) ->
     socket.send_fds(channel, [b'{"ready": true}'], listener)
     kernel.usual_signals()
     os.execve(order["command"][0], [os.fsencode(word) for word in order["command"]], order["environment"])
+
+
+def _go_to(*directories: str) -> None:
+    """To the first of them that is still there."""
+    for directory in directories:
+        try:
+            os.chdir(directory)
+        except OSError:
+            continue
+        return

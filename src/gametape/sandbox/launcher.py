@@ -110,18 +110,6 @@ class Entry:
 
 
 @dataclass
-class Entered:
-    """A process that was sent into a sandbox; its channel says when it has ended."""
-
-    channel: socket.socket
-    listener: int
-
-    def close(self) -> None:
-        self.channel.close()
-        os.close(self.listener)
-
-
-@dataclass
 class Running:
     """A sandbox between its start and its end."""
 
@@ -130,6 +118,11 @@ class Running:
     pidfd: int
     listener: int | None
     group: cgroups.Group | None
+
+    def take_listener(self) -> int | None:
+        """Whoever takes it closes it."""
+        listener, self.listener = self.listener, None
+        return listener
 
     def close(self) -> None:
         self.channel.close()
@@ -193,10 +186,10 @@ class KeeperClient:
             raise SandboxError(f"the sandbox could not be started: {reason}")
         return answer, descriptors, ours
 
-    def enter(self, entry: Entry, stdio: list[int]) -> Entered:
-        """Start one more process in a sandbox that is up."""
+    def enter(self, entry: Entry, stdio: list[int]) -> tuple[socket.socket, int]:
+        """Start one more process in a sandbox that is up: the channel that says when it ended, and its listener."""
         _answer, descriptors, channel = self._ask(entry.request(), entry.details(), stdio)
-        return Entered(channel, descriptors[0])
+        return channel, descriptors[0]
 
     def close(self) -> None:
         """Let the keeper end its sandboxes and leave, and wait until it has."""

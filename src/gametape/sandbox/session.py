@@ -23,14 +23,14 @@ from gametape.sandbox import workspace
 from gametape.sandbox.backend import Spec, open_backend
 from gametape.sandbox.cgroups import Counters
 from gametape.sandbox.disk import DiskWatch
-from gametape.sandbox.events import Wall
+from gametape.sandbox.gatehouse import Gatehouse
 from gametape.sandbox.launcher import Entry, SandboxError
 from gametape.sandbox.oneshot import OneShotSandbox
 from gametape.sandbox.output import Capture
 from gametape.sandbox.policy import WORKSPACE
 from gametape.sandbox.population import Population, send
 from gametape.sandbox.reactor import Reactor
-from gametape.sandbox.result import KilledBy, SessionResult, Violation
+from gametape.sandbox.result import KilledBy, SessionResult
 from gametape.sandbox.shell import BASH, Shell
 from gametape.sandbox.supervisor import Outcome
 from gametape.sandbox.watching import GroupWatch, ResourceWatch, TreeWatch, over
@@ -63,7 +63,6 @@ class Session:
         self._policy = sandbox.spec.policy
         self._limits = self._policy.limits
         self._stack = contextlib.ExitStack()
-        self._record: list[Violation] = []
         self._shell: Shell | None = None
         self._directory = directory
         self._waiting: deque[_Command] = deque()
@@ -89,7 +88,7 @@ class Session:
         task = _Command(command, wall_seconds or self._limits.wall_seconds, Capture(self._limits.output_bytes))
         self._waiting.append(task)
         self._reactor.ring()
-        if self._over and not task.answer.done():
+        if self._over:
             self._fail_waiting()
         return task.answer
 
@@ -147,10 +146,12 @@ class Session:
             if self._running.group
             else TreeWatch(self._inside, self._limits)
         )
+        shown = self._sandbox.scene().shown
+        self._gates = Gatehouse(self._policy, shown, self._reactor, self._resources.may_fork, self._stop)
         self._thread = threading.Thread(target=self._attend, name="gametape-session", daemon=True)
         self._reactor.on_ring(self._rung)
         self._reactor.on(self._running.channel.fileno(), lambda _event: self._sandbox_ended())
-        self._listen(self._running.listener, self._anchor_started)
+        self._gates.listen(self._running.take_listener(), self._anchor_started)
         for descriptor in pipes:
             self._reactor.on(descriptor, self._drop_output(descriptor))
         self._thread.start()
@@ -184,21 +185,6 @@ class Session:
             self._ready.set()
         self._begin_next()
 
-    def _listen(self, listener: int | None, on_start: Callable[[int], None]) -> None:
-        if listener is None:
-            raise SandboxError("a session needs the call filter")
-        shown = self._sandbox.scene().shown
-        wall = Wall(self._policy, shown, on_start, self._resources.may_fork, command_is_first=True)
-        wall.violations = self._record
-
-        def answer(event: int) -> None:
-            if not event & select.POLLIN:
-                self._reactor.off(listener)
-            elif reason := wall.answer(listener):
-                self._stop(reason)
-
-        self._reactor.on(listener, answer)
-
     def _anchor_started(self, pid: int) -> None:
         self._inside.anchor = pid
         self._disk.attach(self._running.pid, pid, self._sandbox.scene().temporary)
@@ -223,7 +209,7 @@ class Session:
         if not command.answer.set_running_or_notify_cancel():
             self._idle()
             return
-        self._record.clear()
+        self._gates.begin()
         self._resources.begin()
         self._disk.begin()
         try:
@@ -244,8 +230,8 @@ class Session:
 
     def _new_shell(self) -> Shell:
         shell = self._shell = Shell.start(self._entry)
-        self._listen(shell.entered.listener, self._shell_started)
-        self._reactor.on(shell.entered.channel.fileno(), lambda _event: self._shell_ended(shell))
+        self._gates.listen(shell.listener, self._shell_started)
+        self._reactor.on(shell.channel.fileno(), lambda _event: self._shell_ended(shell))
         self._reactor.on(shell.reports, lambda event: self._reported(shell, event))
         for stream, descriptor in (("stdout", shell.stdout), ("stderr", shell.stderr)):
             self._reactor.on(descriptor, self._printer(shell, stream, descriptor))
@@ -288,7 +274,7 @@ class Session:
 
     def _shell_ended(self, shell: Shell) -> None:
         """By itself (`exit`), by the command's doing, or by ours."""
-        message = shell.entered.channel.recv(_CHUNK)
+        message = shell.channel.recv(_CHUNK)
         if not message:
             self._over = "the sandbox keeper was killed"
             return
@@ -300,9 +286,7 @@ class Session:
     def _forget_shell(self) -> None:
         if shell := self._shell:
             self._shell = self._inside.shell = None
-            for descriptor in (shell.entered.channel.fileno(), shell.entered.listener, shell.commands, shell.reports):
-                self._reactor.off(descriptor)
-            for descriptor in (shell.stdout, shell.stderr):
+            for descriptor in (shell.channel.fileno(), shell.commands, shell.reports, shell.stdout, shell.stderr):
                 self._reactor.off(descriptor)
             shell.close()
 
@@ -348,7 +332,7 @@ class Session:
             killed_by=command.killed_by,
             wall_seconds=time.monotonic() - command.began,
             streams={name: bytes(data) for name, data in command.capture.streams.items()},
-            violations=list(self._record),
+            violations=list(self._gates.record),
             violations_dropped=0,
             started=True,
         )
@@ -370,13 +354,14 @@ class Session:
                 pass
 
     def _fail_waiting(self) -> None:
-        while self._waiting:
-            answer = self._waiting.popleft().answer
-            if answer.set_running_or_notify_cancel():
-                answer.set_exception(SandboxError(self._over or "the session is closed"))
-        if command := self._current:
+        reason = SandboxError(self._over or "the session is closed")
+        with self._gate:
+            unanswered = [command.answer for command in (*self._waiting, *([self._current] if self._current else []))]
+            self._waiting.clear()
             self._current = None
-            command.answer.set_exception(SandboxError(self._over or "the session is closed"))
+        for answer in unanswered:
+            if answer.running() or answer.set_running_or_notify_cancel():
+                answer.set_exception(reason)
 
     def _end_sandbox(self) -> None:
         with contextlib.suppress(ProcessLookupError):
@@ -385,6 +370,7 @@ class Session:
         with contextlib.suppress(OSError):
             self._running.channel.recv(_CHUNK)
         self._forget_shell()
+        self._gates.close()
         self._disk.close()
         self._stack.close()
         self._reactor.close()

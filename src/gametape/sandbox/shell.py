@@ -7,11 +7,12 @@ one command are there for the next, and what a command prints can never be taken
 
 import contextlib
 import os
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from gametape.sandbox import kernel
-from gametape.sandbox.launcher import Entered, Entry, keeper
+from gametape.sandbox.launcher import Entry, keeper
 
 BASH = "/bin/bash"
 _COMMANDS, _REPORTS = 3, 4
@@ -33,7 +34,10 @@ class Report:
 class Shell:
     """The host's ends of a running shell."""
 
-    entered: Entered
+    channel: socket.socket
+    """Says when the shell has ended."""
+    listener: int
+    """Whoever answers its calls closes it: jobs outlive their shell."""
     commands: int
     reports: int
     stdout: int
@@ -54,7 +58,7 @@ class Shell:
         ours = {commands, reports, stdout, stderr}
         try:
             entry = make_entry([BASH, "--noprofile", "--norc", "-c", _LOOP])
-            entered = keeper().enter(entry, theirs)
+            channel, listener = keeper().enter(entry, theirs)
         except BaseException:
             for descriptor in ours:
                 os.close(descriptor)
@@ -64,8 +68,8 @@ class Shell:
                 os.close(descriptor)
         for descriptor in ours:
             os.set_blocking(descriptor, False)
-        kernel.prefer_same_core(entered.listener)
-        return cls(entered, commands, reports, stdout, stderr, _open=ours)
+        kernel.prefer_same_core(listener)
+        return cls(channel, listener, commands, reports, stdout, stderr, _open=ours)
 
     def send(self, command: str) -> None:
         self._unsent += os.fsencode(command) + b"\0"
@@ -98,4 +102,4 @@ class Shell:
         for descriptor in self._open:
             os.close(descriptor)
         self._open.clear()
-        self.entered.close()
+        self.channel.close()
