@@ -106,9 +106,11 @@ def own_again() -> None:
 
 
 def usual_signals() -> None:
-    """Undo what Python and the keeper ignore: the next program would ignore it too, and wonder about broken pipes."""
-    for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):
-        signal.signal(number, signal.SIG_DFL)
+    """Undo what Python, the keeper or whoever started the host ignores or blocks: the next program would inherit it."""
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
 
 
 def unshare(flags: int) -> None:
