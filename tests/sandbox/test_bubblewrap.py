@@ -189,8 +189,10 @@ def test_bad_input_is_named(tmp_path: Path) -> None:
 def test_an_interrupt_ends_the_sandbox(tmp_path: Path) -> None:
     """Ctrl-C at the host: the command is gone before the host is."""
     script = f"""
+import signal
 from pathlib import Path
 from gametape.sandbox.backend import Spec, open_backend
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started us may ignore it
 open_backend().start(Spec(workspace=Path({str(tmp_path)!r}))).exec(["sh", "-c", "echo > up; sleep 2; echo > late"])
 """
     host = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE)
