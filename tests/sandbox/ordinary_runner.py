@@ -1,6 +1,6 @@
 """Runs every probe as whoever starts it and prints, as JSON, what was wrong with each. See test_ordinary_user.py.
 
-Reads a JSON list of probe names (`family/name`) on standard input.
+Reads `{"backend": NAME, "probes": ["family/name", ...]}` on standard input.
 """
 
 import json
@@ -15,8 +15,9 @@ from tests.sandbox.escape.stage import Stage
 
 
 def main() -> None:
-    wanted = set(json.load(sys.stdin))
-    backend = open_backend("bubblewrap")
+    question = json.load(sys.stdin)
+    wanted = set(question["probes"])
+    backend = open_backend(question["backend"])
     state = backend.probe()
     verdicts: dict[str, list[str]] = {}
     if state.available:

@@ -1,110 +1,41 @@
-"""The same probes with gametape run by an ordinary user: no root, no control groups, the same answers.
+"""The same probes with gametape run by an ordinary user: no root, no control groups, the same answers."""
 
-A root test run copies the package to where others can read it and starts one process as such a user.
-"""
-
-import importlib.util
-import json
-import os
-import shutil
-import stat
-import subprocess
-import sys
-import tempfile
-from collections.abc import Iterator
-from pathlib import Path
+import functools
 from typing import Any
 
 import pytest
 
-import gametape
 from tests.sandbox.escape import PROBES
-from tests.sandbox.escape.probe import Probe
+from tests.sandbox.ordinary import run_as_ordinary_user
 
-USER = 61000
-_NEEDED = ("pydantic", "pydantic_core", "annotated_types", "typing_extensions", "typing_inspection")
-_TESTS = Path(__file__).resolve().parents[1]
-
-
-def _for_others(probe: Probe) -> bool:
-    return probe.unprivileged and not probe.slow
+_TRIED = [f"{probe.family}/{probe.name}" for probe in PROBES if probe.unprivileged and not probe.slow]
+_BACKENDS = ("bubblewrap", pytest.param("oci", marks=pytest.mark.slow))
 
 
-_TRIED = [f"{probe.family}/{probe.name}" for probe in PROBES if _for_others(probe)]
+@functools.cache
+def report(backend: str) -> Any:
+    """What every probe came to, in one process for all of them."""
+    return run_as_ordinary_user("tests.sandbox.ordinary_runner", {"backend": backend, "probes": _TRIED})
 
 
-def _open_to_others(program: str) -> bool:
-    path = Path(program).resolve()
-    return all(place.stat().st_mode & stat.S_IXOTH for place in (path, *path.parents))
+def _found(backend: str) -> Any:
+    found = report(backend)
+    if not found["available"]:
+        pytest.skip(f"an ordinary user has no {backend} sandbox here: " + "; ".join(found["missing"]))
+    return found
 
 
-def _interpreter() -> str:
-    """One that an ordinary user can start, and that can load what is installed here."""
-    if os.geteuid() != 0 or (_open_to_others(sys.executable) and _open_to_others(sys.prefix)):
-        return sys.executable
-    system = "/usr/bin/python3"
-    version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    found = ""
-    if Path(system).exists():
-        asked = [system, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
-        found = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
-    if found != version:
-        pytest.skip(f"{sys.executable} is closed to others and {system} is {found or 'not there'}, not {version}")
-    return system
+@pytest.mark.parametrize("backend", _BACKENDS)
+def test_it_was_an_ordinary_user(backend: str) -> None:
+    found = _found(backend)
+    assert found["user"] != 0
+    assert found["capabilities"]["rootless"]
+    assert found["capabilities"]["network_isolation"]
+    assert found["capabilities"]["syscall_events"]
 
 
-def _copy_package(to: Path) -> None:
-    shutil.copytree(Path(gametape.__file__).parent, to / "gametape", ignore=shutil.ignore_patterns("__pycache__"))
-    (to / "tests").mkdir()
-    (to / "tests" / "__init__.py").touch()
-    shutil.copytree(_TESTS / "sandbox", to / "tests" / "sandbox", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in _NEEDED:
-        spec = importlib.util.find_spec(name)
-        if spec is None or spec.origin is None:
-            continue  # a version of pydantic that does without it
-        origin = Path(spec.origin)
-        if origin.name == "__init__.py":
-            shutil.copytree(origin.parent, to / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(origin, to / origin.name)
-    subprocess.run(["chmod", "-R", "a+rX", to], check=True)
-
-
-@pytest.fixture(scope="module")
-def report() -> Iterator[dict[str, Any]]:
-    interpreter = _interpreter()
-    top = Path(tempfile.mkdtemp(prefix="gametape-ordinary-"))
-    top.chmod(0o755)
-    try:
-        _copy_package(top)
-        other = {"user": USER, "group": USER, "extra_groups": []} if os.geteuid() == 0 else {}
-        done = subprocess.run(
-            [interpreter, "-B", "-m", "tests.sandbox.ordinary_runner"],
-            input=json.dumps(_TRIED),
-            cwd=top,
-            env={"PATH": "/usr/local/bin:/usr/bin:/bin", "PYTHONPATH": str(top), "LANG": "C.UTF-8"},
-            capture_output=True,
-            text=True,
-            timeout=540,
-            check=False,
-            **other,  # type: ignore[call-overload]
-        )
-        assert done.returncode == 0, done.stderr[-3000:]
-        found = json.loads(done.stdout.splitlines()[-1])
-        if not found["available"]:
-            pytest.skip("an ordinary user has no sandbox here: " + "; ".join(found["missing"]))
-        yield found
-    finally:
-        shutil.rmtree(top, ignore_errors=True)
-
-
-def test_it_was_an_ordinary_user(report: dict[str, Any]) -> None:
-    assert report["user"] != 0
-    assert report["capabilities"]["rootless"]
-    assert report["capabilities"]["network_isolation"]
-    assert report["capabilities"]["syscall_events"]
-
-
+@pytest.mark.parametrize("backend", _BACKENDS)
 @pytest.mark.parametrize("name", _TRIED)
-def test_blocked_for_an_ordinary_user(name: str, report: dict[str, Any]) -> None:
-    assert not report["verdicts"][name], "\n".join(report["verdicts"][name])
+def test_blocked_for_an_ordinary_user(name: str, backend: str) -> None:
+    verdict = _found(backend)["verdicts"][name]
+    assert not verdict, "\n".join(verdict)
