@@ -3,15 +3,15 @@
 import functools
 import os
 import shutil
-import sys
 
-from gametape.sandbox import cgroups, mounts, syscalls
+from gametape.sandbox import mounts
 from gametape.sandbox.backend import Spec, insist
 from gametape.sandbox.hardening import ALL
-from gametape.sandbox.launcher import SandboxError, Staged, Word
+from gametape.sandbox.launcher import Staged, Word
 from gametape.sandbox.mounts import Mount
 from gametape.sandbox.oneshot import OneShotSandbox
 from gametape.sandbox.policy import HOME, WORKSPACE
+from gametape.sandbox.probing import probe_by_doing
 from gametape.sandbox.result import Capabilities, Probe
 from gametape.sandbox.shell import BASH
 from gametape.sandbox.supervisor import Outcome
@@ -36,33 +36,10 @@ class Bubblewrap:
 
 @functools.cache
 def _probe() -> Probe:
-    missing = []
-    if not sys.platform.startswith("linux"):
-        missing.append("Linux (on other systems gametape is for development only)")
-    elif not syscalls.supported():
-        missing.append(f"a known machine type ({syscalls.machine()} is neither x86_64 nor aarch64)")
-    elif shutil.which("bwrap") is None:
-        missing.append("bubblewrap (apt-get install bubblewrap)")
-    else:
-        try:
-            result = BubblewrapSandbox(Spec(), ALL).exec(["/usr/bin/true"])
-            if not result.ok:
-                missing.append(f"a working bubblewrap ({result.stderr.strip() or f'exit code {result.exit_code}'})")
-        except SandboxError as error:
-            missing.append(str(error))
-    if missing:
-        return Probe(available=False, capabilities=Capabilities(), missing=tuple(missing))
-    layout = cgroups.find_layout()
-    notes = () if layout else ("a writable control group (memory, processes and cpu are watched instead)",)
-    capabilities = Capabilities(
-        network_isolation=True,
-        cgroup=("v2" if layout.version == 2 else "v1") if layout else None,
-        syscall_events=True,
-        sessions=os.path.exists(BASH),
-        snapshot=os.path.exists(BASH),
-        rootless=os.geteuid() != 0,
-    )
-    return Probe(available=True, capabilities=capabilities, missing=notes)
+    absent = None if shutil.which("bwrap") else "bubblewrap (apt-get install bubblewrap)"
+    live = os.path.exists(BASH)
+    given = Capabilities(network_isolation=True, syscall_events=True, sessions=live, snapshot=live)
+    return probe_by_doing("bubblewrap", absent, lambda: BubblewrapSandbox(Spec(), ALL), given)
 
 
 class BubblewrapSandbox(OneShotSandbox):

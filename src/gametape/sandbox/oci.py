@@ -13,18 +13,18 @@ import functools
 import json
 import os
 import shutil
-import sys
 from dataclasses import dataclass
 
 from gametape.core.errors import BadInput, Lacking
-from gametape.sandbox import cgroups, kernel, mounts, oci_config, syscalls
+from gametape.sandbox import kernel, mounts, oci_config
 from gametape.sandbox.backend import Spec, insist
 from gametape.sandbox.hardening import ALL
 from gametape.sandbox.keeper import STAGE
-from gametape.sandbox.launcher import Plan, SandboxError, Staged, Word
+from gametape.sandbox.launcher import Plan, Staged, Word
 from gametape.sandbox.mounts import Mount
 from gametape.sandbox.oneshot import OneShotSandbox
 from gametape.sandbox.policy import HOME
+from gametape.sandbox.probing import probe_by_doing
 from gametape.sandbox.result import Capabilities, ExecResult, Probe, Violation
 from gametape.sandbox.supervisor import Outcome, Scene
 
@@ -132,35 +132,14 @@ def _installed() -> str:
 
 @functools.cache
 def _probe(runtime: Runtime) -> Probe:
-    missing = []
-    if not sys.platform.startswith("linux"):
-        missing.append("Linux (on other systems gametape is for development only)")
-    elif not syscalls.supported():
-        missing.append(f"a known machine type ({syscalls.machine()} is neither x86_64 nor aarch64)")
-    elif runtime.program is None:
-        missing.append(f"{runtime.name} ({runtime.package})")
-    elif absent := [program for program in oci_config.FIRST_PROCESS if not os.access(program, os.X_OK)]:
-        missing.append(f"{', '.join(absent)} (apt-get install util-linux coreutils)")
-    else:
-        try:
-            result = OciSandbox(Spec(), ALL, runtime).exec(["/usr/bin/true"])
-            if not result.ok:
-                said = result.stderr.strip() or f"exit code {result.exit_code}"
-                missing.append(f"a working {runtime.name} ({said})")
-        except SandboxError as error:
-            missing.append(str(error))
-    if missing:
-        return Probe(available=False, capabilities=Capabilities(), missing=tuple(missing))
-    layout = cgroups.find_layout()
-    notes = () if layout else ("a writable control group (memory, processes and cpu are watched instead)",)
-    capabilities = Capabilities(
-        network_isolation=True,
-        kernel_isolation=runtime.own_kernel,
-        cgroup=("v2" if layout.version == 2 else "v1") if layout else None,
-        syscall_events=not runtime.own_kernel,
-        rootless=os.geteuid() != 0,
-    )
-    return Probe(available=True, capabilities=capabilities, missing=notes)
+    absent = None
+    if runtime.program is None:
+        absent = f"{runtime.name} ({runtime.package})"
+    elif closed := [program for program in oci_config.FIRST_PROCESS if not os.access(program, os.X_OK)]:
+        absent = f"{', '.join(closed)} (apt-get install util-linux coreutils)"
+    own_kernel = runtime.own_kernel
+    given = Capabilities(network_isolation=True, kernel_isolation=own_kernel, syscall_events=not own_kernel)
+    return probe_by_doing(runtime.name, absent, lambda: OciSandbox(Spec(), ALL, runtime), given)
 
 
 class OciSandbox(OneShotSandbox):
