@@ -29,6 +29,21 @@ BubblewrapSandbox(Spec(workspace=Path(workspace)), ALL).exec(["sh", "-c", code])
 """
 
 
+# The same with a live session: a shell that was sent in, and a job of its own.
+LIVE_HOST = """
+import os, sys
+from pathlib import Path
+from gametape.sandbox.backend import Spec
+from gametape.sandbox.launcher import keeper
+from gametape.sandbox.session import open_session
+workspace, seconds, nonce = sys.argv[1:]
+print(keeper().pid, flush=True)
+session = open_session(Spec(workspace=Path(workspace)))
+session.run(f"echo x > file; sleep 1000{nonce} & sleep {seconds}")
+os._exit(0)
+"""
+
+
 @dataclass
 class Runs:
     """What was started, so that nothing of anybody else's is mistaken for ours."""
@@ -36,17 +51,17 @@ class Runs:
     nonce: str = field(default_factory=lambda: f".{random.SystemRandom().randrange(10**9):09}")
     keepers: list[str] = field(default_factory=list)
 
-    def run_many(self, count: int, workspace: Path) -> None:
+    def run_many(self, count: int, workspace: Path, host_program: str) -> None:
         rng = random.Random(count)
         for _ in range(count):
             killed = rng.random() < 1 / 3
-            command = [sys.executable, "-c", HOST, str(workspace), "5" if killed else "0", self.nonce]
+            command = [sys.executable, "-c", host_program, str(workspace), "5" if killed else "0", self.nonce]
             host = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
             try:
                 assert host.stdout is not None
                 self.keepers.append(host.stdout.readline().strip())
                 if killed:
-                    time.sleep(rng.random() * 0.1)
+                    time.sleep(rng.random() * 0.15)
                     host.kill()
                 assert host.wait(timeout=30) == (-signal.SIGKILL if killed else 0)
             finally:
@@ -75,12 +90,12 @@ def surroundings() -> tuple[str, list[str], list[str]]:
     return mounts, sorted(os.listdir("/dev/shm")), sorted(named)
 
 
-def check_nothing_left(count: int, tmp_path: Path) -> None:
+def check_nothing_left(count: int, tmp_path: Path, host_program: str = HOST) -> None:
     workspace = tmp_path / "workspace"
     workspace.mkdir()
     before = surroundings()
     runs = Runs()
-    runs.run_many(count, workspace)
+    runs.run_many(count, workspace, host_program)
     deadline = time.monotonic() + 10  # a keeper that lost its host a moment ago is still cleaning up
     while any(runs.left().values()) and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -92,6 +107,10 @@ def check_nothing_left(count: int, tmp_path: Path) -> None:
 
 def test_nothing_is_left_after_30_runs_a_third_of_them_killed(tmp_path: Path) -> None:
     check_nothing_left(30, tmp_path)
+
+
+def test_nothing_is_left_of_live_sessions_whose_host_ended(tmp_path: Path) -> None:
+    check_nothing_left(25, tmp_path, LIVE_HOST)
 
 
 @pytest.mark.slow

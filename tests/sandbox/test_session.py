@@ -164,6 +164,43 @@ def test_a_report_cannot_be_forged_by_printing(session: Session) -> None:
     assert result.directory != "/forged"
 
 
+def test_an_early_report_buys_nothing(session: Session) -> None:
+    """bash keeps its report pipe at another number while a command runs; whoever finds it can write there."""
+    pipes = "for n in 10 11 12 13; do printf '%s\\0000\\000/\\000' \"$__token\" >&$n; done 2>/dev/null"
+    forge = f"{pipes}; sleep 1; echo late > /tmp/late"
+    assert session.run(forge).exit_code in (0, 255)
+    assert (session.run("echo next; (exit 3)").exit_code, session.run("true").exit_code) == (3, 0)
+    time.sleep(1.2)
+    assert session.run("cat /tmp/late").exit_code == 1, "what went on after its report was ended"
+
+
+@pytest.mark.parametrize("report", ["%05000d\\0/\\0", "x\\0y\\0z\\0", "\\0\\0\\0\\0\\0"])
+def test_a_garbled_report_costs_the_shell_only(plain: Session, report: str) -> None:
+    plain.run(f"for n in 10 11 12 13; do printf '{report}' 1 >&$n; done 2>/dev/null; sleep 0.3")
+    assert plain.run("echo fine; (exit 4)").exit_code == 4
+    assert plain.alive()
+
+
+def test_a_job_that_stops_everybody_does_not_stop_us(session: Session) -> None:
+    stopper = "import os, signal\nwhile True:\n  try: os.kill(-1, signal.SIGSTOP)\n  except OSError: pass"
+    session.run(f"python3 -c '{stopper}' &", wall_seconds=2)
+    began = time.monotonic()
+    session.submit("exit 3", wall_seconds=1).exception(timeout=30)
+    session.submit("echo here", wall_seconds=1).exception(timeout=30)
+    assert time.monotonic() - began < 25
+    session.close()
+    assert time.monotonic() - began < 30
+
+
+def test_limits_hold_between_commands_and_for_jobs_of_earlier_ones(session: Session) -> None:
+    filler = 'import time\nfor n in range(400): open(f"/tmp/f{n}", "wb").write(bytes(1 << 20)); time.sleep(0.005)'
+    session.run(f"python3 -c '{filler}' &")
+    time.sleep(2.5)
+    held = int(session.run("du -sm /tmp | cut -f1").stdout)
+    assert held < 2 * SMALL.disk_mb
+    assert session.run("pgrep python3").exit_code == 1
+
+
 def test_long_commands_and_odd_text(plain: Session) -> None:
     text = "x" * 200_000
     assert plain.run(f"cat <<'END' | wc -c\n{text}\nEND").stdout == "200001\n"

@@ -45,13 +45,11 @@ def become_entered(order: dict[str, Any], channel: socket.socket, stdio: list[in
             kernel.enter(doors["user"])
         kernel.hide()  # what is inside could otherwise take hold of us before the filter is on
         kernel.die_with_parent(keeper)
+        channel.send(json.dumps({"outer": os.getpid()}).encode())
         inner = os.fork()
         if inner:
             _wait_as(inner)
-        if as_root:
-            os.setresgid(_USER, _USER, _USER)
-            os.setresuid(_USER, _USER, _USER)
-        _execute(order, channel, stdio)
+        _execute(order, channel, stdio, as_root)
     except BaseException as error:
         channel.send(json.dumps({"error": str(error)}).encode())
     finally:
@@ -69,20 +67,24 @@ def _wait_as(inner: int) -> None:
     os._exit(code)
 
 
-def _execute(order: dict[str, Any], channel: socket.socket, stdio: list[int]) -> None:
+def _execute(order: dict[str, Any], channel: socket.socket, stdio: list[int], as_root: bool) -> None:
+    """Give up everything. The user comes last: from then on what is inside may send signals."""
     _go_to(order["directory"], "/workspace", "/")
     os.setsid()
     for target, copy in enumerate([fcntl.fcntl(fd, fcntl.F_DUPFD, _PAST_STDIO) for fd in stdio]):
         os.dup2(copy, target)
     kernel.keep_only(list(range(3, len(stdio))))
-    kernel.drop_capabilities()
-    kernel.die_with_outer()
     kernel.no_new_privileges()
     listener = [kernel.install_filter(base64.b64decode(order["filter"]))]
     for name, value in order["rlimits"].items():  # now that no more descriptors are needed
         kernel.limit(name, value)
     socket.send_fds(channel, [b'{"ready": true}'], listener)
     kernel.usual_signals()
+    if as_root:
+        os.setresgid(_USER, _USER, _USER)
+        os.setresuid(_USER, _USER, _USER)
+    kernel.drop_capabilities()
+    kernel.die_with_outer()
     os.execve(order["command"][0], [os.fsencode(word) for word in order["command"]], order["environment"])
 
 

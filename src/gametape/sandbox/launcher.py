@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from gametape.sandbox import cgroups, kernel
 from gametape.sandbox.snapshots.overlay import MountPlan
 
 _ROOT = str(Path(__file__).resolve().parents[2])
+_PATIENCE = 5.0
 _START = "import sys; sys.path.insert(0, sys.argv[2]); from gametape.sandbox.keeper import main; main()"
 
 
@@ -109,6 +111,18 @@ class Entry:
         return json.dumps({**document, "filter": base64.b64encode(self.filter).decode()}).encode()
 
 
+@dataclass(frozen=True)
+class Entered:
+    """A process that was sent into a sandbox."""
+
+    channel: socket.socket
+    """Says when it has ended."""
+    outer: int
+    """Its parent outside: ending that ends it."""
+    listener: int
+    """Whoever answers its calls closes it."""
+
+
 @dataclass
 class Running:
     """A sandbox between its start and its end."""
@@ -158,13 +172,17 @@ class KeeperClient:
 
     def launch(self, plan: Plan, stdio: list[int]) -> Running:
         """Start a sandbox; the descriptors in `stdio` become the command's 0, 1, 2 (and 3)."""
-        answer, descriptors, channel = self._ask(plan.request(), plan.details(), stdio)
-        pidfd, *listener = descriptors
+        channel = self._send(plan.request(), plan.details(), stdio)
+        try:
+            answer, (pidfd, *listener) = self._answer(channel, "ready")
+        except SandboxError:
+            channel.close()
+            raise
         group = cgroups.Group(**answer["group"]) if answer["group"] else None
         return Running(channel, answer["ready"], pidfd, listener[0] if listener else None, group)
 
-    def _ask(self, request: bytes, details: bytes, stdio: list[int]) -> tuple[dict[str, Any], list[int], socket.socket]:
-        """One request, and the first word of its answer; the channel will carry the last."""
+    def _send(self, request: bytes, details: bytes, stdio: list[int]) -> socket.socket:
+        """One request; the channel will carry its answers."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         details_file = os.memfd_create("gametape-plan")
         try:
@@ -178,24 +196,40 @@ class KeeperClient:
         finally:
             os.close(details_file)
             theirs.close()
-        message, descriptors = kernel.receive_descriptors(ours, 2)
+        return ours
+
+    def _answer(self, channel: socket.socket, awaited: str) -> tuple[dict[str, Any], list[int]]:
+        message, descriptors = kernel.receive_descriptors(channel, 2)
         answer: dict[str, Any] = json.loads(message) if message else {"error": "the sandbox keeper is gone"}
-        if "ready" not in answer:
-            ours.close()
+        if awaited not in answer:
             reason = answer.get("error", "it was killed on the way, perhaps by its memory limit")
             raise SandboxError(f"the sandbox could not be started: {reason}")
-        return answer, descriptors, ours
+        return answer, descriptors
 
-    def enter(self, entry: Entry, stdio: list[int]) -> tuple[socket.socket, int]:
-        """Start one more process in a sandbox that is up: the channel that says when it ended, and its listener."""
-        _answer, descriptors, channel = self._ask(entry.request(), entry.details(), stdio)
-        return channel, descriptors[0]
+    def enter(self, entry: Entry, stdio: list[int]) -> Entered:
+        """Start one more process in a sandbox that is up. What is inside may get in its way: not for long."""
+        channel = self._send(entry.request(), entry.details(), stdio)
+        channel.settimeout(_PATIENCE)
+        outer: int | None = None
+        try:
+            outer = self._answer(channel, "outer")[0]["outer"]
+            _answer, descriptors = self._answer(channel, "ready")
+        except (SandboxError, OSError) as error:
+            if outer:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(outer, signal.SIGKILL)
+            channel.close()
+            raise SandboxError(f"no process could be sent into the sandbox: {error}") from error
+        channel.settimeout(None)
+        return Entered(channel, outer, descriptors[0])
 
     def close(self) -> None:
         """Let the keeper end its sandboxes and leave, and wait until it has."""
         self._control.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
+        try:
             self._process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
 
 
 _lock = threading.Lock()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gametape.core.errors import BadInput
-from gametape.sandbox.keeper import STAGE
+from gametape.sandbox.becoming import STAGE
 from gametape.sandbox.policy import WORKSPACE, Policy
 from gametape.sandbox.snapshots.overlay import MountPlan
 

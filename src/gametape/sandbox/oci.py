@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from gametape.core.errors import BadInput, Lacking
 from gametape.sandbox import kernel, mounts, oci_config
 from gametape.sandbox.backend import Spec, insist
+from gametape.sandbox.becoming import STAGE
 from gametape.sandbox.hardening import ALL
-from gametape.sandbox.keeper import STAGE
 from gametape.sandbox.launcher import Plan, Staged, Word
 from gametape.sandbox.mounts import Mount
 from gametape.sandbox.oneshot import OneShotSandbox

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from gametape.core.errors import BadInput
 from gametape.sandbox import cgroups, language, mounts, seccomp, workspace
 from gametape.sandbox.backend import Spec
-from gametape.sandbox.keeper import STAGE
+from gametape.sandbox.becoming import STAGE
 from gametape.sandbox.launcher import Plan, Running, SandboxError, Staged, Word, keeper
 from gametape.sandbox.mounts import Mount
 from gametape.sandbox.output import clean, secrets
@@ -102,6 +102,7 @@ class OneShotSandbox(ABC):
         given, reads = [_readable(stdin)], {}
         for stream in ("stdout", "stderr", *(("audit",) if self.spec.policy.language else ())):
             read_end, write_end = os.pipe2(os.O_CLOEXEC)
+            os.set_blocking(read_end, False)  # whoever is inside may read from it too, and leave us nothing
             stack.callback(os.close, read_end)
             reads[read_end] = stream
             given.append(write_end)

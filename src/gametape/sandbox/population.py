@@ -29,10 +29,14 @@ class Population:
         pillars = {self._outer, *children(self._outer), self.anchor, self.shell}
         return self.all() - pillars
 
-    def halt(self) -> set[int]:
-        """Stop the others, again while new ones appear; says whom."""
-        stopped: set[int] = set()
-        while fresh := self.others() - stopped:
+    def halt(self, rounds: int = 100) -> set[int]:
+        """Stop the shell and the others, again while new ones appear; says whom."""
+        stopped = {self.shell} if self.shell else set()
+        send(signal.SIGSTOP, stopped)
+        for _ in range(rounds):
+            fresh = self.others() - stopped
+            if not fresh:
+                break
             send(signal.SIGSTOP, fresh)
             stopped |= fresh
         return stopped

@@ -10,7 +10,6 @@ import json
 import os
 import select
 import signal
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -19,26 +18,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gametape.core.errors import BadInput, Lacking
-from gametape.sandbox import workspace
+from gametape.sandbox.attended import Attended
 from gametape.sandbox.backend import Spec, open_backend
 from gametape.sandbox.cgroups import Counters
-from gametape.sandbox.disk import DiskWatch
-from gametape.sandbox.gatehouse import Gatehouse
 from gametape.sandbox.launcher import Entry, SandboxError
 from gametape.sandbox.oneshot import OneShotSandbox
-from gametape.sandbox.output import Capture
+from gametape.sandbox.output import Capture, clean, secrets
 from gametape.sandbox.policy import WORKSPACE
-from gametape.sandbox.population import Population, send
-from gametape.sandbox.reactor import Reactor
+from gametape.sandbox.population import send
 from gametape.sandbox.result import KilledBy, SessionResult
-from gametape.sandbox.shell import BASH, Shell
+from gametape.sandbox.shell import BASH, Garbled, Shell
 from gametape.sandbox.supervisor import Outcome
-from gametape.sandbox.watching import GroupWatch, ResourceWatch, TreeWatch, over
+from gametape.sandbox.watching import over
 
-_BUSY_MS, _IDLE_MS = 20, 1000
 _CHUNK = 1 << 16
-_ANCHOR = ["/usr/bin/env", "--ignore-signal=CHLD", "sleep", "infinity"]
-"""The first process inside. Ignoring its children's end is enough to bury them."""
 _PATIENCE = 0.3
 """Seconds between ending a command's processes and ending the shell that still does not answer."""
 
@@ -55,27 +48,17 @@ class _Command:
     killed_at: float = 0.0
 
 
-class Session:
+class Session(Attended):
     """One live sandbox. `run` may be called from any thread; commands wait for each other."""
 
     def __init__(self, sandbox: OneShotSandbox, directory: str = WORKSPACE) -> None:
-        self._sandbox = sandbox
-        self._policy = sandbox.spec.policy
-        self._limits = self._policy.limits
-        self._stack = contextlib.ExitStack()
         self._shell: Shell | None = None
         self._directory = directory
         self._waiting: deque[_Command] = deque()
         self._current: _Command | None = None
-        self._over: str | None = None
-        self._closing = False
         self._interrupted = False
-        self._reactor = Reactor()
-        self._gate = threading.Condition()
         self._held = False
-        self._disk = DiskWatch(sandbox.scene().writable, self._limits.disk_mb << 20)
-        self._ready = threading.Event()
-        self._start()
+        super().__init__(sandbox)
 
     def run(self, command: str, wall_seconds: float | None = None) -> SessionResult:
         """Run a shell command and wait for it. It sees what earlier ones left: directory, variables, jobs."""
@@ -91,12 +74,6 @@ class Session:
         if self._over:
             self._fail_waiting()
         return task.answer
-
-    def put(self, path: str, content: bytes) -> None:
-        workspace.write(self._tree(), path, content)
-
-    def get(self, path: str) -> bytes:
-        return workspace.read(self._tree(), path)
 
     def interrupt(self) -> None:
         """End the command that is running now, as if its time were up."""
@@ -122,84 +99,26 @@ class Session:
             self._held = False
             self._reactor.ring()
 
-    def alive(self) -> bool:
-        return self._over is None
+    def _prepare(self) -> None:
+        self._new_shell()
 
-    def close(self) -> None:
-        """End everything inside; when this returns nothing of it is left."""
-        self._closing = True
-        self._reactor.ring()
-        self._thread.join()
+    def _tick(self) -> bool:
+        if self._current:
+            self._check(self._current)
+            return True
+        return self._check_jobs()
 
-    def __enter__(self) -> "Session":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _start(self) -> None:
-        self._sandbox.holds_session = True
-        self._running, pipes = self._sandbox.launch(_ANCHOR, self._stack)
-        self._inside = Population(self._running.pid)
-        self._resources: ResourceWatch = (
-            GroupWatch(self._running.group, self._limits)
-            if self._running.group
-            else TreeWatch(self._inside, self._limits)
-        )
-        shown = self._sandbox.scene().shown
-        self._gates = Gatehouse(self._policy, shown, self._reactor, self._resources.may_fork, self._stop)
-        self._thread = threading.Thread(target=self._attend, name="gametape-session", daemon=True)
-        self._reactor.on_ring(self._rung)
-        self._reactor.on(self._running.channel.fileno(), lambda _event: self._sandbox_ended())
-        self._gates.listen(self._running.take_listener(), self._anchor_started)
-        for descriptor in pipes:
-            self._reactor.on(descriptor, self._drop_output(descriptor))
-        self._thread.start()
-        self._ready.wait()
-        if self._over:
-            raise SandboxError(f"the session could not be started: {self._over}")
-
-    def _attend(self) -> None:
-        try:
-            while not self._closing and self._over is None:
-                self._reactor.turn(_BUSY_MS if self._current else _IDLE_MS)
-                if self._current:
-                    self._check(self._current)
-        except Exception as error:
-            self._over = f"the session broke: {error}"
-            raise
-        finally:
-            self._over = self._over or "the session is closed"
-            self._end_sandbox()
-            self._fail_waiting()
-            self._idle()
-            self._ready.set()
+    def _let_go(self) -> None:
+        self._forget_shell()
+        self._fail_waiting()
+        self._idle()
 
     def _rung(self) -> None:
         if self._interrupted:
             self._interrupted = False
             if self._current:
                 self._stop("time")
-        if not self._ready.is_set():
-            self._new_shell()
-            self._ready.set()
         self._begin_next()
-
-    def _anchor_started(self, pid: int) -> None:
-        self._inside.anchor = pid
-        self._disk.attach(self._running.pid, pid, self._sandbox.scene().temporary)
-        self._reactor.ring()
-
-    def _sandbox_ended(self) -> None:
-        message = self._running.channel.recv(_CHUNK)
-        self._over = "the sandbox ended" if message else "the sandbox keeper was killed"
-
-    def _drop_output(self, descriptor: int) -> Callable[[int], None]:
-        def read(_event: int) -> None:
-            if not os.read(descriptor, _CHUNK):
-                self._reactor.off(descriptor)
-
-        return read
 
     def _begin_next(self) -> None:
         with self._gate:
@@ -213,10 +132,10 @@ class Session:
         self._resources.begin()
         self._disk.begin()
         try:
-            shell = self._shell or self._new_shell()
+            shell = self._trusted_shell()
         except (SandboxError, OSError) as error:
             self._idle()
-            command.answer.set_exception(Lacking(f"no shell could be started in the sandbox: {error}"))
+            command.answer.set_exception(SandboxError(f"no shell could be started in the sandbox: {error}"))
             return
         command.before = self._inside.all()
         command.began = time.monotonic()
@@ -224,14 +143,35 @@ class Session:
         if not shell.push():
             self._reactor.on(shell.commands, lambda _event: self._push(shell), select.POLLOUT)
 
+    def _trusted_shell(self) -> Shell:
+        """A shell that waits for a command. One that does not is ended; whoever keeps new ones from starting, too."""
+        deadline = time.monotonic() + _PATIENCE
+        while self._shell and self._inside.shell and time.monotonic() < deadline:
+            if Shell.is_waiting(self._inside.shell):
+                return self._shell
+            time.sleep(0.0002)
+        if self._shell and not self._inside.shell:
+            return self._shell  # it is on its way
+        self._drop_shell()
+        try:
+            return self._new_shell()
+        except SandboxError:
+            send(signal.SIGKILL, self._inside.others())
+            return self._new_shell()
+
+    def _drop_shell(self) -> None:
+        if self._shell:
+            send(signal.SIGKILL, [self._shell.entered.outer])
+            self._forget_shell()
+
     def _push(self, shell: Shell) -> None:
         if shell.push():
             self._reactor.off(shell.commands)
 
     def _new_shell(self) -> Shell:
         shell = self._shell = Shell.start(self._entry)
-        self._gates.listen(shell.listener, self._shell_started)
-        self._reactor.on(shell.channel.fileno(), lambda _event: self._shell_ended(shell))
+        self._gates.listen(shell.entered.listener, self._shell_started)
+        self._reactor.on(shell.entered.channel.fileno(), lambda _event: self._shell_ended(shell))
         self._reactor.on(shell.reports, lambda event: self._reported(shell, event))
         for stream, descriptor in (("stdout", shell.stdout), ("stderr", shell.stderr)):
             self._reactor.on(descriptor, self._printer(shell, stream, descriptor))
@@ -265,16 +205,22 @@ class Session:
         return read
 
     def _reported(self, shell: Shell, event: int) -> None:
-        report = shell.report() if event & select.POLLIN else None
+        if not event & select.POLLIN:
+            self._reactor.off(shell.reports)
+            return
+        try:
+            report = shell.report()
+        except Garbled:  # somebody inside has found the pipe: this shell's word is worth nothing any more
+            self._finish(255, None, restarted=True)
+            self._drop_shell()
+            return
         if report and self._current:
             self._directory = report.directory
             self._finish(report.exit_code, None, restarted=False)
-        elif not event & select.POLLIN:
-            self._reactor.off(shell.reports)
 
     def _shell_ended(self, shell: Shell) -> None:
         """By itself (`exit`), by the command's doing, or by ours."""
-        message = shell.channel.recv(_CHUNK)
+        message = shell.entered.channel.recv(_CHUNK)
         if not message:
             self._over = "the sandbox keeper was killed"
             return
@@ -286,7 +232,13 @@ class Session:
     def _forget_shell(self) -> None:
         if shell := self._shell:
             self._shell = self._inside.shell = None
-            for descriptor in (shell.channel.fileno(), shell.commands, shell.reports, shell.stdout, shell.stderr):
+            for descriptor in (
+                shell.entered.channel.fileno(),
+                shell.commands,
+                shell.reports,
+                shell.stdout,
+                shell.stderr,
+            ):
                 self._reactor.off(descriptor)
             shell.close()
 
@@ -301,19 +253,31 @@ class Session:
         elif self._disk.exceeded():
             self._stop("disk")
 
+    def _check_jobs(self) -> bool:
+        """Between commands the limits hold too. Says whether there are any jobs."""
+        jobs = self._inside.others()
+        if jobs and (self._resources.exceeded() or self._disk.exceeded()):
+            send(signal.SIGKILL, jobs)
+            self._resources.begin()
+            self._disk.begin()
+        return bool(jobs)
+
     def _stop(self, reason: KilledBy) -> None:
         """End what the running command has started; without one, whatever runs in the background."""
-        if command := self._current:
-            if command.killed_by is None:
-                command.killed_by, command.killed_at = reason, time.monotonic()
-            send(signal.SIGKILL, self._inside.others() - command.before)
-        else:
-            send(signal.SIGKILL, self._inside.others())
+        command = self._current
+        if command and command.killed_by is None:
+            command.killed_by, command.killed_at = reason, time.monotonic()
+        send(signal.SIGKILL, self._inside.others() - self._spared(reason))
+
+    def _spared(self, reason: KilledBy) -> frozenset[int]:
+        """Jobs of earlier commands, unless it may be they who break a limit that only watching holds."""
+        held = reason in ("time", "output", "policy") or (reason != "disk" and self._running.group is not None)
+        return self._current.before if self._current and held else frozenset()
 
     def _press_on(self, command: _Command, now: float) -> None:
-        send(signal.SIGKILL, self._inside.others() - command.before)
-        if now - command.killed_at > _PATIENCE and self._inside.shell:
-            send(signal.SIGKILL, [self._inside.shell])
+        send(signal.SIGKILL, self._inside.others() - self._spared(command.killed_by or "time"))
+        if now - command.killed_at > _PATIENCE and self._shell:
+            send(signal.SIGKILL, [self._shell.entered.outer])
 
     def _finish(self, exit_code: int, ended_by: int | None, restarted: bool) -> None:
         command, shell = self._current, self._shell
@@ -337,11 +301,14 @@ class Session:
             started=True,
         )
         result = self._sandbox.result(outcome, outcome.violations)
-        extra: dict[str, Any] = {"directory": self._directory, "shell_restarted": restarted}
+        shown = clean(self._directory, secrets(os.environ))
+        extra: dict[str, Any] = {"directory": shown, "shell_restarted": restarted}
         command.answer.set_result(SessionResult(**dict(result), **extra))
         self._idle()
 
     def _idle(self) -> None:
+        self._resources.begin()
+        self._disk.begin()
         with self._gate:
             self._current = None
             self._gate.notify_all()
@@ -362,24 +329,6 @@ class Session:
         for answer in unanswered:
             if answer.running() or answer.set_running_or_notify_cancel():
                 answer.set_exception(reason)
-
-    def _end_sandbox(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self._running.pidfd, signal.SIGKILL)
-        self._running.channel.settimeout(10)
-        with contextlib.suppress(OSError):
-            self._running.channel.recv(_CHUNK)
-        self._forget_shell()
-        self._gates.close()
-        self._disk.close()
-        self._stack.close()
-        self._reactor.close()
-
-    def _tree(self) -> str:
-        """The workspace as the host reaches it while the sandbox is up."""
-        if self._over or self._inside.anchor is None:
-            raise SandboxError(self._over or "the session has not started")
-        return self._sandbox.workspace or f"/proc/{self._inside.anchor}/root{WORKSPACE}"
 
 
 def open_session(spec: Spec, backend: str = "bubblewrap", directory: str | None = None) -> Session:

@@ -1,26 +1,29 @@
 """One bash inside a sandbox that stays up, and how the host talks to it.
 
-The shell reads a command up to a NUL from one descriptor, evaluates it with that descriptor and the next one closed,
-and reports the exit code and the directory on the other. So the directory, variables, functions and background jobs of
-one command are there for the next, and what a command prints can never be taken for a report.
+The shell reads a token and a command, each up to a NUL, from one descriptor, evaluates the command with that descriptor
+and the next one closed, and reports the token, the exit code and the directory on the other. So the directory,
+variables, functions and background jobs of one command are there for the next, and what a command prints is never
+taken for a report. It can still find the shell's own descriptors and report too early: hence the token, which makes a
+late report worthless, and `is_waiting`, which tells whether the shell is really done.
 """
 
 import contextlib
 import os
-import socket
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from gametape.sandbox import kernel
-from gametape.sandbox.launcher import Entry, keeper
+from gametape.sandbox import kernel, syscalls
+from gametape.sandbox.launcher import Entered, Entry, keeper
 
 BASH = "/bin/bash"
 _COMMANDS, _REPORTS = 3, 4
 _LOOP = (
-    f"while IFS= read -r -d '' -u {_COMMANDS} __gametape; do "
-    f'eval "$__gametape" </dev/null {_COMMANDS}<&- {_REPORTS}>&-; '
-    f"""printf '%s\\0%s\\0' "$?" "$PWD" >&{_REPORTS}; done"""
+    f"while IFS= read -r -d '' -u {_COMMANDS} __token && IFS= read -r -d '' -u {_COMMANDS} __command; do "
+    f'eval "$__command" </dev/null {_COMMANDS}<&- {_REPORTS}>&-; '
+    f"""printf '%s\\0%s\\0%s\\0' "$__token" "$?" "$PWD" >&{_REPORTS}; done"""
 )
+_LONGEST_REPORT = 8192
 _CHUNK = 1 << 16
 
 
@@ -30,20 +33,22 @@ class Report:
     directory: str
 
 
+class Garbled(Exception):
+    """What came is no report of the command that runs: somebody else has written it."""
+
+
 @dataclass
 class Shell:
     """The host's ends of a running shell."""
 
-    channel: socket.socket
-    """Says when the shell has ended."""
-    listener: int
-    """Whoever answers its calls closes it: jobs outlive their shell."""
+    entered: Entered
     commands: int
     reports: int
     stdout: int
     stderr: int
     _unsent: bytes = b""
     _unread: bytes = b""
+    _token: bytes = b""
     _open: set[int] = field(default_factory=set)
 
     @classmethod
@@ -58,7 +63,7 @@ class Shell:
         ours = {commands, reports, stdout, stderr}
         try:
             entry = make_entry([BASH, "--noprofile", "--norc", "-c", _LOOP])
-            channel, listener = keeper().enter(entry, theirs)
+            entered = keeper().enter(entry, theirs)
         except BaseException:
             for descriptor in ours:
                 os.close(descriptor)
@@ -68,11 +73,12 @@ class Shell:
                 os.close(descriptor)
         for descriptor in ours:
             os.set_blocking(descriptor, False)
-        kernel.prefer_same_core(listener)
-        return cls(channel, listener, commands, reports, stdout, stderr, _open=ours)
+        kernel.prefer_same_core(entered.listener)
+        return cls(entered, commands, reports, stdout, stderr, _open=ours)
 
     def send(self, command: str) -> None:
-        self._unsent += os.fsencode(command) + b"\0"
+        self._token = secrets.token_hex(8).encode()
+        self._unsent += self._token + b"\0" + os.fsencode(command) + b"\0"
         self.push()
 
     def push(self) -> bool:
@@ -83,13 +89,25 @@ class Shell:
         return not self._unsent
 
     def report(self) -> Report | None:
-        """The report that is ready to be read, once it is whole."""
+        """The report on the last command, once it is whole."""
         self._unread += self.read(self.reports) or b""
-        parts = self._unread.split(b"\0", 2)
-        if len(parts) < 3:
+        if len(self._unread) > _LONGEST_REPORT:
+            raise Garbled
+        parts = self._unread.split(b"\0")
+        if len(parts) < 4:
             return None
-        code, directory, self._unread = parts
-        return Report(int(code) & 0xFF if code.isdigit() else 255, os.fsdecode(directory))
+        token, code, directory, *rest = parts
+        if rest != [b""] or token != self._token or not (code.isdigit() and len(code) < 4) or directory[:1] != b"/":
+            raise Garbled
+        self._unread = self._token = b""
+        return Report(int(code) & 0xFF, os.fsdecode(directory))
+
+    @staticmethod
+    def is_waiting(pid: int) -> bool:
+        """Whether the shell waits for a command, and for nothing else."""
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/syscall", encoding="ascii") as file:
+            return file.read().startswith(f"{syscalls.numbers()['read']} {_COMMANDS:#x} ")
+        return False
 
     def read(self, descriptor: int) -> bytes | None:
         """What was printed; nothing at the end; None when there is nothing now."""
@@ -102,4 +120,4 @@ class Shell:
         for descriptor in self._open:
             os.close(descriptor)
         self._open.clear()
-        self.channel.close()
+        self.entered.channel.close()

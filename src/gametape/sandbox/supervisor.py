@@ -144,7 +144,10 @@ class Supervisor:
             self._kill("disk")
 
     def _read(self, descriptor: int) -> None:
-        data = os.read(descriptor, _CHUNK)
+        try:
+            data = os.read(descriptor, _CHUNK)
+        except BlockingIOError:
+            return
         if not data:
             self._poll.unregister(descriptor)
             del self._pipes[descriptor]

@@ -77,6 +77,7 @@ _NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "nfsservctl": (180, 42),
     "uselib": (134, None),
     # files
+    "read": (0, 63),
     "open": (2, None),
     "openat": (257, 56),
     "openat2": (437, 437),

@@ -138,7 +138,7 @@ def _force_open(name: str, directory: int) -> tuple[int, int]:
         mode = stat.S_IMODE(status.st_mode)
         place = f"/proc/self/fd/{handle}"
         os.chmod(place, mode | 0o400)
-        return os.open(place, os.O_RDONLY | os.O_CLOEXEC), mode
+        return os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), mode
     finally:
         os.close(handle)
 

@@ -217,6 +217,8 @@ class SnapshotStore:
             except Moved:
                 if last:
                     raise BadInput("the tree kept being rearranged while it was read; stop what writes to it") from None
+            except BlockingIOError as error:  # a lease: it breaks in its own time, and not while its holder is stopped
+                raise BadInput("a file of the tree is leased by a process that does not let go; end it") from error
             except OSError as error:
                 if not is_disk_full(error):
                     raise
