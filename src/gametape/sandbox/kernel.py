@@ -23,6 +23,7 @@ MS_NOSUID, MS_NODEV, MS_BIND, MS_REC, MS_PRIVATE = 2, 4, 0x1000, 0x4000, 1 << 18
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 4, 24, 36, 38
 _SECCOMP = {"x86_64": 317, "aarch64": 277}
+_RT_SIGACTION = {"x86_64": 13, "aarch64": 134}
 _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
 _AT_FDCWD, _AT_EMPTY_PATH, _AT_SYMLINK_NOFOLLOW = -100, 0x1000, 0x100
 _OPEN_TREE_CLONE, _OPEN_TREE_CLOEXEC = 1, os.O_CLOEXEC
@@ -110,6 +111,8 @@ def usual_signals() -> None:
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         if signal.getsignal(number) == signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
+    for number in (32, 33):  # the C library's own, which it lets nobody touch, and which `make` passes on ignored
+        _libc.syscall(_RT_SIGACTION[platform.machine()], number, bytes(32), None, 8)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
 
 
