@@ -111,8 +111,8 @@ def usual_signals() -> None:
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         if signal.getsignal(number) == signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
-    for number in (32, 33):  # the C library's own, which it lets nobody touch, and which `make` passes on ignored
-        _libc.syscall(_RT_SIGACTION[platform.machine()], number, bytes(32), None, 8)
+    for reserved in (32, 33):  # the C library's own, which it lets nobody touch, and which `make` passes on ignored
+        _libc.syscall(_RT_SIGACTION[platform.machine()], reserved, bytes(32), None, 8)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
 
 
