@@ -31,7 +31,7 @@ TASK: dict[str, Any] = {
     "mode": "shared",
     "instruction": "Write the parser.",
     "source_paths": ["src/parser.py"],
-    "tests": {"fail_to_pass": ["a", "b"], "pass_to_pass": ["c"], "held_out": ["b"]},
+    "tests": {"fail_to_pass": ["a", "b"], "pass_to_pass": ["c"], "held_out": ["d"], "groups": {"integration": ["c"]}},
 }
 CONFIG: dict[str, Any] = {"arm": "rlvr_ttf", "model": "smollm2", "tasks": "worlds:small"}
 GENERATION: dict[str, Any] = {
@@ -74,6 +74,30 @@ FAULTS = [
     (Task, TASK, {"source_paths": ["a", "b/../../c"]}, "source_paths[1]", "inside the workspace"),
     (Task, TASK, {"tests": {"fail_to_pass": ["a"], "pass_to_pass": ["a"]}}, "tests.pass_to_pass", "no test"),
     (Task, TASK, {"tests": {"fail_to_pass": ["a", "a"], "pass_to_pass": []}}, "tests.fail_to_pass", "once"),
+    (
+        Task,
+        TASK,
+        {"tests": {"fail_to_pass": ["a"], "pass_to_pass": [], "held_out": ["a"]}},
+        "tests.held_out",
+        "no test",
+    ),
+    (
+        Task,
+        TASK,
+        {"tests": {"fail_to_pass": ["a"], "pass_to_pass": [], "groups": {"unit": ["x"]}}},
+        "tests.groups.unit",
+        "x is not",
+    ),
+    (Task, TASK, {"source_paths": []}, "source_paths", "at least one"),
+    (Task, TASK, {"import_roots": [".."]}, "import_roots[0]", "inside the workspace"),
+    (Task, TASK, {"mode": "split"}, "split", "in split mode"),
+    (
+        Task,
+        TASK,
+        {"stages": [{"name": "s", "instruction": "", "tests": {"fail_to_pass": ["z"], "pass_to_pass": []}}]},
+        "stages[0].tests",
+        "z is not",
+    ),
     (Task, TASK, {"limits": {"memory_mb": 0}}, "limits.memory_mb", "greater than 0"),
     (RunConfig, CONFIG, {"schema_version": "run-v2"}, "schema_version", "'run-v1'"),
     (RunConfig, CONFIG, {"arm": "ppo"}, "arm", "'rlvr_ttf_gated'"),
@@ -95,7 +119,9 @@ def test_what_is_wrong_is_refused_by_its_place(
 
 
 def test_the_agent_sees_every_test_that_is_not_held_out() -> None:
-    assert TaskTests(fail_to_pass=["a", "b"], pass_to_pass=["c"], held_out=["b"]).visible == ["a", "c"]
+    tests = TaskTests(fail_to_pass=["a"], pass_to_pass=["c"], held_out=["b"], groups={"integration": ["b"]})
+    assert tests.visible == ["a", "c"]
+    assert [tests.group_of(test) for test in tests.every] == ["unit", "unit", "integration"]
 
 
 @pytest.mark.parametrize(

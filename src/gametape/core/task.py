@@ -12,28 +12,46 @@ from gametape.core.verdict import Mode
 Positive = Annotated[float, Field(gt=0)]
 
 
+Group = Literal["unit", "integration", "behavioural"]
+
+
 class TaskTests(Closed):
-    """Test ids. `held_out` are the tests the agent never sees; they always run where there are any."""
+    """Test ids, each in one role. `held_out` are the tests the agent never sees; they always run where there are any.
+
+    `groups` says which tests are integration or behavioural ones; all others are unit tests.
+    """
 
     fail_to_pass: list[str]
     pass_to_pass: list[str]
     held_out: list[str] = Field(default_factory=list)
+    groups: dict[Group, list[str]] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _each_in_one_role(self) -> Self:
+        seen: dict[str, str] = {}
         for name in ("fail_to_pass", "pass_to_pass", "held_out"):
-            ids = getattr(self, name)
-            if len(set(ids)) != len(ids):
-                refuse([((name,), "each test id once")])
-        if set(self.fail_to_pass) & set(self.pass_to_pass):
-            refuse([(("pass_to_pass",), "no test that is in fail_to_pass")])
+            for test in getattr(self, name):
+                if seen.get(test) == name:
+                    refuse([((name,), f"each test id once, but {test} is there twice")])
+                if test in seen:
+                    refuse([((name,), f"no test that is in {seen[test]}, but {test} is")])
+                seen[test] = name
+        for group, tests in self.groups.items():
+            if unknown := [test for test in tests if test not in seen]:
+                refuse([(("groups", group), f"tests of this manifest, but {unknown[0]} is not")])
         return self
 
     @property
     def visible(self) -> list[str]:
         """The tests the agent may see."""
-        hidden = set(self.held_out)
-        return [test for test in (*self.fail_to_pass, *self.pass_to_pass) if test not in hidden]
+        return [*self.fail_to_pass, *self.pass_to_pass]
+
+    @property
+    def every(self) -> list[str]:
+        return [*self.visible, *self.held_out]
+
+    def group_of(self, test: str) -> Group:
+        return next((group for group, tests in self.groups.items() if test in tests), "unit")
 
 
 class Difficulty(Closed):
@@ -62,11 +80,39 @@ class TaskLimits(Closed):
     disk_mb: Annotated[int, Field(gt=0)] | None = None
 
 
-class Task(Closed):
-    """A loaded task directory.
+class ImportContract(Closed):
+    """`importer`, a module or package, and all below it may import nothing at or below `forbidden`."""
 
-    `source_paths` are the only paths, relative to the workspace, that are taken from an attempt. `weights`
-    replaces the default weight of the reward's layers it names.
+    importer: str
+    forbidden: list[str]
+
+
+class Architecture(Closed):
+    """What must hold of the structure, whatever the tests say."""
+
+    contracts: list[ImportContract] = Field(default_factory=list)
+    layers: list[str] = Field(default_factory=list)
+    """Modules or packages, highest first: none imports one that stands before it."""
+    forbidden_modules: list[str] = Field(default_factory=list)
+    """What no file of the sources may import."""
+    public_api: dict[str, list[str]] = Field(default_factory=dict)
+    """By module: what it must offer, as `name`, `name(parameters)` or `Class.method(parameters)`."""
+
+
+class SplitSurface(Closed):
+    """What split tests reach through the proxy: the modules they import, and the classes whose objects stay on the
+    other side as handles (`module:Class`). Everything else that comes back is plain data."""
+
+    modules: list[str]
+    classes: list[str] = Field(default_factory=list)
+
+
+class Task(Closed):
+    """A loaded task directory. All paths are relative to the workspace.
+
+    `source_paths` (files or directories) are the only paths that are taken from an attempt; `test_paths` is where
+    the pristine suite is laid over them; `import_roots` are the directories imports start from. `weights` replaces
+    the default weight of the reward's layers it names.
     """
 
     schema_version: Literal["task-v1"] = "task-v1"
@@ -74,7 +120,13 @@ class Task(Closed):
     mode: Mode
     instruction: str
     source_paths: list[str]
+    test_paths: list[str] = Field(default_factory=lambda: ["tests"])
+    import_roots: list[str] = Field(default_factory=lambda: ["."])
+    dependencies: list[str] = Field(default_factory=list)
+    """Requirements, pinned, that the sources and the tests need beside pytest."""
     tests: TaskTests
+    split: SplitSurface | None = None
+    architecture: Architecture | None = None
     difficulty: Difficulty | None = None
     stages: list[Stage] = Field(default_factory=list)
     limits: TaskLimits = TaskLimits()
@@ -88,8 +140,17 @@ class Task(Closed):
         return self
 
     def _faults(self) -> Iterator[Fault]:
-        for index, path in enumerate(self.source_paths):
-            if not path or path.startswith("/") or ".." in path.split("/"):
-                yield ("source_paths", index), "a path inside the workspace"
+        for name in ("source_paths", "test_paths", "import_roots"):
+            for index, path in enumerate(getattr(self, name)):
+                if not path or path.startswith("/") or ".." in path.split("/"):
+                    yield (name, index), "a path inside the workspace"
+        if not self.source_paths:
+            yield ("source_paths",), "at least one path that the agent may change"
+        if (self.mode == "split") != (self.split is not None):
+            yield ("split",), "what the tests import, in split mode and only there"
+        manifest = set(self.tests.every)
+        for index, stage in enumerate(self.stages):
+            if stray := [test for test in stage.tests.every if test not in manifest]:
+                yield ("stages", index, "tests"), f"tests of the task's own manifest, but {stray[0]} is not"
         if len({stage.name for stage in self.stages}) != len(self.stages):
             yield ("stages",), "a different name for each stage"

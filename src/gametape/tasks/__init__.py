@@ -1,0 +1,1 @@
+"""What an agent is asked to do: task directories, and where they come from."""

@@ -1,0 +1,1 @@
+"""Decide what a workspace is worth, and see whoever tries to decide it instead."""

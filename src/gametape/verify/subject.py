@@ -1,0 +1,36 @@
+"""What is verified against: a task with everything it brings, loaded."""
+
+import functools
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from gametape.core.task import Task
+from gametape.verify.tree import Tree
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A task and its trees. The trees are trusted: they come from whoever made the task."""
+
+    task: Task
+    start: Tree
+    """The agent's starting tree, visible tests included."""
+    suite: Tree
+    """The pristine tests, held-out ones included, at the paths where they are laid over the sources."""
+    reference: Tree | None = None
+    """The starting tree with the reference solution applied."""
+    interpreter: Path | None = None
+    """The Python that has the task's dependencies; None is gametape's own."""
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """Names the task with everything in it."""
+        parts = (
+            self.task.model_dump_json(),
+            self.start.digest,
+            self.suite.digest,
+            self.reference.digest if self.reference else "",
+            str(self.interpreter or ""),
+        )
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
