@@ -15,10 +15,13 @@ from gametape import __version__
 from gametape.core.errors import GametapeError
 
 VERBS = {
+    "audit": "Look for reward hacks in finished trajectories.",
     "demo": "Watch a harmless program and five hostile ones meet the sandbox.",
     "doctor": "Say what this machine can do, and how to get what is missing.",
     "sandbox": "Run a command that is assumed to be hostile.",
+    "task": "Show, check out and check task directories.",
     "trajectory": "Check and convert trajectory files.",
+    "verify": "Decide what a workspace is worth.",
 }
 
 

@@ -96,10 +96,13 @@ class OneShotSandbox(ABC):
         return self.workspace
 
     def launch(
-        self, argv: list[str], stack: contextlib.ExitStack, stdin: bytes = b""
+        self, argv: list[str], stack: contextlib.ExitStack, stdin: bytes | int = b""
     ) -> tuple[Running, dict[int, str]]:
-        """Start a sandbox around `argv`; also the pipes that carry its output, by descriptor."""
-        given, reads = [_readable(stdin)], {}
+        """Start a sandbox around `argv`; also the pipes that carry its output, by descriptor.
+
+        A number as `stdin` is a descriptor that the command gets; it is closed here.
+        """
+        given, reads = [stdin if isinstance(stdin, int) else _readable(stdin)], {}
         for stream in ("stdout", "stderr", *(("audit",) if self.spec.policy.language else ())):
             read_end, write_end = os.pipe2(os.O_CLOEXEC)
             os.set_blocking(read_end, False)  # whoever is inside may read from it too, and leave us nothing

@@ -3,36 +3,44 @@
 import threading
 from collections import deque
 from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
 
 from gametape.sandbox.launcher import SandboxError
-from gametape.sandbox.session import Session
 
 
-class WarmPool:
-    """Keeps `size` sessions ready. `take` hands one out at once and has its successor made in the background."""
+class Closable(Protocol):
+    def close(self) -> None: ...
 
-    def __init__(self, make: Callable[[], Session], size: int) -> None:
+
+Ready = TypeVar("Ready", bound=Closable)
+
+
+class WarmPool(Generic[Ready]):
+    """Keeps `size` of them ready: sessions, dialogues, whatever `make` makes. `take` hands one out at once and has its
+    successor made in the background."""
+
+    def __init__(self, make: Callable[[], Ready], size: int) -> None:
         self._make = make
         self._size = size
-        self._ready: deque[Session] = deque()
+        self._ready: deque[Ready] = deque()
         self._changed = threading.Condition()
         self._failure: SandboxError | None = None
         self._closed = False
         self._filler = threading.Thread(target=self._fill, name="gametape-pool", daemon=True)
         self._filler.start()
 
-    def take(self) -> Session:
-        """A session that nobody has used; the caller closes it. Waits only when the pool has run dry."""
+    def take(self) -> Ready:
+        """One that nobody has used; the caller closes it. Waits only when the pool has run dry."""
         with self._changed:
             self._changed.wait_for(lambda: self._ready or self._failure or self._closed)
             if self._ready:
-                session = self._ready.popleft()
+                taken = self._ready.popleft()
                 self._changed.notify_all()
-                return session
+                return taken
             raise self._failure or SandboxError("the pool is closed")
 
     def close(self) -> None:
-        """End the sessions that nobody took."""
+        """End those that nobody took."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -40,7 +48,7 @@ class WarmPool:
         while self._ready:
             self._ready.popleft().close()
 
-    def __enter__(self) -> "WarmPool":
+    def __enter__(self) -> "WarmPool[Ready]":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -49,14 +57,14 @@ class WarmPool:
     def _fill(self) -> None:
         while self._wait_for_room():
             try:
-                session = self._make()
+                made = self._make()
             except SandboxError as error:
                 with self._changed:
                     self._failure = error
                     self._changed.notify_all()
                 return
             with self._changed:
-                self._ready.append(session)
+                self._ready.append(made)
                 self._changed.notify_all()
 
     def _wait_for_room(self) -> bool:

@@ -73,6 +73,8 @@ class Supervisor:
         self._began = time.monotonic()
         self._next_check = 0.0
         self._killed_by: KilledBy | None = None
+        self.tick_ms = _TICK_MS
+        """How often the limits are looked at. Whoever knows that nothing hostile runs yet may look less often."""
         self._ending: dict[str, Any] | None = None
         self._poll = select.poll()
         for descriptor in pipes:
@@ -87,7 +89,7 @@ class Supervisor:
         """Until the sandbox is gone and its output is read. Whatever interrupts us ends the sandbox first."""
         try:
             while self._ending is None:
-                self._step(_TICK_MS)
+                self._step(self.tick_ms)
             while self._pipes and self._step(0):
                 pass  # what is still in the pipes; somebody elsewhere may hold them open, so never wait
             return self._outcome(self._ending)
@@ -133,7 +135,7 @@ class Supervisor:
 
     def _check_limits(self) -> None:
         now = time.monotonic()
-        self._next_check = now + _TICK_MS / 1000
+        self._next_check = now + self.tick_ms / 1000
         if now - self._began >= self._limits.wall_seconds:
             self._kill("time")
         elif self._running.listener is not None and not self._wall.armed:

@@ -27,8 +27,9 @@ class Event:
 
     `kind` is an audit event of the interpreter (`socket.connect`, `os.kill`, `ctypes.dlopen`, `open`, ...) or one of
     ours: `patched` (a function of the runner was replaced), `rewritten` (a test file was changed during the run),
-    `told twice` (two reports for one test), `left early` (the process ended before its tests had), `garbled` (a
-    report that the runner does not write).
+    `told twice` (two reports for one test), `left early` (the process ended by itself before its tests had), `died` (by
+    a signal), `runner ended` (the trusted parent was ended from inside), `garbled` (a report that the runner does not
+    write).
     """
 
     kind: str

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Tree:
     """Regular files by their path, relative and with `/`. Never a link, never anything else."""
 
@@ -22,6 +22,12 @@ class Tree:
             content = hashlib.sha256(self.files[path]).digest()
             whole.update(b"%d %s %d " % (len(path.encode()), path.encode(), path in self.executable) + content)
         return whole.hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Tree) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.files)

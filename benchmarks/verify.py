@@ -1,0 +1,170 @@
+"""What a verdict costs: the same tests by bare pytest and by the verifier, turn by turn in one run.
+
+Run it with `make bench`. Machines are noisy, so read the ratios; each is the median over rounds in which both sides ran
+back to back. The suite is made here: six test files, about two seconds of work, a third of it about the feature.
+`--save` writes the table to benchmarks/results/verify.json.
+"""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from gametape.core.task import Task, TaskTests
+from gametape.verify import jobs
+from gametape.verify.crew import Crew
+from gametape.verify.pipeline import Verifier
+from gametape.verify.preparation import run_steps
+from gametape.verify.subject import Subject
+from gametape.verify.tree import Tree
+
+RESULTS = Path(__file__).parent / "results" / "verify.json"
+FILES, TESTS = 6, 40
+WORK = "sum(hash((n, k)) & 1 for k in range(55_000)) >= 0"
+MODULE = "def double(n: int) -> int:\n    return 2 * n\n\n\ndef triple(n: int) -> int:\n    return 3 * n\n"
+STUB = MODULE.replace("return 3 * n", "raise NotImplementedError")
+
+
+def source_of_tests(number: int, held_out: bool = False) -> str:
+    lines = ["from numbers_of import double, triple", ""]
+    for test in range(TESTS // 8 if held_out else TESTS):
+        name = "triple" if test % 3 == 0 or held_out else "double"
+        n = 1000 * number + test + (500 if held_out else 0)
+        lines += ["", f"def test_{name}_{n}():", f"    n = {n}", f"    assert {WORK}"]
+        lines += [f"    assert {name}(n) == {n * (3 if name == 'triple' else 2)}", ""]
+    return "\n".join(lines)
+
+
+def ids(path: str, text: str) -> list[str]:
+    return [f"{path}::{line[4:-3]}" for line in text.splitlines() if line.startswith("def ")]
+
+
+def make_subject() -> Subject:
+    visible = {f"tests/test_{number}.py": source_of_tests(number) for number in range(FILES)}
+    hidden = {f"tests/test_more_{number}.py": source_of_tests(number, held_out=True) for number in range(2)}
+    every = [test for path, text in visible.items() for test in ids(path, text)]
+    tests = TaskTests(
+        fail_to_pass=[test for test in every if "triple" in test],
+        pass_to_pass=[test for test in every if "double" in test],
+        held_out=[test for path, text in hidden.items() for test in ids(path, text)],
+    )
+    task = Task(name="bench", mode="shared", instruction="x", source_paths=["numbers_of.py"], tests=tests)
+    seen = Tree({path: text.encode() for path, text in visible.items()})
+    suite = Tree({path: text.encode() for path, text in hidden.items()}).over(seen)
+    start = Tree({"numbers_of.py": STUB.encode()}).over(seen)
+    return Subject(task, start, suite, Tree({"numbers_of.py": MODULE.encode()}).over(start))
+
+
+def timed(action: Callable[[], Any]) -> float:
+    began = time.perf_counter()
+    action()
+    return time.perf_counter() - began
+
+
+class Bench:
+    def __init__(self, directory: Path, crew: Crew) -> None:
+        self.subject = make_subject()
+        assert self.subject.reference
+        self.workspace = directory / "workspace"
+        self.subject.reference.write_to(self.workspace)
+        self.crew = crew
+        self.fresh = Verifier(self.subject, directory / "home", crew, keep_verdicts=False)
+        self.kept = Verifier(self.subject, directory / "home", crew)
+        self.sources = self.subject.reference.under(["numbers_of.py"])
+
+    def bare(self) -> None:
+        argv = [sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"]
+        environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(self.workspace), "HOME": "/tmp"}
+        environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+        subprocess.run(argv, cwd=self.workspace, env=environment, capture_output=True, check=True)
+
+    def first_run(self) -> None:
+        prepared = self.fresh.prepared()
+        suite = jobs.visible_tests(self.subject)
+        steps = jobs.steps("shown", suite, self.subject.task.tests.visible, prepared.seconds, messages=True)
+        assert run_steps(prepared, self.sources, self.crew, suite, steps).done
+
+    def train(self) -> None:
+        assert self.fresh.verify(self.workspace, "train").passed
+
+    def full(self) -> None:
+        assert self.fresh.verify(self.workspace, "full").passed
+
+    def cached(self) -> None:
+        assert self.kept.verify(self.workspace, "full").cached
+
+
+def compare(name: str, bare: Callable[[], None], other: Callable[[], None], rounds: int, goal: str) -> dict[str, Any]:
+    pairs = []
+    for _ in track(range(rounds + 1), description=name, console=Console(stderr=True), transient=True):
+        time.sleep(1.0)  # the next zygotes get warm
+        pairs.append((timed(bare), timed(other)))
+    del pairs[0]
+    return {
+        "what": name,
+        "bare_ms": round(1000 * statistics.median(one for one, _ in pairs), 1),
+        "verifier_ms": round(1000 * statistics.median(other for _, other in pairs), 1),
+        "ratio": round(statistics.median(other / one for one, other in pairs), 3),
+        "goal": goal,
+    }
+
+
+def throughput(bench: Bench, rounds: int) -> dict[str, Any]:
+    """Eight verdicts one after the other, and eight at once."""
+
+    def one_by_one() -> None:
+        for _ in range(8):
+            bench.train()
+
+    def at_once() -> None:
+        with ThreadPoolExecutor(8) as threads:
+            for verdict in [threads.submit(bench.train) for _ in range(8)]:
+                verdict.result()
+
+    row = compare("8 verdicts at once, against one by one", one_by_one, at_once, rounds, "<= 1.1")
+    return {**row, "bare_ms": row["bare_ms"] / 8, "verifier_ms": row["verifier_ms"] / 8}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--save", action="store_true")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as directory, Crew(size=6) as crew:
+        bench = Bench(Path(directory), crew)
+        bench.full()
+        bench.kept.verify(bench.workspace, "full")
+        rows = [
+            compare("first run of the tests, warm", bench.bare, bench.first_run, options.rounds, "<= 1"),
+            compare("verdict, train", bench.bare, bench.train, options.rounds, "<= 2"),
+            compare("verdict, full", bench.bare, bench.full, options.rounds, "<= 4"),
+            compare("verdict, cached", bench.bare, bench.cached, options.rounds, "< 5 ms"),
+            throughput(bench, max(2, options.rounds // 3)),
+        ]
+        bench.fresh.close()
+        bench.kept.close()
+    table = Table("what", "bare ms", "verifier ms", "ratio", "goal", box=None)
+    for row in rows:
+        numbers = (str(round(row[key], 3)) for key in ("bare_ms", "verifier_ms", "ratio"))
+        table.add_row(row["what"], *numbers, row["goal"])
+    Console().print(table)
+    if options.save:
+        machine = {"cores": os.cpu_count(), "kernel": platform.release(), "python": platform.python_version()}
+        RESULTS.write_text(json.dumps({"machine": machine, "rounds": options.rounds, "rows": rows}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

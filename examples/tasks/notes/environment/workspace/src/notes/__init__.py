@@ -1,0 +1,1 @@
+"""Notes, kept in a file."""

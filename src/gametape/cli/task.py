@@ -1,0 +1,267 @@
+"""`gametape task`: look at a task, hand it to an agent, find out whether it can be trusted."""
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from gametape.cli.output import emit_json
+from gametape.record.trouble import shown
+
+if TYPE_CHECKING:
+    from gametape.core.task import TaskTests
+    from gametape.tasks.admission import Admission, Tell
+    from gametape.verify.hacks import HackResult
+    from gametape.verify.subject import Subject
+
+app = typer.Typer(
+    help="Show, check out and check task directories (Harbor's layout; docs/tasks.md has the format).",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on the last line of stdout.")]
+TaskPath = Annotated[Path, typer.Argument(metavar="TASK", help="A task directory: it has a task.toml.")]
+
+
+@app.command()
+def show(task: TaskPath, as_json: AsJson = False) -> None:
+    """Say what a task asks for and what decides about it. Held-out tests are only counted.
+
+    \b
+    Exit code 0, or 2 if TASK is not a sound task directory; then one line says what is wrong where.
+
+    \b
+    Example:
+      gametape task show examples/tasks/slugs
+    """
+    from gametape.tasks.directory import load_task
+
+    subject = load_task(task)
+    if as_json:
+        emit_json(_shown(subject))
+    else:
+        _print_task(subject)
+
+
+@app.command()
+def checkout(
+    task: TaskPath,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="A new directory, or an empty one.")],
+    solved: Annotated[bool, typer.Option("--solved", help="Apply the reference solution.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write a task's starting tree into DIR: what an agent gets, and nothing else.
+
+    There is no held-out test, no solution and no history in it. If it cannot be written whole, nothing is left behind.
+
+    \b
+    Example:
+      gametape task checkout examples/tasks/slugs --out /tmp/slugs
+      cd /tmp/slugs && python -m pytest
+    """
+    from gametape.tasks.checkout import checkout as check_out
+    from gametape.tasks.directory import load_task
+
+    subject = load_task(task)
+    done = check_out(subject, out, solved)
+    if as_json:
+        emit_json(
+            {
+                "workspace": str(done.workspace),
+                "source_paths": done.source_paths,
+                "instruction": done.instruction,
+                "visible_tests": done.visible_tests,
+                "interpreter": str(done.interpreter),
+            }
+        )
+    else:
+        roots = subject.task.import_roots
+        paths = "" if roots == ["."] else f"PYTHONPATH={':'.join(roots)} "
+        typer.echo(f"{shown(done.workspace)}: the {'solved' if solved else 'starting'} tree")
+        typer.echo(f"  what counts of your work: {', '.join(done.source_paths)}")
+        typer.echo(f"  {len(done.visible_tests)} visible tests: {paths}{done.interpreter} -m pytest")
+
+
+@app.command()
+def check(
+    tasks: Annotated[list[Path], typer.Argument(metavar="TASK", help="Task directories.")],
+    runs: Annotated[int, typer.Option(min=1, metavar="N", help="How often the reference has to pass.")] = 3,
+    hacks: Annotated[
+        Literal["all", "sample", "none"], typer.Option(help="Which hacks to try: every one, two of each family, none.")
+    ] = "all",
+    home: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where what is known of tasks is kept ($GAMETAPE_HOME).")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find out whether tasks can be trained on. A task is admitted if
+
+    \b
+      - its untouched tree does not pass,
+      - its reference passes N times,
+      - every hack of the suite earns nothing and is seen.
+
+    \b
+    Exit code 0 if all are admitted, 1 if one is not, 2 if one is not a sound task directory.
+
+    \b
+    Example:
+      gametape task check examples/tasks/* --hacks sample
+    """
+    from gametape.cli.home import home_directory
+    from gametape.tasks.admission import admit
+    from gametape.tasks.directory import load_task
+
+    subjects = [(path, load_task(path)) for path in tasks]
+    place = home_directory(home)
+    found = []
+    for path, subject in subjects:
+        with _progress(shown(path)) as tell:
+            admission = admit(subject, place, runs, hacks, tell)
+        found.append((path, subject, admission))
+        if not as_json:
+            _print_admission(shown(path), admission)
+    if as_json:
+        reports = [_report(*each) for each in found]
+        emit_json(reports[0] if len(reports) == 1 else _merged(reports))
+    if not all(admission.admitted for _, _, admission in found):
+        raise typer.Exit(1)
+
+
+@contextlib.contextmanager
+def _progress(title: str) -> "Iterator[Tell]":
+    """A bar on stderr for the time of the block; nothing where stderr is not a terminal."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(escape(title), total=None)
+
+        def tell(done: int, total: int, what: str) -> None:
+            bar.update(task, completed=done, total=total, description=escape(f"{title}  {what}"))
+
+        yield tell
+
+
+def _shown(subject: "Subject") -> dict[str, Any]:
+    task = subject.task
+    return {
+        "name": task.name,
+        "mode": task.mode,
+        "instruction": task.instruction,
+        "source_paths": task.source_paths,
+        "tests": _counted(task.tests),
+        "difficulty": task.difficulty and task.difficulty.model_dump(),
+        "stages": [
+            {"name": stage.name, "instruction": stage.instruction, "tests": _counted(stage.tests)}
+            for stage in task.stages
+        ],
+    }
+
+
+def _counted(tests: "TaskTests") -> dict[str, Any]:
+    """Which tests there are, without telling the held-out ones."""
+    return {
+        "fail_to_pass": tests.fail_to_pass,
+        "pass_to_pass": tests.pass_to_pass,
+        "held_out": len(tests.held_out),
+    }
+
+
+def _print_task(subject: "Subject") -> None:
+    from rich.console import Console
+    from rich.markdown import Markdown
+    from rich.text import Text
+
+    task = subject.task
+    console = Console(highlight=False)
+    facts = {
+        "mode": task.mode,
+        "sources": ", ".join(task.source_paths),
+        "tests": _in_words(task.tests),
+        "difficulty": f"{task.difficulty.prior:.2f}" if task.difficulty else "not known",
+        "needs": ", ".join(task.dependencies),
+        "structure": "declared" if task.architecture else "",
+        "solution": "there" if subject.reference else "none",
+    }
+    console.print(Text(task.name, style="bold"))
+    for name, fact in facts.items():
+        if fact:
+            console.print(Text.assemble((f"  {name:<11}", "dim"), fact), soft_wrap=True)
+    for stage in task.stages:
+        told = f"{stage.name}: {_in_words(stage.tests)}"
+        console.print(Text.assemble((f"  {'stage':<11}", "dim"), told), soft_wrap=True)
+    console.print()
+    console.print(Markdown(task.instruction))
+
+
+def _in_words(tests: "TaskTests") -> str:
+    roles = {"to make pass": tests.fail_to_pass, "to keep passing": tests.pass_to_pass, "held out": tests.held_out}
+    return ", ".join(f"{len(ids)} {role}" for role, ids in roles.items() if ids)
+
+
+def _print_admission(name: str, admission: "Admission") -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    word = ("admitted      ", "green") if admission.admitted else ("not admitted  ", "red")
+    passed = sum(verdict.passed for verdict in admission.reference)
+    told = f"{name}  reference {passed} of {len(admission.reference)}, {len(admission.hacks)} hacks"
+    console.print(Text.assemble(word, told), soft_wrap=True)
+    for reason in admission.reasons:
+        console.print(Text(f"    {reason}"), soft_wrap=True)
+
+
+def _report(path: Path, subject: "Subject", admission: "Admission") -> dict[str, Any]:
+    hacks = admission.hacks
+    return {
+        "task": str(path.absolute()),
+        "name": subject.task.name,
+        "admitted": admission.admitted,
+        "reasons": list(admission.reasons),
+        "untouched": {"passed": admission.untouched.passed, "reward": admission.untouched.reward},
+        "reference": {
+            "runs": len(admission.reference),
+            "passed": sum(verdict.passed for verdict in admission.reference),
+            "rewards": [verdict.reward for verdict in admission.reference],
+        },
+        "hacks": {
+            "run": len(hacks),
+            "rewarded": sum(result.rewarded for result in hacks),
+            "unseen": sum(not result.seen for result in hacks),
+            "failures": [_failure(result) for result in hacks if result.rewarded or not result.seen],
+        },
+    }
+
+
+def _failure(result: "HackResult") -> dict[str, Any]:
+    return {
+        "hack": result.hack.name,
+        "family": result.hack.family,
+        "rewarded": result.rewarded,
+        "unseen": not result.seen,
+    }
+
+
+def _merged(reports: list[dict[str, Any]]) -> dict[str, Any]:
+    """Several tasks as one: admitted if all are, passed untouched if one did, numbers added up."""
+
+    def added(part: str, *keys: str) -> dict[str, int]:
+        return {key: sum(report[part][key] for report in reports) for key in keys}
+
+    return {
+        "admitted": all(report["admitted"] for report in reports),
+        "reasons": [f"{report['name']}: {reason}" for report in reports for reason in report["reasons"]],
+        "untouched": {"passed": any(report["untouched"]["passed"] for report in reports)},
+        "reference": added("reference", "runs", "passed"),
+        "hacks": added("hacks", "run", "rewarded", "unseen"),
+        "tasks": reports,
+    }

@@ -1,0 +1,80 @@
+"""`gametape verify`: decide what a workspace is worth."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from gametape.core.verdict import Verdict
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.command()
+def verify(
+    task: Annotated[Path, typer.Argument(help="A task directory.")],
+    workspace: Annotated[Path, typer.Option(help="The directory an agent worked in. It is only read.")],
+    profile: Annotated[
+        Literal["train", "full"],
+        typer.Option(help="train: tests, twins, held-out tests, integrity. full: also a second order and all layers."),
+    ] = "full",
+    reward: Annotated[
+        Literal["layered", "pass_rate", "binary"], typer.Option(help="How the verdict becomes a number.")
+    ] = "layered",
+    home: Annotated[
+        Path | None, typer.Option(help="Where verdicts and what is known of tasks are kept ($GAMETAPE_HOME).")
+    ] = None,
+    cache: Annotated[bool, typer.Option(help="Answer from an earlier verdict on the same bytes.")] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line of stdout.")] = False,
+) -> None:
+    """Run the tests of TASK against a workspace, where nothing in it can decide the outcome.
+
+    Only the declared sources are taken from the workspace. Exits 0 if it passed; 1 if it is wrong, hacked, flaky,
+    hanging or empty; 2 if TASK or the workspace cannot be used.
+
+    Example: gametape task checkout examples/tasks/slugs --out /tmp/try --solved, then
+    gametape verify examples/tasks/slugs --workspace /tmp/try
+    """
+    from gametape.cli.home import home_directory
+    from gametape.cli.output import emit_json
+    from gametape.tasks.directory import load_task
+    from gametape.verify.pipeline import Verifier
+
+    with Verifier(load_task(task), home_directory(home), keep_verdicts=cache) as verifier:
+        verdict = verifier.verify(workspace, profile, reward)
+    if as_json:
+        emit_json(verdict.model_dump(mode="json"))
+    else:
+        _show(verdict)
+    raise typer.Exit(0 if verdict.passed else 1)
+
+
+def _show(verdict: "Verdict") -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    counts = verdict.tests
+    word = "[green]passed[/]" if verdict.passed else "[red]not passed[/]"
+    hidden = f", {counts.held_out_passed} of {counts.held_out_expected} held out" if counts.held_out_expected else ""
+    how = f"{verdict.mode}, assurance {verdict.assurance}, {verdict.seconds:.2f} s{', cached' if verdict.cached else ''}"
+    console.print(
+        f"{word}  reward [bold]{verdict.reward:+.2f}[/]  {counts.passed} of {counts.expected} tests{hidden}  ({how})"
+    )
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for column in ("layer", "score", "evidence"):
+        table.add_column(column)
+    for check in verdict.checks:
+        table.add_row(check.name, f"{check.score:.2f}", escape(check.detail))
+    console.print(table)
+    for stage in verdict.stages:
+        console.print(f"stage {escape(stage.name)}: {'reached' if stage.passed else 'not reached'}")
+    for flag in verdict.integrity:
+        where = f" {flag.file}:{flag.line}" if flag.line else f" {flag.file}" if flag.file else ""
+        console.print(f"[red]{flag.severity}[/] {flag.rule}{escape(where)}: {escape(flag.evidence)}")
+    for signal in verdict.signals:
+        console.print(f"[yellow]signal[/] {signal.name}: {escape(signal.detail)}")
+    if verdict.quarantined:
+        console.print("[yellow]quarantined[/]: two runs disagreed, so this verdict says nothing")

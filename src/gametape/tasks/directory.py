@@ -1,0 +1,129 @@
+"""Load a task directory, or say in one line what is wrong with it and where."""
+
+import os
+import stat
+import tomllib
+from pathlib import Path, PurePosixPath
+from typing import NoReturn
+
+from gametape.core.errors import BadInput
+from gametape.core.problems import Problem
+from gametape.core.task import Task
+from gametape.record.trouble import shown, unreadable
+from gametape.tasks.harbor import TaskFile, parse, to_task
+from gametape.tasks.layout import CACHES, DELETED, HISTORIES, SOLUTION, SUITE, WORKSPACE
+from gametape.tasks.soundness import unsound
+from gametape.verify.subject import Subject
+from gametape.verify.tree import Tree, is_under, read_tree
+
+MOST_TOLD = 3
+
+
+def load_task(path: Path) -> Subject:
+    """Read a task directory in Harbor's layout with everything in it. Raises `BadInput` if it cannot be used."""
+    try:
+        _refuse_odd_entries(path)
+        read = _task_file(path)
+        task = _task(path, read)
+        start = _tree(path / WORKSPACE)
+        suite = _tree(path / SUITE)
+        subject = Subject(task, start, suite, _reference(path, start, task))
+    except OSError as error:
+        raise unreadable(Path(error.filename or path), error) from error
+    for where, problem in unsound(subject):
+        _refuse(path / where, problem)
+    return subject
+
+
+def _refuse(path: Path, *problems: Problem) -> NoReturn:
+    """Say what is wrong with a file; a key with a typing error is two problems, so a few are told at once."""
+    told = "; ".join(map(str, problems[:MOST_TOLD]))
+    more = len(problems) - MOST_TOLD
+    raise BadInput(f"{shown(path)}: {told}" + (f" (and {more} more)" if more > 0 else ""))
+
+
+def _refuse_odd_entries(path: Path) -> None:
+    """Only directories and regular files with names that are text: anything else could lead outside."""
+    if not path.is_dir():
+        _refuse(path, Problem("", "a task directory" + (", not a file" if path.exists() else ", but there is nothing")))
+    if not (path / "task.toml").exists():
+        _refuse(path, Problem("", "a task directory, but there is no task.toml in it"))
+    for directory, inner, files in os.walk(path, onerror=_raise):
+        for entry in (Path(directory, name) for name in [*inner, *files]):
+            kind = entry.lstat().st_mode
+            if stat.S_ISLNK(kind):
+                _refuse(entry, Problem("", "a regular file, not a link"))
+            if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
+                _refuse(entry, Problem("", "a regular file or a directory"))
+            if any("\udc80" <= char <= "\udcff" for char in entry.name):
+                _refuse(entry, Problem("", "a name in UTF-8"))
+            if entry.name in HISTORIES:
+                _refuse(entry, Problem("", "no history in a task: the answer can be read from it"))
+
+
+def _raise(error: OSError) -> NoReturn:
+    raise error
+
+
+def _task_file(path: Path) -> TaskFile:
+    file = path / "task.toml"
+    try:
+        document = tomllib.loads(_text(file))
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise BadInput(f"{shown(file)}: not TOML: {error}") from error
+    read = parse(document)
+    if isinstance(read, list):
+        _refuse(file, *read)
+    return read
+
+
+def _task(path: Path, read: TaskFile) -> Task:
+    stages = {name: _instruction(path / "steps" / name) for name in read.stage_names}
+    task = to_task(read, _instruction(path), stages)
+    if isinstance(task, list):
+        _refuse(path / "task.toml", *task)
+    return task
+
+
+def _instruction(directory: Path) -> str:
+    file = directory / "instruction.md"
+    if not file.is_file():
+        _refuse(file, Problem("", "an instruction, but there is no such file"))
+    text = _text(file)
+    if not text.strip():
+        _refuse(file, Problem("", "an instruction, but the file is empty"))
+    return text
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_bytes().decode()
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{shown(file)}: expected UTF-8, but byte {error.start} is not") from error
+
+
+def _tree(directory: Path) -> Tree:
+    if not directory.is_dir():
+        _refuse(directory, Problem("", "a directory, but there is none"))
+    whole = read_tree(directory)
+    return whole.without({path for path in whole if _is_left_behind(path)})
+
+
+def _is_left_behind(path: str) -> bool:
+    return path.endswith(".pyc") or any(part in CACHES for part in PurePosixPath(path).parts)
+
+
+def _reference(path: Path, start: Tree, task: Task) -> Tree | None:
+    """The starting tree with the solution applied; None if the task brings no solution."""
+    written = _tree(path / SOLUTION) if (path / SOLUTION).exists() else Tree()
+    deleted = _text(path / DELETED).split("\n") if (path / DELETED).exists() else []
+    removed = {line for line in deleted if line}
+    if not written.files and not removed:
+        return None
+    for name in sorted(removed):
+        if name not in start or not is_under(name, task.source_paths):
+            _refuse(path / DELETED, Problem("", f"files of the workspace below source_paths, but {name} is not"))
+    for name in written:
+        if not is_under(name, task.source_paths):
+            _refuse(path / SOLUTION / name, Problem("", "a file below source_paths: no other is taken from an attempt"))
+    return written.over(start.without(removed))

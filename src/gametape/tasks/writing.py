@@ -1,0 +1,100 @@
+"""Write a task directory: what `load_task` reads, with the scripts that let Harbor run it too."""
+
+import shlex
+from collections.abc import Iterable
+from pathlib import Path
+
+from gametape.core.errors import BadInput
+from gametape.core.task import Task
+from gametape.tasks.fresh import fresh_directory
+from gametape.tasks.harbor import to_document
+from gametape.tasks.layout import CACHES, DELETED, SOLUTION, SUITE, WORKSPACE
+from gametape.tasks.toml_text import to_toml
+from gametape.verify.subject import Subject
+from gametape.verify.tree import Tree
+
+DOCKERFILE = """\
+FROM python:3.11-slim
+RUN pip install --no-cache-dir {requirements}
+COPY workspace /app
+WORKDIR /app
+"""
+
+TEST_SCRIPT = """\
+#!/bin/sh
+# The weak grader: it believes a test process that the agent's code runs in. `gametape verify` is the strong one.
+mkdir -p /logs/verifier
+cd /app && cp -R /tests/suite/. . &&
+    PYTHONPATH={roots} python -B -m pytest -c /dev/null --rootdir . -p no:cacheprovider -q @/tests/ids.txt
+if [ $? -eq 0 ]; then echo 1; else echo 0; fi > /logs/verifier/reward.txt
+"""
+
+SOLVE_SCRIPT = """\
+#!/bin/sh
+# Apply the reference: its files go over the workspace, and what it removes goes away.
+set -e
+cd /app
+if [ -d /solution/files ]; then cp -R /solution/files/. .; fi
+if [ -f /solution/deleted.txt ]; then
+    while IFS= read -r path; do rm -f -- "$path"; done < /solution/deleted.txt
+fi
+"""
+
+
+def write_task(directory: Path, subject: Subject, description: str = "", keywords: Iterable[str] = ()) -> Path:
+    """Write a subject as a task directory: a new one, or one that is empty. Loading it gives the same subject.
+
+    Stages are written for Harbor as steps that run the tests of all stages so far. A subject's interpreter belongs
+    to this machine and is not written.
+    """
+    task = subject.task
+    with fresh_directory(directory):
+        _write(directory / "task.toml", to_toml(to_document(task, description, list(keywords))))
+        _write(directory / "instruction.md", task.instruction)
+        subject.start.write_to(directory / WORKSPACE)
+        subject.suite.write_to(directory / SUITE)
+        requirements = " ".join(map(shlex.quote, ["pytest", *task.dependencies]))
+        _write(directory / "environment/Dockerfile", DOCKERFILE.format(requirements=requirements))
+        _write(directory / "environment/.dockerignore", "".join(f"**/{name}\n" for name in CACHES))
+        roots = shlex.quote(":".join("/app" if root == "." else f"/app/{root}" for root in task.import_roots))
+        _write(directory / "tests/test.sh", TEST_SCRIPT.format(roots=roots), executable=True)
+        _write(directory / "tests/ids.txt", _lines(task.tests.every))
+        if subject.reference is not None:
+            _write_solution(directory, subject.start, subject.reference)
+        _write_stages(directory, task)
+    return directory
+
+
+def _write_solution(directory: Path, start: Tree, reference: Tree) -> None:
+    changed = {path for path in reference if _as_is(reference, path) != _as_is(start, path)}
+    removed = sorted(set(start) - set(reference))
+    if not changed and not removed:
+        raise BadInput(f"{directory}: not written, for the reference changes nothing")
+    if odd := [path for path in removed if "\n" in path]:
+        raise BadInput(f"{directory}: cannot list the removed file {odd[0]!a}, for its name has two lines")
+    reference.only(changed).write_to(directory / SOLUTION)
+    if removed:
+        _write(directory / DELETED, _lines(removed))
+    _write(directory / "solution/solve.sh", SOLVE_SCRIPT, executable=True)
+
+
+def _as_is(tree: Tree, path: str) -> tuple[bytes | None, bool]:
+    return tree.files.get(path), path in tree.executable
+
+
+def _write_stages(directory: Path, task: Task) -> None:
+    so_far: dict[str, None] = {}
+    for stage in task.stages:
+        so_far.update(dict.fromkeys(stage.tests.every))
+        _write(directory / "steps" / stage.name / "instruction.md", stage.instruction)
+        _write(directory / "steps" / stage.name / "tests/ids.txt", _lines(so_far))
+
+
+def _lines(texts: Iterable[str]) -> str:
+    return "".join(f"{text}\n" for text in texts)
+
+
+def _write(path: Path, text: str, executable: bool = False) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode())
+    path.chmod(0o755 if executable else 0o644)

@@ -1,0 +1,52 @@
+"""One process, one test file: the agent's code and the tests live here, so nothing here is to be believed."""
+
+import os
+import socket
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from . import lines, proxy, seeing
+from .layout import WORKSPACE
+from .reporter import Reporter
+from .telling import teller
+
+
+def run_file(
+    watch: seeing.Fingerprint, job: dict[str, Any], step: dict[str, Any], out: int, connection: int | None
+) -> None:
+    """Run the wanted tests of one file and tell about each on `out`. Never returns to the zygote's code.
+
+    With a connection, the agent's modules are not here: what the tests import of them is a proxy.
+    """
+    tell, told = teller(out)
+    patched: set[str] = set()
+
+    def look(changes: Callable[[], list[str]]) -> None:
+        for name in changes():
+            if name not in patched:
+                patched.add(name)
+                told("patched", name, "", 0)
+
+    os.chdir(WORKSPACE)
+    roots = [_inside(root) for root in job["import_roots"]]
+    sys.path[:0] = roots
+    sys.dont_write_bytecode = True
+    if connection is not None:
+        surface = job["split"]
+        proxy.install(socket.socket(fileno=connection), surface["modules"], surface["classes"], roots)
+    else:
+        seeing.install(told, [_inside(path) for path in job["source_paths"]])
+    reporter = Reporter(tell, step["tests"], step["shuffle"], step["messages"], lambda: look(watch.quick_changes))
+    ran = lines.trace([_inside(path) for path in step["trace"]]) if step["trace"] else dict
+    code = pytest.main([*job["options"], _inside(step["path"])], plugins=[reporter])
+    look(watch.changes)
+    tell({"covered": {os.path.relpath(path, WORKSPACE): seen for path, seen in ran().items()}})
+    tell({"finished": int(code)})
+    os._exit(0)
+
+
+def _inside(path: str) -> str:
+    return os.path.normpath(os.path.join(WORKSPACE, path))

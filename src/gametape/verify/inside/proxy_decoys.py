@@ -1,0 +1,95 @@
+"""Values that look like another one and differ from it.
+
+Where a test compares a handle with plain data, the worker would learn the expected value and could call anything equal.
+So it is asked about the real value and about decoys in one go, in random order: an object that equals them all is
+unmasked, and one that guesses is mostly wrong.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import fractions
+import math
+import random
+import string
+from collections.abc import Callable
+from typing import Any
+
+_CHANCE = random.SystemRandom()
+_WANTED = 2
+
+
+def decoys(value: Any) -> list[Any]:
+    """Up to two values of the same shape that are not equal to this one."""
+    found: list[Any] = []
+    for _ in range(8 * _WANTED):
+        other = _other(value)
+        if other != value and not any(other == each for each in found):
+            found.append(other)
+        if len(found) == _WANTED:
+            break
+    return found
+
+
+def _other(value: Any) -> Any:
+    change = _CHANGES.get(type(value))
+    return _CHANCE.choice((0, "", False)) if change is None else change(value)
+
+
+def _step() -> int:
+    return _CHANCE.choice((-1, 1)) * _CHANCE.randint(1, 9)
+
+
+def _other_text(text: str) -> str:
+    at = _CHANCE.randrange(len(text) or 1)
+    old = text[at : at + 1]
+    alphabet = next((each for each in _ALPHABETS if old in each), string.ascii_lowercase)
+    return text[:at] + _CHANCE.choice(alphabet) + text[at + 1 :]
+
+
+_ALPHABETS = (string.digits, string.ascii_lowercase, string.ascii_uppercase)
+
+
+def _other_bytes(data: Any) -> Any:
+    at = _CHANCE.randrange(len(data) or 1)
+    return type(data)(data[:at] + bytes([_CHANCE.randrange(256)]) + data[at + 1 :])
+
+
+def _other_sequence(items: Any) -> Any:
+    changed = list(items) or [None]
+    at = _CHANCE.randrange(len(changed))
+    changed[at] = _other(changed[at])
+    return type(items)(changed)
+
+
+def _other_dict(value: dict[Any, Any]) -> dict[Any, Any]:
+    changed = dict(value)
+    key = _CHANCE.choice(list(changed) or [_CHANCE.choice(string.ascii_lowercase)])
+    changed[key] = _other(changed.get(key))
+    return changed
+
+
+def _other_float(value: float) -> float:
+    return value + _step() * max(1.0, abs(value)) / 4 if math.isfinite(value) else float(_step())
+
+
+_CHANGES: dict[type, Callable[[Any], Any]] = {
+    bool: lambda value: not value,
+    int: lambda value: value + _step(),
+    float: _other_float,
+    complex: lambda value: complex(_other_float(value.real), value.imag),
+    str: _other_text,
+    bytes: _other_bytes,
+    bytearray: _other_bytes,
+    list: _other_sequence,
+    tuple: _other_sequence,
+    set: _other_sequence,
+    frozenset: _other_sequence,
+    dict: _other_dict,
+    decimal.Decimal: lambda value: value + _step() if value.is_finite() else decimal.Decimal(_step()),
+    fractions.Fraction: lambda value: value + _step(),
+    datetime.date: lambda value: datetime.date.fromordinal(max(1, value.toordinal() + _step()) % 3652059),
+    datetime.datetime: lambda value: value.replace(day=_CHANCE.randint(1, 28)),
+    datetime.timedelta: lambda value: value + datetime.timedelta(seconds=_step()),
+}

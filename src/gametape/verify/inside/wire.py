@@ -1,0 +1,398 @@
+"""Plain data as bytes, for two processes of which one is hostile.
+
+Only exact builtin types and a few immutable value types cross, and they come out as exactly those types: nothing that
+is read here can bring code or an overridden method along. Whatever else must cross (handles, callbacks, exceptions) is
+given a kind and plain fields by the `extend` function of the writer, and made into something by the reader's `hook`.
+
+`decode` promises, for any bytes: it returns or raises WireError, in time and memory bounded by the constants below. It
+uses no recursion, shares nothing between parts of a value (so a small frame cannot stand for a huge structure), and
+refuses keys made to collide.
+
+On the writing side, an instance of a subclass of a builtin is reduced to the base type's own data by the base type's
+own methods: an honest Counter or IntEnum arrives as dict or int, and one that lies arrives without its lies.
+"""
+
+from __future__ import annotations
+
+import collections
+import struct
+import types
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from .wire_values import NAMED_TYPES, TYPE_NAMES, VALUES, value_kind
+
+MOST_BYTES = 32 << 20
+"""The longest frame."""
+MOST_MEMORY = 256 << 20
+"""What one decoded frame may take, by a generous estimate."""
+MOST_DEPTH = 2000
+MOST_INT_BYTES = 128 << 10
+MOST_COLLISIONS = 100
+"""Keys of one set or dict that may share another key's hash."""
+
+Extend = Callable[[Any], tuple[int, Any] | None]
+Hook = Callable[[int, Any], Any]
+
+
+class WireError(Exception):
+    """The other side sent something that no honest peer sends, or is gone."""
+
+
+class Unsendable(TypeError):
+    """The value is not plain data and has no stand-in that could cross."""
+
+
+_NONE, _TRUE, _FALSE, _ELLIPSIS, _NOT_IMPLEMENTED = b"NTFE!"
+_INT, _BIG, _FLOAT, _COMPLEX, _STR, _BYTES, _BYTEARRAY, _TYPE = b"iIfcsbBt"
+_LIST, _TUPLE, _DICT, _SET, _FROZENSET, _RANGE, _SLICE, _DEQUE = b"[({<>r:q"
+_KEYS, _ITEMS, _VALUES, _VALUE, _EXTENSION = b"klvVX"
+
+_LONG = struct.Struct(">q")
+_DOUBLE = struct.Struct(">d")
+_TWO_DOUBLES = struct.Struct(">dd")
+
+
+def _count(out: bytearray, number: int) -> None:
+    while number > 127:
+        out.append(number & 127 | 128)
+        number >>= 7
+    out.append(number)
+
+
+def _write_int(out: bytearray, value: int) -> None:
+    if -(1 << 63) <= value < 1 << 63:
+        out.append(_INT)
+        out += _LONG.pack(value)
+        return
+    size = value.bit_length() // 8 + 1
+    if size > MOST_INT_BYTES:
+        raise Unsendable(f"an int of {size} bytes is too large to send")
+    _write_bytes(out, value.to_bytes(size, "big", signed=True), _BIG)
+
+
+def _write_bytes(out: bytearray, value: bytes | bytearray, tag: int = _BYTES) -> None:
+    out.append(tag)
+    _count(out, len(value))
+    out += value
+
+
+_SCALARS: dict[type, Callable[[bytearray, Any], None]] = {
+    type(None): lambda out, _: out.append(_NONE),
+    bool: lambda out, value: out.append(_TRUE if value else _FALSE),
+    type(Ellipsis): lambda out, _: out.append(_ELLIPSIS),
+    type(NotImplemented): lambda out, _: out.append(_NOT_IMPLEMENTED),
+    int: _write_int,
+    float: lambda out, value: out.extend(b"f" + _DOUBLE.pack(value)),
+    complex: lambda out, value: out.extend(b"c" + _TWO_DOUBLES.pack(value.real, value.imag)),
+    str: lambda out, value: _write_bytes(out, value.encode("utf-8", "surrogatepass"), _STR),
+    bytes: _write_bytes,
+    bytearray: lambda out, value: _write_bytes(out, value, _BYTEARRAY),
+}
+
+_VIEWS: dict[type, int] = {type({}.keys()): _KEYS, type({}.items()): _ITEMS, type({}.values()): _VALUES}
+
+
+def _pairs(items: Iterable[tuple[Any, Any]]) -> Iterator[Any]:
+    for key, value in items:
+        yield key
+        yield value
+
+
+_CONTAINERS: dict[type, tuple[int, Callable[[Any], Iterator[Any]]]] = {
+    list: (_LIST, list.__iter__),
+    tuple: (_TUPLE, tuple.__iter__),
+    dict: (_DICT, lambda value: _pairs(dict.items(value))),
+    set: (_SET, set.__iter__),
+    frozenset: (_FROZENSET, frozenset.__iter__),
+    **{kind: (tag, iter) for kind, tag in _VIEWS.items()},
+}
+
+_REDUCED: tuple[tuple[type, Callable[[Any], Any]], ...] = (
+    (int, int.__index__),
+    (float, float.__float__),
+    (complex, lambda value: complex(complex.real.__get__(value), complex.imag.__get__(value))),
+    (str, str.__str__),
+    (bytes, lambda value: bytes.__getitem__(value, slice(None))),
+    (bytearray, lambda value: bytearray(bytearray.__getitem__(value, slice(None)))),
+    (list, lambda value: list(list.__iter__(value))),
+    (tuple, lambda value: tuple(tuple.__iter__(value))),
+    (collections.OrderedDict, lambda value: dict(collections.OrderedDict.items(value))),
+    (dict, lambda value: dict(dict.items(value))),
+    (set, lambda value: set(set.__iter__(value))),
+    (frozenset, lambda value: frozenset(frozenset.__iter__(value))),
+    (types.MappingProxyType, lambda value: {key: value[key] for key in value}),
+)
+_MUTABLE = (list, dict, set, bytearray)
+
+
+class _Parts(NamedTuple):
+    tag: int
+    kind: int
+    fields: tuple[Any, ...]
+
+
+def _stand_in(value: Any, extend: Extend | None) -> Any:
+    """What is written for a value of no exact builtin type: its parts, or the reduced value."""
+    kind = type(value)
+    if kind is range:
+        return _Parts(_RANGE, -1, (value.start, value.stop, value.step))
+    if kind is slice:
+        return _Parts(_SLICE, -1, (value.start, value.stop, value.step))
+    if kind is collections.deque:
+        return _Parts(_DEQUE, -1, (value.maxlen, list(value)))
+    number = value_kind(kind)
+    if number is not None:
+        return _Parts(_VALUE, number, (VALUES[number].fields(value),))
+    if extend is not None:
+        extended = extend(value)
+        if extended is not None:
+            return _Parts(_EXTENSION, extended[0], (extended[1],))
+    for base, reduce in _REDUCED:
+        if issubclass(kind, base):
+            return reduce(value)
+    raise Unsendable(f"{kind.__module__}.{kind.__qualname__} is not plain data")
+
+
+def encode(root: Any, extend: Extend | None = None, mutables: list[Any] | None = None) -> bytes:
+    """The bytes of a value. `mutables` collects its lists, dicts, sets and bytearrays, in the order `decode` numbers
+    them. Raises Unsendable for what cannot cross."""
+    out = bytearray()
+    stack: list[Iterator[Any]] = [iter((root,))]
+    while stack:
+        for item in stack[-1]:
+            value = item
+            kind = type(value)
+            if kind not in _SCALARS and kind not in _CONTAINERS:
+                if isinstance(value, type) and value in TYPE_NAMES:
+                    _write_bytes(out, TYPE_NAMES[value].encode(), _TYPE)
+                    continue
+                value = _stand_in(value, extend)
+                if type(value) is _Parts:
+                    out.append(value.tag)
+                    if value.kind >= 0:
+                        out.append(value.kind)
+                    stack.append(iter(value.fields))
+                    break
+                kind = type(value)
+            if mutables is not None and kind in _MUTABLE:
+                mutables.append(item)
+            scalar = _SCALARS.get(kind)
+            if scalar is not None:
+                scalar(out, value)
+                continue
+            tag, children = _CONTAINERS[kind]
+            out.append(tag)
+            _count(out, len(value))
+            stack.append(children(value))
+            break
+        else:
+            stack.pop()
+        if len(stack) > MOST_DEPTH:
+            raise Unsendable(f"nested deeper than {MOST_DEPTH} levels")
+        if len(out) > MOST_BYTES:
+            raise Unsendable(f"larger than {MOST_BYTES} bytes")
+    return bytes(out)
+
+
+def decode(data: bytes, hook: Hook | None = None, mutables: list[Any] | None = None) -> Any:
+    """The value of some bytes, or WireError. What `hook` raises as WireError or TimeoutError passes through."""
+    if len(data) > MOST_BYTES:
+        raise WireError(f"a frame of {len(data)} bytes")
+    try:
+        return _Reader(data, hook, mutables).read()
+    except (WireError, TimeoutError):
+        raise
+    except IndexError:
+        raise WireError("a frame that ends too early") from None
+    except Exception as error:
+        raise WireError(f"a frame that cannot be read: {type(error).__name__}: {str(error)[:200]}") from None
+
+
+class _Open:
+    """A container that is being read."""
+
+    __slots__ = ("items", "kind", "missing", "slot", "tag")
+
+    def __init__(self, tag: int, kind: int, missing: int, slot: int) -> None:
+        self.tag, self.kind, self.missing, self.slot = tag, kind, missing, slot
+        self.items: list[Any] = []
+
+
+_CHILDREN = {_LIST: 1, _TUPLE: 1, _DICT: 2, _SET: 1, _FROZENSET: 1, _KEYS: 1, _ITEMS: 1, _VALUES: 1}
+_FIXED = {_RANGE: 3, _SLICE: 3, _DEQUE: 2, _VALUE: 1, _EXTENSION: 1}
+_CONSTANTS: dict[int, Any] = {
+    _NONE: None,
+    _TRUE: True,
+    _FALSE: False,
+    _ELLIPSIS: Ellipsis,
+    _NOT_IMPLEMENTED: NotImplemented,
+}
+
+
+class _Reader:
+    """Reads one value and accounts for what it takes."""
+
+    def __init__(self, data: bytes, hook: Hook | None, mutables: list[Any] | None) -> None:
+        self.data = data
+        self.hook = hook
+        self.mutables = mutables
+        self.at = 0
+        self.room = MOST_MEMORY
+
+    def read(self) -> Any:
+        stack: list[_Open] = []
+        while True:
+            tag = self.data[self.at]
+            self.at += 1
+            self.room -= 64
+            if self.room < 0:
+                raise WireError("a frame that would take too much memory")
+            if tag in _CHILDREN or tag in _FIXED:
+                container = self._open(tag)
+                if container.missing:
+                    stack.append(container)
+                    if len(stack) > MOST_DEPTH:
+                        raise WireError("a frame that is nested too deeply")
+                    continue
+                value = self._close(container)
+            else:
+                value = self._scalar(tag)
+            while stack:
+                top = stack[-1]
+                top.items.append(value)
+                top.missing -= 1
+                if top.missing:
+                    break
+                stack.pop()
+                value = self._close(top)
+            else:
+                if self.at != len(self.data):
+                    raise WireError("a frame that goes on after its value")
+                return value
+
+    def _length(self) -> int:
+        number = shift = 0
+        while True:
+            byte = self.data[self.at]
+            self.at += 1
+            number |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                break
+            if shift > 28:
+                raise WireError("a length that is too long")
+        if number > len(self.data) - self.at:
+            raise WireError("a length that is longer than its frame")
+        return number
+
+    def _take(self, size: int) -> bytes:
+        start = self.at
+        self.at += size
+        if self.at > len(self.data):
+            raise WireError("a frame that ends too early")
+        return self.data[start : self.at]
+
+    def _scalar(self, tag: int) -> Any:
+        if tag == _INT:
+            return _LONG.unpack(self._take(8))[0]
+        if tag in _CONSTANTS:
+            return _CONSTANTS[tag]
+        if tag == _FLOAT:
+            return _DOUBLE.unpack(self._take(8))[0]
+        if tag == _COMPLEX:
+            return complex(*_TWO_DOUBLES.unpack(self._take(16)))
+        data = self._take(self._length())
+        self.room -= 4 * len(data)
+        return self._of_bytes(tag, data)
+
+    def _of_bytes(self, tag: int, data: bytes) -> Any:
+        if tag == _STR:
+            return data.decode("utf-8", "surrogatepass")
+        if tag == _BYTES:
+            return data
+        if tag == _BYTEARRAY:
+            array = bytearray(data)
+            if self.mutables is not None:
+                self.mutables.append(array)
+            return array
+        if tag == _BIG and len(data) <= MOST_INT_BYTES:
+            return int.from_bytes(data, "big", signed=True)
+        if tag == _TYPE:
+            return NAMED_TYPES[data.decode()]
+        raise WireError(f"an unknown tag, {tag}")
+
+    def _open(self, tag: int) -> _Open:
+        if tag in _FIXED:
+            kind = -1
+            if tag in (_VALUE, _EXTENSION):
+                kind = self.data[self.at]
+                self.at += 1
+            return _Open(tag, kind, _FIXED[tag], -1)
+        count = self._length()
+        self.room -= count * (128 if tag in (_DICT, _SET, _FROZENSET, _KEYS, _ITEMS, _VALUES) else 16) + 192
+        slot = -1
+        if self.mutables is not None and tag in (_LIST, _DICT, _SET):
+            slot = len(self.mutables)
+            self.mutables.append(None)
+        return _Open(tag, -1, count * _CHILDREN[tag], slot)
+
+    def _close(self, container: _Open) -> Any:
+        tag, items = container.tag, container.items
+        if tag == _LIST:
+            value: Any = items
+        elif tag == _TUPLE:
+            value = tuple(items)
+        elif tag == _EXTENSION:
+            if self.hook is None:
+                raise WireError("a stand-in where only plain data may come")
+            value = self.hook(container.kind, items[0])
+        else:
+            value = _BUILDERS[tag](container.kind, items)
+        if container.slot >= 0 and self.mutables is not None:
+            self.mutables[container.slot] = value
+        return value
+
+
+def _spread(keys: list[Any]) -> list[Any]:
+    """The keys, if they are all different and their hashes too, or nearly so."""
+    if len(keys) > MOST_COLLISIONS and len(keys) - len(set(map(hash, keys))) > MOST_COLLISIONS:
+        raise WireError("keys that were made to collide")
+    if len(set(keys)) != len(keys):
+        raise WireError("the same key twice")
+    return keys
+
+
+def _build_deque(_: int, items: list[Any]) -> collections.deque[Any]:
+    size, contents = items
+    if type(contents) is not list or not (size is None or type(size) is int):
+        raise WireError("a deque of something else")
+    return collections.deque(contents, size)
+
+
+def _build_items(_: int, items: list[Any]) -> Any:
+    if any(type(item) is not tuple or len(item) != 2 for item in items):
+        raise WireError("items that are not pairs")
+    _spread([key for key, _ in items])
+    return dict(items).items()
+
+
+def _build_value(kind: int, items: list[Any]) -> Any:
+    fields = items[0]
+    if type(fields) is not tuple:
+        raise WireError("a value without its fields")
+    return VALUES[kind].build(*fields)
+
+
+_BUILDERS: dict[int, Callable[[int, list[Any]], Any]] = {
+    _DICT: lambda _, items: dict(zip(_spread(items[::2]), items[1::2], strict=True)),
+    _SET: lambda _, items: set(_spread(items)),
+    _FROZENSET: lambda _, items: frozenset(_spread(items)),
+    _RANGE: lambda _, items: range(*items),
+    _SLICE: lambda _, items: slice(*items),
+    _DEQUE: _build_deque,
+    _KEYS: lambda _, items: dict.fromkeys(_spread(items)).keys(),
+    _ITEMS: _build_items,
+    _VALUES: lambda _, items: dict(enumerate(items)).values(),
+    _VALUE: _build_value,
+}

@@ -1,0 +1,132 @@
+"""What is laid into a sandbox, and with which options pytest runs there."""
+
+import functools
+import random
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+
+from gametape.verify.attempt import Attempt
+from gametape.verify.interpreter import plugins
+from gametape.verify.runner import Job, Step
+from gametape.verify.subject import Subject
+from gametape.verify.tree import Tree, is_under
+
+_IMPORT = re.compile(r"^[ \t]*(?:from|import)[ \t].*", re.MULTILINE)
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_OWN_FILES = ("pytest.ini", ".pytest.ini")
+_SECTIONS = (("tox.ini", "[pytest]"), ("setup.cfg", "[tool:pytest]"))
+
+
+def surroundings(subject: Subject) -> Tree:
+    """Everything of the starting tree that the agent may not change, as the task gave it."""
+    return subject.start.without({path for path in subject.start if is_under(path, subject.task.source_paths)})
+
+
+def visible_tests(subject: Subject) -> Tree:
+    """The tests as the agent saw them."""
+    return subject.start.under(subject.task.test_paths)
+
+
+def job(subject: Subject, sources: Tree, suite: Tree, steps: Iterable[Step]) -> Job:
+    """Steps over sources among pristine surroundings, with what the suite holds beside tests.
+
+    A step brings its own test file. Others are there only if some test imports them: what is not there cannot be
+    compared.
+    """
+    task = subject.task
+    alone = {file_of(test) for test in task.tests.every} - _imported(suite)
+    around = surroundings(subject).without(set(subject.start.under(task.test_paths)))
+    return Job(
+        tree=suite.without(alone).over(sources.over(around)),
+        steps=tuple(steps),
+        import_roots=tuple(task.import_roots),
+        source_paths=tuple(task.source_paths),
+        options=options(subject),
+        split=task.split,
+    )
+
+
+def options(subject: Subject) -> tuple[str, ...]:
+    """Pinned: the task's own ini file and its interpreter's own plugins, and nothing found by looking around."""
+    ini = _ini_file(subject.start)
+    chosen = ["-c", f"/workspace/{ini}" if ini else "/dev/null", "--rootdir=/workspace", "-q"]
+    chosen += ["-p", "no:cacheprovider", "-p", "no:junitxml", "-o", "addopts=", "--continue-on-collection-errors"]
+    for plugin in plugins(subject.interpreter):
+        chosen += ["-p", plugin]
+    return tuple(chosen)
+
+
+def _ini_file(start: Tree) -> str | None:
+    """The file pytest itself would take from the starting tree."""
+    for name in _OWN_FILES:
+        if name in start:
+            return name
+    if "pyproject.toml" in start:
+        try:
+            if "pytest" in tomllib.loads(start.text("pyproject.toml")).get("tool", {}):
+                return "pyproject.toml"
+        except tomllib.TOMLDecodeError:
+            return None
+    return next((name for name, section in _SECTIONS if name in start and section in start.text(name)), None)
+
+
+@functools.lru_cache(maxsize=64)
+def _imported(suite: Tree) -> frozenset[str]:
+    """Files of the suite that others of it import, by their last name."""
+    stems = {path.rsplit("/", 1)[-1].removesuffix(".py"): path for path in suite if path.endswith(".py")}
+    found = set()
+    for path in (path for path in suite if path.endswith(".py")):
+        imports = " ".join(_IMPORT.findall(suite.text(path)))
+        found |= {stems[word] for word in _WORD.findall(imports) if stems.get(word, path) != path}
+    return frozenset(found)
+
+
+def file_of(test: str) -> str:
+    return test.partition("::")[0]
+
+
+def function_of(test: str) -> tuple[str, str]:
+    """The file and the function of a test id, without its parameters."""
+    file, _, rest = test.partition("::")
+    return file, rest.partition("[")[0]
+
+
+def by_file(tests: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, list[str]] = {}
+    for test in tests:
+        found.setdefault(file_of(test), []).append(test)
+    return {file: tuple(ids) for file, ids in found.items()}
+
+
+def steps(
+    name: str,
+    suite: Tree,
+    tests: Iterable[str],
+    seconds: Mapping[str, float],
+    *,
+    messages: bool = False,
+    shuffle: random.Random | None = None,
+    trace: tuple[str, ...] = (),
+) -> list[Step]:
+    """One step per test file; with `shuffle`, files and tests in another order."""
+    files = list(by_file(tests).items())
+    if shuffle:
+        shuffle.shuffle(files)
+    return [
+        Step(
+            name=f"{name}:{file}",
+            path=file,
+            tests=ids,
+            laid={file: suite.files[file].decode("utf-8", "surrogateescape")},
+            shuffle=shuffle.randrange(1 << 30) if shuffle else None,
+            messages=messages,
+            trace=trace,
+            seconds=seconds[file],
+        )
+        for file, ids in files
+    ]
+
+
+def written_python(attempt: Attempt) -> tuple[str, ...]:
+    return tuple(path for path in attempt.written_sources if path.endswith(".py"))

@@ -1,0 +1,85 @@
+"""From runs to counts: a test counts as passed when every real run of it passed, and as nothing better otherwise."""
+
+from collections.abc import Iterable
+
+from gametape.core.task import Group, TaskTests
+from gametape.core.verdict import Signal, StageResult, TestCounts
+from gametape.verify.observation import Result, Run
+from gametape.verify.subject import Subject
+
+_WORST_FIRST: tuple[Result, ...] = ("missing", "timed_out", "failed", "skipped", "passed")
+Results = dict[str, Result]
+
+
+def settle(tests: Iterable[str], runs: Iterable[Run]) -> tuple[Results, list[str]]:
+    """The worst that each test did in these runs, and the tests on which they disagree."""
+    seen: dict[str, set[Result]] = {test: set() for test in tests}
+    for run in runs:
+        for test in run.outcomes.keys() & seen.keys():
+            seen[test].add(run.result(test))
+    settled: Results = {
+        test: next(one for one in _WORST_FIRST if one in found) if found else "missing" for test, found in seen.items()
+    }
+    torn = [test for test, found in seen.items() if "passed" in found and len(found) > 1]
+    return settled, torn
+
+
+def count(results: Results, tests: Iterable[str], held_out: Iterable[str] = ()) -> TestCounts:
+    """How these tests fared; the held-out ones among them are also counted apart."""
+    wanted = [*tests]
+    hidden = [test for test in held_out if test in set(wanted)]
+
+    def number(result: Result) -> int:
+        return sum(results[test] == result for test in wanted)
+
+    return TestCounts(
+        expected=len(wanted),
+        passed=number("passed"),
+        failed=number("failed"),
+        missing=number("missing"),
+        skipped=number("skipped"),
+        timed_out=number("timed_out"),
+        held_out_expected=len(hidden),
+        held_out_passed=sum(results[test] == "passed" for test in hidden),
+    )
+
+
+def count_manifest(results: Results, tests: TaskTests) -> TestCounts:
+    return count(results, tests.every, tests.held_out)
+
+
+def feature(tests: TaskTests) -> list[str]:
+    """The tests that the starting tree fails. Where it fails none that are shown, it fails none that are not."""
+    return [*tests.fail_to_pass, *tests.held_out] if tests.fail_to_pass else []
+
+
+def groups(results: Results, tests: TaskTests) -> dict[Group, TestCounts]:
+    """The feature's tests by group, where the task tells them apart."""
+    if not tests.groups:
+        return {}
+    found: dict[Group, list[str]] = {}
+    for test in feature(tests):
+        found.setdefault(tests.group_of(test), []).append(test)
+    return {group: count(results, ids, tests.held_out) for group, ids in found.items()}
+
+
+def stages(results: Results, subject: Subject) -> list[StageResult]:
+    """A stage is reached when its tests pass and those of every earlier stage still do."""
+    reached, so_far = [], True
+    for stage in subject.task.stages:
+        counts = count_manifest(results, stage.tests)
+        so_far = so_far and counts.all_passed
+        reached.append(StageResult(name=stage.name, passed=so_far, tests=counts))
+    return reached
+
+
+def gap(counts: TestCounts) -> Signal | None:
+    """Visible tests passing where held-out ones do not: worth knowing, and just what an honest part looks like."""
+    visible = counts.expected - counts.held_out_expected
+    passed = counts.passed - counts.held_out_passed
+    if not visible or not counts.held_out_expected or counts.held_out_passed == counts.held_out_expected:
+        return None
+    if passed / visible - counts.held_out_passed / counts.held_out_expected < 0.2:
+        return None
+    hidden = f"{counts.held_out_passed} of {counts.held_out_expected} held-out ones"
+    return Signal(name="held-out gap", detail=f"{passed} of {visible} visible tests passed, {hidden}")

@@ -1,0 +1,109 @@
+"""What a layer looks at, and the one rule that all layers but the tests share.
+
+**Tidiness is worth as much as what works.** The reward is a weighted sum, so a layer that is content with a workspace
+in which nothing was done would pay for doing nothing: deleted code has no type errors, a comment has no complexity,
+an empty function is easily covered. Hence the score of every layer other than the tests is multiplied by the share of
+the *feature's* tests that pass: those that fail in the starting tree, held-out ones among them. An untouched, emptied
+or padded workspace gets nothing for being clean; a half-working one gets half; a complete one gets the whole score.
+The tests follow the same rule: what passed before the task was begun earns nothing, and costs when it is broken.
+"""
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gametape.core.task import Group
+from gametape.core.verdict import Check, TestCounts
+from gametape.verify.attempt import Attempt
+from gametape.verify.layers.change import Change, between
+from gametape.verify.layers.structure import fresh_violations
+from gametape.verify.observation import Run
+from gametape.verify.toolbox import Toolbox
+from gametape.verify.tools.source import own
+from gametape.verify.tree import Tree
+
+_LONGEST_DETAIL = 2000
+
+
+@dataclass(frozen=True)
+class Case:
+    """An attempt, and everything that was seen of it."""
+
+    attempt: Attempt
+    runs: tuple[Run, ...]
+    """Runs over the tests as they are: outcomes of mutated ones would be mistaken for errors."""
+    counts: TestCounts
+    """Over the whole manifest; the held-out tests are among those expected."""
+    feature: TestCounts
+    """Over the tests that fail in the starting tree: fail-to-pass and held-out ones. None where nothing fails there."""
+    toolbox: Toolbox
+    groups: Mapping[Group, TestCounts] = field(default_factory=dict)
+    """By group, over the feature's tests, where the task tells groups apart."""
+
+    @functools.cached_property
+    def sources(self) -> Tree:
+        return own(self.attempt.subject.task, self.attempt.sources)
+
+    @functools.cached_property
+    def start(self) -> Tree:
+        return own(self.attempt.subject.task, self.attempt.subject.start)
+
+    @functools.cached_property
+    def reference(self) -> Tree | None:
+        subject = self.attempt.subject
+        return None if subject.reference is None else own(subject.task, subject.reference)
+
+    @functools.cached_property
+    def change(self) -> Change:
+        """What the attempt did to the sources."""
+        return between(self.start, self.sources)
+
+    @functools.cached_property
+    def reference_change(self) -> Change | None:
+        """What the reference does to them."""
+        return None if self.reference is None else between(self.start, self.reference)
+
+    @functools.cached_property
+    def size(self) -> int:
+        """How large the task is, in lines of code: what findings are measured against.
+
+        The reference says so where there is one; an attempt cannot make its mistakes look few by writing more.
+        """
+        return self.change.written if self.reference_change is None else self.reference_change.written
+
+    @functools.cached_property
+    def nothing_written(self) -> bool:
+        """No line of code was touched, although the task asks for some."""
+        return self.change.size == 0 and (self.reference_change is None or self.reference_change.size > 0)
+
+    @property
+    def trusted(self) -> Tree:
+        """The sources that the task itself stands for: the reference, else the starting tree."""
+        return self.start if self.reference is None else self.reference
+
+    @functools.cached_property
+    def progress(self) -> float:
+        """The share of the task that is done: of the feature's tests that pass, or, where the task is about structure
+        alone and no test fails at the start, of the broken rules that hold now."""
+        if self.feature.expected:
+            return self.feature.passed / self.feature.expected
+        task = self.attempt.subject.task
+        broken = len(fresh_violations(task, self.start, self.trusted) or ())
+        if broken:
+            return max(0.0, 1 - len(fresh_violations(task, self.sources, self.trusted) or ()) / broken)
+        return self.counts.passed / self.counts.expected if self.counts.expected else 0.0
+
+    @property
+    def kept(self) -> float:
+        """The share of what worked at the start that still does."""
+        expected = self.counts.expected - self.feature.expected
+        return (self.counts.passed - self.feature.passed) / expected if expected else 1.0
+
+    def check(self, name: str, score: float, detail: str) -> Check:
+        """A layer's answer, worth as much as what works."""
+        if self.nothing_written:
+            return Check(name=name, score=0.0, detail="nothing was written")
+        if self.progress < 1:
+            share = f"{self.feature.passed} of {self.feature.expected}" if self.feature.expected else "a part"
+            detail = f"{score:.2f} for what is there, counted for {share} of the feature's tests passed: {detail}"
+        return Check(name=name, score=min(1.0, max(0.0, score)) * self.progress, detail=detail[:_LONGEST_DETAIL])

@@ -1,0 +1,57 @@
+"""Layer `runtime`: does the code run, whatever it answers?
+
+Counted per test of the manifest: one that was not reached (its file could not be imported, the process died), hung, or
+ended in an exception other than a failed assertion. A test that passed in some run has no error; warnings are none.
+Each different system call that the sandbox denied, each run that a limit ended, and each process that left before its
+tests were done halves what is left. Accesses that were only logged are not violations.
+"""
+
+import re
+
+from gametape.core.verdict import Check
+from gametape.verify.layers.case import Case
+from gametape.verify.layers.novelty import listed
+from gametape.verify.observation import Run
+
+NAME = "runtime"
+
+_RAISED = re.compile(r"^(?:E\s+)?(?:[A-Za-z_]\w*\.)*([A-Za-z_]\w*(?:Error|Exception|Exit|Interrupt|Iteration))\b", re.M)
+_ASSERTIONS = frozenset({"AssertionError"})
+_ENDS = frozenset({"left early", "died", "runner ended"})
+_LONGEST_MESSAGE = 20_000
+
+
+def score(case: Case) -> Check | None:
+    tests = case.attempt.subject.task.tests.every
+    if not case.runs or not tests:
+        return None
+    errors = {test: error for test in tests if (error := _error(test, case.runs)) is not None}
+    incidents = _incidents(case.runs)
+    found = [f"{test}: {error}" for test, error in errors.items()] + incidents
+    share = 1 - len(errors) / len(tests)
+    return case.check(NAME, share * 0.5 ** len(incidents), listed(found) if found else "no errors, no violations")
+
+
+def _error(test: str, runs: tuple[Run, ...]) -> str | None:
+    """How a test went wrong other than by a wrong answer, if it did."""
+    results = [run.result(test) for run in runs]
+    if "passed" in results:
+        return None
+    if "timed_out" in results:
+        return "timed out"
+    if all(result == "missing" for result in results):
+        return "never ran"
+    messages = (run.outcomes[test].message for run in runs if run.result(test) == "failed")
+    return next((name for message in messages if (name := _raised(message))), None)
+
+
+def _raised(message: str) -> str | None:
+    names = [match.group(1) for match in _RAISED.finditer(message[-_LONGEST_MESSAGE:])]
+    return names[-1] if names and names[-1] not in _ASSERTIONS else None
+
+
+def _incidents(runs: tuple[Run, ...]) -> list[str]:
+    denied = {violation.syscall for run in runs for violation in run.violations if violation.action != "logged"}
+    ended = [f"a run was ended by its limit: {run.killed_by}" for run in runs if run.killed_by]
+    ends = {f"{event.kind}: {event.detail}" for run in runs for event in run.events if event.kind in _ENDS}
+    return [*(f"denied: {syscall}" for syscall in sorted(denied)), *ended, *sorted(ends)]

@@ -1,0 +1,82 @@
+"""What a task says must hold of the structure, read from the syntax trees of sources."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gametape.core.task import Architecture, Task
+from gametape.verify.layers.api import missing_from_api
+from gametape.verify.layers.imports import Import, imports, module_name
+from gametape.verify.tools.source import parse
+from gametape.verify.tree import Tree
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A rule, and where it is broken."""
+
+    rule: str
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.rule}"
+
+
+def fresh_violations(task: Task, sources: Tree, trusted: Tree) -> list[Violation] | None:
+    """What breaks a rule in a tree and not in a trusted one; None where the task declares no rules."""
+    rules = task.architecture
+    if rules is None or not (rules.contracts or rules.layers or rules.forbidden_modules or rules.public_api):
+        return None
+    known = {(one.rule, one.file) for one in violations(task, rules, trusted)}
+    return [one for one in violations(task, rules, sources) if (one.rule, one.file) not in known]
+
+
+def violations(task: Task, rules: Architecture, sources: Tree) -> list[Violation]:
+    """Everything in a tree that breaks a rule."""
+    found = []
+    for path, module, one in _every_import(task, sources):
+        found += [Violation(rule, path, one.line) for rule in _broken(rules, module, one)]
+    for module, names in rules.public_api.items():
+        for path, line, what in missing_from_api(task, sources, module, names):
+            found.append(Violation(what, path, line))
+    return found
+
+
+def _every_import(task: Task, sources: Tree) -> Iterator[tuple[str, str, Import]]:
+    for path in sorted(sources):
+        module = module_name(path, task.import_roots)
+        tree = parse(sources.files[path]) if path.endswith(".py") else None
+        if tree is not None:
+            name = module or path.removesuffix(".py").replace("/", ".")
+            for one in imports(tree, name, is_package=path.endswith("/__init__.py") or path == "__init__.py"):
+                yield path, name, one
+
+
+def _broken(rules: Architecture, module: str, one: Import) -> Iterator[str]:
+    for contract in rules.contracts:
+        if _within(module, contract.importer):
+            for forbidden in contract.forbidden:
+                if one.reaches(forbidden) and not _within(module, forbidden):
+                    yield f"{contract.importer} may not import {forbidden}"
+    for forbidden in rules.forbidden_modules:
+        if one.reaches(forbidden):
+            yield f"nothing may import {forbidden}"
+    place = _layer(rules.layers, module)
+    if place is not None:
+        for above in rules.layers[:place]:
+            if one.reaches(above) and _layer(rules.layers, _longest(one, above)) != place:
+                yield f"{rules.layers[place]} may not import {above}, which stands above it"
+
+
+def _longest(one: Import, module: str) -> str:
+    return max((target for target in one.targets if _within(target, module)), key=len)
+
+
+def _layer(layers: list[str], module: str) -> int | None:
+    """The layer a module belongs to: the most exact of those that contain it."""
+    fitting = [(len(layer), index) for index, layer in enumerate(layers) if _within(module, layer)]
+    return max(fitting)[1] if fitting else None
+
+
+def _within(module: str, package: str) -> bool:
+    return module == package or module.startswith(package + ".")

@@ -1,0 +1,49 @@
+"""Layer `tests`: the share of the feature's tests that passed, times the share of the others that still pass.
+
+The feature's tests are those that the starting tree fails, held-out ones included. In a task from a real repository
+most tests pass before anything is done: they earn nothing, but breaking them costs. Skipped, missing and timed-out
+tests were expected and did not pass. Where a task tells groups of tests apart, each group is a layer of its own beside
+the whole (`tests.unit`, `tests.integration`, `tests.behavioural`), so that many unit tests cannot outvote the few that
+show the parts working together; see the table of weights.
+"""
+
+from gametape.core.task import Group
+from gametape.core.verdict import Check, TestCounts
+from gametape.verify.layers.case import Case
+
+NAME = "tests"
+
+
+def score(case: Case) -> Check | None:
+    return Check(name=NAME, score=case.progress * case.kept, detail=_detail(case.counts))
+
+
+def unit(case: Case) -> Check | None:
+    return _group(case, "unit")
+
+
+def integration(case: Case) -> Check | None:
+    return _group(case, "integration")
+
+
+def behavioural(case: Case) -> Check | None:
+    return _group(case, "behavioural")
+
+
+def _group(case: Case, group: Group) -> Check | None:
+    counts = case.groups.get(group)
+    if not counts or not counts.expected:
+        return None
+    share = counts.passed / counts.expected * case.kept
+    return Check(name=f"{NAME}.{group}", score=share, detail=_detail(counts))
+
+
+def _detail(counts: TestCounts) -> str:
+    detail = f"{counts.passed} of {counts.expected} tests passed"
+    if counts.held_out_expected:
+        detail += f", {counts.held_out_passed} of {counts.held_out_expected} held-out ones among them"
+    others = {"failed": counts.failed, "missing": counts.missing}
+    others |= {"skipped": counts.skipped, "timed out": counts.timed_out}
+    if counts.passed < counts.expected and any(others.values()):
+        detail += ": " + ", ".join(f"{number} {what}" for what, number in others.items() if number)
+    return detail

@@ -1,0 +1,76 @@
+"""From checks to one number.
+
+`layered`    the weighted sum of the layers' scores, minus 0.5 for each `suspect` flag
+`pass_rate`  tests passed / tests expected, visible and held-out together, minus 0.5 for each `suspect` flag
+`binary`     1 for a verdict that passed, else 0
+
+The result is clipped to [-1, 1]; one `proven` flag makes it exactly -1.0, whatever the kind.
+
+A layer that does not apply to a task, or does not run under a profile, leaves its weight out and the others are scaled
+to sum to 1: a perfect attempt earns 1.0 under every profile. What keeps idle workspaces from earning on the smaller
+layers is in their scores, not here (see `layers.case`).
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from gametape.core.errors import BadInput
+from gametape.core.verdict import Check, Flag, TestCounts
+
+RewardKind = Literal["layered", "pass_rate", "binary"]
+
+WEIGHTS: Mapping[str, float] = {
+    "tests": 0.70,  # does it work; where a task has groups, an equal share for each group present, see below
+    "runtime": 0.05,  # does it run without errors and violations
+    "architecture": 0.05,  # does the declared structure hold
+    "types": 0.05,  # no new type errors
+    "lint": 0.05,  # no new findings
+    "diff": 0.05,  # as small and as local as the reference's
+    "quality": 0.05,  # simple, alive, said once, covered
+}
+
+GROUPS = ("tests.unit", "tests.integration", "tests.behavioural")
+"""Where any of these is among the checks, they share the weight of `tests` equally, so that a few behavioural tests are
+not outvoted by many unit tests; `tests` itself is then shown and not counted. A task may weigh a group by name."""
+
+PER_SUSPECT = 0.5
+
+
+def reward(
+    kind: RewardKind,
+    checks: Sequence[Check],
+    flags: Sequence[Flag],
+    tests: TestCounts,
+    weights: Mapping[str, float],
+    passed: bool,
+) -> float:
+    """What an attempt is worth.
+
+    `weights` are the task's own, which replace the default of the layers they name; `passed` is the verdict's answer.
+    """
+    if any(flag.severity == "proven" for flag in flags):
+        return -1.0
+    if kind == "binary":
+        return 1.0 if passed else 0.0
+    if kind == "pass_rate":
+        worth = tests.passed / tests.expected if tests.expected else 0.0
+    else:
+        weighs = weights_of(checks, weights)
+        total = math.fsum(weighs.values())
+        worth = math.fsum(weighs[check.name] * check.score for check in checks) / total if total else 0.0
+    suspects = sum(flag.severity == "suspect" for flag in flags)
+    return max(-1.0, min(1.0, worth - PER_SUSPECT * suspects))
+
+
+def weights_of(checks: Sequence[Check], weights: Mapping[str, float]) -> dict[str, float]:
+    """What each of the checks weighs, before they are scaled to sum to 1."""
+    known = {*WEIGHTS, *GROUPS}
+    if unknown := sorted({*weights, *(check.name for check in checks)} - known):
+        raise BadInput(f"no layer of the reward is called {unknown[0]!r}; there are: {', '.join(sorted(known))}")
+    table = {**WEIGHTS, **weights}
+    present = [check.name for check in checks]
+    groups = [name for name in present if name in GROUPS]
+    if groups:
+        table = {**{name: table["tests"] / len(groups) for name in groups}, **table, "tests": 0.0}
+    return {name: table[name] for name in present}

@@ -1,0 +1,181 @@
+"""The host's end of a zygote: one warm sandbox that runs one job of tests and is thrown away.
+
+What comes out is a `StepReport` per test process: the words of that process, which are hostile, and how it ended,
+which is the kernel's word.
+"""
+
+import functools
+import json
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gametape.core.errors import BadInput
+from gametape.core.task import SplitSurface
+from gametape.sandbox.backend import Spec
+from gametape.sandbox.dialogue import Dialogue, open_dialogue
+from gametape.sandbox.launcher import SandboxError
+from gametape.sandbox.policy import Limits, Policy
+from gametape.sandbox.result import ExecResult
+from gametape.verify.inside import frames
+from gametape.verify.interpreter import prefixes
+from gametape.verify.tree import Tree
+
+INSIDE = Path(__file__).resolve().parent / "inside"
+_START = "import sys; sys.path.insert(0, sys.argv[1]); from inside.{module} import main; main()"
+_FLAGS = ("-I", "-B", "--check-hash-based-pycs", "always")
+_A_DAY = 24 * 3600.0
+_TO_GET_READY = 60.0
+_MOST_TOLD = 256 << 20
+
+
+@dataclass(frozen=True)
+class Step:
+    """One test process: a test file, and which of its tests to run."""
+
+    name: str
+    path: str
+    tests: tuple[str, ...]
+    laid: dict[str, str]
+    """Test files that only this step finds: text, undecodable bytes as surrogates."""
+    shuffle: int | None = None
+    messages: bool = True
+    trace: tuple[str, ...] = ()
+    seconds: float = 60.0
+    """Of processor time; by the clock it may take a few times as long."""
+
+    def message(self) -> dict[str, object]:
+        """What only the process of this step is told."""
+        names = ("path", "tests", "laid", "shuffle", "messages", "trace")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a zygote needs to know. It knows nothing about what is expected, nor what its steps are about."""
+
+    tree: Tree
+    """What every step finds."""
+    steps: tuple[Step, ...]
+    import_roots: tuple[str, ...]
+    source_paths: tuple[str, ...]
+    options: tuple[str, ...]
+    split: SplitSurface | None = None
+
+    def header(self, connections: int) -> dict[str, object]:
+        listing = [(path, len(content), path in self.tree.executable) for path, content in self.tree.files.items()]
+        return {
+            "files": listing,
+            "steps": [{"name": step.name, "seconds": step.seconds} for step in self.steps],
+            "import_roots": self.import_roots,
+            "source_paths": self.source_paths,
+            "options": self.options,
+            "split": self.split.model_dump() if self.split else None,
+            "connections": connections,
+        }
+
+
+@dataclass
+class StepReport:
+    """One test process, seen from outside."""
+
+    name: str
+    told: bytes = b""
+    status: int | None = None
+    """The wait status; None: it never ran, or the sandbox ended under it."""
+    late: bool = False
+    rewritten: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Report:
+    """One job, seen from outside."""
+
+    steps: dict[str, StepReport]
+    sandbox: ExecResult
+    seconds: float
+    timed_out: bool
+    done: bool
+    """The zygote itself lived to say that it was done."""
+
+
+@functools.cache
+def policy(interpreter: Path | None, memory_mb: int = 2048) -> Policy:
+    """The wall around a test process: nothing of the host but the interpreter and what runs inside."""
+    limits = Limits(wall_seconds=_A_DAY, memory_mb=memory_mb, processes=256, disk_mb=1024)
+    shown = (str(INSIDE), *(prefixes(interpreter) if interpreter else ()))
+    return Policy(python=interpreter is None, read_only=shown, limits=limits)
+
+
+class Zygote:
+    """A program of `inside` in a sandbox of its own, ready for its one job."""
+
+    def __init__(self, wall: Policy, interpreter: Path | None = None, module: str = "zygote") -> None:
+        python = str(interpreter or sys.executable)
+        argv = [python, *_FLAGS, "-c", _START.format(module=module), str(INSIDE.parent)]
+        self._dialogue: Dialogue = open_dialogue(Spec(policy=wall), argv)
+        self._dialogue.socket.settimeout(_TO_GET_READY)
+        try:
+            self._hear()
+        except (frames.Cut, OSError) as error:
+            self._dialogue.close()
+            raise SandboxError(self._why_not(python, error)) from error
+
+    def _why_not(self, python: str, error: Exception) -> str:
+        lines = self._dialogue.result().stderr.strip().splitlines()
+        reason = lines[-1] if lines else str(error)
+        if "No module named" in reason and "pytest" in reason:
+            raise BadInput(f"the interpreter {python} has no pytest; install it there")
+        return f"the test runner did not start under {python}: {reason}"
+
+    def _hear(self) -> bytes:
+        return frames.read(self._dialogue.socket.recv)
+
+    def run(self, job: Job, seconds: float, sockets: Sequence[socket.socket] = ()) -> Report:
+        """Do the job. Time is measured here; whatever has not been told when it is up is not told.
+
+        The sockets are given away, one to each step: the other end must see it when they are closed inside.
+        """
+        began = time.monotonic()
+        self._dialogue.begin()
+        channel = self._dialogue.socket
+        given = {step.name: step for step in job.steps}
+        steps = {name: StepReport(name) for name in given}
+        timed_out = done = False
+        try:
+            channel.settimeout(seconds)
+            channel.sendall(frames.pack_json(job.header(len(sockets))) + frames.pack(b"".join(job.tree.files.values())))
+            if sockets:
+                socket.send_fds(channel, [b"+"], [one.fileno() for one in sockets])
+                for one in sockets:
+                    one.close()
+            heard = 0
+            while heard < _MOST_TOLD:
+                channel.settimeout(max(0.001, began + seconds - time.monotonic()))
+                message = json.loads(self._hear())
+                if "next" in message:
+                    channel.sendall(frames.pack_json(given[message["next"]].message()))
+                elif "told" in message:
+                    data = self._hear()
+                    heard += len(data)
+                    steps[message["told"]].told += data
+                elif "step" in message:
+                    report = steps[message["step"]]
+                    report.status, report.late = message["status"], message["late"]
+                    report.rewritten = tuple(message["rewritten"])
+                else:
+                    done = True
+                    break
+        except TimeoutError:
+            timed_out = True
+        except (frames.Cut, OSError):
+            pass  # it was ended from inside or by a limit: the sandbox's result says which
+        took = time.monotonic() - began
+        self._dialogue.close()
+        return Report(steps, self._dialogue.result(), took, timed_out, done)
+
+    def close(self) -> None:
+        self._dialogue.close()

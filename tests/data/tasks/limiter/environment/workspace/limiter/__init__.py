@@ -1,0 +1,1 @@
+"""Limit how often something happens."""

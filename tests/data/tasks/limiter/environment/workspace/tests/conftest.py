@@ -1,0 +1,29 @@
+import pytest
+
+from limiter.bucket import Bucket
+from limiter.limiter import Limiter
+
+
+class Clock:
+    """A clock that is set by hand."""
+
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def bucket(clock):
+    return Bucket(2, 10, clock)
+
+
+@pytest.fixture
+def limiter(clock):
+    return Limiter(0.5, 2, clock)

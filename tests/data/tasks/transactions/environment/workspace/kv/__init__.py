@@ -1,0 +1,1 @@
+"""A store for values by key."""

@@ -1,0 +1,5 @@
+"""What can go wrong with a store."""
+
+
+class StoreError(Exception):
+    """The base of all errors of a store."""

@@ -1,0 +1,81 @@
+import hashlib
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from gametape.verify.attempt import Attempt
+from gametape.verify.toolbox import Toolbox
+from gametape.verify.tools.findings import Finding
+from gametape.verify.tools.source import own
+from tests.verify.layers.building import subject, tree
+
+START = {"src/m.py": "import os\n\n\ndef f(x: int) -> str:\n    return x\n"}
+TASK = subject(START, {"src/m.py": "def f(x: int) -> str:\n    return str(x)\n"})
+
+
+def everything(home: Path) -> dict[str, str]:
+    files = (path for path in home.rglob("*") if path.is_file())
+    return {str(path.relative_to(home)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def test_a_baseline_is_the_most_of_start_and_reference(tmp_path: Path) -> None:
+    baseline = Toolbox(tmp_path).baseline(TASK)
+    assert baseline.types is not None
+    assert [(file, code) for file, code, _ in baseline.types] == [("src/m.py", "return-value")]
+    assert baseline.lint is not None
+    assert [(file, code) for file, code, _ in baseline.lint] == [("src/m.py", "F401")]
+
+
+def test_attempts_leave_no_trace_in_what_later_ones_read(tmp_path: Path) -> None:
+    toolbox = Toolbox(tmp_path)
+    toolbox.baseline(TASK)
+    before = everything(tmp_path)
+    assert any("cache" in path for path in before)
+    for text in ('x: int = "a"\n', "def f(:\n", "x = " + "+".join(["1"] * 30_000)):
+        toolbox.types(TASK, tree({"src/m.py": text, "src/cache/x.py": "x = 1\n", "src/files.txt": "tree/none.py"}))
+    assert everything(tmp_path) == before
+
+
+def test_the_warm_cache_tells_files_of_the_same_size_apart(tmp_path: Path) -> None:
+    toolbox = Toolbox(tmp_path)
+    for value, errors in (("1 + 1", 0), ('"one"', 1), ("1 - 1", 0)):
+        assert len(toolbox.types(TASK, tree({"src/m.py": f"x: int = {value}\n"})).findings) == errors
+
+
+def test_a_broken_entry_is_made_again(tmp_path: Path) -> None:
+    whole = Toolbox(tmp_path).baseline(TASK)
+    facts = next(tmp_path.rglob("facts.json"))
+    for damage in (b"{}", b"[" * 100_000):
+        facts.write_bytes(damage)
+        assert Toolbox(tmp_path).baseline(TASK) == whole
+        assert facts.read_bytes() != damage
+    shard = next(path for path in facts.parent.joinpath("cache").rglob("*.db"))
+    good = shard.read_bytes()
+    shard.write_bytes(good[: len(good) // 2])
+    assert len(Toolbox(tmp_path).types(TASK, own(TASK.task, TASK.start)).findings) == 1
+    assert len(shard.read_bytes()) != len(good) // 2
+    facts.unlink()
+    assert Toolbox(tmp_path).baseline(TASK) == whole
+    assert [path.name for path in (tmp_path / "toolbox").iterdir()] == [facts.parent.name]
+
+
+def test_answers_found_ahead_are_remembered(tmp_path: Path) -> None:
+    attempt = Attempt(subject=TASK, sources=TASK.start, workspace=TASK.start, links={})
+    toolbox = Toolbox(tmp_path)
+    toolbox.look_ahead(attempt)
+    sources = own(TASK.task, TASK.start)
+    assert toolbox.types(TASK, sources) is toolbox.types(TASK, sources)
+    assert toolbox.lint(TASK, sources) is toolbox.lint(TASK, sources)
+    assert len(toolbox.types(TASK, sources).findings) == len(toolbox.lint(TASK, sources).findings) == 1
+
+
+def test_many_may_learn_at_once(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: Toolbox(tmp_path).baseline(TASK), range(4)))
+    assert all(baseline == found[0] for baseline in found)
+    assert len(list((tmp_path / "toolbox").iterdir())) == 1
+
+
+def test_a_finding_stays_itself_when_lines_move() -> None:
+    one = Finding("a.py", 3, "F811", "Redefinition of unused `x` from line 1")
+    assert one.key == Finding("a.py", 9, "F811", "Redefinition of unused `x` from line 7").key
+    assert str(one) == "a.py:3: Redefinition of unused `x` from line 1 [F811]"
