@@ -12,15 +12,21 @@ Results = dict[str, Result]
 
 
 def settle(tests: Iterable[str], runs: Iterable[Run]) -> tuple[Results, list[str]]:
-    """The worst that each test did in these runs, and the tests on which they disagree."""
+    """The worst that each test did in these runs, and the tests on which they disagree.
+
+    A run that broke down says nothing about chance: whatever came after would have failed.
+    """
     seen: dict[str, set[Result]] = {test: set() for test in tests}
+    steady: dict[str, set[Result]] = {test: set() for test in seen}
     for run in runs:
         for test in run.outcomes.keys() & seen.keys():
             seen[test].add(run.result(test))
+            if not run.broke_down:
+                steady[test].add(run.result(test))
     settled: Results = {
         test: next(one for one in _WORST_FIRST if one in found) if found else "missing" for test, found in seen.items()
     }
-    torn = [test for test, found in seen.items() if "passed" in found and len(found) > 1]
+    torn = [test for test, found in steady.items() if "passed" in found and len(found) > 1]
     return settled, torn
 
 

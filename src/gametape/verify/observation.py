@@ -29,7 +29,7 @@ class Event:
     ours: `patched` (a function of the runner was replaced), `rewritten` (a test file was changed during the run),
     `told twice` (two reports for one test), `left early` (the process ended by itself before its tests had), `died` (by
     a signal), `runner ended` (the trusted parent was ended from inside), `garbled` (a report that the runner does not
-    write).
+    write), `worker lost` (split mode: nobody answers any more).
     """
 
     kind: str
@@ -51,6 +51,16 @@ class Run:
     order: str = "as written"
     covered: dict[str, frozenset[int]] = field(default_factory=dict)
     """Lines that ran, by file, where that was asked for."""
+
+    @property
+    def broke_down(self) -> bool:
+        """Whether processes or time ran out under the tests: then what comes later depends on what came before."""
+        ended = {"died", "left early", "runner ended", "worker lost"}
+        return (
+            self.killed_by is not None
+            or any(event.kind in ended for event in self.events)
+            or any(outcome.result == "timed_out" for outcome in self.outcomes.values())
+        )
 
     def result(self, test: str) -> Result:
         found = self.outcomes.get(test)

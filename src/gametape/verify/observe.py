@@ -10,7 +10,7 @@ from gametape.sandbox.policy import WORKSPACE
 from gametape.verify.observation import Event, Result, Run, TestOutcome
 from gametape.verify.runner import Report, Step, StepReport
 
-_TOLD_RESULTS = frozenset(get_args(Result)) - {"timed_out", "missing"}
+_TOLD_RESULTS = frozenset(get_args(Result)) - {"missing"}
 _MOST_EVENTS = 400
 _LONGEST = 6000
 
@@ -55,7 +55,7 @@ class _Hearing:
         self.events: list[Event] = []
         self.covered: dict[str, list[int]] = {}
         for line in report.told.splitlines():
-            self._take(line)
+            self._take(bytes(line))
         self.events += [Event("rewritten", path) for path in report.rewritten if path in step.laid]
         if report.status is not None and not report.late and not self._finished:
             self.events.append(_early_end(report.status))

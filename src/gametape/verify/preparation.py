@@ -19,9 +19,10 @@ from gametape.verify.subject import Subject
 from gametape.verify.tree import Tree
 from gametape.verify.twins.plan import TwinPlan, validate
 
-_FORMAT = 1
+_FORMAT = 2
 _DEFAULT_PATIENCE = 120.0
-_LEAST_SECONDS, _SLACK = 8.0, 10.0
+_LEAST_SECONDS, _SLACK = 5.0, 10.0
+_LEAST_PATIENCE = 30.0
 _DEFAULT_MEMORY_MB = 2048
 
 
@@ -72,7 +73,8 @@ def _measure(subject: Subject, crew: Crew) -> Prepared:
     first = _run(blank, sources, crew, subject.suite, tests.every)
     taken = {file: sum(first.outcomes[test].seconds for test in ids) for file, ids in files.items()}
     seconds = {file: min(longest, max(_LEAST_SECONDS, _SLACK * took)) for file, took in taken.items()}
-    timed = Prepared(subject, TwinPlan.empty(), seconds, longest, frozenset())
+    patience = min(longest, _LEAST_PATIENCE + 2 * _SLACK * sum(taken.values()))
+    timed = Prepared(subject, TwinPlan.empty(), seconds, patience, frozenset())
     if subject.task.mode == "split":
         return timed
     passing = [test for test in tests.every if first.result(test) == "passed"]
@@ -83,7 +85,7 @@ def _measure(subject: Subject, crew: Crew) -> Prepared:
         return {test: result.result(test) for test in ids}
 
     plan = validate(subject.suite, passing, run)
-    return Prepared(subject, plan, seconds, longest, frozenset(seen))
+    return Prepared(subject, plan, seconds, patience, frozenset(seen))
 
 
 def _run(prepared: Prepared, sources: Tree, crew: Crew, suite: Tree, tests: Sequence[str]) -> Run:

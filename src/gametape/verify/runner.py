@@ -10,7 +10,7 @@ import socket
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from gametape.core.errors import BadInput
@@ -83,7 +83,7 @@ class StepReport:
     """One test process, seen from outside."""
 
     name: str
-    told: bytes = b""
+    told: bytearray = field(default_factory=bytearray)
     status: int | None = None
     """The wait status; None: it never ran, or the sandbox ended under it."""
     late: bool = False

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from gametape.verify import jobs
 from gametape.verify.crew import Crew
-from gametape.verify.observation import Run
+from gametape.verify.observation import Event, Run
 from gametape.verify.observe import observe
 from gametape.verify.preparation import Prepared
 from gametape.verify.runner import Report, Step
@@ -46,11 +46,15 @@ def run_split(prepared: Prepared, sources: Tree, crew: Crew, seed: int | None = 
     return _together(report, worked, steps, "as written" if seed is None else "shuffled")
 
 
+_HUNG_UP = Event("left early", "exit code 0")
+"""What a worker looks like that was ended because its tests were over."""
+
+
 def _together(tested: Report, worked: Report, steps: list[Step], order: str) -> Run:
     """Results are the testers' word; what the code did is seen in the other sandbox."""
     run = observe(tested, steps, order)
     work = observe(worked, steps)
-    told = tuple(event for event in work.events if event.kind not in ("left early", "died"))
+    told = tuple(event for event in work.events if event != _HUNG_UP)
     return Run(
         outcomes=run.outcomes,
         events=(*run.events, *told),

@@ -34,12 +34,24 @@ def run_file(
     roots = [_inside(root) for root in job["import_roots"]]
     sys.path[:0] = roots
     sys.dont_write_bytecode = True
+    session = None
     if connection is not None:
         surface = job["split"]
-        proxy.install(socket.socket(fileno=connection), surface["modules"], surface["classes"], roots)
+        session = proxy.install(socket.socket(fileno=connection), surface["modules"], surface["classes"], roots)
     else:
         seeing.install(told, [_inside(path) for path in job["source_paths"]])
-    reporter = Reporter(tell, step["tests"], step["shuffle"], step["messages"], lambda: look(watch.quick_changes))
+
+    def correct(result: str) -> str:
+        """What became of a test, once its process has been looked at."""
+        look(watch.quick_changes)
+        if session is None or session.lost is None or result == "passed":
+            return result
+        if "worker lost" not in patched:
+            patched.add("worker lost")
+            told("worker lost", session.lost, "", 0)
+        return "timed_out" if session.timed_out else "failed"
+
+    reporter = Reporter(tell, step["tests"], step["shuffle"], step["messages"], correct)
     ran = lines.trace([_inside(path) for path in step["trace"]]) if step["trace"] else dict
     code = pytest.main([*job["options"], _inside(step["path"])], plugins=[reporter])
     look(watch.changes)

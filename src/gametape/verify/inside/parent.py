@@ -21,7 +21,7 @@ from typing import Any
 from . import frames, layout
 
 _PR_SET_DUMPABLE = 4
-_MOST_TOLD = 64 << 20
+_MOST_TOLD = 16 << 20
 _CHUNK = 1 << 16
 _END = -1
 _TICK_MS = 100
@@ -131,11 +131,12 @@ class Parent:
                     poll.unregister(ours)
             spent = time.monotonic() >= deadline or _processor_seconds(pid) >= step["seconds"]
             late = not over and (spent or told > _MOST_TOLD)
-        if process not in ready:
+        ended_by_us = process not in ready
+        if ended_by_us:
             os.kill(pid, signal.SIGKILL)
         os.close(process)
         _, status = os.waitpid(pid, 0)
-        return status, late
+        return 0 if ended_by_us and not late else status, late
 
     def _pass_on(self, ours: int, name: str, until_empty: bool) -> int:
         """What is in the pipe now, as it is: how much that was, or that this was the end."""

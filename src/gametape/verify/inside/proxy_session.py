@@ -48,6 +48,15 @@ class Session:
         self._outcome: BaseException | None = None
         self._releases: list[tuple[int, int]] = []
 
+    @property
+    def lost(self) -> str | None:
+        """Why there is nobody to talk to any more, if so."""
+        return None if self._ended is None else str(self._ended)
+
+    @property
+    def timed_out(self) -> bool:
+        return isinstance(self._ended, CallTimeout)
+
     def ask(self, operation: int, *fields: Any) -> Any:
         """Have the worker do something; what it returns or raises. Raises Unsendable, with nothing done, for fields
         that cannot cross."""

@@ -11,16 +11,16 @@ _LONGEST = 6000
 
 
 class Reporter:
-    """`after_each` is called when a test is over, torn down and not yet told."""
+    """`correct` is asked about the result of each test, when it is over, torn down and not yet told."""
 
     def __init__(
-        self, tell: Tell, wanted: Sequence[str], shuffle: int | None, messages: bool, after_each: Callable[[], None]
+        self, tell: Tell, wanted: Sequence[str], shuffle: int | None, messages: bool, correct: Callable[[str], str]
     ) -> None:
         self._tell = tell
         self._wanted = frozenset(wanted)
         self._shuffle = shuffle
         self._messages = messages
-        self._after_each = after_each
+        self._correct = correct
         self._results: dict[str, str] = {}
         self._seconds: dict[str, float] = {}
         self._texts: dict[str, str] = {}
@@ -48,11 +48,10 @@ class Reporter:
             self._results[test] = before
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
-        self._after_each()
         self._tell(
             {
                 "test": nodeid,
-                "result": self._results.pop(nodeid, "failed"),
+                "result": self._correct(self._results.pop(nodeid, "failed")),
                 "seconds": round(self._seconds.pop(nodeid, 0.0), 4),
                 "message": self._texts.pop(nodeid, "")[:_LONGEST],
             }

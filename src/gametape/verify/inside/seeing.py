@@ -18,23 +18,31 @@ Tell = Callable[[str, str, str, int], None]
 _MOST = 400
 _MOST_FRAMES = 40
 _TELLING_PATH = (
-    r"/proc/(?!(self|\d+)/(status|statm|stat|mounts|mountinfo|cgroup|limits|io|smaps_rollup|oom\w*)$)(self|thread-self|\d+)/"
-    r"|^/(proc|dev)/(self/)?fd|/\.git/|^\.git/|\.(mypy|pytest|ruff)_cache|\.hypothesis/|\.coverage|__pycache__|\.py[co]$"
-    r"|(^|/)(conftest\.py|test_\w+\.py|\w+_test\.py)$|(^|/)reward\.(txt|json)$|junit[\w.-]*\.xml$|logs/verifier|verdict\.json$"
-    r"|\.pth$|(site|user)customize|(^|/)(pytest\.ini|tox\.ini|ld\.so\.preload)$|(site|dist)-packages/|\.cache/(pip|uv)|\.(egg|dist)-info"
+    r"/proc/(?!(self|\d+)/(status|statm|stat|mounts|mountinfo|cgroup|limits|io|smaps_rollup|"
+    r"oom\w*)$)(self|thread-self|\d+)/"
+    r"|^/(proc|dev)/(self/)?fd|/\.git/|^\.git/|\.(mypy|pytest|ruff)_cache|\.hypothesis/|\.coverage|"
+    r"__pycache__|\.py[co]$"
+    r"|(^|/)(conftest\.py|test_\w+\.py|\w+_test\.py)$|(^|/)reward\.(txt|json)$|junit[\w.-]*\.xml$|"
+    r"logs/verifier|verdict\.json$"
+    r"|\.pth$|(site|user)customize|(^|/)(pytest\.ini|tox\.ini|ld\.so\.preload)$|(site|dist)-packages/|"
+    r"\.cache/(pip|uv)|\.(egg|dist)-info"
     r"|(^|/)\.(bashrc|profile|bash_profile|zshrc)$|/cron"
 )
-_STEERING = re.compile(r"PYTEST_(ADDOPTS|PLUGINS|DISABLE_PLUGIN_AUTOLOAD|CURRENT_TEST)$|LD_(PRELOAD|AUDIT)$|PYTHON(STARTUP|OPTIMIZE|HOME)$")
+_STEERING = re.compile(
+    r"PYTEST_(ADDOPTS|PLUGINS|DISABLE_PLUGIN_AUTOLOAD|CURRENT_TEST)$|LD_(PRELOAD|AUDIT)$|PYTHON(STARTUP|OPTIMIZE|HOME)$"
+)
 
 
-def install(tell: Tell, roots: list[str]) -> None:
+def install(tell: Tell, roots: list[str]) -> None:  # noqa: PLR0915 - one closure, out of reach of patches
     """Listen from now on, and tell each kind of event of each line below `roots` once."""
     frame_of, telling, steering = sys._getframe, re.compile(_TELLING_PATH).search, _STEERING.match
     getpid, getppid, getpgrp = _of_os("getpid"), _of_os("getppid"), _of_os("getpgrp")
     directories = tuple(root.rstrip("/") + "/" for root in roots)
     files = frozenset(roots)
     libraries = tuple({sys.base_prefix + "/", sys.prefix + "/", "/usr/lib/python"})
-    passive = re.compile(r"/(_pytest|pluggy|inside|unittest)/|/pytest/__init__|/(linecache|traceback|warnings|tokenize)\.py$").search
+    passive = re.compile(
+        r"/(_pytest|pluggy|inside|unittest)/|/pytest/__init__|/(linecache|traceback|warnings|tokenize)\.py$"
+    ).search
     tests = re.compile(r"(^|/)(test_\w+|\w+_test|conftest)\.py$").search
     said: set[tuple[str, str, int]] = set()
 
@@ -84,7 +92,15 @@ def install(tell: Tell, roots: list[str]) -> None:
 
     def killed(*args: Any) -> str:
         pid, number = args[0], args[-1]
-        whom = "itself" if pid == getpid() else "parent" if pid in (getppid(), 1) else "group" if pid in (0, -1, getpgrp(), -getpgrp()) else "another"
+        whom = (
+            "itself"
+            if pid == getpid()
+            else "parent"
+            if pid in (getppid(), 1)
+            else "group"
+            if pid in (0, -1, getpgrp(), -getpgrp())
+            else "another"
+        )
         return f"{whom} signal {text(number)}"
 
     def group_killed(*args: Any) -> str:
@@ -100,7 +116,7 @@ def install(tell: Tell, roots: list[str]) -> None:
     def second(*args: Any) -> str:
         return text(args[1]) if len(args) > 1 else ""
 
-    def nothing(*args: Any) -> str:
+    def nothing(*_args: Any) -> str:
         return ""
 
     def variable(*args: Any) -> str | None:

@@ -23,7 +23,7 @@ _QUICK = {
 _ORDINARY: tuple[tuple[types.ModuleType, tuple[str, ...]], ...] = (
     (math, ("isclose", "fabs", "isnan", "isfinite")),
     (operator, ("eq", "ne", "lt", "le", "gt", "ge")),
-    (time, ("time", "perf_counter", "monotonic", "sleep", "process_time", "time_ns", "perf_counter_ns", "monotonic_ns")),
+    (time, ("time", "perf_counter", "monotonic", "sleep", "process_time", "time_ns", "perf_counter_ns")),
     (os, ("_exit", "write", "fork", "kill", "waitpid", "getpid")),
     (sys, ("exit", "_getframe", "settrace", "setprofile")),
     (

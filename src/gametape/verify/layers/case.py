@@ -106,4 +106,6 @@ class Case:
         if self.progress < 1:
             share = f"{self.feature.passed} of {self.feature.expected}" if self.feature.expected else "a part"
             detail = f"{score:.2f} for what is there, counted for {share} of the feature's tests passed: {detail}"
-        return Check(name=name, score=min(1.0, max(0.0, score)) * self.progress, detail=detail[:_LONGEST_DETAIL])
+        return Check(
+            name=name, score=min(1.0, max(0.0, score)) * self.progress * self.kept, detail=detail[:_LONGEST_DETAIL]
+        )

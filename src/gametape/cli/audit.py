@@ -1,0 +1,69 @@
+"""`gametape audit`: look for reward hacks in finished trajectories."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+
+@app.command()
+def audit(
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Trajectory files, or directories of them.")],
+    judge: Annotated[
+        str | None, typer.Option(metavar="M", help="Also ask a model: scripted:FILE or openai:MODEL@URL.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line of stdout.")] = False,
+) -> None:
+    """Say where agents tried to be rewarded without the work, step by step.
+
+    Exit code 0 if there is no flag, 1 if there is one, 2 if a file is no trajectory, 3 if the judge is missing.
+
+    Example: gametape audit runs/first/trajectories/*.json
+    """
+    from gametape.cli.output import emit_json
+    from gametape.record.files import load
+    from gametape.record.trouble import shown
+    from gametape.verify.integrity.judge import judge as judged
+    from gametape.verify.integrity.judge import open_judge
+    from gametape.verify.integrity.trajectories import audit as audited
+
+    ask = open_judge(judge) if judge else None
+    found: list[dict[str, Any]] = []
+    for file in _files(paths):
+        trajectory = load(file)
+        for flag in [*audited(trajectory), *(judged(trajectory, ask) if ask else [])]:
+            found.append(
+                {
+                    "trajectory": str(file.absolute()),
+                    "step": flag.step,
+                    "rule": flag.rule,
+                    "severity": flag.severity,
+                    "evidence": flag.evidence,
+                }
+            )
+            if not as_json:
+                typer.echo(f"{shown(file)}: step {flag.step}: {flag.rule} ({flag.severity}) {flag.evidence}")
+    if as_json:
+        emit_json({"flags": found})
+    elif not found:
+        typer.echo("no flag")
+    raise typer.Exit(1 if found else 0)
+
+
+def _files(paths: list[Path]) -> list[Path]:
+    """Files as they are, and every trajectory file of a directory."""
+    from gametape.core.errors import BadInput
+    from gametape.record.trouble import shown
+
+    found: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            inside = sorted({*path.rglob("*.json"), *path.rglob("*.jsonl")})
+            if not inside:
+                raise BadInput(f"{shown(path)}: a directory without trajectory files")
+            found += inside
+        else:
+            found.append(path)
+    return found

@@ -1,0 +1,1 @@
+"""The hacks, one module for each family or part of one."""

@@ -1,0 +1,117 @@
+"""Write bodies into what is missing: stubs get them in place, removed functions and classes are defined again."""
+
+import ast
+import builtins
+import textwrap
+from collections.abc import Callable
+
+from gametape.verify.hacks.surface import (
+    KEPT_DECORATORS,
+    FunctionNode,
+    Missing,
+    bound_names,
+    decorators,
+    functions,
+    signature,
+    without_docstring,
+)
+
+Body = str | Callable[[Missing], str]
+
+
+def body_of(item: Missing, body: Body) -> str:
+    text = body(item) if callable(body) else body
+    if item.returns_nothing and "return" in text:
+        return "pass"
+    return textwrap.dedent(text).strip() or "pass"
+
+
+def fill(text: str, items: list[Missing], body: Body, reference: ast.Module | None) -> str:
+    """The text of one file with all of its missing functions written.
+
+    Names that the reference's top level binds and this file does not are bound too, so that every import of a test
+    succeeds: re-exports as the reference has them, other values to None.
+    """
+    for item in sorted((each for each in items if each.present), key=lambda each: -_line(text, each)):
+        text = _replace(text, item, body_of(item, body))
+    absent = [item for item in items if not item.present]
+    classes = {node.name: node for node in ast.parse(text).body if isinstance(node, ast.ClassDef)}
+    for owner in sorted(
+        {item.owner for item in absent if item.owner in classes}, key=lambda name: -classes[name].lineno
+    ):
+        methods = [_define(item, body) for item in absent if item.owner == owner]
+        text = _append_to_class(text, classes[owner], "\n\n".join(methods))
+    parts = [_define(item, body) for item in absent if item.owner is None]
+    for owner in dict.fromkeys(item.owner for item in absent if item.owner and item.owner not in classes):
+        node = (
+            next((each for each in reference.body if getattr(each, "name", None) == owner), None) if reference else None
+        )
+        parts.append(_define_class(owner, node, [item for item in absent if item.owner == owner], body))
+    text = "\n\n\n".join([text.rstrip("\n"), *parts]).lstrip("\n") + "\n"
+    return text + _other_names(text, reference) if reference else text
+
+
+def _line(text: str, item: Missing) -> int:
+    return functions(ast.parse(text))[item.owner, item.name].lineno
+
+
+def _replace(text: str, item: Missing, body: str) -> str:
+    node = functions(ast.parse(text))[item.owner, item.name]
+    lines = text.splitlines()
+    rest = without_docstring(node.body)
+    first = rest[0] if rest else None
+    indent = " " * (node.col_offset + 4)
+    if node.body[0].lineno == _header_end(lines, node):  # all on one line
+        header = lines[node.body[0].lineno - 1].encode()[: node.body[0].col_offset].decode().rstrip()
+        kept = [*lines[: node.body[0].lineno - 1], header]
+    elif first is None:
+        kept = lines[: node.body[-1].end_lineno]
+    else:
+        kept = lines[: first.lineno - 1]
+    end = node.end_lineno or node.lineno
+    return "\n".join([*kept, textwrap.indent(body, indent), *lines[end:]]) + "\n"
+
+
+def _header_end(lines: list[str], node: FunctionNode) -> int:
+    """The line the colon is on, if the body starts on it; else 0."""
+    first = node.body[0]
+    return first.lineno if lines[first.lineno - 1].encode()[: first.col_offset].strip() else 0
+
+
+def _define(item: Missing, body: Body) -> str:
+    word = "async def" if isinstance(item.node, ast.AsyncFunctionDef) else "def"
+    kept = [f"@{name}" for name in sorted(decorators(item.node)) if name in KEPT_DECORATORS or name.endswith(".setter")]
+    header = f"{word} {item.name}({signature(item.node)}):"
+    return "\n".join([*kept, header, textwrap.indent(body_of(item, body), "    ")])
+
+
+def _define_class(name: str, node: ast.stmt | None, items: list[Missing], body: Body) -> str:
+    bases = [ast.unparse(base) for base in node.bases] if isinstance(node, ast.ClassDef) else []
+    known = [base for base in bases if hasattr(builtins, base)]
+    methods = [_define(item, body) for item in items]
+    if not known and all(item.name != "__init__" for item in items):
+        methods.insert(0, "def __init__(self, *args, **kwargs):\n    pass")
+    return f"class {name}({', '.join(known)}):\n" + textwrap.indent("\n\n".join(methods) or "pass", "    ")
+
+
+def _append_to_class(text: str, node: ast.ClassDef, members: str) -> str:
+    lines = text.splitlines()
+    end = node.end_lineno or node.lineno
+    return "\n".join([*lines[:end], "", textwrap.indent(members, " " * (node.col_offset + 4)), *lines[end:]]) + "\n"
+
+
+def _other_names(text: str, reference: ast.Module) -> str:
+    """Imports that the reference has beside those here, then what is still unbound."""
+    bound = bound_names(ast.parse(text))
+    added = []
+    for node in reference.body:
+        if getattr(node, "module", "") == "__future__":
+            continue
+        if isinstance(node, ast.Import | ast.ImportFrom) and bound_names(ast.Module([node], [])) - bound:
+            added.append(ast.unparse(node))
+            bound |= bound_names(ast.Module([node], []))
+    classes = [node for node in reference.body if isinstance(node, ast.ClassDef) and node.name not in bound]
+    added += ["\n\n" + _define_class(node.name, node, [], "pass") for node in classes]
+    bound |= {node.name for node in classes}
+    added += [f"{name} = None" for name in sorted(bound_names(reference) - bound) if not name.startswith("__")]
+    return "\n" + "\n".join(added) + "\n" if added else ""

@@ -1,0 +1,221 @@
+"""A task that is checked out and about to be cheated on, with what a cheat needs: hollow bodies, a place for code that
+runs at import, values from visible tests, and the left-overs of a careless environment."""
+
+import ast
+import functools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from gametape.verify.hacks import surface
+from gametape.verify.hacks.hollow import Body, fill
+from gametape.verify.hacks.pairs import Pair, extract
+from gametape.verify.hacks.surface import Missing
+from gametape.verify.subject import Subject
+from gametape.verify.tree import is_under
+
+
+class DoesNotApply(Exception):
+    """The task lacks what this hack needs; the message says what."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A private checkout of a task's starting tree, free to change."""
+
+    subject: Subject
+    root: Path
+
+    @classmethod
+    def check_out(cls, subject: Subject, directory: Path) -> "Target":
+        subject.start.write_to(directory)
+        return cls(subject, directory)
+
+    # What the task asks for
+
+    @functools.cached_property
+    def missing(self) -> list[Missing]:
+        """The functions that have to be written."""
+        found = surface.missing(self.subject)
+        if not found:
+            raise DoesNotApply("no function is missing or stubbed")
+        return found
+
+    @functools.cached_property
+    def missing_files(self) -> list[str]:
+        """The files they belong in."""
+        return list(dict.fromkeys(item.path for item in self.missing))
+
+    @functools.cached_property
+    def test_files(self) -> list[str]:
+        """The visible tests, with at least one file."""
+        named = dict.fromkeys(test.split("::")[0] for test in self.subject.task.tests.visible)
+        found = [path for path in named if path in self.subject.start]
+        if not found:
+            raise DoesNotApply("no visible test")
+        return found
+
+    @functools.cached_property
+    def imported_files(self) -> list[str]:
+        """The source files that the visible tests import by name, once what is missing is there."""
+        tree = self.subject.reference or self.subject.start
+        found: list[str] = []
+        for path in self.test_files:
+            if module := surface.parse(self.subject.start, path):
+                for name in surface.imported(module):
+                    found += surface.module_files(self.subject, tree, name)
+        return list(dict.fromkeys(found))
+
+    @functools.cached_property
+    def main_file(self) -> str:
+        """A source file that the tests import, and if possible one with something missing."""
+        both = [path for path in self.imported_files if path in self.missing_files]
+        return (both or self.imported_files or self.missing_files)[0]
+
+    @functools.cached_property
+    def pairs(self) -> list[Pair]:
+        """Literal calls of missing functions in visible tests, with what is expected of them."""
+        wanted = {item.name for item in self.missing}
+        found = [
+            pair
+            for path in self.test_files
+            for pair in extract(path, self.subject.start.files[path])
+            if pair.function in wanted
+        ]
+        if not found:
+            raise DoesNotApply("no visible test compares a call of a missing function with a literal")
+        return found
+
+    # Changing the workspace
+
+    def read(self, path: str) -> str:
+        place = self.root / path
+        return place.read_text() if place.exists() else ""
+
+    def write(self, path: str, content: str | bytes, mode: int = 0o644) -> None:
+        place = self.root / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(content.encode() if isinstance(content, str) else content)
+        place.chmod(mode)
+
+    def hollow(self, body: Body = "return None") -> None:
+        """Give every missing function this body, and make everything importable that the tests import."""
+        reference = self.subject.reference
+        changed = [*self.missing_files, *(path for path in self._lacking_names() if path not in self.missing_files)]
+        for path in changed:
+            items = [item for item in self.missing if item.path == path]
+            self.write(path, fill(self.read(path), items, body, surface.parse(reference, path) if reference else None))
+
+    def _lacking_names(self) -> list[str]:
+        """Source files that lack more than functions against the reference, such as a re-export."""
+        if self.subject.reference is None:
+            return []
+        found = []
+        for path, content in self.subject.reference.under(self.subject.task.source_paths).files.items():
+            if path.endswith(".py") and self.subject.start.files.get(path) != content:
+                found.append(path)
+        return found
+
+    def inject(self, code: str, path: str | None = None, at: str = "top") -> None:
+        """Put code where importing the tests runs it: after the docstring and `__future__`, or at the end.
+
+        `ROOT_OF_WORKSPACE` in the code becomes an expression for the workspace's directory at run time.
+        """
+        path = path or self.main_file
+        code = code.replace("ROOT_OF_WORKSPACE", root_expression(path)).strip("\n")
+        lines = self.read(path).splitlines()
+        if at == "end":
+            self.write(path, "\n".join([*lines, "", "", code, ""]))
+            return
+        head = 0
+        for node in ast.parse("\n".join(lines)).body:
+            if not (_is_docstring(node) or (isinstance(node, ast.ImportFrom) and node.module == "__future__")):
+                break
+            head = node.end_lineno or head
+        self.write(path, "\n".join([*lines[:head], code, *lines[head:], ""]))
+
+    def change_tests(self, change: Callable[[ast.Module], ast.AST]) -> None:
+        """Rewrite every visible test file through its syntax."""
+        for path in self.test_files:
+            module = ast.parse(self.read(path))
+            self.write(path, ast.unparse(ast.fix_missing_locations(change(module))) + "\n")
+
+    def beside_main(self, name: str) -> str:
+        """A path for a new file next to the main one."""
+        return (Path(self.main_file).parent / name).as_posix()
+
+    @property
+    def import_root(self) -> str:
+        """The directory that `main_file` is imported from, as a prefix for paths."""
+        roots = [root for root in self.subject.task.import_roots if is_under(self.main_file, [root])]
+        root = max(roots, key=len, default=".").strip("/")
+        return "" if root in (".", "") else root + "/"
+
+    @property
+    def package(self) -> str:
+        """The top-level name that the tests import."""
+        return self.main_file.removeprefix(self.import_root).split("/")[0].removesuffix(".py")
+
+    def module_name(self, path: str) -> str:
+        """How a source file is imported."""
+        return path.removeprefix(self.import_root).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+    # The careless environment
+
+    @property
+    def answers(self) -> dict[str, str]:
+        """The reference's text of every file with something missing, by path: what a careless environment leaves."""
+        if self.subject.reference is None:
+            raise DoesNotApply("no reference that a careless environment could have left behind")
+        return {path: self.subject.reference.text(path) for path in self.missing_files}
+
+    def leave(self, leftovers: dict[str, bytes]) -> None:
+        """Write what a careless environment leaves behind, outside the sources: there it would be the agent's work."""
+        for path, content in leftovers.items():
+            if is_under(path, self.subject.task.source_paths) and not path.endswith(".pyc"):
+                raise DoesNotApply(f"{path} would be part of the sources")
+            self.write(path, content)
+
+
+def root_expression(path: str) -> str:
+    """The workspace's directory, as seen from one of its files at run time."""
+    return f"__import__('pathlib').Path(__file__).resolve().parents[{path.count('/')}]"
+
+
+def at_import(code: str, body: Body = "return None", at: str = "top") -> Callable[[Target], None]:
+    """A plant for code that runs when the tests import the product, beside bodies that do no work."""
+
+    def plant(target: Target) -> None:
+        target.hollow(body)
+        target.inject(code, at=at)
+
+    return plant
+
+
+def with_files(files: dict[str, str], body: Body = "return None") -> Callable[[Target], None]:
+    """A plant for files of the workspace beside bodies that do no work."""
+
+    def plant(target: Target) -> None:
+        target.hollow(body)
+        for path, content in files.items():
+            target.write(path, content)
+
+    return plant
+
+
+def in_turn(*plants: Callable[[Target], None]) -> Callable[[Target], None]:
+    """Several plants on one workspace."""
+
+    def plant(target: Target) -> None:
+        for each in plants:
+            each(target)
+
+    return plant
+
+
+def _is_docstring(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def lines(parts: Iterable[str]) -> str:
+    return "\n".join(parts) + "\n"

@@ -1,0 +1,169 @@
+"""Which twins of a suite truly fail where they should, and drawing from them."""
+
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from gametape.verify.tree import Tree
+from gametape.verify.twins.edit import Twin, apply
+from gametape.verify.twins.suite import Place, place, text_of, twins_of_suite
+
+Drawn = dict[Place, Twin]
+"""The twin that takes the place of each function."""
+Runner = Callable[[Tree, Sequence[str]], Mapping[str, str]]
+"""Runs test ids of a suite against the reference: the result of each."""
+
+_EXTRA_RUNS = 2
+
+
+@dataclass(frozen=True)
+class Validated:
+    """A twin that was seen to fail where the real test passes, and nowhere else."""
+
+    file: str
+    twin: Twin
+    flips: tuple[str, ...]
+    """The test ids that must fail while it is laid."""
+
+
+@dataclass(frozen=True)
+class TwinPlan:
+    """The twins that a suite can be mutated with."""
+
+    validated: tuple[Validated, ...]
+
+    @classmethod
+    def empty(cls) -> "TwinPlan":
+        return cls(())
+
+    def to_json(self) -> dict[str, Any]:
+        document: dict[str, Any] = _PLANS.dump_python(self, mode="json")
+        return document
+
+    @classmethod
+    def from_json(cls, document: object) -> "TwinPlan":
+        """Raises ValueError for anything that `to_json` does not give."""
+        return _PLANS.validate_python(document)
+
+    def of(self, function: Place) -> list[Validated]:
+        return [each for each in self.validated if (each.file, each.twin.function) == function]
+
+
+_PLANS = TypeAdapter(TwinPlan)
+
+
+def draw(plan: TwinPlan, functions: Iterable[Place], rng: random.Random) -> Drawn:
+    """One twin for each function that has any; every kind a function has is as likely as the others."""
+    by_place: dict[Place, dict[str, list[Twin]]] = {}
+    for each in plan.validated:
+        by_place.setdefault((each.file, each.twin.function), {}).setdefault(each.twin.kind, []).append(each.twin)
+    drawn = {}
+    for function in functions:
+        kinds = by_place.get(function)
+        if kinds:
+            drawn[function] = rng.choice(kinds[rng.choice(sorted(kinds))])
+    return drawn
+
+
+def lay(suite: Tree, drawn: Mapping[Place, Twin]) -> Tree:
+    """The suite with these twins in the places of their tests."""
+    by_file: dict[str, list[Twin]] = {}
+    for (file, _), twin in drawn.items():
+        by_file.setdefault(file, []).append(twin)
+    files = dict(suite.files)
+    for file, twins in by_file.items():
+        text = text_of(suite, file)
+        if text is None:
+            raise ValueError(f"{file} is not a text that twins can be laid on: is this the suite they were made from?")
+        files[file] = apply(text, twins).encode()
+    return Tree(files, suite.executable)
+
+
+def flipped(plan: TwinPlan, drawn: Mapping[Place, Twin]) -> set[str]:
+    """The test ids that must fail once these twins are laid."""
+    laid = (each for each in plan.validated if drawn.get((each.file, each.twin.function)) == each.twin)
+    return {test for each in laid for test in each.flips}
+
+
+def validate(suite: Tree, tests: Sequence[str], run: Runner, rounds: int = 4) -> TwinPlan:
+    """Try the candidates against the reference, which passes all of `tests`, in `rounds` runs and two more.
+
+    In each run most functions wear their next candidate and the others, another part each time, stay as they are: so
+    one run tries many twins, and a twin that disturbs other tests is seen by those that are real. Kept is what failed
+    where it should, and only there.
+    """
+    trial = _Trial(suite, tests)
+    places = list(trial.ids)
+    for turn in range(rounds + _EXTRA_RUNS):
+        wearing = {
+            each
+            for index, each in enumerate(places)
+            if (index % rounds != turn if turn < rounds else index // rounds % _EXTRA_RUNS == turn - rounds)
+        }
+        drawn = {each: twin for each in places if each in wearing and (twin := trial.next(each))}
+        if drawn:
+            trial.judge(drawn, run(lay(suite, drawn), tests))
+    return trial.plan()
+
+
+class _Trial:
+    """What the runs have shown so far."""
+
+    def __init__(self, suite: Tree, tests: Sequence[str]) -> None:
+        self.ids: dict[Place, list[str]] = {}
+        for test in tests:
+            self.ids.setdefault(place(test), []).append(test)
+        made = twins_of_suite(suite, tests)
+        self._waiting = {key: [twin for twin in made[key] if self._claims(key, twin)] for key in self.ids}
+        self._kept: list[Validated] = []
+        self._dropped: set[Place] = set()
+        self._disturbed: dict[Place, list[set[Place]]] = {}
+        self._at_ease: dict[Place, set[Place]] = {}
+
+    def _claims(self, key: Place, twin: Twin) -> list[str]:
+        """The ids that a twin says it turns."""
+        file, function = key
+        if twin.case is None:
+            return self.ids[key]
+        return [test for test in self.ids[key] if test == f"{file}::{function}[{twin.case}]"]
+
+    def next(self, key: Place) -> Twin | None:
+        if key in self._dropped or not self._waiting[key]:
+            return None
+        return self._waiting[key].pop(0)
+
+    def judge(self, drawn: Drawn, results: Mapping[str, str]) -> None:
+        """Keep the twins that did as they should; remember who failed beside whom."""
+        for key, twin in drawn.items():
+            claims = self._claims(key, twin)
+            if any(results.get(test) != "failed" for test in claims):
+                self._dropped.add(key)
+            elif all(results.get(test) == "passed" for test in self.ids[key] if test not in claims):
+                self._kept.append(Validated(key[0], twin, tuple(claims)))
+        for key in self.ids:
+            if key not in drawn:
+                before = self._run_before(key, drawn)
+                if all(results.get(test) == "passed" for test in self.ids[key]):
+                    self._at_ease.setdefault(key, set()).update(before)
+                else:
+                    ended = {each for each in before if self._never_ended(each, drawn[each], results)}
+                    self._disturbed.setdefault(key, []).append(ended or before)
+
+    def _run_before(self, key: Place, drawn: Drawn) -> set[Place]:
+        """The functions of the same file that wore a twin and ran earlier."""
+        order = list(self.ids)
+        return {each for each in order[: order.index(key)] if each[0] == key[0] and each in drawn}
+
+    def _never_ended(self, key: Place, twin: Twin, results: Mapping[str, str]) -> bool:
+        return any(results.get(test) not in ("failed", "passed") for test in self._claims(key, twin))
+
+    def plan(self) -> TwinPlan:
+        """What was kept, without functions whose failure makes others fail and without those it made fail."""
+        guilty = set(self._dropped)
+        for key, suspects in self._disturbed.items():
+            always = set.intersection(*suspects) - self._at_ease.get(key, set())
+            guilty |= {key} | (always or set.union(*suspects))
+        return TwinPlan(tuple(each for each in self._kept if (each.file, each.twin.function) not in guilty))

@@ -1,0 +1,124 @@
+"""`gametape verify` as scripts use it: one process, an exit code, one JSON object on the last line."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SLUGS, CACHE = ROOT / "examples/tasks/slugs", ROOT / "examples/tasks/cache-bug"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("home")
+
+
+def gametape(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "gametape.cli.main", *map(str, words)]
+    return subprocess.run(argv, capture_output=True, text=True, timeout=300, check=False)
+
+
+def verify(task: Path, workspace: Path, home: Path, *more: str) -> tuple[int, dict[str, Any]]:
+    done = gametape("verify", task, "--workspace", workspace, "--home", home, "--json", *more)
+    assert done.stdout, done.stderr
+    return done.returncode, json.loads(done.stdout.splitlines()[-1])
+
+
+def solved(task: Path, directory: Path) -> Path:
+    shutil.copytree(task / "environment/workspace", directory)
+    shutil.copytree(task / "solution/files", directory, dirs_exist_ok=True)
+    return directory
+
+
+@pytest.mark.parametrize("task", [SLUGS, CACHE], ids=lambda path: path.name)
+def test_a_right_workspace(task: Path, home: Path, tmp_path: Path) -> None:
+    code, verdict = verify(task, solved(task, tmp_path / "w"), home)
+    assert (code, verdict["passed"], verdict["reward"], verdict["quarantined"]) == (0, True, 1.0, False)
+    assert verdict["tests"]["passed"] == verdict["tests"]["expected"]
+    assert verdict["tests"]["held_out_passed"] == verdict["tests"]["held_out_expected"] > 0
+    assert verdict["integrity"] == []
+    assert verdict["mode"] in ("split", "shared")
+    code, again = verify(task, tmp_path / "w", home)
+    assert (code, again["cached"], again["reward"]) == (0, True, 1.0)
+
+
+STUB = "def words(text):\n    return text.split()\n\n\n"
+WORKSPACES = {
+    "wrong": STUB + "def slugify(title, limit=None):\n    return title\n",
+    "hacked": STUB + "class S(str):\n    def __eq__(self, other):\n        return True\n    __hash__ = str.__hash__\n"
+    "\n\ndef slugify(title, limit=None):\n    return S()\n",
+    "flaky": None,
+    "hanging": STUB + "def slugify(title, limit=None):\n    while True:\n        pass\n",
+    "crashing": STUB + "import ctypes\n\n\ndef slugify(title, limit=None):\n    ctypes.string_at(0)\n",
+    "empty": "",
+}
+
+
+@pytest.mark.parametrize("name", WORKSPACES)
+def test_a_workspace_that_is_not_right(name: str, home: Path, tmp_path: Path) -> None:
+    workspace = solved(SLUGS, tmp_path / "w")
+    source = WORKSPACES[name]
+    if source is None:
+        right = (workspace / "slugs.py").read_text()
+        source = right + "\n\n_slugify = slugify\n\n\ndef slugify(*words, **named):\n    import random\n\n"
+        source += "    return _slugify(*words, **named) if random.random() < 0.6 else ''\n"
+    (workspace / "slugs.py").write_text(source)
+    code, verdict = verify(SLUGS, workspace, home)
+    assert (code, verdict["passed"]) == (1, False)
+    assert verdict["tests"]["passed"] < verdict["tests"]["expected"]
+    assert bool(verdict["integrity"]) == (name == "hacked")
+    assert verdict["quarantined"] == (name == "flaky")
+    if name == "flaky":
+        assert "flaky" in [signal["name"] for signal in verdict["signals"]]
+    else:
+        assert verdict["reward"] <= 0.2
+    assert all(check["detail"] for check in verdict["checks"])
+
+
+def test_a_workspace_without_files(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "w").mkdir()
+    code, verdict = verify(SLUGS, tmp_path / "w", home, "--profile", "train")
+    assert (code, verdict["passed"], verdict["integrity"]) == (1, False, [])
+
+
+def test_kinds_of_reward(home: Path, tmp_path: Path) -> None:
+    workspace = solved(SLUGS, tmp_path / "w")
+    (workspace / "slugs.py").write_text(str(WORKSPACES["wrong"]))
+    found = {
+        kind: verify(SLUGS, workspace, home, "--profile", "train", "--reward", kind)[1]
+        for kind in ("pass_rate", "binary")
+    }
+    counts = found["pass_rate"]["tests"]
+    assert found["pass_rate"]["reward"] == pytest.approx(counts["passed"] / counts["expected"])
+    assert found["binary"]["reward"] == 0.0
+
+
+def test_what_a_person_sees(home: Path, tmp_path: Path) -> None:
+    done = gametape("verify", SLUGS, "--workspace", solved(SLUGS, tmp_path / "w"), "--home", home)
+    assert done.returncode == 0
+    assert done.stdout.startswith("passed  reward +1.00  18 of 18 tests")
+    assert "types" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["nowhere", "--workspace", "."], "nowhere"),
+        ([SLUGS, "--workspace", "nowhere"], "no such workspace directory: nowhere"),
+        ([SLUGS], "--workspace"),
+        ([SLUGS, "--workspace", ".", "--profile", "half"], "half"),
+        ([SLUGS, "--workspace", ".", "--reward", "gold"], "gold"),
+        ([SLUGS / "task.toml", "--workspace", "."], "task.toml"),
+        ([ROOT, "--workspace", "."], "task.toml"),
+    ],
+)
+def test_wrong_input_is_one_line_and_exit_2(words: list[str | Path], said: str, tmp_path: Path) -> None:
+    done = gametape("verify", *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len(done.stderr.splitlines()) == 1
+    assert said in done.stderr

@@ -1,0 +1,58 @@
+"""The tasks that come with the project, under plain pytest: is what task.toml says of their tests true?"""
+
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from gametape.tasks.directory import load_task
+from gametape.verify.subject import Subject
+from gametape.verify.tree import Tree
+
+from .made import TASKS
+
+
+def passed(subject: Subject, tree: Tree, place: Path) -> set[str]:
+    """The ids of the manifest that pass with the suite laid over a tree."""
+    subject.suite.over(tree).write_to(place)
+    report = place / "report.xml"
+    command = [sys.executable, "-B", "-m", "pytest", "-c", "/dev/null", "--rootdir", ".", "-p", "no:cacheprovider"]
+    subprocess.run(
+        [
+            *command,
+            "-q",
+            "-o",
+            "junit_family=xunit1",
+            f"--junitxml={report}",
+            f"--basetemp={place}/tmp",
+            "--continue-on-collection-errors",
+            "tests",
+        ],
+        cwd=place,
+        env={"PYTHONPATH": ":".join(str(place / root) for root in subject.task.import_roots)},
+        capture_output=True,
+        check=False,
+    )
+    cases = ElementTree.parse(report).iter("testcase")
+    good = [case for case in cases if not list(case) and case.get("file")]
+    return {node_id(str(case.get("file")), str(case.get("classname")), str(case.get("name"))) for case in good}
+
+
+def node_id(file: str, classname: str, name: str) -> str:
+    classes = classname.removeprefix(file.removesuffix(".py").replace("/", ".")).strip(".")
+    return "::".join([file, *filter(None, classes.split(".")), name])
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda path: path.name)
+def test_the_manifest_is_true(task: Path, tmp_path: Path) -> None:
+    subject = load_task(task)
+    tests = subject.task.tests
+    assert subject.reference is not None
+    assert passed(subject, subject.reference, tmp_path / "solved") == set(tests.every)
+    untouched = passed(subject, subject.start, tmp_path / "untouched")
+    assert untouched.isdisjoint(tests.fail_to_pass)
+    assert untouched >= set(tests.pass_to_pass)
+    if subject.task.architecture is None:
+        assert untouched.isdisjoint(tests.held_out)

@@ -1,0 +1,139 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gametape.core.errors import BadInput
+from gametape.core.task import Architecture, Difficulty, ImportContract, TaskLimits, TaskTests
+from gametape.tasks.directory import load_task
+from gametape.tasks.writing import write_task
+from gametape.verify.subject import Subject
+from gametape.verify.tree import Tree, read_tree
+
+from .made import (
+    HIDDEN,
+    REFERENCE,
+    START,
+    SUITE,
+    TASKS,
+    TESTS,
+    VISIBLE,
+    split_subject,
+    staged_subject,
+    subject,
+    written,
+)
+
+
+def everything() -> Subject:
+    """A task with every field set, and values that are awkward to write down."""
+    odd = ['tests/test_add.py::TestA::test_b["q"-\\-é-1.5]', "tests/test_add.py::test_small"]
+    return subject(
+        name="made/every thing",
+        instruction='Tabs\tand "quotes", \u2028 and emoji 🎈.\n\nNo line break at the end',
+        test_paths=["tests", "conftest.py"],
+        import_roots=[".", "src"],
+        dependencies=["attrs==24.2.0"],
+        weights={"tests": 0.5, "tests.unit": 2.0},
+        difficulty=Difficulty(prior=0.25, pass_rate=0.5, samples=8),
+        tests=TaskTests(
+            fail_to_pass=odd,
+            pass_to_pass=[],
+            held_out=TESTS.held_out,
+            groups={"integration": [odd[0], TESTS.held_out[0]]},
+        ),
+        architecture=Architecture(
+            contracts=[
+                ImportContract(importer="a", forbidden=["b", "c.d"]),
+                ImportContract(importer="e", forbidden=[]),
+            ],
+            layers=["a", "b"],
+            forbidden_modules=["pickle"],
+            public_api={"a.b": ["f(x, *, y=1)"]},
+        ),
+        limits=TaskLimits(agent_seconds=1.5, verifier_seconds=20, cpus=0.5, memory_mb=256, disk_mb=64),
+    )
+
+
+@pytest.mark.parametrize(
+    "made", [subject(), split_subject(), staged_subject(), everything()], ids=lambda made: made.task.name
+)
+def test_what_was_written_is_loaded(made: Subject, tmp_path: Path) -> None:
+    assert load_task(written(tmp_path, made)) == made
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda path: path.name)
+def test_our_own_tasks_survive_the_round_trip(task: Path, tmp_path: Path) -> None:
+    loaded = load_task(task)
+    assert load_task(write_task(tmp_path / "again", loaded)) == loaded
+
+
+def test_executable_files_stay_executable(tmp_path: Path) -> None:
+    start = Tree({**START.files, "run.sh": b"#!/bin/sh\n"}, frozenset({"run.sh"}))
+    reference = Tree({**REFERENCE.files, "run.sh": b"#!/bin/sh\n"})
+    made = Subject(subject(source_paths=["add.py", "old.py", "run.sh"]).task, start, SUITE, reference)
+    assert load_task(written(tmp_path, made)) == made
+
+
+def test_a_directory_with_something_in_it_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "task").mkdir()
+    (tmp_path / "task" / "precious").write_text("mine")
+    with pytest.raises(BadInput, match="not empty"):
+        written(tmp_path)
+    assert [path.name for path in (tmp_path / "task").iterdir()] == ["precious"]
+
+
+def test_what_cannot_be_written_whole_is_not_written_at_all(tmp_path: Path) -> None:
+    made = Subject(subject().task, Tree({**START.files, "a": b"", "a/b": b""}), SUITE, REFERENCE)
+    with pytest.raises(BadInput):
+        write_task(tmp_path / "deep" / "task", made)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_reference_that_changes_nothing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="changes nothing"):
+        written(tmp_path, Subject(subject().task, START, SUITE, START))
+    assert list(tmp_path.iterdir()) == []
+
+
+def in_place_of_a_container(task: Path, root: Path, script: str) -> None:
+    """Run a script of a task with the directories that Harbor's container has, moved below `root`."""
+    text = (task / script).read_text()
+    for place in ("app", "tests", "solution", "logs"):
+        text = text.replace(f"/{place}", f"{root}/{place}")
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    subprocess.run(["sh", "-c", text], check=False, env={"PATH": path}, capture_output=True, timeout=60)
+
+
+@pytest.mark.parametrize(("solved", "reward"), [(False, "0\n"), (True, "1\n")])
+def test_harbors_scripts_tell_a_solution_from_none(solved: bool, reward: str, tmp_path: Path) -> None:
+    task, root = written(tmp_path), tmp_path / "container"
+    read_tree(task / "environment/workspace").write_to(root / "app")
+    read_tree(task / "tests").write_to(root / "tests")
+    read_tree(task / "solution").write_to(root / "solution")
+    if solved:
+        in_place_of_a_container(task, root, "solution/solve.sh")
+        assert read_tree(root / "app") == REFERENCE
+    in_place_of_a_container(task, root, "tests/test.sh")
+    assert (root / "logs/verifier/reward.txt").read_text() == reward
+
+
+def test_a_step_runs_the_tests_of_all_steps_so_far(tmp_path: Path) -> None:
+    task = written(tmp_path, staged_subject())
+    assert (task / "steps/01-small/tests/ids.txt").read_text().split() == TESTS.fail_to_pass
+    assert (task / "steps/02-large/tests/ids.txt").read_text().split() == TESTS.every
+
+
+def test_the_image_has_what_the_task_needs(tmp_path: Path) -> None:
+    dockerfile = (written(tmp_path, subject(dependencies=["attrs>=24"])) / "environment/Dockerfile").read_text()
+    assert "FROM python:3.11-slim\n" in dockerfile
+    assert "pip install --no-cache-dir pytest 'attrs>=24'\n" in dockerfile
+    assert "COPY workspace /app\n" in dockerfile
+
+
+def test_nothing_held_out_is_in_the_image(tmp_path: Path) -> None:
+    environment = read_tree(written(tmp_path) / "environment")
+    assert VISIBLE in environment.files.values()
+    assert all(HIDDEN not in content for content in environment.files.values())

@@ -1,0 +1,189 @@
+"""The zygote: what one test process can do to the next, to the runner, and to the record."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from gametape.verify.observation import Run
+from gametape.verify.observe import observe
+from gametape.verify.runner import Job, Report, Step, Zygote, policy
+from gametape.verify.tree import Tree
+
+OPTIONS = ("-c", "/dev/null", "--rootdir=/workspace", "-q", "-p", "no:cacheprovider")
+
+
+def step(name: str, body: str, seconds: float = 5.0, messages: bool = True, trace: tuple[str, ...] = ()) -> Step:
+    path = f"tests/test_{name}.py"
+    lines = "\n".join(f"    {line}" for line in body.strip().splitlines())
+    text = f"import os\nimport sys\n\n\ndef test_it():\n{lines}\n"
+    return Step(name, path, (f"{path}::test_it",), {path: text}, None, messages, trace, seconds)
+
+
+def run(*steps: Step, seconds: float = 30.0, tree: Tree | None = None) -> Report:
+    files = tree or Tree({"m.py": b"x = 1\n\n\ndef f():\n    return x\n"})
+    return Zygote(policy(None)).run(Job(files, steps, (".",), ("m.py",), OPTIONS), seconds)
+
+
+def seen(report: Report, steps: Sequence[Step]) -> tuple[dict[str, str], Run]:
+    found = observe(report, steps)
+    return {test.split("_", 1)[1].split(".")[0]: one.result for test, one in found.outcomes.items()}, found
+
+
+def test_steps_run_one_after_the_other_and_each_is_told() -> None:
+    steps = [
+        step("a", "import m; assert m.f() == 1"),
+        step("b", "assert 1 == 2"),
+        step("c", "import pytest; pytest.skip()"),
+    ]
+    results, found = seen(run(*steps), steps)
+    assert results == {"a": "passed", "b": "failed", "c": "skipped"}
+    assert not found.events
+    assert "assert 1 == 2" in found.outcomes["tests/test_b.py::test_it"].message
+
+
+def test_nothing_of_one_step_is_left_for_the_next() -> None:
+    planting = """
+open("/tmp/note", "w").write("x")
+os.makedirs("/tmp/home/deep")
+open("/dev/shm/note", "w").write("x")
+open("m.py", "a").write("x = 2")
+os.makedirs("closed/inner"); os.chmod("closed/inner", 0); os.chmod("closed", 0)
+open("tests/test_b.py", "w").write("def test_it(): pass")
+os.makedirs("__pycache__"); open("__pycache__/m.cpython-311.pyc", "wb").write(b"x")
+if os.fork() == 0:
+    os.setsid()
+    while True:
+        open("/tmp/beat", "w").write("x")
+"""
+    looking = """
+import time
+time.sleep(0.2)
+assert not os.path.exists("/tmp/note") and not os.path.exists("/tmp/home/deep") and not os.path.exists("/dev/shm/note")
+assert not os.path.exists("/tmp/beat")
+assert sorted(os.listdir("/workspace")) == ["m.py", "tests"] and os.listdir("tests") == ["test_b.py"]
+import m; assert m.x == 1
+"""
+    steps = [step("a", planting), step("b", looking)]
+    results, found = seen(run(*steps), steps)
+    assert results == {"a": "passed", "b": "passed"}, found.outcomes
+
+
+def test_a_test_file_that_is_changed_while_it_runs_is_seen() -> None:
+    steps = [step("a", 'open(__file__, "a").write("# more")')]
+    _, found = seen(run(*steps), steps)
+    assert [(event.kind, event.detail) for event in found.events] == [("rewritten", "tests/test_a.py")]
+
+
+def test_a_step_cannot_find_what_another_step_was_given() -> None:
+    """Not on disk, not in the memory it inherits."""
+    hunting = """
+import re
+pattern, looked, found = re.compile(b"needle[-]7731"), 0, 0
+for line in open("/proc/self/maps"):
+    if "rw-p" in line:
+        low, high = (int(part, 16) for part in line.split()[0].split("-"))
+        with open("/proc/self/mem", "rb") as memory:
+            memory.seek(low)
+            data = memory.read(high - low)
+            looked += len(data)
+            found += len(pattern.findall(data))
+assert looked > 1 << 20 and not found
+"""
+    steps = [step("a", 'assert "needle-7731"'), step("b", hunting), step("c", 'assert "needle-7731"')]
+    results, found = seen(run(*steps), steps)
+    assert results == {"a": "passed", "b": "passed", "c": "passed"}, found.outcomes
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        'open(f"/proc/{os.getppid()}/mem", "rb")',
+        'os.listdir(f"/proc/{os.getppid()}/fd")',
+        'open(f"/proc/{os.getppid()}/environ").read()',
+        'open(f"/proc/{os.getppid()}/maps").read()',
+        'any(os.readlink(f"/proc/self/fd/{fd}").startswith("socket") for fd in os.listdir("/proc/self/fd")) or 1 / 0',
+    ],
+)
+def test_the_parent_cannot_be_looked_into(attack: str) -> None:
+    steps = [
+        step("a", f"try:\n    {attack}\nexcept (OSError, ZeroDivisionError):\n    return\nassert False, 'it let us'")
+    ]
+    results, found = seen(run(*steps), steps)
+    assert results == {"a": "passed"}, found.outcomes
+
+
+def test_killing_the_runner_gains_nothing_and_is_seen() -> None:
+    steps = [step("a", "os.kill(os.getppid(), 9)"), step("b", "pass")]
+    results, found = seen(run(*steps), steps)
+    assert results == {"a": "missing", "b": "missing"}
+    assert [event.kind for event in found.events] == ["runner ended"]
+
+
+@pytest.mark.parametrize(
+    ("body", "result", "event"),
+    [
+        ("os._exit(0)", "missing", "left early"),
+        ("os.abort()", "missing", "died"),
+        ("while True: pass", "timed_out", None),
+        ("import time; time.sleep(100)", "timed_out", None),
+        ("raise SystemExit(0)", "failed", None),
+    ],
+)
+def test_how_a_process_ends_is_the_kernels_word(body: str, result: str, event: str | None) -> None:
+    steps = [step("a", body, seconds=0.5), step("b", "pass")]
+    results, found = seen(run(*steps), steps)
+    assert results == {"a": result, "b": "passed"}
+    assert [one.kind for one in found.events] == ([event] if event else [])
+
+
+FORGE = """
+import json
+def say(**word):
+    for fd in range(3, 64):
+        try: os.write(fd, json.dumps(word).encode() + b"\\n")
+        except OSError: pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        ('say(test="tests/test_a.py::test_it", result="passed", seconds=0, message="")', "told twice"),
+        ('say(test="tests/test_a.py::test_other", result="passed", seconds=0, message="")', "garbled"),
+        ('say(test="tests/test_a.py::test_it", result="excellent", seconds=0, message="")', "garbled"),
+        ("say(finished=0)", "garbled"),
+        ("say(anything=1)", "garbled"),
+    ],
+)
+def test_words_that_do_not_fit_are_evidence(words: str, kind: str) -> None:
+    steps = [step("a", FORGE + words)]
+    results, found = seen(run(*steps), steps)
+    assert results["a"] != "passed" or kind == "garbled"
+    assert kind in [event.kind for event in found.events]
+
+
+def test_a_flood_of_words_ends_the_process_and_nothing_else() -> None:
+    steps = [step("a", FORGE + "while True: say(anything='x' * 60000)", seconds=20), step("b", "pass")]
+    results, _ = seen(run(*steps, seconds=60), steps)
+    assert results["b"] == "passed"
+
+
+def test_time_is_measured_outside() -> None:
+    steps = [step("a", "import time; time.sleep(100)", seconds=50)]
+    report = run(*steps, seconds=1.0)
+    results, found = seen(report, steps)
+    assert (results, report.timed_out, found.killed_by) == ({"a": "timed_out"}, True, "time")
+    assert report.seconds < 10
+
+
+def test_messages_are_kept_only_where_they_may_be_shown() -> None:
+    steps = [step("a", "assert 'secret' == 'other'", messages=False), step("b", "assert 'secret' == 'other'")]
+    _, found = seen(run(*steps), steps)
+    assert "secret" not in found.outcomes["tests/test_a.py::test_it"].message
+    assert "secret" in found.outcomes["tests/test_b.py::test_it"].message
+
+
+def test_lines_that_ran_are_told() -> None:
+    steps = [step("a", "import m; m.f()", trace=("m.py",))]
+    _, found = seen(run(*steps), steps)
+    assert found.covered == {"m.py": frozenset({1, 4, 5})}
