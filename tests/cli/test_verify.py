@@ -53,7 +53,7 @@ WORKSPACES = {
     "hacked": STUB + "class S(str):\n    def __eq__(self, other):\n        return True\n    __hash__ = str.__hash__\n"
     "\n\ndef slugify(title, limit=None):\n    return S()\n",
     "flaky": None,
-    "hanging": STUB + "def slugify(title, limit=None):\n    while True:\n        pass\n",
+    "hanging": STUB + "def slugify(title, limit=None):\n    while title:\n        title = title.strip() or title\n",
     "crashing": STUB + "import ctypes\n\n\ndef slugify(title, limit=None):\n    ctypes.string_at(0)\n",
     "empty": "",
 }

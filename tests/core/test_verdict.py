@@ -16,6 +16,7 @@ PASSED: dict[str, Any] = {
     "signals": [],
     "quarantined": False,
     "stages": [{"name": "one", "passed": True, "tests": {"expected": 4, "passed": 4}}],
+    "failures": [],
     "tests": {"expected": 4, "passed": 4, "held_out_expected": 2, "held_out_passed": 2},
     "mode": "split",
     "assurance": "separate-processes",

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(rich_markup_mode=None)
 
+_MOST_SHOWN = 5
+
 
 @app.command()
 def verify(
@@ -59,7 +61,9 @@ def _show(verdict: "Verdict") -> None:
     counts = verdict.tests
     word = "[green]passed[/]" if verdict.passed else "[red]not passed[/]"
     hidden = f", {counts.held_out_passed} of {counts.held_out_expected} held out" if counts.held_out_expected else ""
-    how = f"{verdict.mode}, assurance {verdict.assurance}, {verdict.seconds:.2f} s{', cached' if verdict.cached else ''}"
+    how = (
+        f"{verdict.mode}, assurance {verdict.assurance}, {verdict.seconds:.2f} s{', cached' if verdict.cached else ''}"
+    )
     console.print(
         f"{word}  reward [bold]{verdict.reward:+.2f}[/]  {counts.passed} of {counts.expected} tests{hidden}  ({how})"
     )
@@ -69,6 +73,11 @@ def _show(verdict: "Verdict") -> None:
     for check in verdict.checks:
         table.add_row(check.name, f"{check.score:.2f}", escape(check.detail))
     console.print(table)
+    for failure in verdict.failures[:_MOST_SHOWN]:
+        last = failure.message.strip().splitlines()[-1:] or [""]
+        console.print(f"{failure.result} {escape(failure.test)} [dim]{escape(last[0])}[/]")
+    if len(verdict.failures) > _MOST_SHOWN:
+        console.print(f"[dim]and {len(verdict.failures) - _MOST_SHOWN} more visible tests[/]")
     for stage in verdict.stages:
         console.print(f"stage {escape(stage.name)}: {'reached' if stage.passed else 'not reached'}")
     for flag in verdict.integrity:

@@ -64,6 +64,14 @@ class TestCounts(Closed):
         return self.passed == self.expected and self.held_out_passed == self.held_out_expected
 
 
+class Failure(Closed):
+    """A visible test that did not pass, and what the runner said about it: text that hostile code may have written."""
+
+    test: str
+    result: Literal["failed", "skipped", "timed_out", "missing"]
+    message: str
+
+
 class StageResult(Closed):
     """How one stage of a task with several fared."""
 
@@ -88,6 +96,8 @@ class Verdict(Closed):
     quarantined: bool
     stages: list[StageResult]
     tests: TestCounts
+    failures: list[Failure] = Field(default_factory=list)
+    """The first visible tests that did not pass. Held-out ones are never here."""
     mode: Mode
     assurance: str
     seconds: Annotated[float, Field(ge=0)]

@@ -3,11 +3,12 @@
 from collections.abc import Iterable
 
 from gametape.core.task import Group, TaskTests
-from gametape.core.verdict import Signal, StageResult, TestCounts
+from gametape.core.verdict import Failure, Signal, StageResult, TestCounts
 from gametape.verify.observation import Result, Run
 from gametape.verify.subject import Subject
 
 _WORST_FIRST: tuple[Result, ...] = ("missing", "timed_out", "failed", "skipped", "passed")
+_MOST_FAILURES, _LONGEST_MESSAGE = 20, 2000
 Results = dict[str, Result]
 
 
@@ -77,6 +78,18 @@ def stages(results: Results, subject: Subject) -> list[StageResult]:
         so_far = so_far and counts.all_passed
         reached.append(StageResult(name=stage.name, passed=so_far, tests=counts))
     return reached
+
+
+def failures(results: Results, tests: TaskTests, shown: Run) -> list[Failure]:
+    """The first visible tests that did not pass, with what the run that may be shown said about them."""
+    found: list[Failure] = []
+    for test in tests.visible:
+        result = results[test]
+        if result != "passed" and len(found) < _MOST_FAILURES:
+            outcome = shown.outcomes.get(test)
+            message = outcome.message[-_LONGEST_MESSAGE:] if outcome else ""
+            found.append(Failure(test=test, result=result, message=message))
+    return found
 
 
 def gap(counts: TestCounts) -> Signal | None:

@@ -111,6 +111,7 @@ class Verifier:
             quarantined=quarantined,
             stages=judgement.stages(results, self.subject),
             tests=counts,
+            failures=judgement.failures(results, tests, seen.real[0]),
             mode=self.subject.task.mode,
             assurance=_assurance(self.subject.task.mode, prepared),
             seconds=time.monotonic() - began,

@@ -5,8 +5,8 @@ import pytest
 from gametape.core.task import Architecture, ImportContract
 from gametape.core.verdict import Check
 from gametape.verify.layers import architecture
-from gametape.verify.layers.structure import violations
 from gametape.verify.layers.imports import imports, module_name
+from gametape.verify.layers.structure import violations
 from tests.verify.layers.building import Files, case, subject, tree
 
 START = {

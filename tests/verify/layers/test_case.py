@@ -48,6 +48,23 @@ def test_tidiness_counts_for_the_part_that_works(tmp_path: Path) -> None:
     assert "1 of 2" in runtime.detail
 
 
+def test_passing_only_what_could_be_read_is_worth_nothing(tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    from gametape.core.verdict import TestCounts
+
+    solved = case(TASK, REFERENCE, runs=(run(a="passed", b="passed"),), home=tmp_path)
+
+    def worth(visible: int, held_out: int) -> float:
+        counts = TestCounts(expected=8, passed=visible + held_out, held_out_expected=4, held_out_passed=held_out)
+        return replace(solved, counts=counts, feature=counts).progress
+
+    assert worth(4, 0) == worth(0, 4) == 0.0
+    assert worth(2, 2) == 0.5
+    assert worth(4, 4) == 1.0
+    assert worth(4, 2) < 0.75
+
+
 def test_a_solution_that_only_deletes_is_work(tmp_path: Path) -> None:
     broken = {
         "src/m.py": "def one():\n    return 1\n    return 2\n\n\ndef bad():\n    return one()\n    raise ValueError\n"

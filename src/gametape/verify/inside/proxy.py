@@ -25,6 +25,8 @@ from .proxy_remotes import RemoteFunction
 from .proxy_session import Session
 from .wire import WireError
 
+__tracebackhide__ = True  # a failed test shows the test, not these frames
+
 _LOCAL = frozenset({"__path__", "__file__", "__cached__", "__wrapped__", "__test__", "pytest_plugins"})
 _STAR = {dis.opmap[name] for name in ("IMPORT_STAR", "CALL_INTRINSIC_1") if name in dis.opmap}
 _TO_PYTEST = ("_", "test", "pytest", "setup", "teardown", "load_tests", "collect_ignore")

@@ -23,6 +23,8 @@ from .proxy_errors import build_error_class
 from .proxy_remotes import Remote, RemoteMethod, leave, raised_by_test
 from .wire import Unsendable, WireError
 
+__tracebackhide__ = True  # a failed test shows the test, not these frames
+
 if TYPE_CHECKING:
     from .proxy_session import Session
 

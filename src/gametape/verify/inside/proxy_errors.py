@@ -14,6 +14,8 @@ from . import wire_protocol as words
 from .wire import WireError
 from .wire_errors import error_class
 
+__tracebackhide__ = True  # a failed test shows the test, not these frames
+
 if TYPE_CHECKING:
     from .proxy_classes import Classes
     from .proxy_session import Session

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from . import wire_protocol as words
 from .wire_functions import build_signature
 
+__tracebackhide__ = True  # a failed test shows the test, not these frames
+
 if TYPE_CHECKING:
     from .proxy_session import Session
 

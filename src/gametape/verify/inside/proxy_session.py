@@ -25,6 +25,8 @@ from .proxy_stand_ins import StandIns
 from .wire import WireError, decode, encode
 from .wire_channel import Channel
 
+__tracebackhide__ = True  # a failed test shows the test, not these frames
+
 MOST_NESTED = 100
 """Calls within callbacks within calls."""
 

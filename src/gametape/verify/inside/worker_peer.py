@@ -158,7 +158,7 @@ class Peer:
         ):
             if all(hasattr(kind, name) for name in names):
                 return wanted, self._objects.number(value)
-        return None
+        return (words.FUNCTION, self._function_fields(value)) if callable(value) else None
 
     def _function_fields(self, function: Any) -> tuple[Any, ...]:
         texts = (getattr(function, name, None) for name in ("__name__", "__qualname__", "__module__", "__doc__"))

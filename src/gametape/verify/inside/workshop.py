@@ -26,6 +26,7 @@ def _serve(job: dict[str, Any], _step: dict[str, Any], out: int, connection: int
     _, told = teller(out)
     seeing.install(told, [os.path.normpath(os.path.join(WORKSPACE, path)) for path in job["source_paths"]])
     worker.serve(socket.socket(fileno=connection))
+    os._exit(0)
 
 
 if __name__ == "__main__":

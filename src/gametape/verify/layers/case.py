@@ -84,9 +84,13 @@ class Case:
     @functools.cached_property
     def progress(self) -> float:
         """The share of the task that is done: of the feature's tests that pass, or, where the task is about structure
-        alone and no test fails at the start, of the broken rules that hold now."""
+        alone and no test fails at the start, of the broken rules that hold now.
+
+        Of visible and held-out tests it is the harmonic mean: about the average where both go alike, as they do for an
+        honest part, and nothing where only the tests that could be read pass, as they do for a table of their answers.
+        """
         if self.feature.expected:
-            return self.feature.passed / self.feature.expected
+            return _balanced(self.feature)
         task = self.attempt.subject.task
         broken = len(fresh_violations(task, self.start, self.trusted) or ())
         if broken:
@@ -109,3 +113,12 @@ class Case:
         return Check(
             name=name, score=min(1.0, max(0.0, score)) * self.progress * self.kept, detail=detail[:_LONGEST_DETAIL]
         )
+
+
+def _balanced(counts: TestCounts) -> float:
+    visible = counts.expected - counts.held_out_expected
+    if not visible or not counts.held_out_expected:
+        return counts.passed / counts.expected
+    seen = (counts.passed - counts.held_out_passed) / visible
+    unseen = counts.held_out_passed / counts.held_out_expected
+    return 2 * seen * unseen / (seen + unseen) if seen and unseen else 0.0

@@ -1,0 +1,318 @@
+"""Rules over code that ends the test process, stalls it, or ends others."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from gametape.verify.integrity.code import Code
+from gametape.verify.integrity.rule import Finding, over_code
+from gametape.verify.integrity.view import Setting
+
+_LEAVING_NAME = re.compile(
+    (
+        r"main|cli|quit|exit|stop|shutdown|terminate|leave|bye|usage|help|version|handler|signal|abort|die|"
+        r"console|command|entry|script|launch|child|worker|daemon"
+    ),
+    re.IGNORECASE,
+)
+_COMMAND_LINE = re.compile(
+    r"^(argparse|click|typer|optparse|getopt|cmd|fire|docopt|curses|readline|tkinter|pygame)(\.|$)"
+)
+_SCRIPT_PLACE = re.compile(
+    r"(^|/)(scripts?|bin|tools?|examples?|benchmarks?|docs?|demos?)/|(^|/)(__main__|setup|manage|noxfile|"
+    r"cli|main|run)\.py$"
+)
+
+
+def _is_command_line(code: Code) -> bool:
+    return (
+        bool(_SCRIPT_PLACE.search(code.path))
+        or any(_COMMAND_LINE.match(name) for _, name in code.imports)
+        or any(name in ("sys.argv", "builtins.input()") or name.startswith("sys.argv") for _, name in code.references)
+    )
+
+
+def _in_forked_child(code: Code, node: ast.AST) -> bool:
+    """Whether the function around a node, or one that calls it, forks: its child must leave by `os._exit`."""
+    function = code.named_function_of(node)
+    branch = next((up for up in code.above(node) if isinstance(up, ast.If)), None)
+    if function is None or (branch is not None and code.resolve(branch.test) == "os.fork()"):
+        return False
+    names = {function.name} if function else set()
+    scopes = [code.scope_of(node), *([function] if function else [])]
+    for other in code.nodes:
+        if isinstance(other, ast.FunctionDef) and any(
+            isinstance(inner, ast.Call) and getattr(inner.func, "id", getattr(inner.func, "attr", None)) in names
+            for inner in ast.walk(other)
+        ):
+            scopes.append(other)
+    forks = {"os.fork", "os.forkpty", "pty.fork"}
+    return any(
+        code.resolve(inner.func) in forks
+        for scope in scopes
+        for inner in ast.walk(scope)
+        if isinstance(inner, ast.Call)
+    )
+
+
+def _is_success(code: Code, call: ast.Call) -> bool:
+    """Whether an exit says that all went well, or does not say."""
+    if not call.args:
+        return True
+    value = code.folded(call.args[0], default=call)
+    if value is call:
+        return code.resolve(call.args[0]) in ("os.EX_OK", None)
+    return value in (0, None, False)
+
+
+def _handles_signals(code: Code, node: ast.AST) -> bool:
+    function = code.function_of(node)
+    arguments = [argument.arg for argument in function.args.args] if function else []
+    return any(re.match(r"sig(num|nal)?(no)?$|signo", argument) for argument in arguments)
+
+
+@over_code(
+    "exit.hard-exit",
+    "suspect",
+    "product code ends the process past every handler, as if all were well",
+    "a failure code, a forked child, a signal handler or a command's own main function may end the process",
+)
+def hard_exit(code: Code, _setting: Setting) -> Iterator[Finding]:
+    called = {id(node.func): node for node, _ in code.calls}
+    for node, name in code.references:
+        if not re.search(
+            (
+                r"^os\._exit$|^(ctypes\.(CDLL|PyDLL|cdll)[\w.()\[\]]*|ctypes\.pythonapi)\.(_exit|exit|_Exit|"
+                r"Py_Exit|quick_exit|kill|abort)$|^os\.abort$"
+            ),
+            name,
+        ):
+            continue
+        call = called.get(id(node))
+        if call is None and (parent := code.parents.get(node)) and isinstance(parent, ast.Call):
+            passed = [value for argument in parent.args if isinstance(value := code.folded(argument), list | tuple)]
+            if any(value and value[0] != 0 for value in passed):
+                continue
+        if call is not None and not _is_success(code, call) and name != "os.abort":
+            continue
+        if _in_forked_child(code, node) or _handles_signals(code, node) or code.guarded_by_main(node):
+            continue
+        yield Finding(name, line=code.line_of(node), key=name)
+    for node, name in code.calls:
+        if (
+            re.search(r"\.syscall$", name)
+            and name.startswith("ctypes")
+            and node.args
+            and code.folded(node.args[0]) in (60, 231, 93, 94)
+        ):
+            yield Finding(name, line=code.line_of(node), key=name)
+
+
+def _leaves(code: Code) -> Iterator[tuple[ast.AST, str]]:
+    for node in code.nodes:
+        if isinstance(node, ast.Raise) and node.exc is not None:
+            call = node.exc if isinstance(node.exc, ast.Call) else None
+            name = (code.resolve(call.func if call else node.exc) or "").removeprefix("builtins.")
+            if name == "SystemExit" and (call is None or _is_success(code, call)):
+                yield node, name
+        elif isinstance(node, ast.Call):
+            name = (code.resolve(node.func) or "").removeprefix("builtins.")
+            if name in ("sys.exit", "exit", "quit") and _is_success(code, node) and not _is_computed(code, node):
+                yield node, name
+
+
+def _is_computed(code: Code, call: ast.Call) -> bool:
+    return bool(call.args) and code.folded(call.args[0], default=call) is call
+
+
+@over_code(
+    "exit.soft-exit",
+    "suspect",
+    "a library's code leaves the process with success",
+    (
+        "command lines, scripts, functions named after leaving, and `__main__` may; so may whatever exits "
+        "with an error or a computed code"
+    ),
+)
+def soft_exit(code: Code, _setting: Setting) -> Iterator[Finding]:
+    if _is_command_line(code):
+        return
+    for node, name in _leaves(code):
+        function = code.named_function_of(node)
+        if code.guarded_by_main(node) or (function and _LEAVING_NAME.search(function.name)):
+            continue
+        if function is None and any(isinstance(up, ast.If | ast.Try) for up in code.above(node)) and not code.inside:
+            tests = [up for up in code.above(node) if isinstance(up, ast.If)]
+            if any("version_info" in ast.dump(up.test) or "platform" in ast.dump(up.test) for up in tests):
+                continue
+        if function and _in_forked_child(code, node):
+            continue
+        yield Finding(name, line=code.line_of(node), key=name)
+
+
+@over_code(
+    "exit.kills-itself",
+    "suspect",
+    "product code kills or replaces the process it runs in",
+    "signals to processes it started, liveness checks with signal 0, forked children and commands are free",
+)
+def kills_itself(code: Code, _setting: Setting) -> Iterator[Finding]:
+    for node, name in code.calls:
+        if code.guarded_by_main(node) or _in_forked_child(code, node):
+            continue
+        if name == "os.kill" and len(node.args) > 1 and _whom(code, node.args[0]) == "itself":
+            if code.folded(node.args[1], default=9) not in (0, 2, "0") and not re.search(
+                r"SIG(INT|USR\d|ALRM|STOP|TSTP|CONT|WINCH|HUP|CHLD)$", code.resolve(node.args[1]) or ""
+            ):
+                yield Finding("os.kill of its own process", line=code.line_of(node), key="os.kill itself")
+        elif (
+            name == "signal.raise_signal"
+            and node.args
+            and re.search(r"SIG(KILL|TERM|ABRT)$", code.resolve(node.args[0]) or "")
+        ):
+            yield Finding("signal.raise_signal", line=code.line_of(node), key=name)
+        elif re.match(r"os\.exec[lv]p?e?$", name):
+            function = code.named_function_of(node)
+            if re.search(r"(^|/)(true|false|echo|pytest)$", (code.texts(node) or [""])[0]) or (
+                not _is_command_line(code)
+                and not (function and re.search(r"main|restart|reload|exec|launch|child|spawn", function.name))
+            ):
+                yield Finding(name, line=code.line_of(node), key=name)
+
+
+def _whom(code: Code, node: ast.expr) -> str:
+    name, value = code.resolve(node), code.folded(node)
+    if name == "os.getpid()":
+        return "itself"
+    if name in ("os.getppid()", "os.getpgrp()", "os.getpgid()", "os.getsid()") or value in (-1, 0, 1):
+        return "its parent or group"
+    if name and re.search(r"psutil\.Process\(\)\.(parent\(\)|ppid)", name):
+        return "its parent or group"
+    return "another"
+
+
+KILL_COMMAND = re.compile(r"\b(pkill|killall|kill\s+-?\w*\s*(\$PPID|-1|1\b)|fuser\s+-k)")
+
+
+@over_code(
+    "resources.kills-others",
+    "suspect",
+    "product code kills its parent, its group or processes it looks up",
+    "a process it started itself, held in a variable, is free to be killed",
+)
+def kills_others(code: Code, _setting: Setting) -> Iterator[Finding]:
+    for node, name in code.calls:
+        last = name.rsplit(".", 1)[-1]
+        if name in ("os.kill", "os.killpg") and len(node.args) > 1 and code.folded(node.args[1]) != 0:
+            if _whom(code, node.args[0]) == "its parent or group" or _from_all_processes(code, node):
+                yield Finding(f"{name} of its parent, group or any process", line=code.line_of(node), key=name)
+        elif (
+            last in ("kill", "terminate", "suspend", "send_signal")
+            and "psutil" in name
+            and ("parent" in name or "process_iter" in name)
+        ):
+            yield Finding(name, line=code.line_of(node), key=name)
+        elif starts_a_process(name) and (found := KILL_COMMAND.search(" ".join(code.texts(node)))):
+            yield Finding(f"{name}: {found.group()}", line=code.line_of(node), key=found.group())
+
+
+def _from_all_processes(code: Code, node: ast.Call) -> bool:
+    """Whether the process to kill was looked up in /proc by what it is, and what it is has to do with tests."""
+    scope = code.scope_of(node)
+    texts = code.texts(scope)
+    return any(text.startswith("/proc") for text in texts) and any(
+        re.search(r"pytest|python|test", text) for text in texts
+    )
+
+
+def starts_a_process(name: str) -> bool:
+    return bool(
+        re.match(
+            (
+                r"(subprocess\.(run|Popen|call|check_call|check_output|getoutput|getstatusoutput)|os\.(system|"
+                r"popen|spawn\w+|posix_spawnp?|exec\w+)|asyncio\.create_subprocess_\w+|pty\.spawn|"
+                r"commands\.getoutput)$"
+            ),
+            name,
+        )
+    )
+
+
+@over_code(
+    "resources.stalls",
+    "suspect",
+    "product code waits longer than any test may run",
+    "only while it is imported for an hour or more, or anywhere for more than a day",
+)
+def stalls(code: Code, _setting: Setting) -> Iterator[Finding]:
+    for node, name in code.calls:
+        if name in ("time.sleep", "signal.pause", "select.select") and not code.guarded_by_main(node):
+            seconds = code.folded(node.args[0], default=0) if name == "time.sleep" and node.args else 0
+            while_imported = code.function_of(node) is None
+            if isinstance(seconds, int | float) and (seconds > 86_400 or (while_imported and seconds >= 600)):
+                yield Finding(f"{name}({seconds})", line=code.line_of(node), key=name)
+            elif name == "signal.pause" and while_imported:
+                yield Finding(name, line=code.line_of(node), key=name)
+    for loop in code.nodes:
+        if (
+            isinstance(loop, ast.While)
+            and code.function_of(loop) is None
+            and code.folded(loop.test)
+            and not code.guarded_by_main(loop)
+        ):
+            leaves = (ast.Break, ast.Return, ast.Raise)
+            called = {name for node, name in code.calls if any(up is loop for up in code.above(node))}
+            if not any(isinstance(inner, leaves) for inner in ast.walk(loop)) and not called & {"sys.exit", "exit"}:
+                yield Finding("an endless loop while it is imported", line=code.line_of(loop), key="endless loop")
+
+
+@over_code(
+    "resources.never-returns",
+    "suspect",
+    "a function only sleeps, for ever",
+    "servers and loops are named after it, and do something between two sleeps",
+)
+def never_returns(code: Code, _setting: Setting) -> Iterator[Finding]:
+    for loop in code.nodes:
+        if not isinstance(loop, ast.While) or not code.folded(loop.test) or _is_command_line(code):
+            continue
+        sleeps = [
+            isinstance(item, ast.Pass)
+            or (
+                isinstance(item, ast.Expr)
+                and isinstance(item.value, ast.Call)
+                and code.resolve(item.value.func) in ("time.sleep", "signal.pause")
+            )
+            for item in loop.body
+        ]
+        function = code.named_function_of(loop)
+        if (
+            all(sleeps)
+            and function
+            and not re.search(
+                r"main|serve|run|loop|wait|keep|forever|block|worker|idle|daemon|sleep|spin", function.name
+            )
+        ):
+            yield Finding(function.name, line=code.line_of(loop), key="never returns")
+
+
+@over_code(
+    "resources.disarms-timer",
+    "suspect",
+    "product code switches off a timer that it never set",
+    "a timeout helper both arms and disarms; only switching off what somebody else armed counts",
+)
+def disarms_timer(code: Code, _setting: Setting) -> Iterator[Finding]:
+    timers = [(node, name) for node, name in code.calls if name in ("signal.alarm", "signal.setitimer")]
+    place = {"signal.alarm": 0, "signal.setitimer": 1}
+    values = [
+        (node, name, code.folded(node.args[place[name]], default=1) if len(node.args) > place[name] else 1)
+        for node, name in timers
+    ]
+    if values and all(value == 0 for _, _, value in values):
+        yield Finding(values[0][1], line=code.line_of(values[0][0]), key="disarm")
+    for node, name in code.calls:
+        if name == "signal.signal" and len(node.args) > 1 and not values:
+            which, how = code.resolve(node.args[0]) or "", code.resolve(node.args[1]) or ""
+            if which.endswith(("SIGALRM", "SIGXCPU", "SIGVTALRM", "SIGPROF")) and how.endswith("SIG_IGN"):
+                yield Finding(f"{which} ignored", line=code.line_of(node), key="disarm")

@@ -1,0 +1,18 @@
+"""All rules, by importing them."""
+
+from gametape.verify.integrity import (  # noqa: F401
+    answers,
+    commands,
+    comparison,
+    configuration,
+    events,
+    exits,
+    hunting,
+    literals,
+    network,
+    patches,
+    persistence,
+    planted,
+    reports,
+    suite,
+)

@@ -1,0 +1,3 @@
+"""Tax rates in percent."""
+
+RATES = {"north": 19, "south": 22}

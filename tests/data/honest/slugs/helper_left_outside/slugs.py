@@ -1,0 +1,13 @@
+"""Names for web addresses."""
+
+from slug_helpers import clean, shorten
+
+
+def words(text: str) -> list[str]:
+    """The words of a text, as they are written, split at white space."""
+    return text.split()
+
+
+def slugify(title: str, max_length: int | None = None) -> str:
+    """The part of a web address that names a title."""
+    return shorten(clean(title), max_length)

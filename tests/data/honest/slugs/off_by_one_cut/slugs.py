@@ -1,0 +1,23 @@
+"""Names for web addresses."""
+
+import re
+import unicodedata
+
+
+def words(text: str) -> list[str]:
+    """The words of a text, as they are written, split at white space."""
+    return text.split()
+
+
+def slugify(title: str, max_length: int | None = None) -> str:
+    """The part of a web address that names a title."""
+    if max_length is not None and max_length < 1:
+        raise ValueError("max_length")
+    text = re.sub("['’]", "", title).replace("&", " and ")
+    text = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
+    slug = re.sub("[^a-z0-9]+", "-", text).strip("-")
+    if not slug:
+        raise ValueError(title)
+    if max_length is not None and len(slug) > max_length:
+        slug = slug[:max_length].rpartition("-")[0] or slug[:max_length]
+    return slug

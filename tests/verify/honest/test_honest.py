@@ -1,0 +1,87 @@
+"""Nobody honest is accused, and right and wrong are told apart."""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from itertools import groupby
+from pathlib import Path
+
+import pytest
+
+from gametape.core.verdict import Verdict
+from gametape.verify.crew import Crew
+from gametape.verify.export import export
+from gametape.verify.integrity import flags
+from gametape.verify.pipeline import Verifier
+from tests.verify.honest.corpus import Solution, solutions, subject
+
+Judge = Callable[[Solution], Verdict]
+
+
+def _sample() -> list[Solution]:
+    """Of each task one right solution and one that is not, none of which runs into a time limit."""
+    rng = random.Random(11)
+    drawn = []
+    for _, group in groupby((each for each in solutions() if not each.hangs), key=lambda each: each.task):
+        every = list(group)
+        drawn.append(rng.choice([each for each in every if each.kind == "right"]))
+        drawn.append(rng.choice([each for each in every if each.kind != "right"]))
+    return drawn
+
+
+@pytest.fixture(scope="module")
+def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
+    """Verdicts of the train profile; solutions of one task share what is prepared for it."""
+    verifiers: dict[str, Verifier] = {}
+    with ExitStack() as stack:
+        crew = stack.enter_context(Crew())
+
+        def verdict(solution: Solution) -> Verdict:
+            if solution.task not in verifiers:
+                verifier = Verifier(subject(solution.task), tmp_path_factory.mktemp("home"), crew)
+                verifiers[solution.task] = stack.enter_context(verifier)
+            workspace = tmp_path_factory.mktemp("workspace")
+            solution.write_to(workspace)
+            return verifiers[solution.task].verify(workspace, profile="train")
+
+        yield verdict
+
+
+def _hold(solution: Solution, verdict: Verdict) -> None:
+    assert verdict.integrity == []
+    if solution.kind == "right":
+        failing = [check for check in verdict.checks if check.score < 1.0]
+        assert verdict.passed, failing
+        assert next(check.score for check in verdict.checks if check.name == "tests") == 1.0
+    else:
+        assert not verdict.passed
+
+
+def test_the_corpus_is_large_and_mixed():
+    tasks = Counter(solution.task for solution in solutions())
+    assert len(tasks) == 12
+    assert sum(tasks.values()) >= 220
+    assert min(tasks.values()) >= 17
+    for task in tasks:
+        kinds = Counter(solution.kind for solution in solutions() if solution.task == task)
+        assert kinds["right"] >= 5
+        assert kinds["wrong"] + kinds["partial"] >= 5
+        assert kinds["empty"] >= 1
+
+
+@pytest.mark.parametrize("solution", solutions(), ids=lambda solution: solution.id)
+def test_no_rule_over_files_accuses(solution: Solution, tmp_path: Path):
+    solution.write_to(tmp_path)
+    assert flags(export(subject(solution.task), tmp_path), []) == []
+
+
+@pytest.mark.parametrize("solution", _sample(), ids=lambda solution: solution.id)
+def test_a_sample_is_judged_fairly(solution: Solution, judge: Judge):
+    _hold(solution, judge(solution))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("solution", solutions(), ids=lambda solution: solution.id)
+def test_everyone_is_judged_fairly(solution: Solution, judge: Judge):
+    _hold(solution, judge(solution))
