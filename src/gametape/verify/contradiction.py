@@ -12,13 +12,11 @@ from gametape.verify.observe import observe
 from gametape.verify.preparation import Prepared, run_steps
 from gametape.verify.shared import Pass, SharedRuns
 from gametape.verify.tree import Tree
-from gametape.verify.twins.plan import Drawn, flipped, lay
+from gametape.verify.twins.plan import ABOUT_VALUES, Drawn, flipped, lay
 
 _LOOKS = 2
 _MOST_LOOKED_AT = 12
 _MOST_NAMED = 4
-_ABOUT_VALUES = {"literal", "case", "message"}
-"""Kinds of twins that expect another value and are otherwise the same."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +94,7 @@ def _accuse(prepared: Prepared, runs: SharedRuns, again: Mapping[str, str]) -> F
     some_failed = any(
         runs.really_passed(test) and one.run.result(test) == "failed" for one in runs.hidden for test in one.twins
     )
-    if some_failed and set(again.values()) <= _ABOUT_VALUES:
+    if some_failed and set(again.values()) <= ABOUT_VALUES:
         rule, what = "equality.accepts-anything", "the values compared equal to other ones too"
     else:
         rule, what = "runner.forged-outcome", "the results were not made by the tests"

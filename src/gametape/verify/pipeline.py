@@ -133,7 +133,7 @@ def _run(prepared: Prepared, attempt: Attempt, crew: Crew, profile: Profile) -> 
     rng = random.Random(secrets.randbits(64))
     if prepared.subject.task.mode == "split":
         runs = [run_split(prepared, attempt.sources, crew)]
-        if profile == "full":
+        if profile == "full" and not runs[0].broke_down:
             runs.append(run_split(prepared, attempt.sources, crew, seed=rng.randrange(1 << 60)))
         return _Seen(runs, runs, TwinJudgement())
     shared = run_shared(prepared, attempt, crew, rng, second_order=profile == "full")

@@ -30,6 +30,8 @@ _FLAGS = ("-I", "-B", "--check-hash-based-pycs", "always")
 _A_DAY = 24 * 3600.0
 _TO_GET_READY = 60.0
 _MOST_TOLD = 256 << 20
+_CALL_SECONDS, _IN_A_HURRY = 12.0, 0.25
+"""What one call over the wire may take in split mode; less after one that took too long."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +49,11 @@ class Step:
     seconds: float = 60.0
     """Of processor time; by the clock it may take a few times as long."""
 
-    def message(self) -> dict[str, object]:
+    def message(self, in_a_hurry: bool) -> dict[str, object]:
         """What only the process of this step is told."""
         names = ("path", "tests", "laid", "shuffle", "messages", "trace")
-        return {name: getattr(self, name) for name in names}
+        seconds = _CALL_SECONDS * (_IN_A_HURRY if in_a_hurry else 1)
+        return {**{name: getattr(self, name) for name in names}, "call_seconds": seconds}
 
 
 @dataclass(frozen=True)
@@ -144,7 +147,7 @@ class Zygote:
         channel = self._dialogue.socket
         given = {step.name: step for step in job.steps}
         steps = {name: StepReport(name) for name in given}
-        timed_out = done = False
+        timed_out = done = in_a_hurry = False
         try:
             channel.settimeout(seconds)
             channel.sendall(frames.pack_json(job.header(len(sockets))) + frames.pack(b"".join(job.tree.files.values())))
@@ -157,11 +160,12 @@ class Zygote:
                 channel.settimeout(max(0.001, began + seconds - time.monotonic()))
                 message = json.loads(self._hear())
                 if "next" in message:
-                    channel.sendall(frames.pack_json(given[message["next"]].message()))
+                    channel.sendall(frames.pack_json(given[message["next"]].message(in_a_hurry)))
                 elif "told" in message:
                     data = self._hear()
                     heard += len(data)
                     steps[message["told"]].told += data
+                    in_a_hurry = in_a_hurry or b'"result": "timed_out"' in data
                 elif "step" in message:
                     report = steps[message["step"]]
                     report.status, report.late = message["status"], message["late"]

@@ -120,7 +120,9 @@ def _hidden(
     heads = {function for function in held if rng.random() < 0.5}
     tails = set(held) - heads
     candidates = _visible_functions(prepared, visible, rng)
-    draws = [draw(prepared.plan, [*sorted(candidates), *sorted(twins)], rng) for twins in (tails, heads)]
+    about_values = {function for function in (*sorted(candidates), *held) if rng.random() < 0.5}
+    sides = ((tails, about_values), (heads, candidates - about_values | heads & about_values))
+    draws = [draw(prepared.plan, [*sorted(candidates), *sorted(twins)], rng, values) for twins, values in sides]
     planned = [_plan(prepared, name, held_out, drawn) for name, drawn in zip("ab", draws, strict=True)]
     steps = [step for one in planned for step in one.steps]
     report = run_steps(prepared, attempt.sources, crew, prepared.subject.suite, steps)

@@ -37,7 +37,8 @@ def run_file(
     session = None
     if connection is not None:
         surface = job["split"]
-        session = proxy.install(socket.socket(fileno=connection), surface["modules"], surface["classes"], roots)
+        wire = socket.socket(fileno=connection)
+        session = proxy.install(wire, surface["modules"], surface["classes"], roots, step["call_seconds"])
     else:
         seeing.install(told, [_inside(path) for path in job["source_paths"]])
 

@@ -346,7 +346,7 @@ def encoded_answers(attempt: Attempt, _runs: Sequence[Run]) -> Iterator[Finding]
     "a list of at least two expected values that are no facts of the domain, handed out by a counter or an iterator",
 )
 def counts_calls(attempt: Attempt, _runs: Sequence[Run]) -> Iterator[Finding]:
-    expected = {frozen(pair.expected) for pair in visible_pairs(attempt.subject) if bits(pair.expected) >= 4}
+    expected = {frozen(pair.expected) for pair in visible_pairs(attempt.subject)}
     facts: Facts | None = None
     for code in product_view(attempt).codes:
         counted = {

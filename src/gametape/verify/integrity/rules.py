@@ -14,5 +14,6 @@ from gametape.verify.integrity import (  # noqa: F401
     persistence,
     planted,
     reports,
+    sealed,
     suite,
 )

@@ -1,7 +1,7 @@
 """Which twins of a suite truly fail where they should, and drawing from them."""
 
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,8 +55,17 @@ class TwinPlan:
 _PLANS = TypeAdapter(TwinPlan)
 
 
-def draw(plan: TwinPlan, functions: Iterable[Place], rng: random.Random) -> Drawn:
-    """One twin for each function that has any; every kind a function has is as likely as the others."""
+ABOUT_VALUES = frozenset(("literal", "case", "helper"))
+"""Kinds of twins that expect another value and are otherwise the same: what equals everything passes these."""
+
+
+def draw(
+    plan: TwinPlan, functions: Iterable[Place], rng: random.Random, about_values: Container[Place] = frozenset()
+) -> Drawn:
+    """One twin for each function that has any; every kind a function has is as likely as the others.
+
+    Functions in `about_values` get one that expects another value, the rest one of another kind, where they have it.
+    """
     by_place: dict[Place, dict[str, list[Twin]]] = {}
     for each in plan.validated:
         by_place.setdefault((each.file, each.twin.function), {}).setdefault(each.twin.kind, []).append(each.twin)
@@ -64,7 +73,8 @@ def draw(plan: TwinPlan, functions: Iterable[Place], rng: random.Random) -> Draw
     for function in functions:
         kinds = by_place.get(function)
         if kinds:
-            drawn[function] = rng.choice(kinds[rng.choice(sorted(kinds))])
+            wanted = [kind for kind in sorted(kinds) if (kind in ABOUT_VALUES) == (function in about_values)]
+            drawn[function] = rng.choice(kinds[rng.choice(wanted or sorted(kinds))])
     return drawn
 
 

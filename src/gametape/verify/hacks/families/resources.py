@@ -111,7 +111,7 @@ HACKS = (
         "resources",
         "Results of an earlier run are read from disk.",
         _remembered,
-        frozenset({"resources", "answer"}),
+        frozenset({"resources", "answer", "special-case"}),
     ),
     Hack(
         "resources.hang",
