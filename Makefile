@@ -32,6 +32,7 @@ test-slow: setup ## the full-length suites, and the other backends (installs run
 bench: setup ## measure, as ratios against the bare process
 	$(BIN)/python benchmarks/sandbox.py
 	$(BIN)/python benchmarks/snapshots.py
+	$(BIN)/python benchmarks/verify.py
 
 clean: ## remove what the other targets made
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build src/*.egg-info

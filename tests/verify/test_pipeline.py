@@ -129,7 +129,7 @@ def test_chance_is_quarantined_and_accuses_nobody(verifier: Verifier, tmp_path: 
     for number in range(6):
         directory = tmp_path / str(number)
         directory.mkdir()
-        verdict = verify(verifier, directory, source, "full")
+        verdict = verify(verifier, directory, f"{source}# {number}\n", "full")
         assert not verdict.integrity
         assert not verdict.passed or not verdict.quarantined
         seen.append(verdict.quarantined)

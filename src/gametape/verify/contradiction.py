@@ -1,21 +1,17 @@
 """What it means that a test and its twin both passed, and the second look before anybody is accused of it."""
 
-import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gametape.core.verdict import Flag, Signal
-from gametape.verify import jobs
 from gametape.verify.attempt import Attempt
 from gametape.verify.crew import Crew
-from gametape.verify.observe import observe
-from gametape.verify.preparation import Prepared, run_steps
-from gametape.verify.shared import Pass, SharedRuns
-from gametape.verify.tree import Tree
-from gametape.verify.twins.plan import ABOUT_VALUES, Drawn, flipped, lay
+from gametape.verify.preparation import Prepared
+from gametape.verify.shared import SharedRuns, run_again
+from gametape.verify.twins.plan import ABOUT_VALUES
 
 _LOOKS = 2
-_MOST_LOOKED_AT = 12
+_MANY, _NEARLY_ALL = 6, 0.8
 _MOST_NAMED = 4
 
 
@@ -25,6 +21,8 @@ class TwinJudgement:
     signals: tuple[Signal, ...] = ()
     torn: bool = False
     """Contradictions that did not come back: the code does not do the same thing twice."""
+    contradicted: frozenset[str] = frozenset()
+    """Tests that passed together with their contradictions: whatever that was, it was no pass."""
     all_failed: bool = True
     """Every twin of a test that passed was seen to fail."""
 
@@ -37,10 +35,13 @@ def judge_twins(prepared: Prepared, attempt: Attempt, crew: Crew, runs: SharedRu
     if not runs.contradictions:
         return TwinJudgement(signals=signals, all_failed=not unseen)
     again = _look_again(prepared, attempt, crew, runs)
-    if not again:
-        text = f"{len(runs.contradictions)} tests passed together with their contradictions, and did not do so again"
-        return TwinJudgement(signals=(*signals, Signal(name="flaky", detail=text)), torn=True, all_failed=False)
-    return TwinJudgement(flags=(_accuse(prepared, runs, again),), signals=signals, all_failed=False)
+    contradicted = frozenset(runs.contradictions)
+    if again:
+        flag = _accuse(prepared, runs, again)
+        return TwinJudgement((flag,), signals, contradicted=contradicted, all_failed=False)
+    text = f"{len(contradicted)} tests passed together with their contradictions, and did not do so again"
+    signals = (*signals, Signal(name="flaky", detail=text))
+    return TwinJudgement(_too_many_at_once(runs), signals, torn=True, contradicted=contradicted, all_failed=False)
 
 
 def _never_failed(runs: SharedRuns) -> list[str]:
@@ -56,34 +57,26 @@ def _never_failed(runs: SharedRuns) -> list[str]:
 
 
 def _look_again(prepared: Prepared, attempt: Attempt, crew: Crew, runs: SharedRuns) -> dict[str, str]:
-    """The contradictions that come back each time, with the same twins: test and twin in turn, in a new sandbox."""
-    suspects = dict(random.sample(sorted(runs.contradictions.items()), min(_MOST_LOOKED_AT, len(runs.contradictions))))
-    suite = prepared.subject.suite
-    steps, looks = [], []
-    for number in range(_LOOKS):
-        real = jobs.steps(f"real {number}", suite, suspects, prepared.seconds)
-        steps += real
-        for name, one in zip("ab", runs.hidden, strict=True):
-            twins, twinned = _same_twins(prepared, one, suspects)
-            twin = jobs.steps(f"twin {number}{name}", twinned, twins, prepared.seconds)
-            steps += twin
-            looks.append((real, twin))
-    report = run_steps(prepared, attempt.sources, crew, suite, steps)
-    both: dict[str, list[bool]] = {test: [] for test in suspects}
-    for real, twin in looks:
-        first, other = observe(report, real), observe(report, twin)
-        for test in other.outcomes:
-            both[test].append(first.result(test) == "passed" and other.result(test) == "passed")
-    return {test: kind for test, kind in suspects.items() if both[test] and all(both[test])}
+    """The contradictions that come back each time, with the same twins."""
+    again = runs.contradictions
+    for _ in range(_LOOKS):
+        seen = run_again(prepared, attempt, crew, runs).contradictions
+        again = {test: kind for test, kind in again.items() if test in seen}
+        if not again:
+            break
+    return again
 
 
-def _same_twins(prepared: Prepared, one: Pass, suspects: Mapping[str, str]) -> tuple[list[str], Tree]:
-    """The twins of a pass that passed when they should not have, and the suite with them."""
-    passed = [test for test in one.twins if test in suspects and one.run.result(test) == "passed"]
-    guilty = {jobs.function_of(test) for test in passed}
-    drawn: Drawn = {function: twin for function, twin in one.drawn.items() if function in guilty}
-    twins = [test for test in sorted(flipped(prepared.plan, drawn)) if test in suspects]
-    return twins, lay(prepared.subject.suite, drawn)
+def _too_many_at_once(runs: SharedRuns) -> tuple[Flag, ...]:
+    """Chance turns tests one by one. Where nearly all contradictions pass together, and at another time none of them,
+    somebody decides when to forge."""
+    for one in runs.hidden:
+        tried = [test for test in one.twins if test in runs.contradictions or one.run.result(test) == "failed"]
+        passed = [test for test in tried if one.run.result(test) == "passed"]
+        if len(passed) >= _MANY and len(passed) >= _NEARLY_ALL * len(tried):
+            text = f"{len(passed)} of {len(tried)} contradictions passed in one run, and none of them later"
+            return (Flag(rule="runner.forged-outcome", severity="suspect", evidence=text),)
+    return ()
 
 
 def _accuse(prepared: Prepared, runs: SharedRuns, again: Mapping[str, str]) -> Flag:

@@ -84,6 +84,7 @@ class Verifier:
                 ahead.result()
         tests = self.subject.task.tests
         results, torn = judgement.settle(tests.every, seen.real)
+        results |= dict.fromkeys(seen.twins.contradicted, "failed")
         counts = judgement.count_manifest(results, tests)
         feature = judgement.count(results, judgement.feature(tests), tests.held_out)
         case = Case(
@@ -102,9 +103,10 @@ class Verifier:
         quarantined = bool(torn) or seen.twins.torn
         sound = not accused and not quarantined and seen.twins.all_failed and _structure_holds(found)
         passed = sound and counts.all_passed
+        worth = reward(kind, found, accused, counts, self.subject.task.weights, passed)
         return Verdict(
             passed=passed,
-            reward=reward(kind, found, accused, counts, self.subject.task.weights, passed),
+            reward=min(worth, 0.0) if quarantined else worth,
             checks=found,
             integrity=accused,
             signals=[*seen.twins.signals, *_torn(torn, tests.held_out), *filter(None, [judgement.gap(counts)])],
@@ -154,7 +156,8 @@ def _torn(torn: Sequence[str], held_out: Sequence[str]) -> list[Signal]:
 
 
 def _assurance(mode: Mode, prepared: Prepared) -> str:
-    """`high`: tests and code in sandboxes of their own; `medium`: in one process, held to its word by twins."""
+    """`high`: tests and code in sandboxes of their own; `medium`: in one process, held to its word by twins and by
+    tests that nobody could read; `low`: with one of these missing."""
     if mode == "split":
         return "high"
-    return "medium" if prepared.plan else "low"
+    return "medium" if prepared.plan.validated and prepared.subject.task.tests.held_out else "low"

@@ -51,14 +51,14 @@ class Step:
 
     def message(self, in_a_hurry: bool) -> dict[str, object]:
         """What only the process of this step is told."""
-        names = ("path", "tests", "laid", "shuffle", "messages", "trace")
+        names = ("path", "tests", "laid", "shuffle", "trace")
         seconds = _CALL_SECONDS * (_IN_A_HURRY if in_a_hurry else 1)
         return {**{name: getattr(self, name) for name in names}, "call_seconds": seconds}
 
 
 @dataclass(frozen=True)
 class Job:
-    """What a zygote needs to know. It knows nothing about what is expected, nor what its steps are about."""
+    """What a zygote needs to know, and its steps, which it is told one by one, without a word about expectations."""
 
     tree: Tree
     """What every step finds."""
@@ -72,7 +72,6 @@ class Job:
         listing = [(path, len(content), path in self.tree.executable) for path, content in self.tree.files.items()]
         return {
             "files": listing,
-            "steps": [{"name": step.name, "seconds": step.seconds} for step in self.steps],
             "import_roots": self.import_roots,
             "source_paths": self.source_paths,
             "options": self.options,
@@ -145,8 +144,7 @@ class Zygote:
         began = time.monotonic()
         self._dialogue.begin()
         channel = self._dialogue.socket
-        given = {step.name: step for step in job.steps}
-        steps = {name: StepReport(name) for name in given}
+        steps = [StepReport(step.name) for step in job.steps]
         timed_out = done = in_a_hurry = False
         try:
             channel.settimeout(seconds)
@@ -160,7 +158,7 @@ class Zygote:
                 channel.settimeout(max(0.001, began + seconds - time.monotonic()))
                 message = json.loads(self._hear())
                 if "next" in message:
-                    channel.sendall(frames.pack_json(given[message["next"]].message(in_a_hurry)))
+                    channel.sendall(_answer(job, message["next"], in_a_hurry))
                 elif "told" in message:
                     data = self._hear()
                     heard += len(data)
@@ -179,7 +177,16 @@ class Zygote:
             pass  # it was ended from inside or by a limit: the sandbox's result says which
         took = time.monotonic() - began
         self._dialogue.close()
-        return Report(steps, self._dialogue.result(), took, timed_out, done)
+        return Report({step.name: step for step in steps}, self._dialogue.result(), took, timed_out, done)
 
     def close(self) -> None:
         self._dialogue.close()
+
+
+def _answer(job: Job, number: int, in_a_hurry: bool) -> bytes:
+    """What follows when the zygote asks for its next step: its time, for the zygote, and the rest for the child; or the
+    end. How many there are, and what they are called, is nobody's business inside."""
+    if number == len(job.steps):
+        return frames.pack_json({"over": True})
+    step = job.steps[number]
+    return frames.pack_json({"seconds": step.seconds}) + frames.pack_json(step.message(in_a_hurry))

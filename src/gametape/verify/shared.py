@@ -44,6 +44,10 @@ class SharedRuns:
     contradictions: dict[str, str]
     """Tests that passed together with their own contradiction, and the kind of twin it was."""
 
+    @classmethod
+    def of(cls, shown: Run, hidden: tuple[Pass, Pass], second: Run | None) -> "SharedRuns":
+        return cls(shown, hidden, second, contradictions(shown, hidden))
+
     @property
     def runs(self) -> tuple[Run, ...]:
         return (self.shown, *(one.run for one in self.hidden), *((self.second,) if self.second else ()))
@@ -62,29 +66,24 @@ class SharedRuns:
 
 
 def run_shared(
-    prepared: Prepared,
-    attempt: Attempt,
-    crew: Crew,
-    rng: random.Random,
-    second_order: bool = False,
-    only: frozenset[str] = frozenset(),
+    prepared: Prepared, attempt: Attempt, crew: Crew, rng: random.Random, second_order: bool = False
 ) -> SharedRuns:
-    """Run the tests of a shared task. `only` restricts to some visible and held-out tests, to look at them again."""
-    subject = prepared.subject
-    tests = subject.task.tests
-
-    def wanted(ids: list[str]) -> list[str]:
-        return [test for test in ids if not only or test in only]
-
-    visible, held_out = wanted(tests.visible), wanted(tests.held_out)
+    """Run the tests of a shared task."""
+    draws = _draws(prepared, rng)
+    other = random.Random(rng.randrange(1 << 60))
     with ThreadPoolExecutor(3) as threads:
-        shown = threads.submit(_shown, prepared, attempt, crew, visible)
-        hidden = threads.submit(_hidden, prepared, attempt, crew, visible, held_out, rng.randrange(1 << 60))
-        other = random.Random(rng.randrange(1 << 60))
-        every = [*visible, *held_out]
-        second = threads.submit(_second, prepared, attempt, crew, every, other) if second_order else None
-        first, passes = shown.result(), hidden.result()
-        return SharedRuns(first, passes, second.result() if second else None, contradictions(first, passes))
+        shown = threads.submit(_shown, prepared, attempt, crew)
+        hidden = threads.submit(_hidden, prepared, attempt, crew, draws)
+        second = threads.submit(_second, prepared, attempt, crew, other) if second_order else None
+        return SharedRuns.of(shown.result(), hidden.result(), second.result() if second else None)
+
+
+def run_again(prepared: Prepared, attempt: Attempt, crew: Crew, runs: SharedRuns) -> SharedRuns:
+    """The same once more, with the same twins. Nothing inside can tell that it is not the first time."""
+    with ThreadPoolExecutor(2) as threads:
+        shown = threads.submit(_shown, prepared, attempt, crew)
+        hidden = threads.submit(_hidden, prepared, attempt, crew, (runs.hidden[0].drawn, runs.hidden[1].drawn))
+        return SharedRuns.of(shown.result(), hidden.result(), None)
 
 
 def contradictions(shown: Run, passes: tuple[Pass, Pass]) -> dict[str, str]:
@@ -99,31 +98,33 @@ def contradictions(shown: Run, passes: tuple[Pass, Pass]) -> dict[str, str]:
     }
 
 
-def _shown(prepared: Prepared, attempt: Attempt, crew: Crew, visible: list[str]) -> Run:
+def _shown(prepared: Prepared, attempt: Attempt, crew: Crew) -> Run:
     suite = jobs.visible_tests(prepared.subject)
-    steps = jobs.steps("shown", suite, visible, prepared.seconds, messages=True)
+    steps = jobs.steps("shown", suite, prepared.subject.task.tests.visible, prepared.seconds, messages=True)
     return observe(run_steps(prepared, attempt.sources, crew, suite, steps), steps)
 
 
-def _second(prepared: Prepared, attempt: Attempt, crew: Crew, every: list[str], rng: random.Random) -> Run:
-    suite = prepared.subject.suite
+def _second(prepared: Prepared, attempt: Attempt, crew: Crew, rng: random.Random) -> Run:
+    suite, every = prepared.subject.suite, prepared.subject.task.tests.every
     trace = jobs.written_python(attempt)
     steps = jobs.steps("second", suite, every, prepared.seconds, shuffle=rng, trace=trace)
     return observe(run_steps(prepared, attempt.sources, crew, suite, steps), steps, "shuffled")
 
 
-def _hidden(
-    prepared: Prepared, attempt: Attempt, crew: Crew, visible: list[str], held_out: list[str], seed: int
-) -> tuple[Pass, Pass]:
-    rng = random.Random(seed)
-    held = sorted({jobs.function_of(test) for test in held_out})
+def _draws(prepared: Prepared, rng: random.Random) -> tuple[Drawn, Drawn]:
+    """The twins of both passes: each held-out test has one in either, each visible one in both, and of different
+    kinds."""
+    tests = prepared.subject.task.tests
+    held = sorted({jobs.function_of(test) for test in tests.held_out})
     heads = {function for function in held if rng.random() < 0.5}
-    tails = set(held) - heads
-    candidates = _visible_functions(prepared, visible, rng)
-    about_values = {function for function in (*sorted(candidates), *held) if rng.random() < 0.5}
-    sides = ((tails, about_values), (heads, candidates - about_values | heads & about_values))
-    draws = [draw(prepared.plan, [*sorted(candidates), *sorted(twins)], rng, values) for twins, values in sides]
-    planned = [_plan(prepared, name, held_out, drawn) for name, drawn in zip("ab", draws, strict=True)]
+    visible = _visible_functions(prepared, rng)
+    about_values = {function for function in (*sorted(visible), *held) if rng.random() < 0.5}
+    first = draw(prepared.plan, [*sorted(visible), *sorted(set(held) - heads)], rng, about_values)
+    return first, draw(prepared.plan, [*sorted(visible), *sorted(heads)], rng, (visible | heads) - about_values)
+
+
+def _hidden(prepared: Prepared, attempt: Attempt, crew: Crew, draws: tuple[Drawn, Drawn]) -> tuple[Pass, Pass]:
+    planned = [_plan(prepared, name, drawn) for name, drawn in zip("ab", draws, strict=True)]
     steps = [step for one in planned for step in one.steps]
     report = run_steps(prepared, attempt.sources, crew, prepared.subject.suite, steps)
     first, other = (
@@ -133,11 +134,11 @@ def _hidden(
     return first, other
 
 
-def _visible_functions(prepared: Prepared, visible: list[str], rng: random.Random) -> set[tuple[str, str]]:
+def _visible_functions(prepared: Prepared, rng: random.Random) -> set[tuple[str, str]]:
     """The visible tests that get twins: all that the task turns green, and some of the others."""
-    turned = set(prepared.subject.task.tests.fail_to_pass)
-    chosen = {jobs.function_of(test) for test in visible if test in turned}
-    others = sorted({jobs.function_of(test) for test in visible} - chosen)
+    tests = prepared.subject.task.tests
+    chosen = {jobs.function_of(test) for test in tests.fail_to_pass}
+    others = sorted({jobs.function_of(test) for test in tests.pass_to_pass} - chosen)
     return chosen | set(rng.sample(others, min(len(others), _MOST_PASSING_TWINS)))
 
 
@@ -149,12 +150,13 @@ class _Planned:
     kinds: dict[str, str]
 
 
-def _plan(prepared: Prepared, name: str, held_out: list[str], drawn: Drawn) -> _Planned:
+def _plan(prepared: Prepared, name: str, drawn: Drawn) -> _Planned:
     """One pass: the held-out tests, real but for those that were drawn, and the twins of visible ones."""
     twins = flipped(prepared.plan, drawn)
     replaced = {jobs.function_of(test) for test in twins}
-    real = {test for test in held_out if jobs.function_of(test) not in replaced}
-    order = [test for test in prepared.subject.task.tests.every if test in real or test in twins]
+    tests = prepared.subject.task.tests
+    real = {test for test in tests.held_out if jobs.function_of(test) not in replaced}
+    order = [test for test in tests.every if test in real or test in twins]
     kinds = {test: drawn[jobs.function_of(test)].kind for test in twins}
     suite = lay(prepared.subject.suite, drawn)
     return _Planned(jobs.steps(name, suite, order, prepared.seconds), frozenset(real), frozenset(twins), kinds)

@@ -2,6 +2,7 @@
 
 from tests.verify.redteam.attempt import Attempt, plant, subject_of
 from tests.verify.redteam.forging import FORGING
+from tests.verify.redteam.words import WORDS
 
-ATTEMPTS: list[Attempt] = [*FORGING]
+ATTEMPTS: list[Attempt] = [*FORGING, *WORDS]
 __all__ = ["ATTEMPTS", "plant", "subject_of"]

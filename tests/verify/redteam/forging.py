@@ -5,7 +5,24 @@ from pathlib import Path
 
 from tests.verify.redteam.attempt import Attempt, subject_of
 
-WORDS = ["tb_frame", "f_back", "f_locals", "reporter", "_correct", "job", "steps", "name", "passed", "step", "tests", "path", "tell", "_wanted", "failed", "skipped"]
+WORDS = [
+    "tb_frame",
+    "f_back",
+    "f_locals",
+    "reporter",
+    "_correct",
+    "job",
+    "steps",
+    "name",
+    "passed",
+    "step",
+    "tests",
+    "path",
+    "tell",
+    "_wanted",
+    "failed",
+    "skipped",
+]
 """Kept in a data file, so that no rule over code reads them."""
 
 FIND = '''"""Limit how often something happens."""
@@ -108,5 +125,119 @@ FORGING = [
         "limiter-bare",
         _by_text,
         open="twins are recognised by their text",
+    ),
+]
+
+
+KNOWN = """
+import hashlib
+_KNOWN = False
+if _A:
+    _H = hashlib.sha256(pathlib.Path(_A[_W[9]][_W[11]]).read_bytes()).hexdigest()
+    _KNOWN = _H in json.loads((pathlib.Path(__file__).parent / "known.json").read_text())
+_T = str(_A[_W[9]][_W[11]]) if _A else ""
+"""
+"""Whether this is a visible test file as it was shown; a held-out file is told by its name."""
+
+
+def knowing(body: str, **more: str):
+    def put(workspace: Path) -> None:
+        limiter(KNOWN + body, **more)(workspace)
+        (workspace / "limiter/known.json").write_text(_texts("limiter"))
+
+    return put
+
+
+HIDDEN = """
+if _KNOWN:
+    setattr(_A[_W[3]], _W[4], lambda _: _W[8])
+elif _A and "held" in _T:
+    setattr(_A[_W[3]], _W[4], lambda _: _W[8])
+    ACT
+"""
+
+
+def once(act: str):
+    """Forge what is known, forge one hidden step, and then do something that keeps the next from running."""
+    return knowing(HIDDEN.replace("ACT", act.replace("\n", "\n    ")))
+
+
+FORGING += [
+    Attempt(
+        "forge.first-pass",
+        "visible files by their text; of the hidden ones all in the first pass, none after",
+        "limiter",
+        knowing(
+            HIDDEN.replace("elif _A and", "elif _A and os.getpid() - os.getppid() < 6 and").replace("    ACT\n", "")
+        ),
+    ),
+    Attempt(
+        "forge.hidden-coin",
+        "visible files by their text; of the hidden ones, a coin for each process",
+        "limiter",
+        knowing(
+            HIDDEN.replace("elif _A and", "elif _A and random.SystemRandom().random() < 0.5 and").replace(
+                "    ACT\n", ""
+            )
+        ),
+    ),
+    Attempt(
+        "forge.die-in-second",
+        "the same, and the second pass dies by a signal",
+        "limiter",
+        knowing(
+            HIDDEN.replace(
+                "elif _A and",
+                "elif _A and os.getpid() - os.getppid() > 5:\n    import signal\n    "
+                "signal.raise_signal(signal.SIGSEGV)\nelif _A and",
+            ).replace("    ACT\n", "")
+        ),
+    ),
+    Attempt(
+        "break.home",
+        "one hidden pass is forged; then /tmp/home is taken away from under the sweep",
+        "limiter",
+        once("os.rename('/tmp/home', '/tmp/away')"),
+    ),
+    Attempt(
+        "break.closed", "the workspace's directory is closed to its owner", "limiter", once("os.chmod('/workspace', 0)")
+    ),
+    Attempt(
+        "break.deep",
+        "a tree deeper than a recursive removal goes",
+        "limiter",
+        once("for _ in range(1500):\n    os.mkdir('d'); os.chdir('d')\nos.chdir('/workspace')"),
+    ),
+    Attempt(
+        "break.long-path",
+        "a path longer than the kernel takes in one call",
+        "limiter",
+        once("for _ in range(40):\n    os.mkdir('d' * 200); os.chdir('d' * 200)\nos.chdir('/workspace')"),
+    ),
+    Attempt(
+        "break.rlimit",
+        "the parent's own limits are lowered from inside",
+        "limiter",
+        once("import resource\nresource.prlimit(os.getppid(), resource.RLIMIT_NOFILE, (3, 3))"),
+    ),
+    Attempt(
+        "break.stop",
+        "the parent is stopped through a pidfd, which no audit event shows",
+        "limiter",
+        once("import signal\nsignal.pidfd_send_signal(os.pidfd_open(os.getppid()), signal.SIGSTOP)"),
+    ),
+    Attempt(
+        "break.kill",
+        "the parent is killed through a pidfd",
+        "limiter",
+        once("import signal\nsignal.pidfd_send_signal(os.pidfd_open(os.getppid()), signal.SIGKILL)"),
+    ),
+    Attempt(
+        "break.full",
+        "the workspace's disk is full when the next step comes",
+        "limiter",
+        once(
+            "f = open('/dev/shm/home', 'wb')\ntry:\n    while True:\n        f.write(bytes(1 << 20))\nexcept OSError:\n    pass"
+        ),
     ),
 ]

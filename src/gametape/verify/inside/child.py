@@ -52,7 +52,7 @@ def run_file(
             told("worker lost", session.lost, "", 0)
         return "timed_out" if session.timed_out else "failed"
 
-    reporter = Reporter(tell, step["tests"], step["shuffle"], step["messages"], correct)
+    reporter = Reporter(tell, step["tests"], step["shuffle"], correct)
     ran = lines.trace([_inside(path) for path in step["trace"]]) if step["trace"] else dict
     code = pytest.main([*job["options"], _inside(step["path"])], plugins=[reporter])
     look(watch.changes)

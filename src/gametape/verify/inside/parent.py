@@ -9,8 +9,10 @@ trusted. So no child finds in its memory what another one was given.
 
 import ctypes
 import gc
+import itertools
 import json
 import os
+import random
 import select
 import signal
 import socket
@@ -56,14 +58,18 @@ class Parent:
             return  # nobody needed this one
         if count := job["connections"]:
             _, self._connections, _, _ = socket.recv_fds(self._host, 1, count)
-        for step in job["steps"]:
+        for number in itertools.count():
+            self._say({"next": number})
+            step = {"number": number, **json.loads(frames.read(self._host.recv))}
+            if "over" in step:
+                break
             connection = self._connections[0] if self._connections else None
             status, late = self._run(job, step, body, ground, connection, serves)
             if connection is not None:
                 os.close(self._connections.pop(0))
             rewritten = ground.restore()
             layout.sweep()
-            self._say({"step": step["name"], "status": status, "late": late, "rewritten": rewritten})
+            self._say({"step": number, "status": status, "late": late, "rewritten": rewritten})
         self._say({"done": True})
 
     def _say(self, document: dict[str, Any]) -> None:
@@ -79,7 +85,6 @@ class Parent:
         serves: bool,
     ) -> tuple[int, bool]:
         """One child, and the end of all it leaves behind: its wait status, and whether it was late."""
-        self._say({"next": step["name"]})
         ours, theirs = os.pipe()
         waits, starts = os.pipe()
         pid = os.fork()
@@ -129,7 +134,7 @@ class Parent:
             ready = {descriptor for descriptor, _ in poll.poll(_TICK_MS)}
             over = process in ready or hangs_up in ready
             if ours in ready:
-                passed = self._pass_on(ours, step["name"], until_empty=over)
+                passed = self._pass_on(ours, step["number"], until_empty=over)
                 told += max(passed, 0)
                 if passed == _END:
                     poll.unregister(ours)
@@ -143,7 +148,7 @@ class Parent:
         _, status = os.waitpid(pid, 0)
         return 0 if ended_by_us and not late else status, late
 
-    def _pass_on(self, ours: int, name: str, until_empty: bool) -> int:
+    def _pass_on(self, ours: int, number: int, until_empty: bool) -> int:
         """What is in the pipe now, as it is: how much that was, or that this was the end."""
         passed = 0
         while True:
@@ -153,7 +158,7 @@ class Parent:
                 return passed
             if not data:
                 return _END
-            self._host.sendall(frames.pack_json({"told": name}) + frames.pack(data))
+            self._host.sendall(frames.pack_json({"told": number}) + frames.pack(data))
             passed += len(data)
             if not until_empty:
                 return passed
@@ -167,8 +172,9 @@ def _processor_seconds(pid: int) -> float:
 
 
 def _become_child() -> None:
-    """A session of its own, no terminal, and memory that it may read itself again."""
+    """A session and chances of its own, no terminal, and memory that it may read itself again."""
     os.setsid()
+    random.seed()
     _be_dumpable(True)
     nothing = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):

@@ -13,13 +13,10 @@ _LONGEST = 6000
 class Reporter:
     """`correct` is asked about the result of each test, when it is over, torn down and not yet told."""
 
-    def __init__(
-        self, tell: Tell, wanted: Sequence[str], shuffle: int | None, messages: bool, correct: Callable[[str], str]
-    ) -> None:
+    def __init__(self, tell: Tell, wanted: Sequence[str], shuffle: int | None, correct: Callable[[str], str]) -> None:
         self._tell = tell
         self._wanted = frozenset(wanted)
         self._shuffle = shuffle
-        self._messages = messages
         self._correct = correct
         self._results: dict[str, str] = {}
         self._seconds: dict[str, float] = {}
@@ -58,4 +55,4 @@ class Reporter:
         )
 
     def _text(self, text: str) -> str:
-        return text[-_LONGEST:] if self._messages else ""
+        return text[-_LONGEST:]
