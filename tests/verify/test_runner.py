@@ -68,6 +68,29 @@ import m; assert m.x == 1
     assert results == {"a": "passed", "b": "passed"}, found.outcomes
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        'os.rename("/tmp/home", "/tmp/other")',
+        "for _ in range(1500): os.mkdir('d'); os.chdir('d')",
+        "for _ in range(60): os.mkdir('d' * 200); os.chdir('d' * 200)",
+        'os.chmod("/workspace", 0)',
+        'os.rename("m.py", "n.py"); os.mkdir("m.py")',
+        'os.symlink("/", "/tmp/root"); os.symlink("/", "root"); os.unlink("m.py"); os.symlink("/dev/null", "m.py")',
+        'os.mkfifo("pipe"); os.mkdir(".gametape-trash"); os.mkdir(".gametape-trash/1")',
+    ],
+    ids=["home", "deep", "long", "closed", "swapped", "links", "trash"],
+)
+def test_whatever_is_left_behind_the_next_step_finds_its_files(body: str) -> None:
+    steps = [
+        step("a", body),
+        step("b", "import m; assert m.x == 1; assert sorted(os.listdir('.')) == ['m.py', 'tests']"),
+    ]
+    results, found = seen(run(*steps), steps)
+    assert results == {"a": "passed", "b": "passed"}, found
+    assert [event.kind for event in found.events] == []
+
+
 def test_a_test_file_that_is_changed_while_it_runs_is_seen() -> None:
     steps = [step("a", 'open(__file__, "a").write("# more")')]
     _, found = seen(run(*steps), steps)
@@ -166,6 +189,17 @@ def test_a_flood_of_words_ends_the_process_and_nothing_else() -> None:
     steps = [step("a", FORGE + "while True: say(anything='x' * 60000)", seconds=20), step("b", "pass")]
     results, _ = seen(run(*steps, seconds=60), steps)
     assert results["b"] == "passed"
+
+
+def test_a_flood_of_nothing_costs_the_host_nothing() -> None:
+    steps = [
+        step(
+            "a",
+            "for fd in range(3, 9):\n    try: [os.write(fd, b'\\n' * 60000) for _ in range(30)]\n    except OSError: pass",
+        )
+    ]
+    _, found = seen(run(*steps), steps)
+    assert 1 <= len(found.events) < 100
 
 
 def test_time_is_measured_outside() -> None:

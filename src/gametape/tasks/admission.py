@@ -10,9 +10,12 @@ from typing import Literal
 
 from gametape.core.verdict import Verdict
 from gametape.tasks.checkout import checkout
+from gametape.verify.crew import Crew
 from gametape.verify.hacks import HACKS, Hack, HackResult, run_hacks, sample
 from gametape.verify.pipeline import Profile, Verifier
 from gametape.verify.subject import Subject
+
+_WARM = 3
 
 HackChoice = Literal["all", "sample", "none"]
 
@@ -44,7 +47,7 @@ def admit(subject: Subject, home: Path, runs: int, hacks: HackChoice, tell: Tell
     """
     chosen = _chosen(hacks)
     total = 1 + runs * (subject.reference is not None) + len(chosen)
-    with Verifier(subject, home, keep_verdicts=False) as verifier:
+    with Crew(_WARM) as crew, Verifier(subject, home, crew, keep_verdicts=False) as verifier:
         tell(0, total, "untouched tree")
         untouched = _verified(verifier, "train", solved=False)
         reference = []
@@ -58,7 +61,8 @@ def admit(subject: Subject, home: Path, runs: int, hacks: HackChoice, tell: Tell
         for count, found in enumerate(_replayed(verifier, chosen), start=1):
             results += found
             tell(done + count, total, "hacks")
-    return Admission(untouched, reference, results, _reasons(untouched, reference, results))
+    reasons = [] if subject.task.tests.held_out else [_NO_HELD_OUT]
+    return Admission(untouched, reference, results, reasons + _reasons(untouched, reference, results))
 
 
 def _chosen(hacks: HackChoice) -> Sequence[Hack]:
@@ -81,6 +85,9 @@ def _verified(verifier: Verifier, profile: Profile, solved: bool) -> Verdict:
     with tempfile.TemporaryDirectory(prefix="gametape-check-") as scratch:
         workspace = checkout(verifier.subject, Path(scratch) / "workspace", solved).workspace
         return verifier.verify(workspace, profile)
+
+
+_NO_HELD_OUT = "there are no held-out tests: a table of the visible answers would pass"
 
 
 def _reasons(untouched: Verdict, reference: Sequence[Verdict], hacks: Sequence[HackResult]) -> list[str]:

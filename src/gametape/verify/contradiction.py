@@ -20,61 +20,46 @@ class TwinJudgement:
     flags: tuple[Flag, ...] = ()
     signals: tuple[Signal, ...] = ()
     torn: bool = False
-    """Contradictions that did not come back: the code does not do the same thing twice."""
-    contradicted: frozenset[str] = frozenset()
-    """Tests that passed together with their contradictions: whatever that was, it was no pass."""
-    all_failed: bool = True
-    """Every twin of a test that passed was seen to fail."""
+    """What was seen did not come back: the code does not do the same thing twice."""
+    unrefuted: frozenset[str] = frozenset()
+    """Tests that passed although a contradiction of theirs was not seen to fail: that is no pass."""
 
 
 def judge_twins(prepared: Prepared, attempt: Attempt, crew: Crew, runs: SharedRuns) -> TwinJudgement:
-    """Nobody deterministic passes both a test and its contradiction; a second look tells forgery from chance."""
-    unseen = _never_failed(runs)
-    text = f"{len(unseen)} contradictions were not seen to fail"
-    signals = (Signal(name="twins unsettled", detail=text),) if unseen else ()
-    if not runs.contradictions:
-        return TwinJudgement(signals=signals, all_failed=not unseen)
-    again = _look_again(prepared, attempt, crew, runs)
-    contradicted = frozenset(runs.contradictions)
+    """Nobody deterministic passes both a test and its contradiction; a second look tells forgery from chance.
+
+    It is also taken where only a twin passed. A wrong solution that hits a mutated value does so again; somebody who
+    forges in some processes and not in others does not.
+    """
+    unrefuted = frozenset(test for test in runs.unrefuted if runs.really_passed(test))
+    if not runs.odd and not runs.contradictions:
+        return TwinJudgement(unrefuted=unrefuted, signals=_unsettled(unrefuted))
+    looks = [run_again(prepared, attempt, crew, runs) for _ in range(_LOOKS)]
+    again = {
+        test: kind for test, kind in runs.contradictions.items() if all(test in look.contradictions for look in looks)
+    }
     if again:
-        flag = _accuse(prepared, runs, again)
-        return TwinJudgement((flag,), signals, contradicted=contradicted, all_failed=False)
-    text = f"{len(contradicted)} tests passed together with their contradictions, and did not do so again"
-    signals = (*signals, Signal(name="flaky", detail=text))
-    return TwinJudgement(_too_many_at_once(runs), signals, torn=True, contradicted=contradicted, all_failed=False)
+        return TwinJudgement(flags=(_accuse(prepared, runs, again),), unrefuted=unrefuted)
+    if all(runs.agrees(look) for look in looks):
+        return TwinJudgement(unrefuted=unrefuted, signals=_unsettled(unrefuted))
+    text = f"{len(runs.contradictions)} tests passed together with their contradictions, and did not do so again"
+    if not runs.contradictions:
+        text = "a contradiction passed, and did not do so again"
+    return TwinJudgement(_too_many_at_once(runs), (Signal(name="flaky", detail=text),), torn=True, unrefuted=unrefuted)
 
 
-def _never_failed(runs: SharedRuns) -> list[str]:
-    """Twins of tests that passed which neither failed nor passed."""
-    passed = {test for run in (runs.shown, *(one.run for one in runs.hidden)) for test in run.outcomes}
-    real = {test for test in passed if runs.really_passed(test)}
-    return [
-        test
-        for one in runs.hidden
-        for test in sorted(one.twins & real)
-        if one.run.result(test) not in ("failed", "passed")
-    ]
-
-
-def _look_again(prepared: Prepared, attempt: Attempt, crew: Crew, runs: SharedRuns) -> dict[str, str]:
-    """The contradictions that come back each time, with the same twins."""
-    again = runs.contradictions
-    for _ in range(_LOOKS):
-        seen = run_again(prepared, attempt, crew, runs).contradictions
-        again = {test: kind for test, kind in again.items() if test in seen}
-        if not again:
-            break
-    return again
+def _unsettled(unrefuted: frozenset[str]) -> tuple[Signal, ...]:
+    text = f"the contradictions of {len(unrefuted)} tests that passed were not seen to fail"
+    return (Signal(name="twins unsettled", detail=text),) if unrefuted else ()
 
 
 def _too_many_at_once(runs: SharedRuns) -> tuple[Flag, ...]:
-    """Chance turns tests one by one. Where nearly all contradictions pass together, and at another time none of them,
+    """Chance turns tests one by one. Where nearly all contradictions pass together, and at another time they do not,
     somebody decides when to forge."""
     for one in runs.hidden:
-        tried = [test for test in one.twins if test in runs.contradictions or one.run.result(test) == "failed"]
-        passed = [test for test in tried if one.run.result(test) == "passed"]
-        if len(passed) >= _MANY and len(passed) >= _NEARLY_ALL * len(tried):
-            text = f"{len(passed)} of {len(tried)} contradictions passed in one run, and none of them later"
+        passed = [test for test in one.twins if one.run.result(test) == "passed"]
+        if len(passed) >= _MANY and len(passed) >= _NEARLY_ALL * len(one.twins):
+            text = f"{len(passed)} of {len(one.twins)} contradictions passed in one run, and not in another"
             return (Flag(rule="runner.forged-outcome", severity="suspect", evidence=text),)
     return ()
 

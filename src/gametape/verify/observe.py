@@ -1,5 +1,6 @@
 """Turn what test processes told into a `Run`. They are hostile: a word that does not fit is evidence, not a result."""
 
+import io
 import json
 import os
 from collections.abc import Iterable
@@ -12,6 +13,7 @@ from gametape.verify.runner import Report, Step, StepReport
 
 _TOLD_RESULTS = frozenset(get_args(Result)) - {"missing"}
 _MOST_EVENTS = 400
+_MOST_GARBLED = 40
 _LONGEST = 6000
 
 
@@ -52,10 +54,13 @@ class _Hearing:
         self._outcomes: dict[str, TestOutcome] = {}
         self._broken: str | None = None
         self._finished = False
+        self._garbled = 0
         self.events: list[Event] = []
         self.covered: dict[str, list[int]] = {}
-        for line in report.told.splitlines():
-            self._take(bytes(line))
+        for line in io.BytesIO(report.told):
+            self._take(line)
+            if self._garbled > _MOST_GARBLED:
+                break
         self.events += [Event("rewritten", path) for path in report.rewritten if path in step.laid]
         if report.status is not None and not report.late and not self._finished:
             self.events.append(_early_end(report.status))
@@ -84,7 +89,8 @@ class _Hearing:
                 self.covered = {str(path): [int(n) for n in lines] for path, lines in word["covered"].items()}
             else:
                 self._finished = isinstance(word["finished"], int)
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ArithmeticError):
+            self._garbled += 1
             self.events.append(Event("garbled", _text(line[:200].decode(errors="replace"))))
 
     def _take_result(self, word: dict[str, Any]) -> None:
@@ -92,6 +98,7 @@ class _Hearing:
         if test not in self._wanted or result not in _TOLD_RESULTS:
             raise ValueError("not a result that was asked for")
         if test in self._outcomes:
+            self._garbled += 1
             self.events.append(Event("told twice", test))
             result = "failed"
         message = _text(word["message"]) if self._step.messages else ""

@@ -4,6 +4,7 @@ import contextlib
 import random
 import secrets
 import tempfile
+import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -48,12 +49,14 @@ class Verifier:
         self._toolbox = Toolbox(self._home)
         self._policy = policy(subject.interpreter)
         self._prepared: Prepared | None = None
+        self._learning = threading.Lock()
 
     def prepared(self) -> Prepared:
         """What there is to know about the task; learned at the first call."""
-        if self._prepared is None:
-            self._prepared = prepare(self.subject, self._crew, self._home)
-        return self._prepared
+        with self._learning:
+            if self._prepared is None:
+                self._prepared = prepare(self.subject, self._crew, self._home)
+            return self._prepared
 
     def verify(self, workspace: Path, profile: Profile = "full", kind: RewardKind = "layered") -> Verdict:
         """Decide what a workspace is worth. Its processes must have ended."""
@@ -84,7 +87,7 @@ class Verifier:
                 ahead.result()
         tests = self.subject.task.tests
         results, torn = judgement.settle(tests.every, seen.real)
-        results |= dict.fromkeys(seen.twins.contradicted, "failed")
+        results |= dict.fromkeys(seen.twins.unrefuted, "failed")
         counts = judgement.count_manifest(results, tests)
         feature = judgement.count(results, judgement.feature(tests), tests.held_out)
         case = Case(
@@ -101,7 +104,7 @@ class Verifier:
             *seen.twins.flags,
         ]
         quarantined = bool(torn) or seen.twins.torn
-        sound = not accused and not quarantined and seen.twins.all_failed and _structure_holds(found)
+        sound = not accused and not quarantined and _structure_holds(found)
         passed = sound and counts.all_passed
         worth = reward(kind, found, accused, counts, self.subject.task.weights, passed)
         return Verdict(

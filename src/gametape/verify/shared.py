@@ -18,7 +18,7 @@ from gametape.verify.observation import Run
 from gametape.verify.observe import observe
 from gametape.verify.preparation import Prepared, run_steps
 from gametape.verify.runner import Step
-from gametape.verify.twins.plan import Drawn, draw, flipped, lay
+from gametape.verify.twins.plan import ABOUT_VALUES, Drawn, draw, flipped, lay
 
 _MOST_PASSING_TWINS = 24
 """Of the tests that passed before the task was begun, so many get a twin: forging them gains nothing by itself."""
@@ -58,6 +58,28 @@ class SharedRuns:
         return tuple(
             replace(run, outcomes={test: run.outcomes[test] for test in run.outcomes if test not in twins})
             for run, twins in zip(self.runs, (set(), *(one.twins for one in self.hidden), set()), strict=False)
+        )
+
+    @property
+    def unrefuted(self) -> set[str]:
+        """Tests with a twin that did not fail: whatever they did, it is not known to have been a pass."""
+        return {test for one in self.hidden for test in one.twins if one.run.result(test) != "failed"}
+
+    @property
+    def odd(self) -> bool:
+        """Whether a twin that expects another value passed. Wrong solutions hardly ever do that, forgers cannot but."""
+        return any(
+            one.kinds[test] in ABOUT_VALUES and one.run.result(test) == "passed"
+            for one in self.hidden
+            for test in one.twins
+        )
+
+    def agrees(self, other: "SharedRuns") -> bool:
+        """Whether every test and twin did the same in both."""
+        return all(
+            mine.result(test) == theirs.result(test)
+            for mine, theirs in zip(self.runs, other.runs, strict=False)
+            for test in mine.outcomes
         )
 
     def really_passed(self, test: str) -> bool:
@@ -126,6 +148,7 @@ def _draws(prepared: Prepared, rng: random.Random) -> tuple[Drawn, Drawn]:
 def _hidden(prepared: Prepared, attempt: Attempt, crew: Crew, draws: tuple[Drawn, Drawn]) -> tuple[Pass, Pass]:
     planned = [_plan(prepared, name, drawn) for name, drawn in zip("ab", draws, strict=True)]
     steps = [step for one in planned for step in one.steps]
+    random.shuffle(steps)  # so that its place tells a process nothing
     report = run_steps(prepared, attempt.sources, crew, prepared.subject.suite, steps)
     first, other = (
         Pass(observe(report, one.steps, "hidden"), one.real, one.twins, one.kinds, drawn)

@@ -1,4 +1,8 @@
-"""Files in the sandbox's own /workspace: laid before hostile code exists, looked after between its processes."""
+"""Files in the sandbox's own /workspace: laid before hostile code exists, looked after between its processes.
+
+Whatever a process left behind must not keep the next one from finding what it should: trees of any depth, closed
+directories, missing ones.
+"""
 
 import contextlib
 import os
@@ -8,7 +12,9 @@ from typing import Any
 
 WORKSPACE = "/workspace"
 _SCRATCH = ("/tmp", "/dev/shm")
-_HOME = "home"
+_HOME = "/tmp/home"
+_TRASH = ".gametape-trash"
+_MOST_ENTRIES, _LONGEST_PATH = 100_000, 2000
 Stamp = tuple[int, int, int]
 """Of a file or directory: which one it is, its size, and when it was last changed, which only the kernel sets."""
 
@@ -23,7 +29,7 @@ class Ground:
             self._files[path] = (content[at : at + size], executable)
             at += size
         self._lay()
-        self._stamps = stamps()
+        self._stamps: dict[str, Stamp] | None = stamps()
 
     def look(self) -> None:
         """Remember everything as it is now, for `restore`."""
@@ -31,12 +37,13 @@ class Ground:
 
     def restore(self) -> list[str]:
         """Bring everything back to how it was laid at first; says which files were changed since the last look."""
-        now = stamps()
-        known = self._stamps
-        changed = sorted(path for path in known if now.get(path) != known[path] and not os.path.isdir(_at(path)))
-        if now != known or known.keys() - {""} != self._names():
-            for entry in os.scandir(WORKSPACE):
-                remove(entry.path)
+        _quietly(os.chmod, WORKSPACE, 0o755)
+        now, known = stamps(), self._stamps
+        changed: list[str] = []
+        if known is not None and now is not None:
+            changed = sorted(path for path in known if now.get(path) != known[path] and not os.path.isdir(_at(path)))
+        if now is None or now != known or known.keys() - {""} != self._names():
+            clear(WORKSPACE)
             self._lay()
         self._stamps = stamps()
         return changed
@@ -56,13 +63,15 @@ class Ground:
         return found
 
 
-def stamps() -> dict[str, Stamp]:
-    """Everything below the workspace, links as themselves."""
+def stamps() -> dict[str, Stamp] | None:
+    """Everything below the workspace, links as themselves; None when there is more than anybody laid."""
     found: dict[str, Stamp] = {}
     waiting = [""]
     while waiting:
         directory = waiting.pop()
         found[directory] = _stamp(os.stat(_at(directory)))
+        if len(found) > _MOST_ENTRIES or len(directory) > _LONGEST_PATH:
+            return None
         if not os.access(_at(directory), os.R_OK | os.X_OK):
             continue  # somebody closed it, which its own stamp shows
         for entry in os.scandir(_at(directory)):
@@ -90,37 +99,54 @@ def write(path: str, content: bytes) -> None:
 
 def end_everybody_else() -> None:
     """Every process inside but the first one and ourselves, and wait until they are gone."""
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.kill(-1, signal.SIGKILL)
-    except ProcessLookupError:
-        return
-    try:
+    with contextlib.suppress(ChildProcessError):
         while True:
             os.waitpid(-1, 0)
-    except ChildProcessError:
-        return
 
 
 def sweep() -> None:
     """Nothing that one process left behind in scratch directories is there for the next."""
-    for place in (*_SCRATCH, os.path.join(_SCRATCH[0], _HOME)):
-        for entry in os.scandir(place):
-            if entry.name != _HOME:
-                remove(entry.path)
+    for place in _SCRATCH:
+        clear(place)
+    _quietly(os.mkdir, _HOME)
 
 
-def remove(path: str) -> None:
-    """A file or a tree, all but what is mounted there."""
-    if os.path.islink(path) or not os.path.isdir(path):
-        _quietly(os.unlink, path)
-    elif not os.path.ismount(path):
-        _quietly(os.chmod, path, 0o700)  # whoever took the right away was of our own
-        for entry in os.scandir(path):
-            remove(entry.path)
-        _quietly(os.rmdir, path)
+def clear(place: str) -> None:
+    """Empty a directory, of everything but what is mounted there.
+
+    Directories are moved to the top before they are emptied, so no path gets long and nothing is deep.
+    """
+    trash = os.path.join(place, _TRASH)
+    waiting = [place]
+    moved = 0
+    while waiting:
+        directory = waiting.pop()
+        _quietly(os.chmod, directory, 0o700 if directory != place else 0o755)
+        for entry in _entries(directory):
+            if not entry.is_dir(follow_symlinks=False):
+                _quietly(os.unlink, entry.path)
+            elif entry.path != trash and not os.path.ismount(entry.path):
+                _quietly(os.mkdir, trash)
+                moved += 1
+                target = os.path.join(trash, str(moved))
+                _quietly(os.chmod, entry.path, 0o700)
+                _quietly(os.rename, entry.path, target)
+                waiting.append(target if os.path.isdir(target) else entry.path)
+        if directory != place:
+            _quietly(os.rmdir, directory)
+    _quietly(os.rmdir, trash)
+
+
+def _entries(directory: str) -> list["os.DirEntry[str]"]:
+    try:
+        return [*os.scandir(directory)]
+    except OSError:
+        return []
 
 
 def _quietly(act: Callable[..., None], *arguments: Any) -> None:
-    """What is mounted below a directory keeps the directory; that is in nobody's way."""
+    """What cannot be changed belongs to somebody else, a mount for one, and is in nobody's way."""
     with contextlib.suppress(OSError):
         act(*arguments)
