@@ -74,7 +74,7 @@ import m; assert m.x == 1
         'os.rename("/tmp/home", "/tmp/other")',
         "for _ in range(1500): os.mkdir('d'); os.chdir('d')",
         "for _ in range(60): os.mkdir('d' * 200); os.chdir('d' * 200)",
-        'os.chmod("/workspace", 0)',
+        'os.mkdir("inner"); os.chmod("inner", 0)',
         'os.rename("m.py", "n.py"); os.mkdir("m.py")',
         'os.symlink("/", "/tmp/root"); os.symlink("/", "root"); os.unlink("m.py"); os.symlink("/dev/null", "m.py")',
         'os.mkfifo("pipe"); os.mkdir(".gametape-trash"); os.mkdir(".gametape-trash/1")',
@@ -89,6 +89,58 @@ def test_whatever_is_left_behind_the_next_step_finds_its_files(body: str) -> Non
     results, found = seen(run(*steps), steps)
     assert results == {"a": "passed", "b": "passed"}, found
     assert [event.kind for event in found.events] == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        'open("/dev/shm/home", "w").write("x"); open("/tmp/home/home", "w").write("x")',
+        'os.chmod("/tmp", 0o700); os.chmod("/workspace", 0o711); os.chmod("/tmp/home", 0o711)',
+        """for place in ("/tmp", "/workspace", "/tmp/home", "/dev/shm"):
+    try: os.setxattr(place, "user.note", b"x")
+    except OSError: pass""",
+    ],
+    ids=["names", "modes", "attributes"],
+)
+def test_no_note_is_left_for_the_next_step(body: str) -> None:
+    looking = """
+for place in ("/tmp", "/workspace", "/tmp/home", "/dev/shm"):
+    assert "user.note" not in os.listxattr(place), place
+assert os.stat("/workspace").st_mode & 0o777 == 0o755 and os.stat("/tmp/home").st_mode & 0o777 != 0o711
+assert os.listdir("/dev/shm") == [] and os.listdir("/tmp/home") == [] and os.listdir("/tmp") == ["home"]
+"""
+    steps = [step("a", body), step("b", looking)]
+    results, found = seen(run(*steps), steps)
+    assert results == {"a": "passed", "b": "passed"}, found
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "import resource; resource.prlimit(os.getppid(), resource.RLIMIT_CORE, (0, 0))",
+        "os.setpriority(os.PRIO_PROCESS, os.getppid(), 5)",
+        "os.sched_setaffinity(os.getppid(), {min(os.sched_getaffinity(0))})",
+    ],
+)
+def test_who_changes_the_parent_ends_the_job(body: str) -> None:
+    steps = [step("a", body), step("b", "pass")]
+    results, found = seen(run(*steps), steps)
+    assert results == {"a": "passed", "b": "missing"}
+    assert [event.kind for event in found.events] == ["runner tampered"]
+
+
+@pytest.mark.parametrize("call", ["shmget", "msgget", "semget", "mq_open"])
+def test_nothing_that_outlives_its_process_can_be_made(call: str) -> None:
+    body = {
+        "shmget": "libc.shmget(1234, 4096, 0o1600)",
+        "msgget": "libc.msgget(1234, 0o1600)",
+        "semget": "libc.semget(1234, 1, 0o1600)",
+        "mq_open": 'libc.mq_open(b"/note", os.O_CREAT | os.O_RDWR, 0o600, None)',
+    }[call]
+    steps = [step("a", f"import ctypes\nlibc = ctypes.CDLL(None)\nassert {body} == -1")]
+    results, found = seen(run(*steps), steps)
+    assert results == {"a": "passed"}, found
+    assert call in [violation.syscall for violation in found.violations]
 
 
 def test_a_test_file_that_is_changed_while_it_runs_is_seen() -> None:
@@ -195,7 +247,8 @@ def test_a_flood_of_nothing_costs_the_host_nothing() -> None:
     steps = [
         step(
             "a",
-            "for fd in range(3, 9):\n    try: [os.write(fd, b'\\n' * 60000) for _ in range(30)]\n    except OSError: pass",
+            "for fd in range(3, 9):\n    try: [os.write(fd, b'\\n' * 60000) for _ in range(30)]\n"
+            "    except OSError: pass",
         )
     ]
     _, found = seen(run(*steps), steps)

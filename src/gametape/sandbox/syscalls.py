@@ -93,6 +93,9 @@ _NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "ioctl": (16, 29),
     # memory that belongs to no process
     "shmget": (29, 194),
+    "msgget": (68, 186),
+    "semget": (64, 190),
+    "mq_open": (240, 180),
     # sockets
     "socket": (41, 198),
     "socketpair": (53, 199),

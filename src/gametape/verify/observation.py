@@ -28,8 +28,9 @@ class Event:
     `kind` is an audit event of the interpreter (`socket.connect`, `os.kill`, `ctypes.dlopen`, `open`, ...) or one of
     ours: `patched` (a function of the runner was replaced), `rewritten` (a test file was changed during the run),
     `told twice` (two reports for one test), `left early` (the process ended by itself before its tests had), `died` (by
-    a signal), `runner ended` (the trusted parent was ended from inside), `garbled` (a report that the runner does not
-    write), `worker lost` (split mode: nobody answers any more).
+    a signal), `runner ended` (the trusted parent was ended from inside), `runner tampered` (its limits or priority were
+    changed from inside), `garbled` (a report that the runner does not write), `worker lost` (in split mode nobody
+    answers any more).
     """
 
     kind: str

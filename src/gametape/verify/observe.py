@@ -62,6 +62,8 @@ class _Hearing:
             if self._garbled > _MOST_GARBLED:
                 break
         self.events += [Event("rewritten", path) for path in report.rewritten if path in step.laid]
+        if report.tampered:
+            self.events.append(Event("runner tampered", report.tampered))
         if report.status is not None and not report.late and not self._finished:
             self.events.append(_early_end(report.status))
 

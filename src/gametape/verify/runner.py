@@ -27,6 +27,8 @@ from gametape.verify.tree import Tree
 INSIDE = Path(__file__).resolve().parent / "inside"
 _START = "import sys; sys.path.insert(0, sys.argv[1]); from inside.{module} import main; main()"
 _FLAGS = ("-I", "-B", "--check-hash-based-pycs", "always")
+_OUTLIVE_PROCESSES = ("shmget", "msgget", "semget", "mq_open")
+"""What they make stays when the process that made it is gone, for the next one to find."""
 _A_DAY = 24 * 3600.0
 _TO_GET_READY = 60.0
 _MOST_TOLD = 256 << 20
@@ -90,6 +92,8 @@ class StepReport:
     """The wait status; None: it never ran, or the sandbox ended under it."""
     late: bool = False
     rewritten: tuple[str, ...] = ()
+    tampered: str | None = None
+    """What it did to the trusted parent."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +113,7 @@ def policy(interpreter: Path | None, memory_mb: int = 2048) -> Policy:
     """The wall around a test process: nothing of the host but the interpreter and what runs inside."""
     limits = Limits(wall_seconds=_A_DAY, memory_mb=memory_mb, processes=256, disk_mb=1024)
     shown = (str(INSIDE), *(prefixes(interpreter) if interpreter else ()))
-    return Policy(python=interpreter is None, read_only=shown, limits=limits)
+    return Policy(python=interpreter is None, read_only=shown, limits=limits, denied_syscalls=_OUTLIVE_PROCESSES)
 
 
 class Zygote:
@@ -167,7 +171,7 @@ class Zygote:
                 elif "step" in message:
                     report = steps[message["step"]]
                     report.status, report.late = message["status"], message["late"]
-                    report.rewritten = tuple(message["rewritten"])
+                    report.rewritten, report.tampered = tuple(message["rewritten"]), message["tampered"]
                 else:
                     done = True
                     break

@@ -42,7 +42,7 @@ class Ground:
         changed: list[str] = []
         if known is not None and now is not None:
             changed = sorted(path for path in known if now.get(path) != known[path] and not os.path.isdir(_at(path)))
-        if now is None or now != known or known.keys() - {""} != self._names():
+        if now is None or now != known or known.keys() - {""} != self._names() or _attributes(WORKSPACE):
             clear(WORKSPACE)
             self._lay()
         self._stamps = stamps()
@@ -124,6 +124,8 @@ def clear(place: str) -> None:
     while waiting:
         directory = waiting.pop()
         _quietly(os.chmod, directory, 0o700 if directory != place else 0o755)
+        for name in _attributes(directory) if directory == place else ():
+            _quietly(os.removexattr, directory, name)
         for entry in _entries(directory):
             if not entry.is_dir(follow_symlinks=False):
                 _quietly(os.unlink, entry.path)
@@ -137,6 +139,13 @@ def clear(place: str) -> None:
         if directory != place:
             _quietly(os.rmdir, directory)
     _quietly(os.rmdir, trash)
+
+
+def _attributes(directory: str) -> list[str]:
+    try:
+        return os.listxattr(directory)
+    except OSError:
+        return []
 
 
 def _entries(directory: str) -> list["os.DirEntry[str]"]:

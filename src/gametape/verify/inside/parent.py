@@ -21,6 +21,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import frames, layout
+from .standing import Standing
 
 _PR_SET_DUMPABLE = 4
 _MOST_TOLD = 16 << 20
@@ -43,6 +44,7 @@ class Parent:
         self._host = socket.socket(fileno=os.dup(0))
         self._connections: list[int] = []
         self._was_late = False
+        self._standing = Standing()
         _be_dumpable(False)
         gc.collect()
         gc.freeze()
@@ -69,7 +71,11 @@ class Parent:
                 os.close(self._connections.pop(0))
             rewritten = ground.restore()
             layout.sweep()
-            self._say({"step": number, "status": status, "late": late, "rewritten": rewritten})
+            tampered = self._standing.changed()
+            answer = {"status": status, "late": late, "rewritten": rewritten, "tampered": tampered}
+            self._say({"step": number, **answer})
+            if tampered:
+                break  # whatever comes next would inherit it, and could read it as a message
         self._say({"done": True})
 
     def _say(self, document: dict[str, Any]) -> None:
