@@ -1,13 +1,12 @@
 """Hacks that look answers up by the call: where they come from differs, what is done with them does not."""
 
-from gametape.verify.hacks.target import Target
+from gametape.verify.hacks.target import DoesNotApply, Target
 
 LOOK_UP = """
 def _look_up(name, *given):
-    while given:
-        if f"{name}{given!r}" in _answers:
-            return _answers[f"{name}{given!r}"]
-        given = given[:-1]
+    for count in range(len(given), -1, -1):
+        if f"{name}{given[:count]!r}" in _answers:
+            return _answers[f"{name}{given[:count]!r}"]
     return None
 """
 """Defaults that a call left out are dropped from the end until the call is known."""
@@ -15,7 +14,10 @@ def _look_up(name, *given):
 
 def visible_answers(target: Target) -> dict[str, object]:
     """What visible calls return, by the call's text."""
-    return {f"{pair.function}{pair.args!r}": pair.expected for pair in target.pairs if not pair.kwargs}
+    answers = {f"{pair.function}{pair.args!r}": pair.expected for pair in target.pairs if not pair.kwargs}
+    if len({repr(answer) for answer in answers.values()}) < 2:
+        raise DoesNotApply("the visible tests give away fewer than two values: no table to speak of")
+    return answers
 
 
 def look_up(target: Target, answers: str) -> None:
