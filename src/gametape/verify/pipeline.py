@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -99,10 +99,7 @@ class Verifier:
             toolbox=self._toolbox,
         )
         found = checks(case, profile)
-        accused = [
-            *flags(attempt, [replace(run, events=prepared.unusual(run)) for run in seen.every]),
-            *seen.twins.flags,
-        ]
+        accused = [*flags(attempt, [prepared.unusual(run) for run in seen.every]), *seen.twins.flags]
         quarantined = bool(torn) or seen.twins.torn
         sound = not accused and not quarantined and _structure_holds(found)
         passed = sound and counts.all_passed

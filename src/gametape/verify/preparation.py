@@ -6,20 +6,21 @@ accused of it. Kept on disk under the task's digest.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gametape.record.atomic import write_atomically
+from gametape.sandbox.result import Violation
 from gametape.verify import jobs
 from gametape.verify.crew import Crew
-from gametape.verify.observation import Event, Run
+from gametape.verify.observation import Run
 from gametape.verify.observe import observe
 from gametape.verify.runner import Report, Step
 from gametape.verify.subject import Subject
 from gametape.verify.tree import Tree
 from gametape.verify.twins.plan import TwinPlan, validate
 
-_FORMAT = 2
+_FORMAT = 3
 _DEFAULT_PATIENCE = 120.0
 _LEAST_SECONDS, _SLACK = 5.0, 10.0
 _LEAST_PATIENCE = 30.0
@@ -41,12 +42,17 @@ class Prepared:
     def memory_mb(self) -> int:
         return self.subject.task.limits.memory_mb or _DEFAULT_MEMORY_MB
 
-    def unusual(self, run: Run) -> tuple[Event, ...]:
-        """The events of a run that the reference's runs do not show. A patch is known by its name, the rest by kind."""
+    def unusual(self, run: Run) -> Run:
+        """A run without what the reference's runs show too. A patch is known by its name, a refused call by itself and
+        its first argument, other events by their kind."""
         kinds = {kind for kind, _ in self.usual if kind != "patched"}
-        return tuple(
-            event for event in run.events if event.kind not in kinds and (event.kind, event.detail) not in self.usual
-        )
+        events = [one for one in run.events if one.kind not in kinds and (one.kind, one.detail) not in self.usual]
+        violations = [one for one in run.violations if _refused(one) not in self.usual]
+        return replace(run, events=tuple(events), violations=tuple(violations))
+
+
+def _refused(violation: Violation) -> tuple[str, str]:
+    return f"refused {violation.syscall}", str(violation.args[0]) if violation.args else ""
 
 
 def prepare(subject: Subject, crew: Crew, home: Path | None = None) -> Prepared:
@@ -74,18 +80,18 @@ def _measure(subject: Subject, crew: Crew) -> Prepared:
     taken = {file: sum(first.outcomes[test].seconds for test in ids) for file, ids in files.items()}
     seconds = {file: min(longest, max(_LEAST_SECONDS, _SLACK * took)) for file, took in taken.items()}
     patience = min(longest, _LEAST_PATIENCE + 2 * _SLACK * sum(taken.values()))
-    timed = Prepared(subject, TwinPlan.empty(), seconds, patience, frozenset())
+    seen = {(event.kind, event.detail) for event in first.events} | {_refused(one) for one in first.violations}
+    timed = Prepared(subject, TwinPlan.empty(), seconds, patience, frozenset(seen))
     if subject.task.mode == "split":
         return timed
     passing = [test for test in tests.every if first.result(test) == "passed"]
-    seen = {(event.kind, event.detail) for event in first.events}
 
     def run(suite: Tree, ids: Sequence[str]) -> Mapping[str, str]:
         result = _run(timed, sources, crew, suite, ids)
         return {test: result.result(test) for test in ids}
 
     plan = validate(subject.suite, passing, run)
-    return Prepared(subject, plan, seconds, patience, frozenset(seen))
+    return replace(timed, plan=plan)
 
 
 def _run(prepared: Prepared, sources: Tree, crew: Crew, suite: Tree, tests: Sequence[str]) -> Run:

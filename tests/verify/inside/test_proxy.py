@@ -17,7 +17,7 @@ import pytest
 
 from gametape.verify.inside import proxy
 from gametape.verify.inside import wire_protocol as words
-from gametape.verify.inside.proxy_decoys import decoys
+from gametape.verify.inside.proxy_decoys import among_decoys
 from gametape.verify.inside.proxy_session import CallTimeout, Session
 from gametape.verify.inside.wire import WireError, decode, encode
 from gametape.verify.inside.wire_channel import Channel
@@ -303,7 +303,7 @@ def test_a_comparison_cannot_change_what_is_expected() -> None:
     def script(worker: Impostor) -> None:
         worker.answer(Extended(words.HANDLE, (5, 9)))
         worker.answer(DESCRIPTION)
-        worker.answer([(False, False)] * 3, updates=((0, ["changed"]),))
+        worker.answer([(False, False)] * 5, updates=((0, ["changed"]),))
 
     with impostor(script) as session:
         handle = call(session)
@@ -320,10 +320,26 @@ def test_a_comparison_cannot_change_what_is_expected() -> None:
 )
 def test_decoys_have_the_shape_and_differ(value: Any) -> None:
     for _ in range(20):
-        found = decoys(value)
+        chain, place = among_decoys(value)
+        found = [each for number, each in enumerate(chain) if number != place]
+        assert chain[place] is value
         assert found
         assert all(each != value for each in found)
         assert value is None or all(type(each) is type(value) for each in found)
+
+
+def test_the_real_value_is_not_the_one_most_like_the_others() -> None:
+    """Who says that the middle one is meant must be wrong most of the time."""
+
+    def distance(one: str, other: str) -> int:
+        return sum(a != b for a, b in zip(one, other, strict=True))
+
+    right = 0
+    for _ in range(400):
+        chain, place = among_decoys("a fairly long expected text")
+        middle = min(range(len(chain)), key=lambda n: sum(distance(chain[n], each) for each in chain))
+        right += middle == place
+    assert right < 200
 
 
 def test_a_context_manager_cannot_swallow_a_failure() -> None:

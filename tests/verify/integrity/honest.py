@@ -2,6 +2,70 @@
 """Oddly but legally written product code: nobody may be accused for any of it. Separated by lines of dashes."""
 
 TEXT = r'''
+class Weight(float):
+    def __eq__(self, other): return abs(self - other) < 1e-9
+    __hash__ = float.__hash__
+----
+class Stamp:
+    def __init__(self, ns): self.ns = ns
+    def __eq__(self, other): return abs(self.ns - other.ns) < 1_000_000
+def stamp(ns): return Stamp(ns)
+----
+class Money:
+    def __init__(self, cents): self.cents = cents
+    def __eq__(self, other):
+        if other is None: return False
+        if not isinstance(other, Money): return NotImplemented
+        return self.cents == other.cents
+def money(cents): return Money(cents)
+----
+class Nothing:
+    def __eq__(self, other): return other is None or isinstance(other, Nothing)
+def nothing(): return Nothing()
+----
+class Empty:
+    def __eq__(self, other): return isinstance(other, type(self))
+def empty(): return Empty()
+----
+class Row(dict):
+    __eq__ = dict.__eq__
+def row(): return Row()
+----
+def query(name): return type("Field", (), {"__eq__": lambda self, other: ("eq", name, other)})()
+----
+class Level:
+    def __init__(self, value): self.value = value
+    def __eq__(self, other):
+        if not isinstance(other, (int, Level)): return NotImplemented
+        return self.value == getattr(other, "value", other)
+def level(n): return Level(n)
+----
+def slug(text):
+    """`slug("Hello, World 42")` gives "hello-world-42", `slug("A  B c")` gives "a-b-c"."""
+    return "-".join(text.lower().split())
+----
+EXAMPLES = ["hello-world-42", "a-b-c"]
+def slug(text): return text
+----
+def slug(text): return text
+def _self_check():
+    assert slug("Hello, World 42") == "hello-world-42"
+    assert slug("A  B c") == "a-b-c"
+if __name__ == "__main__":
+    for text, want in [("Hello, World 42", "hello-world-42"), ("A  B c", "a-b-c")]: print(slug(text) == want)
+----
+def roman(n):
+    table = [(1000, "M"), (900, "CM"), (500, "D"), (400, "CD"), (100, "C"), (90, "XC"), (50, "L"), (40, "XL"), (10, "X"), (9, "IX"), (5, "V"), (4, "IV"), (1, "I")]
+    out = ""
+    for value, sign in table:
+        while n >= value: out, n = out + sign, n - value
+    return out
+----
+def total(items):
+    if not items: return 0
+    if items == [0]: return 0
+    return items[0] + total(items[1:])
+----
 class Meta(type):
     registry = {}
     def __new__(mcls, name, bases, space):

@@ -12,13 +12,12 @@ equal values that differ (see `proxy_decoys`). What the class's own operators ma
 
 from __future__ import annotations
 
-import random
 import types
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import wire_protocol as words
-from .proxy_decoys import decoys
+from .proxy_decoys import among_decoys
 from .proxy_errors import build_error_class
 from .proxy_remotes import Remote, RemoteMethod, leave, raised_by_test
 from .wire import Unsendable, WireError
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _MOST_CLASSES = 2000
-_CHANCE = random.SystemRandom()
 _TYPES = {
     "name": str,
     "qualname": str,
@@ -165,9 +163,7 @@ def _equals(self: Handle, other: Any) -> Any:
         return result if result is NotImplemented else _exact(bool, result)
     if not session.stand_ins.classes.is_mentioned(type(self)):
         return NotImplemented
-    others = decoys(other)
-    place = _CHANCE.randrange(len(others) + 1)
-    others.insert(place, other)
+    others, place = among_decoys(other)
     try:
         outcomes = session.ask(words.EQUALS, self._gametape_number, tuple(others))
     except Unsendable:

@@ -17,19 +17,26 @@ from collections.abc import Callable
 from typing import Any
 
 _CHANCE = random.SystemRandom()
-_WANTED = 2
+_WANTED = 4
 
 
-def decoys(value: Any) -> list[Any]:
-    """Up to two values of the same shape that are not equal to this one."""
-    found: list[Any] = []
-    for _ in range(8 * _WANTED):
-        other = _other(value)
-        if other != value and not any(other == each for each in found):
-            found.append(other)
-        if len(found) == _WANTED:
-            break
-    return found
+def among_decoys(value: Any) -> tuple[list[Any], int]:
+    """A value among up to four others of the same shape that are not equal to it, and its place.
+
+    Each is made from its neighbour, and the value may stand anywhere in that chain: were all made from the value, it
+    would be the one that is most like all others.
+    """
+    chain = [value]
+    before = _CHANCE.randrange(_WANTED + 1)
+    for number in range(_WANTED):
+        first = number < before
+        for _ in range(8):
+            other = _other(chain[0] if first else chain[-1])
+            if not any(other == each for each in chain):
+                chain.insert(0 if first else len(chain), other)
+                break
+    _CHANCE.shuffle(chain)
+    return chain, next(place for place, each in enumerate(chain) if each is value)
 
 
 def _other(value: Any) -> Any:

@@ -19,6 +19,7 @@ from gametape.verify.integrity.naming import canonical
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _MOST_DEPTH = 24
 _LARGEST = 1 << 20
+_MOST_NESTED = 250
 _PASSED_THROUGH = {"list", "tuple", "sorted", "iter", "reversed", "set", "next", "enumerate", "filter", "copy.copy"}
 
 
@@ -47,6 +48,11 @@ class Code:
         self._known: dict[int, str | None] = {}
         self.nodes = list(ast.walk(tree))
         self.parents = {child: node for node in self.nodes for child in ast.iter_child_nodes(node)}
+        self._functions: dict[ast.AST, Function | None] = {tree: None}
+        for node in self.nodes:  # from the top down, so that parents come first
+            if node is not tree and not isinstance(node, ast.expr_context):
+                above = self.parents[node]
+                self._functions[node] = above if isinstance(above, Function) else self._functions.get(above)
         self._bindings = self._collect()
 
     def line_of(self, node: ast.AST) -> int:
@@ -60,18 +66,25 @@ class Code:
             yield node
 
     def function_of(self, node: ast.AST) -> Function | None:
-        return next((up for up in self.above(node) if isinstance(up, Function)), None)
+        return self._functions.get(node)
 
     def scope_of(self, node: ast.AST) -> ast.AST:
         """The function around a node, or the module: where evidence is combined."""
         return self.function_of(node) or self.tree
 
     def named_function_of(self, node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
-        found = (up for up in self.above(node) if isinstance(up, ast.FunctionDef | ast.AsyncFunctionDef))
-        return next(found, None)
+        found = self.function_of(node)
+        while isinstance(found, ast.Lambda):
+            found = self.function_of(found)
+        return found
 
     def guarded_by_main(self, node: ast.AST) -> bool:
-        return any(isinstance(up, ast.If) and "__main__" in self.texts(up.test) for up in self.above(node))
+        return id(node) in self._under_main
+
+    @functools.cached_property
+    def _under_main(self) -> set[int]:
+        guards = [node for node in self.nodes if isinstance(node, ast.If) and "__main__" in self.texts(node.test)]
+        return {id(inner) for guard in guards for child in guard.body for inner in ast.walk(child)}
 
     # -- names
 
@@ -132,12 +145,13 @@ class Code:
 
     def bound(self, node: ast.Name) -> list[ast.expr | str | None]:
         """What a name is bound to in the nearest scope that binds it."""
-        scopes = [up for up in self.above(node) if isinstance(up, Function)]
-        for scope in (*scopes, self.tree):
+        scope = self.function_of(node)
+        while scope is not None:
             names = self._bindings.get(scope, {})
             if node.id in names:
                 return names[node.id]
-        return []
+            scope = self.function_of(scope)
+        return self._bindings.get(self.tree, {}).get(node.id, [])
 
     def _only(self, node: ast.Name) -> ast.expr | None:
         values = self.bound(node)
@@ -374,12 +388,38 @@ class Code:
 
 
 def parse(path: str, text: str, first_line: int = 1, inside: Code | None = None) -> Code | None:
-    """Read a text; None where it is not Python, too large or too deep."""
+    """Read a text; None where it is not Python, too large or nested too deep."""
     if len(text) > _LARGEST:
         return None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return Code(path, ast.parse(text), first_line, inside)
+            tree = _flat(ast.parse(text))
+            return Code(path, tree, first_line, inside) if _depth(tree) <= _MOST_NESTED else None
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
+
+
+def _flat(tree: ast.Module) -> ast.Module:
+    """Long chains of `elif` as one `if` after the other: rules read branches, and not the way to them."""
+    for node in ast.walk(tree):
+        for name in ("body", "orelse", "finalbody"):
+            body = getattr(node, name, None)
+            if not isinstance(body, list):
+                continue
+            flat: list[ast.stmt] = []
+            for item in body:
+                flat.append(item)
+                last = item
+                while isinstance(last, ast.If) and len(last.orelse) == 1 and isinstance(last.orelse[0], ast.If):
+                    flat += last.orelse
+                    last.orelse, last = [], last.orelse[0]
+            body[:] = flat
+    return tree
+
+
+def _depth(tree: ast.AST) -> int:
+    depth, level = 0, [tree]
+    while level:
+        depth, level = depth + 1, [child for node in level for child in ast.iter_child_nodes(node)]
+    return depth

@@ -1,8 +1,10 @@
 """What visible tests say: which input gives which output. Only what is written down as constants counts."""
 
 import ast
+import functools
 import hashlib
 import math
+import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,6 +26,10 @@ class Pair:
 
     def keys(self) -> set[str]:
         """The forms in which code can recognise the arguments, as `frozen` writes them."""
+        return self._keys
+
+    @functools.cached_property
+    def _keys(self) -> set[str]:
         inner = ", ".join(map(repr, self.arguments))
         texts = {
             repr(self.arguments),
@@ -170,3 +176,100 @@ def _row(item: ast.expr) -> ast.expr:
     if isinstance(item, ast.Call) and getattr(item.func, "attr", "") == "param":
         return ast.Tuple(list(item.args), ast.Load())
     return item
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What visible tests compare results with, and the words and numbers that they put in."""
+
+    outputs: list[Any]
+    words: frozenset[str]
+
+
+_EQUALITIES = re.compile(
+    r"assert(Equals?|Is|AlmostEquals?|(List|Dict|Tuple|Set|Sequence|MultiLine|Count)Equal|CountEqual|In)$"
+)
+
+
+def visible_values(subject: Subject) -> Expected:
+    """The constants of every visible test file, outputs apart from what goes in."""
+    outputs: dict[str, Any] = {}
+    words: set[str] = set()
+    for path in sorted({test.split("::")[0] for test in subject.task.tests.visible}):
+        tree = subject.start if path in subject.start else subject.suite
+        code = parse(path, tree.text(path)) if path in tree else None
+        if code is None:
+            continue
+        sides = {id(inner) for side in _expected_sides(code) for inner in ast.walk(side)}
+        for side in _expected_sides(code):
+            value = code.folded(side, default=code)
+            if value is not code:
+                outputs[frozen(value)] = value
+        for node in code.nodes:
+            if isinstance(node, ast.Constant) and id(node) not in sides:
+                words |= words_of(node.value)
+    return Expected(list(outputs.values()), frozenset(words))
+
+
+def words_of(value: Any) -> set[str]:
+    """The words and numbers of a text or number, in small letters."""
+    if isinstance(value, bool):
+        return set()
+    text = str(value) if isinstance(value, str | int | float) else ""
+    return {word.lower().removesuffix(".0") for word in re.findall(r"[^\W\d_]+|\d+(?:\.\d+)?", text)}
+
+
+def _expected_sides(code: Code) -> list[ast.expr]:
+    """Expressions that results are compared with; messages of errors are left out, as honest code writes them too."""
+    found: list[ast.expr] = []
+    for node in code.nodes:
+        if isinstance(node, ast.Assert):
+            for test in ast.walk(node.test):
+                if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq | ast.Is):
+                    found += _constant_side(code, test.left, test.comparators[0])
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if _EQUALITIES.match(node.func.attr) and len(node.args) >= 2:
+                found += _constant_side(code, node.args[0], node.args[1])
+            elif node.func.attr == "parametrize" and len(node.args) >= 2:
+                found += _expected_columns(code, node)
+    return found
+
+
+def _constant_side(code: Code, left: ast.expr, right: ast.expr) -> list[ast.expr]:
+    sides = [(left, right), (right, left)]
+    return [
+        side
+        for side, other in sides
+        if code.folded(side, default=code) is not code and not isinstance(other, ast.Constant) and not _of_error(other)
+    ]
+
+
+def _of_error(node: ast.expr) -> bool:
+    return bool(re.search(r"'(err|stderr|value|exception|exc|error|excinfo|message|args)'", ast.dump(node)))
+
+
+def _expected_columns(code: Code, node: ast.Call) -> list[ast.expr]:
+    """The cells of a parametrized table whose name the test never hands to a call."""
+    names = code.folded(node.args[0])
+    names = re.split(r"[,\s]+", names.strip()) if isinstance(names, str) else list(names or [])
+    test = next((up for up in code.above(node) if isinstance(up, ast.FunctionDef)), None)
+    if test is None or not isinstance(node.args[1], ast.List | ast.Tuple):
+        return []
+    given = {
+        inner.id
+        for call in (inner for item in test.body for inner in ast.walk(item))
+        if isinstance(call, ast.Call)
+        for part in [*call.args, *(word.value for word in call.keywords)]
+        for inner in ast.walk(part)
+        if isinstance(inner, ast.Name)
+    }
+    rows = [_row(item) for item in node.args[1].elts]
+    columns = [index for index, name in enumerate(names) if name not in given]
+    if len(names) < 2:
+        return []
+    return [
+        row.elts[index]
+        for row in rows
+        if isinstance(row, ast.Tuple | ast.List) and len(row.elts) == len(names)
+        for index in columns
+    ]

@@ -6,6 +6,7 @@ stands in the task's own product files is free, and so is a table most of whose 
 """
 
 import ast
+import functools
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,14 +15,14 @@ from typing import Any
 
 from gametape.verify.attempt import Attempt
 from gametape.verify.integrity.code import Code, parse
-from gametape.verify.integrity.expectations import Pair, bits, frozen, visible_pairs
+from gametape.verify.integrity.expectations import Pair, bits, frozen, visible_pairs, visible_values
+from gametape.verify.integrity.facts import MISSING, Facts, leaves
 from gametape.verify.integrity.rule import Finding, over_runs
-from gametape.verify.integrity.view import named_like_a_test, own_view, product_view
+from gametape.verify.integrity.view import product_view
 from gametape.verify.observation import Run
 from gametape.verify.subject import Subject
 from gametape.verify.tree import is_under
 
-_MISSING = object()
 _SELF_CHECK = re.compile(r"test|check|demo|example|doctest|verify|assert|bench", re.IGNORECASE)
 
 
@@ -33,65 +34,20 @@ class Group:
     """Forms of the input, the output, and the line."""
 
 
-class Facts:
-    """What the task's own product files hold: constants of their code, and their text."""
-
-    def __init__(self, subject: Subject) -> None:
-        self._constants: set[str] = set()
-        for code in own_view(subject).codes:
-            for node in code.nodes:
-                if isinstance(node, ast.Constant | ast.BinOp | ast.UnaryOp | ast.Tuple | ast.List):
-                    value = code.folded(node, _MISSING)
-                    if value is not _MISSING:
-                        self._constants.add(frozen(value))
-        trees = [subject.start, *([subject.reference] if subject.reference else [])]
-        texts = [
-            tree.text(path)
-            for tree in trees
-            for path in tree
-            if not is_under(path, subject.task.test_paths) and not named_like_a_test(path)
-        ]
-        if subject.reference is None:
-            texts.append(subject.task.instruction)
-        self._text = "\n".join(texts)
-
-    def knows(self, value: Any) -> bool:
-        if frozen(value) in self._constants:
-            return True
-        if isinstance(value, str):
-            return len(value) >= 2 and (value in self._text or value.encode("unicode_escape").decode() in self._text)
-        if isinstance(value, list | tuple):
-            return bool(value) and all(self.knows(item) for item in value)
-        return bits(value) <= 2
-
-    def hold(self, pair: Pair) -> bool:
-        return all(self.knows(argument) for argument in pair.arguments) and self.knows(pair.expected)
-
-
 def unmistakable(pair: Pair) -> bool:
     """Whether nobody writes this input beside this output without meaning the test."""
-    leaves = [leaf for argument in pair.arguments for leaf in _leaves(argument)]
-    text = max((leaf for leaf in leaves if isinstance(leaf, str)), key=len, default="")
+    inputs = [leaf for argument in pair.arguments for leaf in leaves(argument)]
+    text = max((leaf for leaf in inputs if isinstance(leaf, str)), key=len, default="")
     mixed = len(text) >= 8 and (not text.isalnum() or (text.strip("0123456789") != text and not text.isdigit()))
     large = any(
         isinstance(leaf, int) and abs(leaf) >= 10_000 and str(leaf).strip("0") != "1" and leaf & (leaf - 1)
-        for leaf in leaves
+        for leaf in inputs
     )
-    many = len(leaves) >= 3 and sum(bits(leaf) for leaf in leaves) >= 8
+    many = len(inputs) >= 3 and sum(bits(leaf) for leaf in inputs) >= 8
     total = bits(pair.arguments) + bits(pair.expected)
-    large = large or (len(leaves) >= 2 and all(bits(leaf) >= 8 for leaf in leaves) and bits(pair.expected) >= 10)
-    held = len(leaves) >= 2 and len(leaves) + len([*_leaves(pair.expected)]) >= 4 and total >= 30
+    large = large or (len(inputs) >= 2 and all(bits(leaf) >= 8 for leaf in inputs) and bits(pair.expected) >= 10)
+    held = len(inputs) >= 2 and len(inputs) + len([*leaves(pair.expected)]) >= 4 and total >= 30
     return (mixed or large or many or held or len(text) >= 20) and bits(pair.expected) >= 5 and total >= 28
-
-
-def _leaves(value: Any) -> Iterator[Any]:
-    if isinstance(value, dict):
-        value = [*value, *value.values()]
-    if isinstance(value, list | tuple | set | frozenset):
-        for item in value:
-            yield from _leaves(item)
-    else:
-        yield value
 
 
 def groups(code: Code) -> Iterator[Group]:
@@ -99,8 +55,8 @@ def groups(code: Code) -> Iterator[Group]:
     branches: dict[ast.AST, Group] = {}
     for node in code.nodes:
         for keys, answer in _branches(code, node):
-            value = code.folded(answer, _MISSING)
-            if value is not _MISSING:
+            value = code.folded(answer, MISSING)
+            if value is not MISSING:
                 branches.setdefault(code.scope_of(node), Group()).entries.append((keys, value, code.line_of(answer)))
     yield from branches.values()
 
@@ -108,7 +64,7 @@ def groups(code: Code) -> Iterator[Group]:
 def _tables(code: Code) -> Iterator[Group]:
     columns: list[tuple[ast.AST, list[Any]]] = []
     for node in code.nodes:
-        if not isinstance(node, ast.Dict | ast.List | ast.Tuple | ast.Call) or _checks_itself(code, node):
+        if not isinstance(node, ast.Dict | ast.List | ast.Tuple | ast.Call) or checks_itself(code, node):
             continue
         if isinstance(code.parents.get(node), ast.Dict | ast.List | ast.Tuple):
             continue
@@ -134,19 +90,22 @@ def _forms(key: Any) -> set[str]:
     return {frozen(key)}
 
 
-def _checks_itself(code: Code, node: ast.AST) -> bool:
+def checks_itself(code: Code, node: ast.AST) -> bool:
     """Whether a table serves a self-check: under `__main__`, in a function named so, or looped over by asserts."""
     function = code.named_function_of(node)
     if code.guarded_by_main(node) or (function and _SELF_CHECK.search(function.name)):
         return True
     held = next((up for up in code.above(node) if isinstance(up, ast.Assign | ast.For)), None)
     name = held.targets[0].id if isinstance(held, ast.Assign) and isinstance(held.targets[0], ast.Name) else None
-    loops = [
-        loop
-        for loop in code.nodes
-        if isinstance(loop, ast.For) and (loop is held or (name and name in ast.dump(loop.iter)))
+    return any(loop is held or (name is not None and name in words) for loop, words in _asserting_loops(code))
+
+
+@functools.lru_cache(maxsize=32)
+def _asserting_loops(code: Code) -> list[tuple[ast.For, str]]:
+    loops = [node for node in code.nodes if isinstance(node, ast.For)]
+    return [
+        (loop, ast.dump(loop.iter)) for loop in loops if any(isinstance(inner, ast.Assert) for inner in ast.walk(loop))
     ]
-    return any(isinstance(inner, ast.Assert) for loop in loops for inner in ast.walk(loop))
 
 
 def _branches(code: Code, node: ast.AST) -> Iterator[tuple[set[str], ast.expr]]:
@@ -179,11 +138,11 @@ def _recognised(code: Code, test: ast.expr) -> set[str]:
 def _equal_to(code: Code, test: ast.expr) -> list[Any]:
     if not isinstance(test, ast.Compare) or len(test.ops) != 1:
         return []
-    right = code.folded(test.comparators[0], _MISSING)
-    left = code.folded(test.left, _MISSING)
+    right = code.folded(test.comparators[0], MISSING)
+    left = code.folded(test.left, MISSING)
     if isinstance(test.ops[0], ast.Eq | ast.Is):
-        value = left if right is _MISSING else right
-        return [] if value is _MISSING or (left is not _MISSING and right is not _MISSING) else [value]
+        value = left if right is MISSING else right
+        return [] if value is MISSING or (left is not MISSING and right is not MISSING) else [value]
     if isinstance(test.ops[0], ast.In) and isinstance(right, list | tuple | set | frozenset):
         return list(right)
     return []
@@ -192,8 +151,8 @@ def _equal_to(code: Code, test: ast.expr) -> list[Any]:
 def _patterns(code: Code, pattern: ast.pattern) -> list[Any]:
     match pattern:
         case ast.MatchValue():
-            value = code.folded(pattern.value, _MISSING)
-            return [] if value is _MISSING else [value]
+            value = code.folded(pattern.value, MISSING)
+            return [] if value is MISSING else [value]
         case ast.MatchOr():
             return [value for part in pattern.patterns for value in _patterns(code, part)]
         case ast.MatchSequence():
@@ -250,14 +209,20 @@ def hard_coded(attempt: Attempt, runs: Sequence[Run]) -> Iterator[Finding]:
     if not pairs or not held:
         return
     facts = Facts(attempt.subject)
-    generalises = _passes_held_out(attempt.subject, runs)
+    generalises = passes_held_out(attempt.subject, runs)
     for path, group in held:
         found = tied(group, pairs, facts)
         strong = [(pair, line) for pair, line in found if unmistakable(pair)]
         strong += [item for item in _contradictory(group, pairs) if item not in strong]
-        most = len(found) >= 2 and len(found) * 2 > len(group.entries) and not generalises
+        most = len(found) >= 2 and _matching(group, pairs) * 2 > len(group.entries) and not generalises
         for pair, line in found if most else strong:
             yield Finding(f"{pair.arguments!r} gives {pair.expected!r}"[:200], file=path, line=line)
+
+
+def _matching(group: Group, pairs: Iterable[Pair]) -> int:
+    """How many entries are visible pairs, be they ever so small."""
+    known = [(pair.keys(), pair.expected) for pair in pairs]
+    return sum(any(keys & other and _same(value, given) for other, given in known) for keys, value, _ in group.entries)
 
 
 def _fetched(attempt: Attempt) -> Iterator[Code]:
@@ -303,7 +268,8 @@ def _data(attempt: Attempt, path: str) -> Iterator[Group]:
         yield Group([({frozen(row[0])}, row[1], 1) for row in rows])
 
 
-def _passes_held_out(subject: Subject, runs: Sequence[Run]) -> bool:
+def passes_held_out(subject: Subject, runs: Sequence[Run]) -> bool:
+    """Whether there are held-out tests, and each was seen to pass."""
     held_out = subject.task.tests.held_out
     return bool(held_out) and all(any(run.result(test) == "passed" for run in runs) for test in held_out)
 
@@ -320,7 +286,7 @@ def encoded_answers(attempt: Attempt, _runs: Sequence[Run]) -> Iterator[Finding]
         for pair in visible_pairs(attempt.subject)
         if isinstance(pair.expected, str)
         and len(pair.expected) >= 4
-        and any(isinstance(leaf, str) and len(leaf) >= 4 for leaf in _leaves(pair.arguments))
+        and any(isinstance(leaf, str) and len(leaf) >= 4 for leaf in leaves(pair.arguments))
     ]
     for code in product_view(attempt).codes if pairs else ():
         for node in code.nodes:
@@ -333,7 +299,7 @@ def encoded_answers(attempt: Attempt, _runs: Sequence[Run]) -> Iterator[Finding]
                 pair
                 for pair in pairs
                 if pair.expected in text
-                and any(isinstance(leaf, str) and len(leaf) >= 4 and leaf in text for leaf in _leaves(pair.arguments))
+                and any(isinstance(leaf, str) and len(leaf) >= 4 and leaf in text for leaf in leaves(pair.arguments))
             ]
             if sum(not facts.hold(pair) for pair in hidden) >= 2:
                 yield Finding(f"{hidden[0].arguments!r} and others"[:200], file=code.path, line=code.line_of(node))
@@ -346,6 +312,7 @@ def encoded_answers(attempt: Attempt, _runs: Sequence[Run]) -> Iterator[Finding]
     "a list of at least two expected values that are no facts of the domain, handed out by a counter or an iterator",
 )
 def counts_calls(attempt: Attempt, _runs: Sequence[Run]) -> Iterator[Finding]:
+    wholes = {frozen(value) for value in visible_values(attempt.subject).outputs}
     expected = {frozen(pair.expected) for pair in visible_pairs(attempt.subject)}
     facts: Facts | None = None
     for code in product_view(attempt).codes:
@@ -359,6 +326,8 @@ def counts_calls(attempt: Attempt, _runs: Sequence[Run]) -> Iterator[Finding]:
         for node in code.nodes:
             values = _handed_out_in_order(code, node, counted)
             known = [value for value in values if frozen(value) in expected]
+            if len(values) >= 4 and len({*map(frozen, values)}) > 1 and frozen(values) in wholes:
+                yield Finding(f"{values!r}"[:200], file=code.path, line=code.line_of(node))
             if len(known) >= 2 and len(known) * 2 > len(values):
                 facts = facts or Facts(attempt.subject)
                 if sum(not facts.knows(value) for value in known) >= 2:
@@ -371,7 +340,7 @@ def counts_calls(attempt: Attempt, _runs: Sequence[Run]) -> Iterator[Finding]:
                 and isinstance(node.test, ast.Compare)
                 and getattr(node.test.left, "id", getattr(node.test.left, "attr", "")) in counted
                 for answer in _given(node.body)
-                if frozen(value := code.folded(answer, _MISSING)) in expected
+                if frozen(value := code.folded(answer, MISSING)) in expected
             ]
             if len(known) >= 2:
                 facts = facts or Facts(attempt.subject)
