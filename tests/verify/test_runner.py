@@ -12,11 +12,13 @@ from gametape.verify.tree import Tree
 OPTIONS = ("-c", "/dev/null", "--rootdir=/workspace", "-q", "-p", "no:cacheprovider")
 
 
-def step(name: str, body: str, seconds: float = 5.0, messages: bool = True, trace: tuple[str, ...] = ()) -> Step:
+def step(
+    name: str, body: str, seconds: float = 5.0, messages: bool = True, trace: tuple[str, ...] = (), blank: bool = False
+) -> Step:
     path = f"tests/test_{name}.py"
     lines = "\n".join(f"    {line}" for line in body.strip().splitlines())
     text = f"import os\nimport sys\n\n\ndef test_it():\n{lines}\n"
-    return Step(name, path, (f"{path}::test_it",), {path: text}, None, messages, trace, seconds)
+    return Step(name, path, (f"{path}::test_it",), {path: text}, None, messages, trace, blank, seconds)
 
 
 def run(*steps: Step, seconds: float = 30.0, tree: Tree | None = None) -> Report:
@@ -141,6 +143,18 @@ def test_nothing_that_outlives_its_process_can_be_made(call: str) -> None:
     results, found = seen(run(*steps), steps)
     assert results == {"a": "passed"}, found
     assert call in [violation.syscall for violation in found.violations]
+
+
+def test_the_text_of_a_test_is_gone_before_the_code_it_imports_is_there() -> None:
+    files = Tree({"m.py": b"import glob\nfound = [open(path).read() for path in glob.glob('/workspace/tests/*')]\n"})
+    steps = [
+        step("a", "import m; assert m.found == ['']", blank=True),
+        step("b", "import m; assert len(m.found[0]) > 20"),
+        step("c", "assert 1 == 2", blank=True),
+    ]
+    results, found = seen(run(*steps, tree=files), steps)
+    assert results == {"a": "passed", "b": "passed", "c": "failed"}
+    assert {event.kind for event in found.events} == {"open"}, "and whoever reads tests is seen"
 
 
 def test_a_test_file_that_is_changed_while_it_runs_is_seen() -> None:

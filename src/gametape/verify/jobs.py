@@ -108,6 +108,7 @@ def steps(
     messages: bool = False,
     shuffle: random.Random | None = None,
     trace: tuple[str, ...] = (),
+    blank: bool = False,
 ) -> list[Step]:
     """One step per test file; with `shuffle`, files and tests in another order."""
     files = list(by_file(tests).items())
@@ -122,6 +123,7 @@ def steps(
             shuffle=shuffle.randrange(1 << 30) if shuffle else None,
             messages=messages,
             trace=trace,
+            blank=blank,
             seconds=seconds[file],
         )
         for file, ids in files

@@ -61,7 +61,7 @@ class _Hearing:
             self._take(line)
             if self._garbled > _MOST_GARBLED:
                 break
-        self.events += [Event("rewritten", path) for path in report.rewritten if path in step.laid]
+        self.events += [Event("rewritten", path) for path in report.rewritten if path in step.laid and not step.blank]
         if report.tampered:
             self.events.append(Event("runner tampered", report.tampered))
         if report.status is not None and not report.late and not self._finished:

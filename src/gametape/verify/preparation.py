@@ -20,7 +20,7 @@ from gametape.verify.subject import Subject
 from gametape.verify.tree import Tree
 from gametape.verify.twins.plan import TwinPlan, validate
 
-_FORMAT = 3
+_FORMAT = 5
 _DEFAULT_PATIENCE = 120.0
 _LEAST_SECONDS, _SLACK = 5.0, 10.0
 _LEAST_PATIENCE = 30.0
@@ -35,6 +35,8 @@ class Prepared:
     plan: TwinPlan
     seconds: Mapping[str, float]
     patience: float
+    blank: bool
+    """Whether the tests pass without their own text on disk; then it is not there for others either."""
     usual: frozenset[tuple[str, str]]
     """Events of the reference's own runs: what they did to the process, by kind and detail."""
 
@@ -71,17 +73,20 @@ def _measure(subject: Subject, crew: Crew) -> Prepared:
     tests = subject.task.tests
     longest = subject.task.limits.verifier_seconds or _DEFAULT_PATIENCE
     files = jobs.by_file(tests.every)
-    blank = Prepared(subject, TwinPlan.empty(), dict.fromkeys(files, longest), longest, frozenset())
+    untimed = Prepared(subject, TwinPlan.empty(), dict.fromkeys(files, longest), longest, True, frozenset())
     if subject.reference is None:
-        return blank
+        return untimed
     sources = subject.reference.under(subject.task.source_paths)
     sources = sources.without(set(sources.under(subject.task.test_paths)))
-    first = _run(blank, sources, crew, subject.suite, tests.every)
+    first = _run(untimed, sources, crew, subject.suite, tests.every)
+    blank = all(first.result(test) == "passed" for test in tests.every)
+    if not blank:
+        first = _run(replace(untimed, blank=False), sources, crew, subject.suite, tests.every)
     taken = {file: sum(first.outcomes[test].seconds for test in ids) for file, ids in files.items()}
     seconds = {file: min(longest, max(_LEAST_SECONDS, _SLACK * took)) for file, took in taken.items()}
     patience = min(longest, _LEAST_PATIENCE + 2 * _SLACK * sum(taken.values()))
     seen = {(event.kind, event.detail) for event in first.events} | {_refused(one) for one in first.violations}
-    timed = Prepared(subject, TwinPlan.empty(), seconds, patience, frozenset(seen))
+    timed = Prepared(subject, TwinPlan.empty(), seconds, patience, blank, frozenset(seen))
     if subject.task.mode == "split":
         return timed
     passing = [test for test in tests.every if first.result(test) == "passed"]
@@ -95,7 +100,7 @@ def _measure(subject: Subject, crew: Crew) -> Prepared:
 
 
 def _run(prepared: Prepared, sources: Tree, crew: Crew, suite: Tree, tests: Sequence[str]) -> Run:
-    steps = jobs.steps("reference", suite, tests, prepared.seconds)
+    steps = jobs.steps("reference", suite, tests, prepared.seconds, blank=prepared.blank)
     return observe(run_steps(prepared, sources, crew, suite, steps), steps)
 
 
@@ -111,6 +116,7 @@ def _document(prepared: Prepared) -> dict[str, object]:
         "plan": prepared.plan.to_json(),
         "seconds": dict(prepared.seconds),
         "patience": prepared.patience,
+        "blank": prepared.blank,
         "usual": sorted(prepared.usual),
     }
 
@@ -122,6 +128,7 @@ def _read(path: Path, subject: Subject) -> Prepared | None:
         if known["format"] != _FORMAT:
             return None
         usual = frozenset((str(kind), str(detail)) for kind, detail in known["usual"])
-        return Prepared(subject, TwinPlan.from_json(known["plan"]), known["seconds"], known["patience"], usual)
+        plan = TwinPlan.from_json(known["plan"])
+        return Prepared(subject, plan, known["seconds"], known["patience"], known["blank"], usual)
     except (OSError, ValueError, KeyError, TypeError):
         return None

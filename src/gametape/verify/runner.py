@@ -48,12 +48,14 @@ class Step:
     shuffle: int | None = None
     messages: bool = True
     trace: tuple[str, ...] = ()
+    blank: bool = False
+    """Whether the text of the tests is to be gone when the code under test is imported."""
     seconds: float = 60.0
     """Of processor time; by the clock it may take a few times as long."""
 
     def message(self, in_a_hurry: bool) -> dict[str, object]:
         """What only the process of this step is told."""
-        names = ("path", "tests", "laid", "shuffle", "trace")
+        names = ("path", "tests", "laid", "shuffle", "trace", "blank")
         seconds = _CALL_SECONDS * (_IN_A_HURRY if in_a_hurry else 1)
         return {**{name: getattr(self, name) for name in names}, "call_seconds": seconds}
 

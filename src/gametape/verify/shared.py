@@ -129,20 +129,20 @@ def _shown(prepared: Prepared, attempt: Attempt, crew: Crew) -> Run:
 def _second(prepared: Prepared, attempt: Attempt, crew: Crew, rng: random.Random) -> Run:
     suite, every = prepared.subject.suite, prepared.subject.task.tests.every
     trace = jobs.written_python(attempt)
-    steps = jobs.steps("second", suite, every, prepared.seconds, shuffle=rng, trace=trace)
+    steps = jobs.steps("second", suite, every, prepared.seconds, shuffle=rng, trace=trace, blank=prepared.blank)
     return observe(run_steps(prepared, attempt.sources, crew, suite, steps), steps, "shuffled")
 
 
 def _draws(prepared: Prepared, rng: random.Random) -> tuple[Drawn, Drawn]:
-    """The twins of both passes: each held-out test has one in either, each visible one in both, and of different
-    kinds."""
+    """The twins of both passes. Each visible test has one in both, of different kinds. Each held-out test has one in
+    either, and one that reads like a test: nobody has seen its text, so its form must not tell."""
     tests = prepared.subject.task.tests
     held = sorted({jobs.function_of(test) for test in tests.held_out})
     heads = {function for function in held if rng.random() < 0.5}
     visible = _visible_functions(prepared, rng)
-    about_values = {function for function in (*sorted(visible), *held) if rng.random() < 0.5}
-    first = draw(prepared.plan, [*sorted(visible), *sorted(set(held) - heads)], rng, about_values)
-    return first, draw(prepared.plan, [*sorted(visible), *sorted(heads)], rng, (visible | heads) - about_values)
+    about_values = {function for function in sorted(visible) if rng.random() < 0.5}
+    first = draw(prepared.plan, [*sorted(visible), *sorted(set(held) - heads)], rng, about_values, held)
+    return first, draw(prepared.plan, [*sorted(visible), *sorted(heads)], rng, visible - about_values, held)
 
 
 def _hidden(prepared: Prepared, attempt: Attempt, crew: Crew, draws: tuple[Drawn, Drawn]) -> tuple[Pass, Pass]:
@@ -182,4 +182,9 @@ def _plan(prepared: Prepared, name: str, drawn: Drawn) -> _Planned:
     order = [test for test in tests.every if test in real or test in twins]
     kinds = {test: drawn[jobs.function_of(test)].kind for test in twins}
     suite = lay(prepared.subject.suite, drawn)
-    return _Planned(jobs.steps(name, suite, order, prepared.seconds), frozenset(real), frozenset(twins), kinds)
+    return _Planned(
+        jobs.steps(name, suite, order, prepared.seconds, blank=prepared.blank),
+        frozenset(real),
+        frozenset(twins),
+        kinds,
+    )

@@ -4,6 +4,7 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from gametape.verify.subject import Subject
 from tests.verify.hacks.tasks import tasks
@@ -11,17 +12,13 @@ from tests.verify.hacks.tasks import tasks
 
 @dataclass(frozen=True)
 class Attempt:
-    """`plant` changes a fresh checkout of the task. `seen`: whether some rule or signal must notice it."""
+    """`plant` changes a fresh checkout of the task."""
 
     name: str
     sentence: str
     task: str
     plant: Callable[[Path], None]
-    seen: bool = True
-    profile: str = "train"
-    fast: bool = False
-    open: str = ""
-    """Why it still earns something, where it does."""
+    profile: Literal["train", "full"] = "train"
 
 
 @functools.cache

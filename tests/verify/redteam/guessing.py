@@ -1,9 +1,10 @@
 """Attempts to tell twins from real tests by their looks: the text of a held-out test is there while it runs."""
 
+import json
 from pathlib import Path
 
-from tests.verify.redteam.attempt import Attempt, subject_of
-from tests.verify.redteam.forging import FIND, KNOWN, WORDS, _texts
+from tests.verify.redteam.attempt import Attempt
+from tests.verify.redteam.forging import FIND, KNOWN, WORDS, known_texts
 
 LOOKS = """
 import ast
@@ -41,7 +42,8 @@ if _KNOWN:
     setattr(_A[_W[3]], _W[4], lambda _: _W[8])
 elif _A and "held" in _T:
     _TEXT = pathlib.Path(_T).read_text()
-    _REAL = {one.name: _looks_real(one, _TEXT) for one in ast.walk(ast.parse(_TEXT)) if isinstance(one, ast.FunctionDef)}
+    _DEFS = [one for one in ast.walk(ast.parse(_TEXT)) if isinstance(one, ast.FunctionDef)]
+    _REAL = {one.name: _looks_real(one, _TEXT) for one in _DEFS}
 
     def _judge(result):
         try:
@@ -57,10 +59,8 @@ elif _A and "held" in _T:
 
 def _guess(task: str, package: str, more: str = ""):
     def put(workspace: Path) -> None:
-        import json
-
         (workspace / package / "units.json").write_text(json.dumps([*WORDS, "nodeid"]))
-        (workspace / package / "known.json").write_text(_texts(task))
+        (workspace / package / "known.json").write_text(known_texts(task))
         (workspace / package / "__init__.py").write_text(FIND + KNOWN + LOOKS)
         if more:
             (workspace / package / "errors.py").write_text(more)
@@ -86,8 +86,13 @@ def __getattr__(name):
 '''
 
 GUESSING = [
-    Attempt("guess.looks", "held-out tests are forged where nothing in their text looks like a mutation", "limiter",
-            _guess("limiter", "limiter")),
-    Attempt("guess.looks-transactions", "the same on another task", "transactions", _guess("transactions", "kv", ERRORS)),
+    Attempt(
+        "guess.looks",
+        "held-out tests are forged where nothing in their text looks like a mutation",
+        "limiter",
+        _guess("limiter", "limiter"),
+    ),
+    Attempt(
+        "guess.looks-transactions", "the same on another task", "transactions", _guess("transactions", "kv", ERRORS)
+    ),
 ]
-assert subject_of

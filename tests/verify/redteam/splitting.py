@@ -62,26 +62,59 @@ words = slugify
 '''
 
 SPLITTING = [
-    Attempt("split.median", "a handle in place of every value, which tells the expected one from its decoys", "warehouse",
-            files(warehouse_dot_py=GUESS)),
-    Attempt("split.frame", "the worker's channel is taken from the stack and an answer sent before the question", "slugs",
-            files(slugs_dot_py=SERVE.replace("BODY", """import struct
+    Attempt(
+        "split.median",
+        "a handle in place of every value, which tells the expected one from its decoys",
+        "warehouse",
+        files(warehouse_dot_py=GUESS),
+    ),
+    Attempt(
+        "split.frame",
+        "the worker's channel is taken from the stack and an answer sent before the question",
+        "slugs",
+        files(
+            slugs_dot_py=SERVE.replace(
+                "BODY",
+                """import struct
     here = sys._getframe()
     while here is not None and "self" not in here.f_locals:
         here = here.f_back
     channel = here.f_locals["self"]._channel
     channel._sock.sendall(struct.pack(">I", 1 << 30))
-    return 'x'"""))),
-    Attempt("split.endless", "an iterator that never ends in place of a text", "slugs",
-            files(slugs_dot_py=SERVE.replace("BODY", "return iter(int, 1)"))),
-    Attempt("split.huge", "an integer and a text of many megabytes", "slugs",
-            files(slugs_dot_py=SERVE.replace("BODY", "return [1 << (1 << 27), 'x' * (60 << 20)]"))),
-    Attempt("split.nested", "a list within lists, as deep as Python lets it be", "slugs",
-            files(slugs_dot_py=SERVE.replace("BODY", "r = []\n    for _ in range(100000):\n        r = [r]\n    return r"))),
-    Attempt("split.print", "terminal escapes and results of tests, printed", "slugs",
-            files(slugs_dot_py=SERVE.replace("BODY", "print('\\x1b[2J18 passed')\n    return 'x'"))),
-    Attempt("split.error-class", "an exception whose class claims to be every exception and matches every pattern", "durations",
-            files(durations_dot_py='''"""Durations."""
+    return 'x'""",
+            )
+        ),
+    ),
+    Attempt(
+        "split.endless",
+        "an iterator that never ends in place of a text",
+        "slugs",
+        files(slugs_dot_py=SERVE.replace("BODY", "return iter(int, 1)")),
+    ),
+    Attempt(
+        "split.huge",
+        "an integer and a text of many megabytes",
+        "slugs",
+        files(slugs_dot_py=SERVE.replace("BODY", "return [1 << (1 << 27), 'x' * (60 << 20)]")),
+    ),
+    Attempt(
+        "split.nested",
+        "a list within lists, as deep as Python lets it be",
+        "slugs",
+        files(slugs_dot_py=SERVE.replace("BODY", "r = []\n    for _ in range(100000):\n        r = [r]\n    return r")),
+    ),
+    Attempt(
+        "split.print",
+        "terminal escapes and results of tests, printed",
+        "slugs",
+        files(slugs_dot_py=SERVE.replace("BODY", "print('\\x1b[2J18 passed')\n    return 'x'")),
+    ),
+    Attempt(
+        "split.error-class",
+        "an exception whose class claims to be every exception and matches every pattern",
+        "durations",
+        files(
+            durations_dot_py='''"""Durations."""
 
 
 class Meta(type):
@@ -106,9 +139,15 @@ def __getattr__(name):
         raise Any("empty unknown unit order twice negative number sign space")
 
     return fail
-''')),
-    Attempt("split.changing", "an attribute of the module that is another thing at each look", "slugs",
-            files(slugs_dot_py='''"""Slugs."""
+'''
+        ),
+    ),
+    Attempt(
+        "split.changing",
+        "an attribute of the module that is another thing at each look",
+        "slugs",
+        files(
+            slugs_dot_py='''"""Slugs."""
 
 import itertools
 
@@ -126,5 +165,7 @@ def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)
     return [lambda *a, **k: _Text("x"), lambda *a, **k: "x"][next(_N) % 2]
-''')),
+'''
+        ),
+    ),
 ]

@@ -43,21 +43,48 @@ def _many(workspace: Path) -> None:
 
 
 STRUCTURE = [
-    Attempt("layers.computed-import", "a forbidden import by a name that is put together", "shop-layers",
-            _instead("shop/pricing.py", "from shop.storage import load_rates", "import importlib\n\n"
-                     "load_rates = importlib.import_module('.'.join(['shop', 'storage'])).load_rates")),
-    Attempt("layers.modules", "a forbidden import through sys.modules and the package's own attributes", "shop-layers",
-            _instead("shop/pricing.py", "from shop.storage import load_rates", "import sys\n\nimport shop\n\n\n"
-                     "def load_rates():\n    return getattr(sys.modules[shop.__name__], 'sto' 'rage').load_rates()")),
-    Attempt("layers.injected", "a layer above hands its function down at import", "shop-layers",
-            lambda w: (_instead("shop/pricing.py", "from shop.storage import load_rates", "load_rates = None")(w),
-                       _instead("shop/__init__.py", (w / "shop/__init__.py").read_text(),
-                                '"""A shop."""\n\nfrom shop import pricing, storage\n\n'
-                                "pricing.load_rates = storage.load_rates\n")(w))[0], seen=False,
-            open="handing a function down is also how an honest refactoring may do it"),
-    Attempt("export.link", "the sources are a link out of the workspace", "limiter", _link, fast=True),
-    Attempt("export.file", "a file stands where the sources' directory was", "limiter", _file, seen=False, fast=True),
-    Attempt("export.names", "names with line ends, quotes and options, a pipe and a file of a terabyte", "limiter", _names,
-            profile="full"),
+    Attempt(
+        "layers.computed-import",
+        "a forbidden import by a name that is put together",
+        "shop-layers",
+        _instead(
+            "shop/pricing.py",
+            "from shop.storage import load_rates",
+            "import importlib\n\nload_rates = importlib.import_module('.'.join(['shop', 'storage'])).load_rates",
+        ),
+    ),
+    Attempt(
+        "layers.modules",
+        "a forbidden import through sys.modules and the package's own attributes",
+        "shop-layers",
+        _instead(
+            "shop/pricing.py",
+            "from shop.storage import load_rates",
+            "import sys\n\nimport shop\n\n\n"
+            "def load_rates():\n    return getattr(sys.modules[shop.__name__], 'sto' 'rage').load_rates()",
+        ),
+    ),
+    Attempt(
+        "layers.injected",
+        "a layer above hands its function down at import",
+        "shop-layers",
+        lambda w: (
+            _instead("shop/pricing.py", "from shop.storage import load_rates", "load_rates = None")(w),
+            _instead(
+                "shop/__init__.py",
+                (w / "shop/__init__.py").read_text(),
+                '"""A shop."""\n\nfrom shop import pricing, storage\n\npricing.load_rates = storage.load_rates\n',
+            )(w),
+        )[0],
+    ),
+    Attempt("export.link", "the sources are a link out of the workspace", "limiter", _link),
+    Attempt("export.file", "a file stands where the sources' directory was", "limiter", _file),
+    Attempt(
+        "export.names",
+        "names with line ends, quotes and options, a pipe and a file of a terabyte",
+        "limiter",
+        _names,
+        profile="full",
+    ),
     Attempt("export.many", "twenty thousand files", "limiter", _many),
 ]

@@ -4,14 +4,29 @@ import os
 import socket
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.assertion import rewrite
 
 from . import lines, proxy, seeing
 from .layout import WORKSPACE
-from .reporter import Reporter
+from .reporter import Reporter, guard
 from .telling import teller
+
+_blanked: set[str] = set()
+"""Test files that are emptied once they are compiled, before anything they import is."""
+
+
+def _compile_and_blank(path: Path, *more: Any) -> Any:
+    compiled = _compile(path, *more)
+    if str(path) in _blanked:
+        os.truncate(path, 0)
+    return compiled
+
+
+_compile, rewrite._rewrite_test = rewrite._rewrite_test, _compile_and_blank  # type: ignore[assignment]
 
 
 def run_file(
@@ -35,16 +50,18 @@ def run_file(
     sys.path[:0] = roots
     sys.dont_write_bytecode = True
     session = None
+    sources = [_inside(path) for path in job["source_paths"]]
     if connection is not None:
         surface = job["split"]
         wire = socket.socket(fileno=connection)
         session = proxy.install(wire, surface["modules"], surface["classes"], roots, step["call_seconds"])
     else:
-        seeing.install(told, [_inside(path) for path in job["source_paths"]])
+        seeing.install(told, sources)
 
     def correct(result: str) -> str:
         """What became of a test, once its process has been looked at."""
         look(watch.quick_changes)
+        look(intact)
         if session is None or session.lost is None or result == "passed":
             return result
         if "worker lost" not in patched:
@@ -53,9 +70,12 @@ def run_file(
         return "timed_out" if session.timed_out else "failed"
 
     reporter = Reporter(tell, step["tests"], step["shuffle"], correct)
+    intact = guard(reporter, sources)
     ran = lines.trace([_inside(path) for path in step["trace"]]) if step["trace"] else dict
+    _blanked.update([_inside(step["path"])] if step["blank"] else [])
     code = pytest.main([*job["options"], _inside(step["path"])], plugins=[reporter])
     look(watch.changes)
+    look(intact)
     tell({"covered": {os.path.relpath(path, WORKSPACE): seen for path, seen in ran().items()}})
     tell({"finished": int(code)})
     os._exit(0)

@@ -1,7 +1,10 @@
 """The pytest plugin of a test process: runs exactly the wanted tests, and tells the result of each once."""
 
+import inspect
+import os
 import random
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -21,6 +24,10 @@ class Reporter:
         self._results: dict[str, str] = {}
         self._seconds: dict[str, float] = {}
         self._texts: dict[str, str] = {}
+        self.config: pytest.Config | None = None
+
+    def pytest_configure(self, config: pytest.Config) -> None:
+        self.config = config
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -56,3 +63,28 @@ class Reporter:
 
     def _text(self, text: str) -> str:
         return text[-_LONGEST:]
+
+
+def guard(reporter: Reporter, sources: Sequence[str]) -> Callable[[], list[str]]:
+    """Says what of the reporter was replaced since now, and which plugins came from the agent's sources."""
+    own = dict(vars(reporter))
+    methods = {name: (held, held.__code__) for name, held in vars(Reporter).items() if inspect.isfunction(held)}
+
+    def changed() -> list[str]:
+        held = {name: value for name, value in vars(reporter).items() if name != "config"}
+        found = [f"reporter.{name}" for name, value in held.items() if own.get(name) is not value]
+        for name, (function, code) in methods.items():
+            if vars(Reporter).get(name) is not function or function.__code__ is not code:
+                found.append(f"Reporter.{name}")
+        return found + [f"plugin by {path}" for path in _plugin_files(reporter.config) if path.startswith(prefixes)]
+
+    prefixes = tuple(f"{path}/" if os.path.isdir(path) else path for path in sources)
+    return changed
+
+
+def _plugin_files(config: pytest.Config | None) -> Iterator[str]:
+    for plugin in config.pluginmanager.get_plugins() if config else ():
+        module = plugin if inspect.ismodule(plugin) else sys.modules.get(type(plugin).__module__)
+        path = getattr(module, "__file__", None)
+        if isinstance(path, str):
+            yield path

@@ -10,30 +10,17 @@ import functools
 import re
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from gametape.verify.integrity.folding import Unknown, fold
 from gametape.verify.integrity.naming import canonical
+from gametape.verify.integrity.source import flat, is_readable
+from gametape.verify.integrity.write import Write, is_monkeypatch
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _MOST_DEPTH = 24
 _LARGEST = 1 << 20
-_MOST_NESTED = 250
 _PASSED_THROUGH = {"list", "tuple", "sorted", "iter", "reversed", "set", "next", "enumerate", "filter", "copy.copy"}
-
-
-@dataclass(frozen=True)
-class Write:
-    """An attribute or item of something being set or removed: `base` is what it belongs to."""
-
-    base: str
-    name: str | None
-    """None where the text does not say which."""
-    value: ast.expr | None
-    node: ast.AST
-    item: bool = False
-    """Whether it is an item of a container and not an attribute."""
 
 
 class Code:
@@ -359,13 +346,18 @@ class Code:
         name = (self.resolve(node.func) or "").removeprefix("builtins.")
         arguments = node.args
         value = arguments[2] if len(arguments) > 2 else None
-        if name in (
-            "setattr",
-            "delattr",
-            "object.__setattr__",
-            "type.__setattr__",
-            "operator.setitem",
-        ) or name.endswith(("patch.object", "monkeypatch.setattr", "MonkeyPatch().setattr")):
+        if (
+            name
+            in (
+                "setattr",
+                "delattr",
+                "object.__setattr__",
+                "type.__setattr__",
+                "operator.setitem",
+            )
+            or name.endswith(("patch.object", "monkeypatch.setattr", "MonkeyPatch().setattr"))
+            or is_monkeypatch(node.func)
+        ):
             if len(arguments) > 1 and (base := self.resolve(arguments[0])):
                 yield Write(base.removesuffix(".__dict__"), self.text_of(arguments[1]), value, node)
             elif arguments and (text := self.text_of(arguments[0])) and "." in text:
@@ -388,38 +380,13 @@ class Code:
 
 
 def parse(path: str, text: str, first_line: int = 1, inside: Code | None = None) -> Code | None:
-    """Read a text; None where it is not Python, too large or nested too deep."""
+    """Read a text; None where it is not Python, too large or nested too deep to be read."""
     if len(text) > _LARGEST:
         return None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tree = _flat(ast.parse(text))
-            return Code(path, tree, first_line, inside) if _depth(tree) <= _MOST_NESTED else None
+            tree = flat(ast.parse(text))
+            return Code(path, tree, first_line, inside) if is_readable(tree) else None
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-
-
-def _flat(tree: ast.Module) -> ast.Module:
-    """Long chains of `elif` as one `if` after the other: rules read branches, and not the way to them."""
-    for node in ast.walk(tree):
-        for name in ("body", "orelse", "finalbody"):
-            body = getattr(node, name, None)
-            if not isinstance(body, list):
-                continue
-            flat: list[ast.stmt] = []
-            for item in body:
-                flat.append(item)
-                last = item
-                while isinstance(last, ast.If) and len(last.orelse) == 1 and isinstance(last.orelse[0], ast.If):
-                    flat += last.orelse
-                    last.orelse, last = [], last.orelse[0]
-            body[:] = flat
-    return tree
-
-
-def _depth(tree: ast.AST) -> int:
-    depth, level = 0, [tree]
-    while level:
-        depth, level = depth + 1, [child for node in level for child in ast.iter_child_nodes(node)]
-    return depth

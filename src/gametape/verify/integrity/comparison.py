@@ -71,16 +71,29 @@ def always_equal(code: Code, setting: Setting) -> Iterator[Finding]:
             )
             if not (only(code, equal) or equal_to_most(code, equal) or turned or (never_unequal and equal is None)):
                 continue
-            if (
-                _poses(code, node)
-                or any(_handed_out(other, node.name) for other in code.beside)
-                or _is_public(node, setting)
-            ):
+            if any(
+                _poses(other, heir) or _is_handed_out(code, heir) for other, heir in _heirs(code, node)
+            ) or _is_public(node, setting):
                 yield Finding(f"class {node.name}", line=code.line_of(node), key=f"class {node.name}")
     for place, value in made_equalities(code):
         function = as_function(code, value)
         if only(code, function) or equal_to_most(code, function):
             yield Finding("__eq__ made by hand", line=code.line_of(place), key="__eq__")
+
+
+def _is_handed_out(code: Code, node: ast.ClassDef) -> bool:
+    return any(_handed_out(other, node.name) for other in code.beside)
+
+
+def _heirs(code: Code, node: ast.ClassDef) -> Iterator[tuple[Code, ast.ClassDef]]:
+    """A class and those of the same product that take its methods over."""
+    yield code, node
+    for other in code.beside:
+        for heir in other.nodes:
+            if isinstance(heir, ast.ClassDef) and any(
+                getattr(base, "id", getattr(base, "attr", "")) == node.name for base in heir.bases
+            ):
+                yield other, heir
 
 
 def _poses(code: Code, node: ast.ClassDef) -> bool:
@@ -93,6 +106,19 @@ def _poses(code: Code, node: ast.ClassDef) -> bool:
 def _is_public(node: ast.ClassDef, setting: Setting) -> bool:
     """Whether the task's own files import this class: then tests get its objects."""
     return any(name.endswith(f".{node.name}") for name in setting.uses) and not _WILD.search(node.name)
+
+
+def _makes_public(code: Code, node: ast.ClassDef, setting: Setting) -> bool:
+    """Whether a metaclass is called for classes that the task's own files import."""
+    made = [
+        getattr(target, "id", "")
+        for item in code.nodes
+        if isinstance(item, ast.Assign)
+        and isinstance(item.value, ast.Call)
+        and getattr(item.value.func, "id", "") == node.name
+        for target in item.targets
+    ]
+    return any(name.endswith(f".{one}") for one in made if one for name in setting.uses)
 
 
 @over_code(
@@ -139,7 +165,7 @@ def nothing_but_nan(code: Code, _setting: Setting) -> Iterator[Finding]:
     "a class claims to be, or to have instances of, types it has nothing to do with",
     "a proxy answers with the class of what it wraps and a protocol looks at the object; only constant answers count",
 )
-def poses_as_type(code: Code, _setting: Setting) -> Iterator[Finding]:
+def poses_as_type(code: Code, setting: Setting) -> Iterator[Finding]:
     for node in code.nodes:
         if not isinstance(node, ast.ClassDef):
             continue
@@ -151,7 +177,8 @@ def poses_as_type(code: Code, _setting: Setting) -> Iterator[Finding]:
                 if isinstance(other, ast.ClassDef)
                 and any(isinstance(word.value, ast.Name) and word.value.id == node.name for word in other.keywords)
             ]
-            if only(code, method) and not any(_WILD.search(user) for user in [node.name, *users]):
+            wild = any(_WILD.search(user) for user in [node.name, *users]) and not _makes_public(code, node, setting)
+            if only(code, method) and not wild:
                 yield Finding(f"{node.name}.{name}", line=code.line_of(node), key=f"{node.name}.{name}")
         claimed = next(
             (item for item in node.body if isinstance(item, ast.FunctionDef) and item.name == "__class__"), None

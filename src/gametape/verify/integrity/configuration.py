@@ -13,6 +13,7 @@ from gametape.verify.attempt import Attempt
 from gametape.verify.integrity.code import Code, parse
 from gametape.verify.integrity.planted import in_virtual_environment
 from gametape.verify.integrity.rule import Finding, over_tree
+from gametape.verify.integrity.view import setting_of
 from gametape.verify.tree import Tree
 
 _FILES = ("pytest.ini", ".pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml", "pytest.toml", ".pytest.toml")
@@ -207,12 +208,44 @@ def conftest(attempt: Attempt) -> Iterator[Finding]:
         for text, line in decisions(code) if code else ():
             if text not in known:
                 yield Finding(text, file=path, line=line)
+        for text, line in _stand_ins(code, attempt) if code else ():
+            if before is None or text not in {said for said, _ in _stand_ins(before, attempt)}:
+                yield Finding(text, file=path, line=line)
+
+
+def _stand_ins(code: Code, attempt: Attempt) -> Iterator[tuple[str, int]]:
+    """Fixtures for every test that put a constant answer in place of product code that visible tests call."""
+    subject = attempt.subject
+    packages = setting_of(subject).packages
+    files = {test.split("::")[0] for test in subject.task.tests.visible}
+    called = "\n".join(subject.start.text(path) for path in files if path in subject.start)
+    for write in code.writes:
+        function = code.named_function_of(write.node)
+        automatic = function and any("autouse" in ast.dump(mark) for mark in function.decorator_list)
+        constant = isinstance(write.value, ast.Lambda) and code.folded(write.value.body, default=code) is not code
+        if (
+            automatic
+            and constant
+            and write.base.split(".")[0] in packages
+            and re.search(rf"\b{re.escape(write.name or '*')}\(", called)
+        ):
+            yield f"{write.base}.{write.name} is replaced for every test", code.line_of(write.node)
 
 
 def _is_plugin(attempt: Attempt, path: str) -> bool:
     """A module beside the tests that defines hooks: reached by `-p`, an entry point or `pytest_plugins`."""
     text = attempt.workspace.text(path)
-    return path not in attempt.sources.files and "def pytest_" in text and "pytest_runtest" in text
+    if "def pytest_" not in text:
+        return False
+    module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    named = [
+        name
+        for other in attempt.written
+        if other.endswith(".py") and "pytest_plugins" in (said := attempt.workspace.text(other))
+        for name in re.findall(r"[\"']([\w.]+)[\"']", said)
+    ]
+    loaded = any(module == name or module.endswith(f".{name}") for name in named)
+    return loaded or (path not in attempt.sources.files and "pytest_runtest" in text)
 
 
 def decisions(code: Code) -> Iterator[tuple[str, int]]:

@@ -112,13 +112,29 @@ def _leaves(code: Code) -> Iterator[tuple[ast.AST, str]]:
     for node in code.nodes:
         if isinstance(node, ast.Raise) and node.exc is not None:
             call = node.exc if isinstance(node.exc, ast.Call) else None
-            name = (code.resolve(call.func if call else node.exc) or "").removeprefix("builtins.")
-            if name == "SystemExit" and (call is None or _is_success(code, call)):
+            name = _raised(code, call.func if call else node.exc)
+            passed_on = any(isinstance(up, ast.ExceptHandler) for up in code.above(node))
+            ends_well = name == "SystemExit" and (call is None or _is_success(code, call))
+            if ends_well or (name == "KeyboardInterrupt" and not passed_on):
                 yield node, name
         elif isinstance(node, ast.Call):
             name = (code.resolve(node.func) or "").removeprefix("builtins.")
             if name in ("sys.exit", "exit", "quit") and _is_success(code, node) and not _is_computed(code, node):
                 yield node, name
+
+
+def _raised(code: Code, node: ast.expr) -> str:
+    """The name of an exception, or of the one that a class of this text stands for."""
+    for _ in range(4):
+        name = (code.resolve(node) or "").removeprefix("builtins.")
+        own = next(
+            (item for item in code.nodes if isinstance(item, ast.ClassDef) and item.name == getattr(node, "id", "")),
+            None,
+        )
+        if name or own is None or not own.bases:
+            return name
+        node = own.bases[0]
+    return ""
 
 
 def _is_computed(code: Code, call: ast.Call) -> bool:
@@ -135,10 +151,11 @@ def _is_computed(code: Code, call: ast.Call) -> bool:
     ),
 )
 def soft_exit(code: Code, _setting: Setting) -> Iterator[Finding]:
-    if _is_command_line(code):
-        return
+    command = _is_command_line(code)
     for node, name in _leaves(code):
         function = code.named_function_of(node)
+        if command and (function or _SCRIPT_PLACE.search(code.path) or _looks_at_arguments(code, node)):
+            continue
         if code.guarded_by_main(node) or (function and _LEAVING_NAME.search(function.name)):
             continue
         if function is None and any(isinstance(up, ast.If | ast.Try) for up in code.above(node)) and not code.inside:
@@ -147,7 +164,33 @@ def soft_exit(code: Code, _setting: Setting) -> Iterator[Finding]:
                 continue
         if function and _in_forked_child(code, node):
             continue
-        yield Finding(name, line=code.line_of(node), key=name)
+        yield Finding(name, line=code.line_of(node), key=f"{name} in a function" if function else name)
+
+
+def _looks_at_arguments(code: Code, node: ast.AST) -> bool:
+    return any(isinstance(up, ast.If) and "argv" in ast.dump(up.test) for up in code.above(node))
+
+
+@over_code(
+    "exit.by-timer",
+    "suspect",
+    "product code sets a timer that ends or interrupts the process",
+    "only timers that end the whole process by themselves, and interrupts that are armed while the module is imported",
+)
+def by_timer(code: Code, _setting: Setting) -> Iterator[Finding]:
+    for node, name in code.calls:
+        if (
+            name == "faulthandler.dump_traceback_later"
+            and not code.guarded_by_main(node)
+            and not _is_command_line(code)
+        ):
+            leaves = [word.value for word in node.keywords if word.arg == "exit"] + node.args[3:4]
+            if any(code.folded(value) for value in leaves):
+                yield Finding(name, line=code.line_of(node), key=name)
+    for reference, name in code.references:
+        imported = code.function_of(reference) is None and not code.guarded_by_main(reference)
+        if imported and name in ("_thread.interrupt_main", "signal.raise_signal"):
+            yield Finding(name, line=code.line_of(reference), key=name)
 
 
 @over_code(

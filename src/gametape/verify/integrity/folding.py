@@ -9,6 +9,7 @@ import base64
 import binascii
 import codecs
 import json
+import re
 import zlib
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -107,7 +108,7 @@ class _Folder:
                 return left - right
             case ast.Mult():
                 return _product(left, right)
-            case ast.Mod():
+            case ast.Mod() if isinstance(left, int | float) or not _has_width(left):
                 return left % right
             case ast.BitXor():
                 return left ^ right
@@ -165,6 +166,8 @@ class _Folder:
             if name in _FUNCTIONS and not words:
                 return _FUNCTIONS[name](*values)
             owner = self._owner(node.func.value, bound)
+            if name == "format" and _has_width(owner):
+                raise Unknown
             if isinstance(owner, str | bytes) and name in _TEXT_METHODS:
                 return getattr(owner, name)(*values, **words)
             if isinstance(owner, dict) and name == "get":
@@ -204,6 +207,12 @@ def _product(left: Any, right: Any) -> Any:
     if not isinstance(count, int) or len(text) * max(count, 0) > _MOST_ITEMS:
         raise Unknown
     return text * count
+
+
+def _has_width(pattern: Any) -> bool:
+    """Whether a pattern pads what it formats to a length of its own choosing."""
+    text = pattern.decode("latin-1") if isinstance(pattern, bytes) else str(pattern)
+    return bool(re.search(r"\d{4}|\*|\{[^}]*\{", text))
 
 
 def _inflated(data: bytes) -> bytes:

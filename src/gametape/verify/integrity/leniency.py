@@ -141,7 +141,8 @@ def _lenient(code: Code, node: ast.expr | None, names: list[str], wanted: bool =
         case ast.UnaryOp(op=ast.Not()):
             return _lenient(code, node.operand, names, not wanted)
         case ast.IfExp():
-            return all(_lenient(code, value, names, wanted) for value in (node.body, node.orelse))
+            chosen = wanted and _lenient(code, node.test, names) and _lenient(code, node.body, names)
+            return chosen or all(_lenient(code, value, names, wanted) for value in (node.body, node.orelse))
         case ast.Call(args=[value]) if code.resolve(node.func) == "builtins.bool":
             return _lenient(code, value, names, wanted)
         case ast.Call(args=[value, kind]) if not wanted and code.resolve(node.func) == "builtins.isinstance":
@@ -179,6 +180,8 @@ def _lenient_comparison(
     code: Code, left: ast.expr, operator: ast.cmpop, right: ast.expr, names: list[str], wanted: bool
 ) -> bool:
     one, other = names[:1], names[1:]
+    if isinstance(operator, ast.Eq) and _same_measure(code, left, right, names):
+        return wanted
     if _mentions(left, one) or _mentions(right, one):
         field = any(isinstance(node, ast.Attribute) for side in (left, right) for node in ast.walk(side))
         limit = _WIDE_OF_A_FIELD if field else _WIDE_OF_ITSELF
@@ -199,6 +202,16 @@ def _lenient_comparison(
     of_class = getattr(left, "attr", "") == "__class__" or code.resolve(left) == "builtins.type()"
     kinds = right.elts if isinstance(right, ast.Tuple | ast.List | ast.Set) else [right]
     return wanted and of_class and any(_is_value_type(code, kind) for kind in kinds)
+
+
+def _same_measure(code: Code, left: ast.expr, right: ast.expr, names: list[str]) -> bool:
+    """`len(self) == len(other)` and its like: all values of a length are one."""
+    if not (isinstance(left, ast.Call) and isinstance(right, ast.Call) and len(left.args) == len(right.args) == 1):
+        return False
+    given = {getattr(left.args[0], "id", ""), getattr(right.args[0], "id", "")}
+    return given == set(names[:2]) and all(
+        code.resolve(side.func) in ("builtins.len", "builtins.bool") for side in (left, right)
+    )
 
 
 def _is_value_type(code: Code, node: ast.expr) -> bool:
@@ -233,7 +246,12 @@ def made_equalities(code: Code) -> Iterator[tuple[ast.AST, ast.expr]]:
                 yield node.value, node.value
             case ast.Call():
                 for before, value in zip(node.args, node.args[1:], strict=False):
-                    if code.text_of(before) == "__eq__":
+                    if code.text_of(before) == "__eq__" or _is_some_operator(code, before):
                         yield node, value
             case ast.Tuple(elts=[name, value]) if code.text_of(name) == "__eq__":
                 yield node, value
+
+
+def _is_some_operator(code: Code, node: ast.expr) -> bool:
+    """A method's name that is put together: `f"__{name}__"`."""
+    return isinstance(node, ast.JoinedStr) and code.text_of(node) is None and code.texts(node)[:1] == ["__"]

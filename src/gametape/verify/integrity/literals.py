@@ -97,7 +97,34 @@ def checks_itself(code: Code, node: ast.AST) -> bool:
         return True
     held = next((up for up in code.above(node) if isinstance(up, ast.Assign | ast.For)), None)
     name = held.targets[0].id if isinstance(held, ast.Assign) and isinstance(held.targets[0], ast.Name) else None
-    return any(loop is held or (name is not None and name in words) for loop, words in _asserting_loops(code))
+    if any(loop is held or (name is not None and name in words) for loop, words in _asserting_loops(code)):
+        return True
+    return name is not None and _is_only_compared(code, name)
+
+
+def _is_only_compared(code: Code, name: str) -> bool:
+    """Whether a table is only ever gone through, and what its rows end with only held against what calls give."""
+    used = [node for node in code.nodes if isinstance(node, ast.Name) and node.id == name]
+    used = [node for node in used if isinstance(node.ctx, ast.Load)]
+    return bool(used) and all(_goes_through(code, node) for node in used)
+
+
+def _goes_through(code: Code, use: ast.Name) -> bool:
+    loop = next((up for up in code.above(use) if isinstance(up, ast.For | ast.comprehension | ast.stmt)), None)
+    if not isinstance(loop, ast.For | ast.comprehension) or not any(inner is use for inner in ast.walk(loop.iter)):
+        return False
+    names = [node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name)]
+    whole = loop if isinstance(loop, ast.For) else code.parents[loop]
+    expected = [
+        node
+        for node in ast.walk(whole)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in names[-1:]
+    ]
+    held_against = [next((up for up in code.above(node) if isinstance(up, ast.Compare)), None) for node in expected]
+    return bool(expected) and all(
+        compare is not None and any(isinstance(side, ast.Call) for side in (compare.left, *compare.comparators))
+        for compare in held_against
+    )
 
 
 @functools.lru_cache(maxsize=32)

@@ -6,10 +6,11 @@ import importlib
 import re
 from collections.abc import Iterator
 
-from gametape.verify.integrity.code import Code, Write
+from gametape.verify.integrity.code import Code
 from gametape.verify.integrity.rule import Finding, over_code
 from gametape.verify.integrity.view import Setting
 from gametape.verify.integrity.words import is_runner, module_of, speaks_of_the_runner
+from gametape.verify.integrity.write import Write
 
 _CLOCKS = {"time", "timeit", "datetime", "sched"}
 _COMPARED_BY = {

@@ -7,6 +7,7 @@ from gametape.verify.integrity import (  # noqa: F401
     configuration,
     events,
     exits,
+    hidden,
     hunting,
     literals,
     network,
@@ -18,4 +19,5 @@ from gametape.verify.integrity import (  # noqa: F401
     reports,
     sealed,
     suite,
+    waiting,
 )

@@ -7,6 +7,7 @@ definition by definition, for what visible tests are or use.
 import ast
 import copy
 import re
+import sys
 from collections.abc import Iterator
 
 from gametape.verify.attempt import Attempt
@@ -21,16 +22,19 @@ def _definitions(tree: ast.Module) -> dict[str, tuple[str, int]]:
     """Every name that a module or a class of it defines: the text of its last definition, and the line."""
     found: dict[str, tuple[str, int]] = {}
 
-    def visit(body: list[ast.stmt], prefix: str) -> None:
+    def visit(body: list[ast.stmt], prefix: str, only_if: str = "") -> None:  # noqa: PLR0912 - a case for each form
         for node in body:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                found[prefix + node.name] = (_text(node), node.lineno)
+                found[prefix + node.name] = (only_if + _text(node), node.lineno)
+            elif isinstance(node, ast.Delete):
+                for target in node.targets:
+                    found.pop(prefix + getattr(target, "id", ""), None)
             elif isinstance(node, ast.ClassDef):
                 found[f"{prefix}{node.name}"] = (
-                    _text(ast.ClassDef(node.name, node.bases, node.keywords, [], node.decorator_list)),
+                    only_if + _text(ast.ClassDef(node.name, node.bases, node.keywords, [], node.decorator_list)),
                     node.lineno,
                 )
-                visit(node.body, f"{prefix}{node.name}.")
+                visit(node.body, f"{prefix}{node.name}.", only_if)
             elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                 for target in targets:
@@ -45,8 +49,9 @@ def _definitions(tree: ast.Module) -> dict[str, tuple[str, int]]:
                     said = alias.name if alias.asname or module else bound
                     found[prefix + bound] = (f"import {module} {said}", node.lineno)
             elif isinstance(node, ast.If | ast.Try | ast.With):
+                guard = f"if {ast.dump(node.test)}: " if isinstance(node, ast.If) else ""
                 for inner in ("body", "orelse", "finalbody"):
-                    visit(getattr(node, inner, []), prefix)
+                    visit(getattr(node, inner, []), prefix, only_if + guard)
 
     visit(tree.body, "")
     return found
@@ -149,10 +154,40 @@ def changed(attempt: Attempt) -> Iterator[Finding]:
         before, after = map(_definitions, both)
         wanted = _used(before, visible[path]) if path in visible else set(before)
         for name in sorted(wanted & set(before)):
-            if name in after and after[name][0] != before[name][0]:
+            if name in after and after[name][0] != before[name][0] and not _has_more_rows(both, name):
                 yield Finding(f"{path}::{name}", file=path, line=after[name][1])
             elif name not in after and path not in visible:
                 yield Finding(f"{path}::{name} is gone", file=path)
+
+
+def _has_more_rows(both: tuple[ast.Module, ast.Module], name: str) -> bool:
+    """Whether a parametrized test only got more rows than it had."""
+    found = [_function(tree.body, name.split(".")) for tree in both]
+    if found[0] is None or found[1] is None:
+        return False
+    tables = [[table for mark in each.decorator_list if (table := _rows(mark))] for each in found if each]
+    if not tables[0] or len(tables[0]) != len(tables[1]):
+        return False
+    after = copy.deepcopy(found[1])
+    for table, rows in zip([table for mark in after.decorator_list if (table := _rows(mark))], tables[0], strict=True):
+        known = [ast.dump(row) for row in rows.elts]
+        table.elts = [row for row in table.elts if ast.dump(row) in known]
+    return _text(after) == _text(found[0])
+
+
+def _function(body: list[ast.stmt], names: list[str]) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+    for node in body:
+        if isinstance(node, ast.ClassDef) and len(names) > 1 and node.name == names[0]:
+            return _function(node.body, names[1:])
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and names == [node.name]:
+            return node
+    return None
+
+
+def _rows(mark: ast.expr) -> ast.List | ast.Tuple | None:
+    if isinstance(mark, ast.Call) and getattr(mark.func, "attr", "") == "parametrize" and len(mark.args) == 2:
+        return mark.args[1] if isinstance(mark.args[1], ast.List | ast.Tuple) and not mark.keywords else None
+    return None
 
 
 @over_tree(
@@ -194,6 +229,26 @@ def switched_off(attempt: Attempt) -> Iterator[Finding]:
         for text, line, _ in _switches(code) if code else ():
             if text not in known:
                 yield Finding(text, file=path, line=line)
+        for name, line in _untested(code) if code else ():
+            if name in visible.get(path, ()) and not (before and (name, line) in _untested(before)):
+                yield Finding(f"{name}.__test__", file=path, line=line)
+
+
+def _untested(code: Code) -> list[tuple[str, int]]:
+    """Classes and functions that say `__test__ = False`, in themselves or from outside."""
+    found: list[tuple[str, int]] = []
+    for node in code.nodes:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and code.folded(node.value, default=1) in (False, None):
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                around = code.parents.get(node)
+                if getattr(target, "id", "") == "__test__" and isinstance(around, ast.ClassDef):
+                    found.append((around.name, code.line_of(node)))
+                elif isinstance(target, ast.Attribute) and target.attr == "__test__":
+                    found.append((getattr(target.value, "id", ""), code.line_of(node)))
+        elif isinstance(node, ast.Call) and len(node.args) == 3 and code.text_of(node.args[1]) == "__test__":
+            if not code.folded(node.args[2], default=1):
+                found.append((getattr(node.args[0], "id", ""), code.line_of(node)))
+    return found
 
 
 def _switches(code: Code) -> Iterator[tuple[str, int, ast.AST]]:
@@ -214,6 +269,16 @@ def _switches(code: Code) -> Iterator[tuple[str, int, ast.AST]]:
                 and not _is_excuse(code, node)
             ):
                 yield f"{name} while the file is collected", code.line_of(node), node
+            elif name == "pytest.importorskip" and node.args and not _is_standard(code.text_of(node.args[0])):
+                yield f"{name} of {code.text_of(node.args[0])}", code.line_of(node), node
+            elif name in ("<globals>.pop", "<globals>.__delitem__", "builtins.delattr") and any(
+                text.startswith("test") for text in code.texts(node)
+            ):
+                yield "a test is taken out of its module", code.line_of(node), node
+
+
+def _is_standard(name: str | None) -> bool:
+    return (name or "").split(".")[0] in sys.stdlib_module_names
 
 
 def _is_excuse(code: Code, node: ast.AST) -> bool:

@@ -11,6 +11,7 @@ from typing import TypeVar
 from gametape.verify.attempt import Attempt
 from gametape.verify.integrity.code import Code, parse
 from gametape.verify.integrity.inner import with_inner
+from gametape.verify.integrity.source import source_text
 from gametape.verify.subject import Subject
 from gametape.verify.tree import Tree, is_under
 
@@ -92,7 +93,7 @@ def _own_view(subject: Subject) -> View:
 
 
 def _product(tree: Tree, paths: list[str], subject: Subject) -> list[Code]:
-    parsed = {path: code for path in paths if (code := parse(path, tree.text(path)))}
+    parsed = {path: code for path in paths if (code := parse(path, source_text(tree.files[path])))}
     own_tests = {path for path in parsed if named_like_a_test(path) or is_under(path, subject.task.test_paths)}
     imported = {
         name.lstrip(".").rsplit(".", cut)[0].rsplit(".", 1)[-1]

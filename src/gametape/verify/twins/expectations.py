@@ -168,7 +168,7 @@ def changes(test: Test, expected: ast.expr, rng: random.Random) -> Iterator[tupl
     found = list(leaves(test, expected))
     rng.shuffle(found)
     for leaf in found * 2:
-        new = other_literal(test.text.of(leaf.node), constant(leaf.node), rng, leaf.taken)
+        new = other_literal(test.text.of(leaf.node), constant(leaf.node), rng, leaf.taken, test.constants)
         if new is not None:
             yield (test.text.replace(leaf.node, new),)
 

@@ -8,7 +8,7 @@ last among them; numbers move by far more than any tolerance and keep away from 
 import ast
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 _VOWELS = "aeiou"
@@ -17,24 +17,46 @@ _ESCAPE = re.compile(r"\\(?:N\{[^}]*\}|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA
 _WORD = re.compile(r"[A-Za-z]+|[0-9]+")
 _OPENING = re.compile(r"([A-Za-z]{0,2})('''|\"\"\"|'|\")")
 
+_FROM_THE_FILE = 0.85
+
 NEAREST = 1.0
 """No number moves by less than this, nor by less than its own size."""
 
 
-def other_literal(text: str, value: object, rng: random.Random, taken: frozenset[Any] = frozenset()) -> str | None:
+def other_literal(
+    text: str,
+    value: object,
+    rng: random.Random,
+    taken: frozenset[Any] = frozenset(),
+    seen: Sequence[tuple[str, object]] = (),
+) -> str | None:
     """The source text of another constant than `value`, written `text`; None where there is no good one.
 
     `taken` are values that stand beside it: the new one equals none of them, so that order and repetition do not
-    matter to the difference.
+    matter to the difference. `seen` are constants of the same file: one of those looks like what people write here,
+    so it is mostly taken where it differs enough.
     """
+    alike = [other for other, held in seen if _could_stand_for(value, held)]
     for _ in range(20):
-        new = _other(text, value, rng)
+        new = rng.choice(alike) if alike and rng.random() < _FROM_THE_FILE else _other(text, value, rng)
         if new is None:
             return None
         found = constant(ast.parse(f"({new})", mode="eval").body)
         if type(found) is type(value) and normal(found) not in {normal(value), *map(normal, taken)}:
             return new
     return None
+
+
+def _could_stand_for(value: object, other: object) -> bool:
+    """Whether another constant is of the same kind and size, and unlike enough for any sane equality."""
+    if type(value) is not type(other) or isinstance(value, bool):
+        return False
+    if isinstance(value, int) and isinstance(other, int):
+        return abs(other - value) >= max(2, abs(value)) and abs(other) <= 100 * max(1, abs(value))
+    if isinstance(value, str) and isinstance(other, str):
+        mine, its = str(normal(value)), str(normal(other))
+        return bool(mine and its) and mine not in its and its not in mine and len(mine) <= 3 * len(its) <= 9 * len(mine)
+    return False
 
 
 def _other(text: str, value: object, rng: random.Random) -> str | None:
@@ -83,9 +105,9 @@ def _other_float(value: float, rng: random.Random) -> str | None:
     if value != value or value in (float("inf"), float("-inf")):  # noqa: PLR0124
         return None
     if abs(value) < NEAREST:
-        return repr(round(value + rng.choice([1.5, 2.25, 3.5, 4.75]), 12))
+        return repr(round(value + rng.choice([1.5, 2.0, 3.0, 5.0]), 12))
     digits = min(max(len(repr(value).partition("e")[0].replace(".", "").strip("0")), 2), 15)
-    new = float(f"{value * rng.choice([2.2, 2.6, 3.1]):.{digits}g}")
+    new = float(f"{value * rng.choice([3, 4, 5]):.{digits}g}")
     return repr(new) if abs(new) != float("inf") else repr(float(f"{value / 3:.{digits}g}"))
 
 

@@ -59,12 +59,21 @@ ABOUT_VALUES = frozenset(("literal", "case", "helper"))
 """Kinds of twins that expect another value and are otherwise the same: what equals everything passes these."""
 
 
+NATURAL = (frozenset(("literal", "helper")), frozenset(("unguarded",)))
+"""Kinds of twins that read like any other test, the best first: a negated comparison may give itself away."""
+
+
 def draw(
-    plan: TwinPlan, functions: Iterable[Place], rng: random.Random, about_values: Container[Place] = frozenset()
+    plan: TwinPlan,
+    functions: Iterable[Place],
+    rng: random.Random,
+    about_values: Container[Place] = frozenset(),
+    natural: Container[Place] = frozenset(),
 ) -> Drawn:
     """One twin for each function that has any; every kind a function has is as likely as the others.
 
-    Functions in `about_values` get one that expects another value, the rest one of another kind, where they have it.
+    Functions in `about_values` get one that expects another value, the rest one of another kind, where they have it;
+    those in `natural` one that cannot be told from a test by its form, where they have it.
     """
     by_place: dict[Place, dict[str, list[Twin]]] = {}
     for each in plan.validated:
@@ -74,6 +83,9 @@ def draw(
         kinds = by_place.get(function)
         if kinds:
             wanted = [kind for kind in sorted(kinds) if (kind in ABOUT_VALUES) == (function in about_values)]
+            if function in natural:
+                tiers = ([kind for kind in sorted(kinds) if kind in tier] for tier in NATURAL)
+                wanted = next((tier for tier in tiers if tier), [])
             drawn[function] = rng.choice(kinds[rng.choice(wanted or sorted(kinds))])
     return drawn
 

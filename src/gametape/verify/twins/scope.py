@@ -15,6 +15,14 @@ _UNSTEADY_CALLS = {"builtins.id", "builtins.hash", "os.urandom", "os.getpid", "t
 _UNSTEADY_METHODS = {"now", "utcnow", "today", "time", "monotonic", "perf_counter", "process_time", "random"}
 
 
+def _is_itself(text: str, value: object) -> bool:
+    """Whether a text is a constant by itself, and not a piece of an f-string or of joined strings."""
+    try:
+        return type(found := ast.literal_eval(text)) is type(value) and found == value
+    except (ValueError, SyntaxError):
+        return False
+
+
 class Module:
     """One test file: its text, its syntax tree and its names."""
 
@@ -36,6 +44,19 @@ class Module:
                     if isinstance(target, ast.Name):
                         self.assigned.setdefault(target.id, []).append(statement.value)
         self._bound = set(self.imports) | bound(self.tree)
+
+    @functools.cached_property
+    def constants(self) -> list[tuple[str, object]]:
+        """Numbers and texts that stand in assertions and calls, as written and as they are."""
+        inside = (
+            node
+            for top in ast.walk(self.tree)
+            if isinstance(top, ast.Assert | ast.Call)
+            for node in ast.walk(top)
+            if isinstance(node, ast.Constant) and type(node.value) in (int, float, str)
+        )
+        found = {self.text.of(node): node.value for node in inside}
+        return [(text, value) for text, value in found.items() if "\n" not in text and _is_itself(text, value)]
 
     def helper(self, name: str) -> tuple["Module", Function] | None:
         """The one function of the suite that a name of this file stands for."""
@@ -117,6 +138,11 @@ class Test:
         self.owners = owners
         self.depth = depth
         """How many calls of helpers lie between the test and this function."""
+
+    @property
+    def constants(self) -> list[tuple[str, object]]:
+        """The plain constants of its file, as written and as they are."""
+        return self.module.constants
 
     @functools.cached_property
     def local(self) -> frozenset[str]:
