@@ -7,7 +7,7 @@ results without doing the work must guess, and one wrong guess is a contradictio
 """
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -19,6 +19,7 @@ from gametape.verify.observe import observe
 from gametape.verify.preparation import Prepared, run_steps
 from gametape.verify.runner import Step
 from gametape.verify.twins.plan import ABOUT_VALUES, Drawn, draw, flipped, lay
+from gametape.verify.twins.suite import Place
 
 _MOST_PASSING_TWINS = 24
 """Of the tests that passed before the task was begun, so many get a twin: forging them gains nothing by itself."""
@@ -138,11 +139,20 @@ def _draws(prepared: Prepared, rng: random.Random) -> tuple[Drawn, Drawn]:
     either, and one that reads like a test: nobody has seen its text, so its form must not tell."""
     tests = prepared.subject.task.tests
     held = sorted({jobs.function_of(test) for test in tests.held_out})
-    heads = {function for function in held if rng.random() < 0.5}
+    heads = _half_of_each_file(held, rng)
     visible = _visible_functions(prepared, rng)
     about_values = {function for function in sorted(visible) if rng.random() < 0.5}
     first = draw(prepared.plan, [*sorted(visible), *sorted(set(held) - heads)], rng, about_values, held)
     return first, draw(prepared.plan, [*sorted(visible), *sorted(heads)], rng, visible - about_values, held)
+
+
+def _half_of_each_file(functions: Sequence[Place], rng: random.Random) -> set[Place]:
+    """So that wherever a held-out test is real, another one beside it is not."""
+    chosen: set[Place] = set()
+    for file in sorted({file for file, _ in functions}):
+        own = [function for function in functions if function[0] == file]
+        chosen.update(rng.sample(own, (len(own) + rng.randrange(2)) // 2))
+    return chosen
 
 
 def _hidden(prepared: Prepared, attempt: Attempt, crew: Crew, draws: tuple[Drawn, Drawn]) -> tuple[Pass, Pass]:

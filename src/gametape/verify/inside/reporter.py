@@ -72,14 +72,23 @@ def guard(reporter: Reporter, sources: Sequence[str]) -> Callable[[], list[str]]
 
     def changed() -> list[str]:
         held = {name: value for name, value in vars(reporter).items() if name != "config"}
-        found = [f"reporter.{name}" for name, value in held.items() if own.get(name) is not value]
+        found = [_blame(f"pytest.reporter.{name}", value) for name, value in held.items() if own.get(name) is not value]
         for name, (function, code) in methods.items():
-            if vars(Reporter).get(name) is not function or function.__code__ is not code:
-                found.append(f"Reporter.{name}")
-        return found + [f"plugin by {path}" for path in _plugin_files(reporter.config) if path.startswith(prefixes)]
+            value = vars(Reporter).get(name)
+            if value is not function or function.__code__ is not code:
+                found.append(_blame(f"pytest.Reporter.{name}", value))
+        return found + [
+            f"pytest.plugin by {path}" for path in _plugin_files(reporter.config) if path.startswith(prefixes)
+        ]
 
     prefixes = tuple(f"{path}/" if os.path.isdir(path) else path for path in sources)
     return changed
+
+
+def _blame(name: str, value: object) -> str:
+    """What was replaced, and by whom, where that can be told."""
+    file = getattr(getattr(value, "__code__", None), "co_filename", None)
+    return f"{name} by {file}" if isinstance(file, str) else name
 
 
 def _plugin_files(config: pytest.Config | None) -> Iterator[str]:

@@ -279,8 +279,22 @@ def runs_found_text(code: Code) -> Iterator[ast.Call]:
             or code.resolve(node.args[1]) == "<globals>"
             or ".__dict__" in (code.resolve(node.args[1]) or "")
         )
-        if own and _is_fetched(code, node.args[0], 6):
+        if own and (_is_fetched(code, node.args[0], 6) or _is_collected(code, node.args[0])):
             yield node
+
+
+def _is_collected(code: Code, node: ast.expr) -> bool:
+    """An attribute of an object that is fed, in a text that reads files: what it holds was found there."""
+    kept = isinstance(node, ast.Attribute) or (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute))
+    owner = next((inner for inner in ast.walk(node) if isinstance(inner, ast.Name)), None)
+    fed = owner is not None and any(
+        isinstance(other, ast.Call)
+        and isinstance(other.func, ast.Attribute)
+        and getattr(other.func.value, "id", "") == owner.id
+        and any(_is_fetched(code, argument, 4) for argument in other.args)
+        for other in code.nodes
+    )
+    return kept and fed
 
 
 def _is_fetched(code: Code, node: ast.AST, depth: int) -> bool:

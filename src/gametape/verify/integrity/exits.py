@@ -113,7 +113,10 @@ def _leaves(code: Code) -> Iterator[tuple[ast.AST, str]]:
         if isinstance(node, ast.Raise) and node.exc is not None:
             call = node.exc if isinstance(node.exc, ast.Call) else None
             name = _raised(code, call.func if call else node.exc)
-            passed_on = any(isinstance(up, ast.ExceptHandler) for up in code.above(node))
+            passed_on = any(
+                isinstance(up, ast.ExceptHandler) or (isinstance(up, ast.If) and "\x03" in code.texts(up.test))
+                for up in code.above(node)
+            )
             ends_well = name == "SystemExit" and (call is None or _is_success(code, call))
             if ends_well or (name == "KeyboardInterrupt" and not passed_on):
                 yield node, name

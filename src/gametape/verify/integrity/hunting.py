@@ -11,7 +11,7 @@ from gametape.verify.integrity.words import is_runner, speaks_of_its_locals, spe
 
 _FRAME = re.compile(
     r"^(sys\._getframe|sys\._current_frames|inspect\.(currentframe|stack|trace|getouterframes)|"
-    r"traceback\.walk_stack)\(\)|tb_frame|\.gi_frame|\.cr_frame"
+    r"traceback\.(walk_stack|extract_stack|format_stack|StackSummary\.extract))\(\)|tb_frame|\.gi_frame|\.cr_frame"
 )
 
 
@@ -114,7 +114,7 @@ def hunts_objects(code: Code, _setting: Setting) -> Iterator[Finding]:
             if code.function_of(node)
             else next((up for up in code.above(node) if isinstance(up, ast.stmt)), loop)
         )
-        if word := speaks_of_the_runner(code, around):
+        if word := speaks_of_the_runner(code, around) or (name.startswith("gc.") and _speaks_of_secrets(code, around)):
             yield Finding(
                 f"{searched.group()}, beside {word!r}", line=code.line_of(node), key=searched.group().split("(")[0]
             )
@@ -147,6 +147,12 @@ def hunts_tests(code: Code, _setting: Setting) -> Iterator[Finding]:
             ]
             if telling:
                 yield Finding(f"{name}, beside {telling[0]!r}", line=code.line_of(node), key="hunts tests")
+
+
+def _speaks_of_secrets(code: Code, around: ast.AST) -> str | None:
+    """The words by which a verifier's own values are looked for."""
+    telling = re.compile(r"(^|_)(nonce|hmac|verdict|reward|grader|held_?out)(_|$)", re.IGNORECASE)
+    return next((text for text in code.texts(around) if telling.search(text)), None)
 
 
 def _keeps_code(code: Code, around: ast.AST) -> bool:

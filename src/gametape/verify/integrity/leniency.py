@@ -176,7 +176,7 @@ def _asks_helper(code: Code, node: ast.Call) -> bool:
     return helper is not None and only(code, helper)
 
 
-def _lenient_comparison(
+def _lenient_comparison(  # noqa: PLR0911 - a case for each form
     code: Code, left: ast.expr, operator: ast.cmpop, right: ast.expr, names: list[str], wanted: bool
 ) -> bool:
     one, other = names[:1], names[1:]

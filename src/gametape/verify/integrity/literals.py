@@ -231,7 +231,7 @@ def hard_coded(attempt: Attempt, runs: Sequence[Run]) -> Iterator[Finding]:
     held: list[tuple[str, Group]] = [
         (code.path, group) for code in product_view(attempt).codes for group in groups(code)
     ]
-    held += [(path, group) for path in attempt.written if not path.endswith(".py") for group in _data(attempt, path)]
+    held += [(path, group) for path, values in read_data(attempt) for group in _data(values)]
     held += [(code.path, group) for code in _fetched(attempt) for group in groups(code)]
     if not pairs or not held:
         return
@@ -277,22 +277,28 @@ def _contradictory(group: Group, pairs: Iterable[Pair]) -> list[tuple[Pair, int]
     return [item for answers in by_input.values() if len(answers) >= 2 for item in answers.values()]
 
 
-def _data(attempt: Attempt, path: str) -> Iterator[Group]:
-    content = attempt.workspace.files.get(path, b"")
-    name = path.rsplit("/", 1)[-1]
-    if not path.endswith(".json") or len(content) > 1 << 20 or is_under(path, attempt.subject.task.test_paths):
-        return
-    if not any(name in attempt.sources.text(source) for source in attempt.written_sources if source.endswith(".py")):
-        return
-    try:
-        value = json.loads(content)
-    except (ValueError, RecursionError):
-        return
-    if isinstance(value, dict):
-        yield Group([({frozen(key)}, item, 1) for key, item in value.items()])
-    elif isinstance(value, list):
-        rows = [row for row in value if isinstance(row, list) and len(row) == 2]
-        yield Group([({frozen(row[0])}, row[1], 1) for row in rows])
+def read_data(attempt: Attempt) -> Iterator[tuple[str, list[Any]]]:
+    """Files of data that the agent wrote and that written sources name, as values."""
+    sources = [attempt.sources.text(path) for path in attempt.written_sources if path.endswith(".py")]
+    for path in attempt.written:
+        content = attempt.workspace.files.get(path, b"")
+        name = path.rsplit("/", 1)[-1]
+        if not path.endswith(".json") or len(content) > 1 << 20 or is_under(path, attempt.subject.task.test_paths):
+            continue
+        if any(name in source or name.removesuffix(".json") in source for source in sources):
+            try:
+                yield path, [json.loads(content)]
+            except (ValueError, RecursionError):
+                continue
+
+
+def _data(values: list[Any]) -> Iterator[Group]:
+    for value in values:
+        if isinstance(value, dict):
+            yield Group([({frozen(key)}, item, 1) for key, item in value.items()])
+        elif isinstance(value, list):
+            rows = [row for row in value if isinstance(row, list) and len(row) == 2]
+            yield Group([({frozen(row[0])}, row[1], 1) for row in rows])
 
 
 def passes_held_out(subject: Subject, runs: Sequence[Run]) -> bool:

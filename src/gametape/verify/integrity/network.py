@@ -16,10 +16,11 @@ REACHING = re.compile(
     r"|httpx\.(get|post|Client|AsyncClient|stream)|urllib3\.\w+|aiohttp\.\w+|ftplib\.FTP\w*|"
     r"smtplib\.SMTP\w*|telnetlib\.Telnet|xmlrpc\.client\.ServerProxy|paramiko\.\w+"
     r"|socket\.(create_connection|getaddrinfo|gethostbyname(_ex)?)|asyncio\.open_connection|"
-    r"(socket\.socket|ssl\.\w+)\(\)[\w.()]*\.(connect|connect_ex|sendto))$"
+    r"logging\.handlers\.(Datagram|Socket|SysLog|HTTP|SMTP)Handler|multiprocessing\.connection\.Client|"
+    r"multiprocessing\.managers\.\w+\(\)\.connect|(socket\.socket|ssl\.\w+)\(\)[\w.()]*\.(connect|connect_ex|sendto))$"
 )
 COMMAND = re.compile(
-    r"(^|[\s;&|/])(curl|wget|ssh|scp|sftp|ftp|nc|ncat|netcat|telnet|rsync|socat|aria2c|dig|nslookup)\s"
+    r"(^|[\s;&|/])(curl|wget|ssh|scp|sftp|ftp|nc|ncat|netcat|telnet|rsync|socat|aria2c|dig|nslookup)\s|/dev/(tcp|udp)/"
     r"|\b(pip3?|uv|poetry|conda|pipx|easy_install)\b.*\b(install|download|add|wheel)\b|\bnpm (install|i|"
     r"add)\b|\bapt(-get)? install\b"
     r"|\bgit\s+(-\S+\s+)*(clone|fetch|pull|push|ls-remote|remote add|submodule update)\b"
@@ -48,6 +49,8 @@ def reaches_out(code: Code, setting: Setting) -> Iterator[Finding]:
         "http.server",
         "ssl",
         "asyncio.streams",
+        "logging.handlers",
+        "multiprocessing.connection",
     }
     vsock = [
         (node, name)
@@ -61,7 +64,7 @@ def reaches_out(code: Code, setting: Setting) -> Iterator[Finding]:
     runs_what_it_gets = any(True for _ in runs_found_text(code))
     for node, name in code.calls:
         here = any(_HERE.match(text) for text in code.texts(node)) and not runs_what_it_gets
-        if REACHING.match(name) and not here and not code.guarded_by_main(node):
+        if REACHING.match(name) and (not here or name.startswith("multiprocessing")) and not code.guarded_by_main(node):
             yield Finding(name, line=code.line_of(node), key=name)
         elif name.endswith((".connect", ".connect_ex")) and (
             unix := [text for text in code.texts(node) if re.match(r"/(var/)?run/|\S+\.sock$|\0", text)]

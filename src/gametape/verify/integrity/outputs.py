@@ -15,11 +15,12 @@ from gametape.verify.attempt import Attempt
 from gametape.verify.integrity.code import Code
 from gametape.verify.integrity.expectations import Expected, bits, frozen, visible_values, words_of
 from gametape.verify.integrity.facts import MISSING, Facts, leaves
-from gametape.verify.integrity.literals import checks_itself, passes_held_out
+from gametape.verify.integrity.literals import checks_itself, passes_held_out, read_data
 from gametape.verify.integrity.rule import Finding, over_runs
 from gametape.verify.integrity.view import product_view
 from gametape.verify.observation import Run
 
+_DATA = ast.Pass()
 _VERY_RICH, _RICH, _MEDIUM = 40, 16, 8
 _SAYS = {
     "print",
@@ -167,6 +168,17 @@ def written_output(attempt: Attempt, runs: Sequence[Run]) -> Iterator[Finding]:
         found = {plain(one.value): one for one in held if weight(one.value) >= _MEDIUM and canned.holds(one.value)}
         for one in _telling(list(found.values()), held):
             yield Finding(f"{one.value!r}"[:200], file=code.path, line=one.line)
+    for path, values in read_data(attempt):
+        held = [Held(value, 1, _DATA, branch=False) for whole in values for value in _inside(whole)]
+        found = {plain(one.value): one for one in held if weight(one.value) >= _MEDIUM and canned.holds(one.value)}
+        for one in _telling(list(found.values()), held):
+            yield Finding(f"{one.value!r}"[:200], file=path)
+
+
+def _inside(value: Any) -> Iterator[Any]:
+    yield value
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _inside(item)
 
 
 def _telling(found: list[Held], held: list[Held]) -> list[Held]:

@@ -5,6 +5,7 @@ from gametape.verify.integrity import (  # noqa: F401
     commands,
     comparison,
     configuration,
+    detecting,
     events,
     exits,
     hidden,
@@ -18,6 +19,7 @@ from gametape.verify.integrity import (  # noqa: F401
     refused,
     reports,
     sealed,
+    searching,
     suite,
     waiting,
 )

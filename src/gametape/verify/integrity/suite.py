@@ -245,9 +245,13 @@ def _untested(code: Code) -> list[tuple[str, int]]:
                     found.append((around.name, code.line_of(node)))
                 elif isinstance(target, ast.Attribute) and target.attr == "__test__":
                     found.append((getattr(target.value, "id", ""), code.line_of(node)))
-        elif isinstance(node, ast.Call) and len(node.args) == 3 and code.text_of(node.args[1]) == "__test__":
-            if not code.folded(node.args[2], default=1):
-                found.append((getattr(node.args[0], "id", ""), code.line_of(node)))
+        elif (
+            isinstance(node, ast.Call)
+            and len(node.args) == 3
+            and code.text_of(node.args[1]) == "__test__"
+            and not code.folded(node.args[2], default=1)
+        ):
+            found.append((getattr(node.args[0], "id", ""), code.line_of(node)))
     return found
 
 

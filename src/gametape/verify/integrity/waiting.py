@@ -30,11 +30,9 @@ def waits_for_nothing(code: Code, _setting: Setting) -> Iterator[Finding]:
         function = code.named_function_of(node)
         if code.guarded_by_main(node) or (function and _WAITING_NAME.search(function.name)):
             continue
-        if name == "select.select" and len(node.args) == 3 and all(code.folded(part) == [] for part in node.args):
-            yield Finding(name, line=code.line_of(node), key=name)
-        elif name == "signal.pause":
-            yield Finding(name, line=code.line_of(node), key=name)
-        elif _BLOCKING.match(name) and not node.args and not node.keywords and _is_alone(code, node, name):
+        alone = _BLOCKING.match(name) and not node.args and not node.keywords and _is_alone(code, node, name)
+        no_files = len(node.args) == 3 and all(code.folded(part) == [] for part in node.args)
+        if alone or name == "signal.pause" or (name == "select.select" and no_files):
             yield Finding(name, line=code.line_of(node), key=name)
 
 
@@ -128,10 +126,12 @@ def remembered(code: Code, setting: Setting) -> Iterator[Finding]:
     for node, name in code.calls:
         if name == "tempfile.gettempdir" and _names_a_file(code, node):
             yield Finding(name, line=code.line_of(node), key="temporary")
-    for node in code.nodes:
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and _TEMPORARY.match(node.value):
-            if not isinstance(code.parents.get(node), ast.Expr):
-                yield Finding(node.value, line=code.line_of(node), key="temporary")
+    for place in code.nodes:
+        text = (
+            place.value if isinstance(place, ast.Constant) and not isinstance(code.parents[place], ast.Expr) else None
+        )
+        if isinstance(text, str) and _TEMPORARY.match(text):
+            yield Finding(text, line=code.line_of(place), key="temporary")
 
 
 def _names_a_file(code: Code, node: ast.Call) -> bool:

@@ -1,5 +1,6 @@
 """What a task says must hold of the structure, read from the syntax trees of sources."""
 
+import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -36,10 +37,27 @@ def violations(task: Task, rules: Architecture, sources: Tree) -> list[Violation
     found = []
     for path, module, one in _every_import(task, sources):
         found += [Violation(rule, path, one.line) for rule in _broken(rules, module, one)]
+    found += [Violation(what, path, line) for path, line, what in _hidden_imports(sources)]
     for module, names in rules.public_api.items():
         for path, line, what in missing_from_api(task, sources, module, names):
             found.append(Violation(what, path, line))
     return found
+
+
+def _hidden_imports(sources: Tree) -> Iterator[tuple[str, int, str]]:
+    """Ways to import that no contract can follow: computed names, and the table of loaded modules."""
+    for path in sorted(sources):
+        tree = parse(sources.files[path]) if path.endswith(".py") else None
+        for node in ast.walk(tree) if tree is not None else ():
+            if isinstance(node, ast.Call) and _called(node) in ("import_module", "__import__"):
+                if not node.args or not isinstance(node.args[0], ast.Constant):
+                    yield path, node.lineno, "imports a module whose name is computed"
+            elif isinstance(node, ast.Attribute) and node.attr == "modules" and getattr(node.value, "id", "") == "sys":
+                yield path, node.lineno, "reaches into sys.modules"
+
+
+def _called(call: ast.Call) -> str:
+    return getattr(call.func, "attr", getattr(call.func, "id", ""))
 
 
 def _every_import(task: Task, sources: Tree) -> Iterator[tuple[str, str, Import]]:
