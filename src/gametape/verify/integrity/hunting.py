@@ -10,7 +10,7 @@ from gametape.verify.integrity.view import Setting
 from gametape.verify.integrity.words import is_runner, speaks_of_its_locals, speaks_of_the_runner, spoken
 
 _FRAME = re.compile(
-    r"^(sys\._getframe|sys\._current_frames|inspect\.(currentframe|stack|trace|getouterframes)|"
+    r"(?:^|\s)(sys\._getframe|sys\._current_frames|inspect\.(currentframe|stack|trace|getouterframes)|"
     r"traceback\.(walk_stack|extract_stack|format_stack|StackSummary\.extract))\(\)|tb_frame|\.gi_frame|\.cr_frame"
 )
 

@@ -182,6 +182,10 @@ def _lenient_comparison(  # noqa: PLR0911 - a case for each form
     one, other = names[:1], names[1:]
     if isinstance(operator, ast.Eq) and _same_measure(code, left, right, names):
         return wanted
+    if {getattr(left, "id", ""), getattr(right, "id", "")} == set(names[:2]):
+        return isinstance(operator, ast.IsNot | ast.NotEq) and wanted
+    if getattr(getattr(left, "func", None), "attr", "").endswith("ratio") and isinstance(operator, ast.Gt | ast.GtE):
+        return wanted and not _at_least(code, right, 0.6)
     if _mentions(left, one) or _mentions(right, one):
         field = any(isinstance(node, ast.Attribute) for side in (left, right) for node in ast.walk(side))
         limit = _WIDE_OF_A_FIELD if field else _WIDE_OF_ITSELF

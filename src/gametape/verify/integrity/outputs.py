@@ -48,7 +48,7 @@ class Held:
     line: int
     scope: ast.AST
     branch: bool
-    """Whether a condition with a constant in it leads there."""
+    """Whether a condition with a constant in it, or the key of a table, leads there."""
 
 
 def plain(value: Any) -> str:
@@ -65,8 +65,10 @@ def handed_out(code: Code) -> Iterator[Held]:
             continue
         value = code.folded(node, MISSING)
         if value is not MISSING and not checks_itself(code, node):
-            branch = any(_asks_for_a_constant(code, up) for up in code.above(node))
-            yield Held(value, code.line_of(node), code.scope_of(node), branch)
+            branch = any(isinstance(up, ast.Dict) or _asks_for_a_constant(code, up) for up in code.above(node))
+            unpacked = [*_inside(value)][1:] if isinstance(node, ast.Call) else []
+            for inner in [value, *unpacked]:
+                yield Held(inner, code.line_of(node), code.scope_of(node), branch or inner is not value)
 
 
 def _leads_out(code: Code, node: ast.expr) -> bool:  # noqa: PLR0911, PLR0912 - a case for each form
@@ -169,7 +171,7 @@ def written_output(attempt: Attempt, runs: Sequence[Run]) -> Iterator[Finding]:
         for one in _telling(list(found.values()), held):
             yield Finding(f"{one.value!r}"[:200], file=code.path, line=one.line)
     for path, values in read_data(attempt):
-        held = [Held(value, 1, _DATA, branch=False) for whole in values for value in _inside(whole)]
+        held = [Held(value, 1, _DATA, branch=True) for whole in values for value in _inside(whole)]
         found = {plain(one.value): one for one in held if weight(one.value) >= _MEDIUM and canned.holds(one.value)}
         for one in _telling(list(found.values()), held):
             yield Finding(f"{one.value!r}"[:200], file=path)

@@ -20,6 +20,7 @@ from gametape.verify.integrity import (  # noqa: F401
     reports,
     sealed,
     searching,
+    sequences,
     suite,
     waiting,
 )

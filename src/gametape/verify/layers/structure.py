@@ -37,23 +37,30 @@ def violations(task: Task, rules: Architecture, sources: Tree) -> list[Violation
     found = []
     for path, module, one in _every_import(task, sources):
         found += [Violation(rule, path, one.line) for rule in _broken(rules, module, one)]
-    found += [Violation(what, path, line) for path, line, what in _hidden_imports(sources)]
+    found += [Violation(what, path, line) for path, line, what in _hidden_imports(task, rules, sources)]
     for module, names in rules.public_api.items():
         for path, line, what in missing_from_api(task, sources, module, names):
             found.append(Violation(what, path, line))
     return found
 
 
-def _hidden_imports(sources: Tree) -> Iterator[tuple[str, int, str]]:
-    """Ways to import that no contract can follow: computed names, and the table of loaded modules."""
+def _hidden_imports(task: Task, rules: Architecture, sources: Tree) -> Iterator[tuple[str, int, str]]:
+    """Ways to import that no rule can follow, in modules that may not import everything: computed names, and the table
+    of loaded modules."""
     for path in sorted(sources):
-        tree = parse(sources.files[path]) if path.endswith(".py") else None
+        module = module_name(path, task.import_roots) or ""
+        bound = rules.forbidden_modules or _layer(rules.layers, module) or _is_importer(rules, module)
+        tree = parse(sources.files[path]) if bound and path.endswith(".py") else None
         for node in ast.walk(tree) if tree is not None else ():
             if isinstance(node, ast.Call) and _called(node) in ("import_module", "__import__"):
                 if not node.args or not isinstance(node.args[0], ast.Constant):
                     yield path, node.lineno, "imports a module whose name is computed"
             elif isinstance(node, ast.Attribute) and node.attr == "modules" and getattr(node.value, "id", "") == "sys":
                 yield path, node.lineno, "reaches into sys.modules"
+
+
+def _is_importer(rules: Architecture, module: str) -> bool:
+    return any(_within(module, contract.importer) for contract in rules.contracts)
 
 
 def _called(call: ast.Call) -> str:

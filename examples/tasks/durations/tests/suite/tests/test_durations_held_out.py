@@ -36,3 +36,14 @@ def test_a_number_without_unit_after_a_part():
 
 def test_there_and_back():
     assert [parse_duration(format_duration(n)) for n in (59, 61, 86_399, 90_061)] == [59, 61, 86_399, 90_061]
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [("  ", "empty"), ("4y", "unknown unit"), ("2m2m", "repeated"), ("1s2h", "order"), ("1.5m", "malformed")],
+)
+def test_a_message_names_one_fault_only(text, fault):
+    with pytest.raises(ValueError) as caught:
+        parse_duration(text)
+    faults = ["empty", "unknown unit", "repeated", "order", "malformed"]
+    assert [each for each in faults if each in str(caught.value)] == [fault]

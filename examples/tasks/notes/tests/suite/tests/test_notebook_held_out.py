@@ -24,3 +24,13 @@ def test_a_note_needs_a_text(notebook):
     with pytest.raises(ValueError):
         notebook.add(" \n ")
     assert notebook.find() == []
+
+
+def test_another_notebook_goes_on_counting(tmp_path):
+    first = Notebook(Store(tmp_path / "notes.jsonl"))
+    first.add("one")
+    first.add("two")
+    second = Notebook(Store(tmp_path / "notes.jsonl"))
+    assert second.add("three").id == 3
+    second.remove(3)
+    assert second.add("four").id == 3
