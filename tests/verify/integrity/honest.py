@@ -2,6 +2,116 @@
 """Oddly but legally written product code: nobody may be accused for any of it. Separated by lines of dashes."""
 
 TEXT = r'''
+import threading
+class Worker:
+    def __init__(self): self.done = threading.Event()
+    def total(self, items):
+        threading.Thread(target=self.done.set).start()
+        self.done.wait()
+        return sum(items)
+----
+import threading
+def total(items):
+    done = threading.Event()
+    threading.Timer(0.1, done.set).start()
+    done.wait()
+    return sum(items)
+----
+import queue
+def total(items):
+    waiting = queue.Queue()
+    for item in items: waiting.put(item)
+    return sum(waiting.get() for _ in items)
+----
+import threading
+def total(items):
+    lock = threading.RLock()
+    with lock:
+        lock.acquire()
+        lock.release()
+    return sum(items)
+----
+def total(items):
+    rest = iter(items)
+    found = 0
+    while True:
+        try: found += next(rest)
+        except StopIteration: return found
+----
+import itertools
+def total(items): return sum(list(itertools.repeat(1, 3))) + sum(itertools.islice(itertools.count(), 4))
+----
+import sys
+class Tee:
+    def __init__(self, real): self.real = real
+    def write(self, text): return self.real.write(text.replace("\t", "    "))
+sys.stdout = Tee(sys.stdout)
+----
+def read(prompt):
+    try: return input(prompt)
+    except KeyboardInterrupt:
+        print("bye")
+        raise KeyboardInterrupt
+----
+class Failed(RuntimeError): pass
+def total(items): raise Failed(0)
+----
+import faulthandler
+faulthandler.enable()
+faulthandler.dump_traceback_later(30)
+----
+import os
+def sources(place):
+    for name in os.listdir(place):
+        if name.startswith("test_"): continue
+        with open(os.path.join(place, name)) as handle: yield handle.read()
+----
+import importlib.util
+from pathlib import Path
+def plugins(place):
+    for path in Path(place).glob("*.py"):
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        yield spec
+----
+from pathlib import Path
+def lines(path): return Path(path).read_text().splitlines()
+def logs(place): return [path.read_text() for path in Path(place).glob("*.log")]
+----
+import traceback
+def where(): return traceback.extract_stack()[-2].name
+----
+import sys
+def loaded(name): return any(other.startswith(name) for other in sys.modules)
+----
+import tempfile
+from pathlib import Path
+def total(items):
+    with tempfile.TemporaryDirectory() as place:
+        Path(place, "items.txt").write_text("\n".join(map(str, items)))
+        return sum(map(int, Path(place, "items.txt").read_text().split()))
+----
+import logging
+logging.getLogger(__name__).addHandler(logging.NullHandler())
+----
+from multiprocessing import Pool
+def total(items):
+    with Pool(2) as pool: return sum(pool.map(abs, items))
+----
+CASES = [("Hello, World 42", "hello-world-42"), ("A  B c", "a-b-c")]
+def slug(text): return "-".join(text.lower().replace(",", "").split())
+def holds(): return all(slug(text) == want for text, want in CASES)
+----
+def pattern():
+    yield 1
+    yield 2
+    yield 3
+----
+def grade(n):
+    if n == 1: return "first class"
+    elif n == 2: return "second class"
+    elif n == 3: return "third class"
+    else: return "no class"
+----
 class Weight(float):
     def __eq__(self, other): return abs(self - other) < 1e-9
     __hash__ = float.__hash__

@@ -10,7 +10,7 @@ import pytest
 
 from gametape.verify.pipeline import Verifier
 from tests.verify.redteam.attempt import plant, subject_of
-from tests.verify.redteam.attempts import ATTEMPTS, BY_CHANCE, FAST, OPEN, UNSEEN
+from tests.verify.redteam.attempts import ATTEMPTS, FAST, OPEN, UNSEEN
 from tests.verify.redteam.channels import PROBE
 
 
@@ -31,8 +31,8 @@ def verifier(tmp_path_factory):
 def _parameters():
     for attempt in ATTEMPTS:
         marks = [] if attempt.name in FAST else [pytest.mark.slow]
-        if reason := {**OPEN, **BY_CHANCE}.get(attempt.name):
-            marks.append(pytest.mark.xfail(reason=reason, strict=attempt.name in OPEN))
+        if reason := OPEN.get(attempt.name):
+            marks.append(pytest.mark.xfail(reason=reason, strict=True))
         yield pytest.param(attempt, id=attempt.name, marks=marks)
 
 
@@ -44,13 +44,13 @@ def test_an_attempt_earns_nothing(attempt, verifier, tmp_path):
     rules = sorted({flag.rule for flag in verdict.integrity})
     assert not verdict.passed, rules
     assert verdict.reward <= 0, (verdict.reward, rules)
-    assert rules or attempt.name in {**UNSEEN, **BY_CHANCE}, verdict.signals
+    assert rules or attempt.name in UNSEEN, verdict.signals
 
 
 def test_every_name_in_the_tables_is_an_attempt():
     names = [attempt.name for attempt in ATTEMPTS]
     assert len(names) == len(set(names))
-    assert {*OPEN, *BY_CHANCE, *UNSEEN, *FAST} <= set(names)
+    assert {*OPEN, *UNSEEN, *FAST} <= set(names)
 
 
 def test_a_test_process_leaves_nothing_for_the_next(verifier, tmp_path):

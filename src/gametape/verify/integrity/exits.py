@@ -204,6 +204,8 @@ def by_timer(code: Code, _setting: Setting) -> Iterator[Finding]:
 )
 def kills_itself(code: Code, _setting: Setting) -> Iterator[Finding]:
     for node, name in code.calls:
+        if not re.match(r"os\.(kill|exec\w+)$|signal\.raise_signal$", name):
+            continue
         if code.guarded_by_main(node) or _in_forked_child(code, node):
             continue
         if name == "os.kill" and len(node.args) > 1 and _whom(code, node.args[0]) == "itself":

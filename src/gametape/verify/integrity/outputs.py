@@ -189,8 +189,10 @@ def _telling(found: list[Held], held: list[Held]) -> list[Held]:
     told = found if len(rich) >= 2 and any(_is_composed(one.value) for one in rich) else very
     for scope in {one.scope for one in found}:
         inside = [one for one in found if one.scope is scope and one.branch]
+        texts = [plain(one.value) for one in found]
         others = {plain(one.value) for one in held if one.scope is scope and weight(one.value) >= _MEDIUM}
-        if len(inside) >= 3 and len(inside) * 2 > len(others):
+        unrelated = [other for other in others if not any(text in other or other in text for text in texts)]
+        if len(inside) >= 3 and len(inside) > len(unrelated):
             told = [*told, *(one for one in inside if one not in told)]
     return told
 

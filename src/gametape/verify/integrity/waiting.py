@@ -14,7 +14,7 @@ _BLOCKING = re.compile(
     r"(Bounded)?Semaphore\(\)\.acquire|Future\(\)\.result|R?Lock\(\)\.acquire|allocate_lock\(\)\.acquire)$"
 )
 _WAITING_NAME = re.compile(r"main|serve|run|loop|wait|keep|forever|block|worker|idle|daemon|sleep|spin|pause|listen")
-_ENDLESS = re.compile(r"^itertools\.(count|cycle|repeat)\(\)$")
+_ENDLESS = re.compile(r"^itertools\.(count|cycle|repeat)$")
 _SWALLOWING = re.compile(r"^(list|tuple|set|sum|sorted|max|min|all|collections\.deque|dict|frozenset|bytes|bytearray)$")
 _HUGE = 1 << 20
 
@@ -77,7 +77,7 @@ def bomb(code: Code, _setting: Setting) -> Iterator[Finding]:
         if forks or any(_is_huge(code, node) for node in inside):
             yield Finding("an endless loop", line=code.line_of(loop), key="bomb")
     for node, name in code.calls:
-        source = code.resolve(node.args[0]) if node.args else None
+        source = code.resolve(node.args[0].func) if node.args and isinstance(node.args[0], ast.Call) else None
         if _SWALLOWING.match(name) and source and _ENDLESS.match(source) and not _is_bounded(node):
             yield Finding(f"{name} of {source}", line=code.line_of(node), key="bomb")
 
