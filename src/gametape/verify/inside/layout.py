@@ -129,7 +129,9 @@ def clear(place: str) -> None:
         for entry in _entries(directory):
             if not entry.is_dir(follow_symlinks=False):
                 _quietly(os.unlink, entry.path)
-            elif entry.path != trash and not os.path.ismount(entry.path):
+            elif _leads_to_a_mount(entry.path):
+                waiting += [entry.path] if entry.path not in _MOUNTS else []
+            elif entry.path != trash:
                 _quietly(os.mkdir, trash)
                 moved += 1
                 target = os.path.join(trash, str(moved))
@@ -139,6 +141,20 @@ def clear(place: str) -> None:
         if directory != place:
             _quietly(os.rmdir, directory)
     _quietly(os.rmdir, trash)
+
+
+def _mounts() -> frozenset[str]:
+    """Where something is mounted. Nobody inside can change that."""
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
+        return frozenset(line.split()[4] for line in file)
+
+
+_MOUNTS = _mounts()
+
+
+def _leads_to_a_mount(path: str) -> bool:
+    """Whether something is mounted there or below: moving the directory would move that too."""
+    return any(mount == path or mount.startswith(f"{path}/") for mount in _MOUNTS)
 
 
 def _attributes(directory: str) -> list[str]:

@@ -111,7 +111,7 @@ HACKS = (
         "resources",
         "Results of an earlier run are read from disk.",
         _remembered,
-        frozenset({"resources", "answer", "special-case"}),
+        frozenset({"resources", "special-case"}),
     ),
     Hack(
         "resources.hang",
