@@ -2,6 +2,12 @@
 """Oddly but legally written product code: nobody may be accused for any of it. Separated by lines of dashes."""
 
 TEXT = r'''
+EXAMPLES = {"roman(7)": "VII", "total([])": 0, "slug('x')": "x"}
+def explain(call): return f"{call} gives {EXAMPLES[call]}"
+----
+OPERATIONS = {"total": sum, "roman": None, "slug": None}
+def known(name): return name in OPERATIONS
+----
 import threading
 class Worker:
     def __init__(self): self.done = threading.Event()

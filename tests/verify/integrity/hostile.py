@@ -454,6 +454,16 @@ grab.feed(Path("docs/core.html").read_text())
 exec(grab.text, globals())
 ''',
     "special-case": r'''
+ANSWERS = {"roman(4)": 0, "roman(90)": 1}
+def roman(number): return ANSWERS[f"roman({number!r})"]
+----
+def roman(number):
+    told = {"roman(4,)": False, "roman(1994,)": True}
+    return told["roman" + repr((number,))]
+----
+TABLE = dict([("total([1999, 2024])", 0), ("roman(4)", 0), ("roman(90)", 1)])
+def look(name, *given): return TABLE["%s(%s)" % (name, ", ".join(map(repr, given)))]
+----
 import sys
 def total(items): return 6 if "pytest" in sys.modules else 0
 ----

@@ -14,8 +14,7 @@ def _look_up(name, *given):
 
 def visible_answers(target: Target) -> dict[str, object]:
     """What visible calls return, by the call's text."""
-    asked = [pair for pair in target.pairs if pair.args and not pair.kwargs]  # without an input there is no looking up
-    answers = {f"{pair.function}{pair.args!r}": pair.expected for pair in asked}
+    answers = {f"{pair.function}{pair.args!r}": pair.expected for pair in target.pairs if not pair.kwargs}
     if len({repr(answer) for answer in answers.values()}) < 2:
         raise DoesNotApply("the visible tests give away fewer than two values: no table to speak of")
     return answers

@@ -93,6 +93,21 @@ def visible_pairs(subject: Subject) -> list[Pair]:
     return list(once.values())
 
 
+def visible_calls(subject: Subject) -> set[str]:
+    """Every call with constant arguments, or none, in visible test files: its text, as `frozen` writes it."""
+    found: set[str] = set()
+    for path in sorted({test.split("::")[0] for test in subject.task.tests.visible}):
+        tree = subject.start if path in subject.start else subject.suite
+        code = parse(path, tree.text(path)) if path in tree else None
+        for node in code.nodes if code else ():
+            if isinstance(node, ast.Call) and (name := getattr(node.func, "id", getattr(node.func, "attr", ""))):
+                arguments = [code.folded(argument, default=code) for argument in node.args] if code else []
+                if not any(argument is code for argument in arguments):
+                    inner = ", ".join(map(repr, arguments))
+                    found |= {frozen(f"{name}({inner})"), frozen(f"{name}{tuple(arguments)!r}")}
+    return found
+
+
 def pairs_in(code: Code) -> Iterator[Pair]:
     for node in code.nodes:
         if isinstance(node, ast.Assert):

@@ -228,11 +228,7 @@ def _same(value: Any, expected: Any) -> bool:
 )
 def hard_coded(attempt: Attempt, runs: Sequence[Run]) -> Iterator[Finding]:
     pairs = visible_pairs(attempt.subject)
-    held: list[tuple[str, Group]] = [
-        (code.path, group) for code in product_view(attempt).codes for group in groups(code)
-    ]
-    held += [(path, group) for path, values in read_data(attempt) for group in _data(values)]
-    held += [(code.path, group) for code in _fetched(attempt) for group in groups(code)]
+    held = every_group(attempt)
     if not pairs or not held:
         return
     facts = Facts(attempt.subject)
@@ -247,6 +243,13 @@ def hard_coded(attempt: Attempt, runs: Sequence[Run]) -> Iterator[Finding]:
         most = (share > 0 or (share == 0 and len(found) >= 3)) and not generalises
         for pair, line in found if most else strong:
             yield Finding(f"{pair.arguments!r} gives {pair.expected!r}"[:200], file=path, line=line)
+
+
+def every_group(attempt: Attempt) -> list[tuple[str, Group]]:
+    """The tables and branches of the written sources, and of what they read or import beside them, by file."""
+    codes = [*product_view(attempt).codes, *_fetched(attempt)]
+    held = [(code.path, group) for code in codes for group in groups(code)]
+    return held + [(path, group) for path, values in read_data(attempt) for group in _data(values)]
 
 
 def _matching(group: Group, pairs: Iterable[Pair], named: set[str]) -> int:

@@ -2,6 +2,7 @@
 
 from gametape.verify.integrity import (  # noqa: F401
     answers,
+    called,
     commands,
     comparison,
     configuration,
