@@ -21,7 +21,7 @@ from gametape.sandbox.backend import Spec, open_backend
 from gametape.sandbox.docker import IMAGE_VARIABLE, Docker, DockerSandbox, Engine
 from gametape.sandbox.docker_command import Container, run_words, seccomp_profile
 from gametape.sandbox.launcher import SandboxError
-from gametape.sandbox.mounts import Mount
+from gametape.sandbox.mounts import Cover, Mount
 from gametape.sandbox.policy import Limits, Policy
 
 CLIENT = f"""#!{sys.executable}
@@ -90,7 +90,7 @@ def docker(tmp_path: Path) -> StandIn:
 def container(**changes: Any) -> Container:
     plain = {
         **{"name": "box", "owner": "here:1", "image": "image:1", "profile": "/profile.json", "user": (1000, 1001)},
-        **{"mounts": [], "masked": [], "own_workspace": True, "environment": {"A": "b c"}},
+        **{"mounts": [], "hidden": [], "masked": [], "own_workspace": True, "environment": {"A": "b c"}},
         "limits": Limits(memory_mb=100, processes=10, open_files=20, file_size_mb=3, disk_mb=4, cpu_seconds=5),
     }
     return Container(**{**plain, **changes})
@@ -133,6 +133,15 @@ def test_any_path_can_be_granted_and_sockets_are_masked() -> None:
         "type=bind,source=/dev/null,target=/workspace/s,readonly",
     ]
     assert not [word for word in words if word.startswith("/workspace:rw")]
+
+
+def test_what_lies_below_a_grant_can_be_hidden() -> None:
+    hidden = [Cover("/srv/a/b", directory=True), Cover("/srv/a/c", directory=False)]
+    words = run_words("docker", container(mounts=[Mount("/srv/a", "/srv/a")], hidden=hidden), ["true"])
+    assert [words[at + 1] for at, word in enumerate(words) if word == "--mount"][1:] == [
+        "type=tmpfs,target=/srv/a/b,tmpfs-size=4096,tmpfs-mode=0755,readonly",
+        "type=bind,source=/dev/null,target=/srv/a/c,readonly",
+    ]
 
 
 def entries(name: str, policy: Policy | None = None) -> list[dict[str, Any]]:

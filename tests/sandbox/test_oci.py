@@ -10,7 +10,7 @@ from gametape.core.errors import BadInput, Lacking
 from gametape.sandbox import oci_config
 from gametape.sandbox.backend import Spec, open_backend
 from gametape.sandbox.hardening import ALL
-from gametape.sandbox.mounts import Mount
+from gametape.sandbox.mounts import Cover, Mount
 from gametape.sandbox.oci import RUNTIME_VARIABLE, RUNTIMES, Oci, OciSandbox
 from gametape.sandbox.policy import LanguageRules, Limits, Policy
 from gametape.sandbox.result import ExecResult
@@ -24,6 +24,8 @@ def document(argv: list[str], **changes: Any) -> dict[str, Any]:
         "measures": ALL,
         "shown": [Mount("/usr", "/usr"), Mount("/srv/w", "/workspace", writable=True)],
         "places": {Mount("/srv/w", "/workspace", writable=True): "/mnt/0"},
+        "hidden": [],
+        "empty": "/mnt/1/empty",
         "masked": ["/workspace/server.sock"],
         "files": {"/etc/passwd": "agent"},
         "links": [("usr/bin", "/bin")],
@@ -65,6 +67,16 @@ def test_mounts_are_closed_as_far_as_they_can_be() -> None:
     (workspace,) = [mount for mount in config["mounts"] if mount["destination"] == "/workspace"]
     assert workspace["source"] == "/mnt/0"
     assert not [mount for mount in config["mounts"] if mount["type"] in ("cgroup", "sysfs")]
+
+
+def test_covers_lie_over_what_they_hide_and_below_what_is_granted() -> None:
+    shown = [Mount("/usr", "/usr"), Mount("/usr/a/b", "/usr/a/b"), Mount("/srv/w", "/workspace", writable=True)]
+    hidden = [Cover("/usr/a", directory=True), Cover("/usr/b", directory=False)]
+    config = document(["true"], shown=shown, hidden=hidden)
+    targets = [mount["destination"] for mount in config["mounts"]]
+    assert [path for path in targets if path.startswith("/usr")] == ["/usr", "/usr/a", "/usr/a/b", "/usr/b"]
+    assert {"ro", "nosuid", "nodev", "size=4k"} <= set(options(config, "/usr/a"))
+    assert "ro" in options(config, "/usr/b")
 
 
 def test_the_command_stands_last_and_unchanged() -> None:

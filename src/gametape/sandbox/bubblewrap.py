@@ -8,7 +8,7 @@ from gametape.sandbox import mounts
 from gametape.sandbox.backend import Spec, insist
 from gametape.sandbox.hardening import ALL
 from gametape.sandbox.launcher import Staged, Word
-from gametape.sandbox.mounts import Mount
+from gametape.sandbox.mounts import Cover, Mount
 from gametape.sandbox.oneshot import OneShotSandbox
 from gametape.sandbox.policy import HOME, WORKSPACE
 from gametape.sandbox.probing import probe_by_doing
@@ -82,11 +82,16 @@ class BubblewrapSandbox(OneShotSandbox):
         options += ["--dir", HOME, "--symlink", "../tmp", "/var/tmp"]
         if self.own_workspace:
             options += disk(WORKSPACE, "0755")
-        for mount in self.shown:
-            source = places.get(mount, mount.source)
-            options += ["--bind" if mount.writable else "--ro-bind", source, mount.target]
+        for layer in mounts.layered(self.shown, self.hidden):
+            if isinstance(layer, Cover):
+                options += _empty(layer)
+            else:
+                source = places.get(layer, layer.source)
+                options += ["--bind" if layer.writable else "--ro-bind", source, layer.target]
+        for cover in self.hidden:
+            options += ["--remount-ro", cover.target] if cover.directory else []
         if on("masked-sockets"):
-            for path in mounts.host_sockets(self.shown):
+            for path in mounts.host_sockets(self.shown, self.hidden):
                 options += ["--ro-bind", "/dev/null", path]
         for path, content in self.files().items():
             options += ["--perms", "0444", "--file", {"text": content}, path]
@@ -96,3 +101,10 @@ class BubblewrapSandbox(OneShotSandbox):
         for name, value in self.environment().items():
             options += ["--setenv", name, value]
         return [*options, "--chdir", WORKSPACE]
+
+
+def _empty(cover: Cover) -> list[Word]:
+    """Options for nothing at a place. A directory stays open until what is granted below it has been laid in."""
+    if cover.directory:
+        return ["--size", "4096", "--perms", "0755", "--tmpfs", cover.target]
+    return ["--perms", "0444", "--ro-bind-data", {"text": ""}, cover.target]

@@ -4,8 +4,9 @@ Never run by us against a real engine: no machine of ours has one. The command l
 stand-in for docker's client stands for its answers; the conformance suite runs against an engine where there is one.
 
 It is another wall than the default one. The engine builds it, from an image (`GAMETAPE_DOCKER_IMAGE`) and not from the
-host's own programs; no call is seen, only refused; and if the host program is killed, a container that it left lives
-on until it ends by itself or the next start removes it.
+host's own programs: strangers' code in there is the image's affair, and only what lies below a grant can be hidden. No
+call is seen, only refused; and if the host program is killed, a container that it left lives on until it ends by itself
+or the next start removes it.
 """
 
 import functools
@@ -136,6 +137,7 @@ class DockerSandbox:
         self.engine = engine
         self.image = image
         self.shown = _granted(spec)
+        self.hidden = mounts.hidden(spec.policy, self.shown)
         self.workspace = next((mount.source for mount in self.shown if mount.target == WORKSPACE), None)
         self.user = _user(self.shown)
 
@@ -172,7 +174,8 @@ class DockerSandbox:
             profile=profile,
             user=self.user,
             mounts=self.shown,
-            masked=mounts.host_sockets(self.shown),
+            hidden=self.hidden,
+            masked=mounts.host_sockets(self.shown, self.hidden),
             own_workspace=self.workspace is None,
             environment={**basic, "TMPDIR": "/tmp", **dict(policy.environment)},
             limits=policy.limits,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gametape.sandbox import seccomp
-from gametape.sandbox.mounts import Mount
+from gametape.sandbox.mounts import Cover, Mount
 from gametape.sandbox.policy import HOME, WORKSPACE, Limits
 
 LABEL = "gametape"
@@ -32,6 +32,7 @@ class Container:
     """The path of a seccomp profile, as docker's client will read it."""
     user: tuple[int, int]
     mounts: Sequence[Mount]
+    hidden: Sequence[Cover]
     masked: Sequence[str]
     own_workspace: bool
     environment: Mapping[str, str]
@@ -57,6 +58,9 @@ def run_words(client: str, container: Container, argv: Sequence[str]) -> list[st
         words += ["--tmpfs", f"{path}:rw,exec,nosuid,nodev,mode=1777,size={limits.disk_mb}m"]
     for mount in container.mounts:
         words += ["--mount", _bind(mount.source, mount.target, mount.writable)]
+    for cover in container.hidden:
+        nothing = _nothing(cover.target) if cover.directory else _bind("/dev/null", cover.target, writable=False)
+        words += ["--mount", nothing]
     for path in container.masked:
         words += ["--mount", _bind("/dev/null", path, writable=False)]
     variables = [f"{name}={value}" for name, value in {"PWD": WORKSPACE, **container.environment}.items()]
@@ -76,9 +80,16 @@ def _ulimits(limits: Limits) -> list[tuple[str, int, int]]:
 
 
 def _bind(source: str, target: str, writable: bool) -> str:
-    """One field of comma-separated values, so that any path can be said."""
+    return _fields("type=bind", f"source={source}", f"target={target}", *(() if writable else ("readonly",)))
+
+
+def _nothing(target: str) -> str:
+    return _fields("type=tmpfs", f"target={target}", "tmpfs-size=4096", "tmpfs-mode=0755", "readonly")
+
+
+def _fields(*fields: str) -> str:
+    """One line of comma-separated values, so that any path can be said."""
     text = io.StringIO()
-    fields = ["type=bind", f"source={source}", f"target={target}", *(() if writable else ("readonly",))]
     csv.writer(text, lineterminator="").writerow(fields)
     return text.getvalue()
 

@@ -5,7 +5,7 @@ import os
 import socket
 import stat
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from gametape.core.errors import BadInput
 from gametape.sandbox.becoming import STAGE
 from gametape.sandbox.policy import WORKSPACE, Policy
 from gametape.sandbox.snapshots.overlay import MountPlan
+from gametape.sandbox.strangers import at_strangers, strangers
 
 _SYSTEM_FILES = ("/etc/ld.so.cache", "/etc/alternatives")
 _TOP_LEVEL = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
@@ -29,13 +30,26 @@ class Mount:
     """A view of a snapshot, to be mounted at the target; `source` is then where its changes go."""
 
 
+_SYSTEM = Mount("/usr", "/usr")
+
+
+@dataclass(frozen=True)
+class Cover:
+    """A place inside at which something of a mount would be seen, and is not: an empty directory or file instead."""
+
+    target: str
+    directory: bool
+
+
 def granted(policy: Policy, workspace: Path | None, view: MountPlan | None = None) -> list[Mount]:
     """Everything of the host that a policy shows, parents before children, with all links resolved now."""
-    shown = [Mount("/usr", "/usr"), *(Mount(path, path) for path in _SYSTEM_FILES if os.path.exists(path))]
+    shown = [_SYSTEM, *(Mount(path, path) for path in _SYSTEM_FILES if os.path.exists(path))]
     top = (f"/{name}" for name in _TOP_LEVEL)
     shown += [Mount(path, path) for path in top if os.path.isdir(path) and not os.path.islink(path)]
     if policy.python:
-        shown += [Mount(path, path) for path in interpreter_directories() if not path.startswith("/usr/")]
+        own = interpreter_directories()
+        shown += [Mount(path, path) for path in own if not path.startswith("/usr/")]
+        shown += [Mount(path, path) for path in at_strangers((*own, *sys.path)) if os.path.exists(path)]
     if view is not None:
         shown.append(Mount(f"{view.root}/{view.upper}", WORKSPACE, writable=True, view=view))
     elif workspace is not None:
@@ -51,7 +65,53 @@ def granted(policy: Policy, workspace: Path | None, view: MountPlan | None = Non
     if any(_below(one, other) for one in writable for other in writable if one is not other):
         raise BadInput("the policy grants one writable directory inside another")
     by_target = {mount.target: mount for mount in shown}
-    return sorted(by_target.values(), key=lambda mount: mount.target.split("/"))
+    return sorted(by_target.values(), key=_parts)
+
+
+def hidden(policy: Policy, shown: Sequence[Mount]) -> list[Cover]:
+    """What lies below these mounts and is to be empty inside: the policy's choice, and strangers' code below /usr.
+
+    A grant of the very path, or of one below, is laid over the cover.
+    """
+    layers: dict[str, Mount | Cover] = {os.path.normpath(mount.target): mount for mount in shown}
+    for path in filter(os.path.exists, policy.hidden):
+        place = os.path.realpath(path)
+        for mount in shown:
+            target = _seen_through(mount, place)
+            if target and _innermost(target, layers) == mount:
+                if mount.writable:
+                    raise BadInput(f"the policy hides {path} inside a directory that the command may change")
+                layers[target] = Cover(target, os.path.isdir(place))
+    for place in filter(os.path.isdir, strangers()):
+        if _innermost(place, layers) == _SYSTEM:
+            layers[place] = Cover(place, directory=True)
+    covers = [cover for cover in layers.values() if isinstance(cover, Cover)]
+    return [cover for cover in covers if not isinstance(_innermost(os.path.dirname(cover.target), layers), Cover)]
+
+
+def _seen_through(mount: Mount, place: str) -> str | None:
+    """Where a mount shows a place of the host that lies below what it shows."""
+    source = os.path.realpath(mount.source)
+    if place == source or not _below(place, source):
+        return None
+    return os.path.normpath(mount.target) + place.removeprefix(source)
+
+
+def _innermost(path: str, layers: Mapping[str, Mount | Cover]) -> Mount | Cover | None:
+    """The layer that is seen at a path inside."""
+    while path not in layers and path != "/":
+        path = os.path.dirname(path)
+    return layers.get(path)
+
+
+def layered(shown: Iterable[Mount], covers: Iterable[Cover]) -> list[Mount | Cover]:
+    """Mounts and covers, parents before children: a later one is laid over an earlier one."""
+    layers: list[Mount | Cover] = [*shown, *covers]
+    return sorted(layers, key=_parts)
+
+
+def _parts(layer: Mount | Cover) -> list[str]:
+    return layer.target.split("/")
 
 
 def _existing(path: str) -> str:
@@ -85,7 +145,7 @@ def must_be_staged(mount: Mount) -> bool:
     return mount.writable or mount.source.startswith(STAGE + "/") or not _open_to_all(mount.source)
 
 
-def host_sockets(mounts: Iterable[Mount]) -> list[str]:
+def host_sockets(mounts: Iterable[Mount], covers: Iterable[Cover] = ()) -> list[str]:
     """Where, inside, servers of the host may be listening. A socket in a shared directory reaches through the wall.
 
     A socket's name in the kernel's list says little: it may be relative, renamed, linked, or of another network
@@ -98,7 +158,8 @@ def host_sockets(mounts: Iterable[Mount]) -> list[str]:
         prefix = mount.source.rstrip("/") + "/"
         paths = _sockets_below(mount.source) if mount.writable else (name for name in names if name.startswith(prefix))
         found += [mount.target + path.removeprefix(mount.source) for path in paths if _is_listening(path)]
-    return sorted(set(found))
+    covered = [cover.target for cover in covers]
+    return sorted({path for path in found if not any(_below(path, target) for target in covered)})
 
 
 def _is_listening(path: str) -> bool:

@@ -36,6 +36,8 @@ _FIXED = frozenset({"own-users", "own-processes", "new-session", "hidden-options
 _SET_INSIDE = frozenset({"NOFILE", "FSIZE", "CPU"})
 """Limits that hold for the command alone: the runtime copies itself into memory, and passes output on."""
 
+_EMPTY = "empty"
+
 _HYBRID = "/sys/fs/cgroup/unified"
 """crun gives up when it finds version 2 beside version 1, even when told to leave control groups alone."""
 
@@ -183,9 +185,9 @@ class OciSandbox(OneShotSandbox):
 
     def _builder(self, argv: list[str], places: dict[Mount, str]) -> tuple[list[Word], list[Staged]]:
         runtime, bundle = self.runtime, f"{STAGE}/{len(places)}"
-        inside = self._inside(places)
+        inside = self._inside(places, f"{bundle}/{_EMPTY}")
         document = json.dumps(oci_config.document(argv, inside), ensure_ascii=True)
-        files = {"config.json": document, "state/": "", **oci_config.root_files(inside)}
+        files = {"config.json": document, "state/": "", _EMPTY: "", **oci_config.root_files(inside)}
         passed = 4 if self.spec.policy.language else 3
         command = [runtime.program or runtime.name, "--root", f"{bundle}/state", *runtime.options]
         command += ["run", *runtime.run_options, *runtime.passing(passed), "--bundle", bundle, "sandbox"]
@@ -195,14 +197,16 @@ class OciSandbox(OneShotSandbox):
     def _no_such_command(self, outcome: Outcome) -> bool:  # noqa: ARG002 - the first process says so itself, with 127
         return False
 
-    def _inside(self, places: dict[Mount, str]) -> oci_config.Inside:
+    def _inside(self, places: dict[Mount, str], empty: str) -> oci_config.Inside:
         on = self.measures.__contains__
         accounts = [] if on("own-accounts") else [Mount("/etc/passwd", "/etc/passwd")]
         return oci_config.Inside(
             measures=self.measures,
             shown=[*self.shown, *accounts],
             places=places,
-            masked=mounts.host_sockets(self.shown) if on("masked-sockets") else [],
+            hidden=self.hidden,
+            empty=empty,
+            masked=mounts.host_sockets(self.shown, self.hidden) if on("masked-sockets") else [],
             files=self.files(),
             links=mounts.links(),
             environment=self.environment(),

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gametape.sandbox.mounts import Mount
+from gametape.sandbox.mounts import Cover, Mount, layered
 from gametape.sandbox.policy import HOME, WORKSPACE
 
 USER = 1000
@@ -40,6 +40,9 @@ class Inside:
     shown: Sequence[Mount]
     places: Mapping[Mount, str]
     """Where mounts are found that had to be staged."""
+    hidden: Sequence[Cover]
+    empty: str
+    """Where an empty file is found."""
     masked: Sequence[str]
     """Paths inside that are to be dead ends: sockets of the host's servers."""
     files: Mapping[str, str]
@@ -173,12 +176,24 @@ def _mounts(inside: Inside) -> list[dict[str, Any]]:
         disk(HOME, "755"),  # nobody inside could make the directory before the command runs
         *([disk(WORKSPACE, "755")] if inside.own_workspace else []),
     ]
-    for mount in inside.shown:
-        below = ["rro"] if os.path.isdir(mount.source) else []  # crun finds fault with it on a file
-        access = ["rw"] if mount.writable else ["ro", *below]
-        source = inside.places.get(mount, mount.source)
-        found.append(_mount(source, mount.target, "bind", ["rbind", "rprivate", "nosuid", "nodev", *access]))
+    for layer in layered(inside.shown, inside.hidden):
+        found.append(_nothing(layer, inside.empty) if isinstance(layer, Cover) else _shown(layer, inside.places))
     return found
+
+
+def _shown(mount: Mount, places: Mapping[Mount, str]) -> dict[str, Any]:
+    below = ["rro"] if os.path.isdir(mount.source) else []  # crun finds fault with it on a file
+    access = ["rw"] if mount.writable else ["ro", *below]
+    return _mount(
+        places.get(mount, mount.source), mount.target, "bind", ["rbind", "rprivate", "nosuid", "nodev", *access]
+    )
+
+
+def _nothing(cover: Cover, empty: str) -> dict[str, Any]:
+    """An empty directory, which the runtime closes when all that is granted below it is there; or an empty file."""
+    if cover.directory:
+        return _mount("tmpfs", cover.target, "tmpfs", ["nosuid", "nodev", "noexec", "mode=755", "size=4k", "ro"])
+    return _mount(empty, cover.target, "bind", ["bind", "rprivate", "nosuid", "nodev", "noexec", "ro"])
 
 
 def _mount(source: str, target: str, kind: str, options: list[str]) -> dict[str, Any]:

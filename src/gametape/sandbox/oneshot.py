@@ -45,6 +45,7 @@ class OneShotSandbox(ABC):
         self.limits = spec.policy.limits
         self.measures = measures
         self.shown = mounts.granted(spec.policy, spec.workspace, spec.view)  # once: links may be planted later
+        self.hidden = mounts.hidden(spec.policy, self.shown)
         tree = next((mount for mount in self.shown if mount.target == WORKSPACE), None)
         self.own_workspace = tree is None
         self.workspace = tree.source if tree and not tree.view else None

@@ -65,6 +65,9 @@ class Policy(_Plain):
     """Host paths shown at the same place, read-only."""
     writable: tuple[str, ...] = ()
     """Host paths shown at the same place, writable."""
+    hidden: tuple[str, ...] = ()
+    """Host paths that are empty inside, although they lie below something that is shown; a path granted at or below
+    one is shown all the same. Those that do not exist are ignored. `strangers.py` lists what is hidden always."""
     python: bool = True
     """Show the interpreter that runs gametape, read-only, first on PATH."""
     environment: tuple[tuple[str, str], ...] = ()
@@ -98,7 +101,7 @@ class Policy(_Plain):
                 raise ValueError(f"{name!r} cannot be an environment variable")
         return value
 
-    @field_validator("read_only", "writable", "watched")
+    @field_validator("read_only", "writable", "hidden", "watched")
     @classmethod
     def _absolute(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for path in value:

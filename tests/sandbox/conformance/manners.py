@@ -7,6 +7,7 @@ import threading
 from gametape.core.errors import BadInput, Lacking
 from gametape.sandbox.backend import Spec
 from gametape.sandbox.policy import SECRET_PLACES, LanguageRules, Policy
+from gametape.sandbox.strangers import strangers
 from tests.sandbox.conformance.bench import Bench, promise, raises
 
 
@@ -156,6 +157,55 @@ def a_private_directory_of_the_host_user_can_be_granted(bench: Bench) -> None:
     os.chown(private / "file", private.stat().st_uid, private.stat().st_gid)
     assert bench.run("cat", str(private / "file"), policy=Policy(read_only=(str(private),))).stdout == "mine"
     assert bench.run("cat", "file", workspace=private).stdout == "mine"
+
+
+@promise
+def hidden_places_are_empty(bench: Bench) -> None:
+    shown = bench.directory("shown")
+    for name in ("answer/deep/kept", "plain"):
+        (shown / name).mkdir(parents=True)
+        (shown / name / "file").write_text(name)
+    (shown / "answer" / "file").write_text("never")
+    (shown / "answer.txt").write_text("never")
+    (bench.place / "link").symlink_to(shown)
+    hidden = (f"{bench.place}/link/answer", f"{shown}/answer/deep", f"{shown}/answer.txt", "/no/such/path")
+    policy = Policy(read_only=(f"{shown}/", f"{shown}/answer/deep/kept"), hidden=hidden)
+    code = f"""
+import ctypes, os
+os.chdir({str(shown)!r})
+libc = ctypes.CDLL(None)
+for path in (b"answer", b"answer.txt", b"answer/deep"):
+    libc.umount2(path, 2)
+for path in ("answer", "answer/deep", "plain"):
+    print(*sorted(os.listdir(path)))
+print(repr(open("answer.txt").read()) + open("answer/deep/kept/file").read())
+for path in ("answer/new", "answer/deep/new", "answer/deep/kept/new", "answer.txt"):
+    try: open(path, "w")
+    except OSError: continue
+    print("written", path)
+"""
+    result = bench.python(code, **dict(policy))
+    assert result.stdout.splitlines() == ["deep", "kept", "file", "''answer/deep/kept"], result
+    assert (shown / "answer.txt").read_text() == "never"
+
+
+@promise
+def what_a_command_may_change_cannot_be_hidden(bench: Bench) -> None:
+    workspace = bench.directory("workspace")
+    (workspace / "answer").mkdir()
+    with raises(BadInput, "may change"):
+        bench.backend.start(Spec(workspace=workspace, policy=Policy(hidden=(f"{workspace}/answer",))))
+
+
+@promise
+def other_peoples_packages_are_not_shown(bench: Bench) -> None:
+    if bench.name == "docker":
+        return  # the image is what was chosen to be shown
+    places = strangers()
+    code = "import os, sys\nfor place in sys.argv[1:]: print(*os.listdir(place))"
+    result = bench.run("/usr/bin/python3", "-c", code, *places, policy=Policy(python=False))
+    assert result.stdout.split() == [], result
+    assert result.exit_code == 0 or not os.path.exists("/usr/bin/python3"), result
 
 
 @promise

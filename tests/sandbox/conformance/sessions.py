@@ -64,6 +64,21 @@ def the_wall_is_the_same_in_a_session(bench: Bench) -> None:
 
 
 @promise
+def hidden_places_are_empty_in_a_session(bench: Bench) -> None:
+    if has_sessions(bench):
+        shown = bench.directory("shown")
+        (shown / "answer").mkdir()
+        (shown / "answer" / "file").write_text("never")
+        policy = Policy(limits=SMALL, read_only=(str(shown),), hidden=(f"{shown}/answer",))
+        with open_session(Spec(policy=policy), bench.backend.name) as session:
+            for _ in range(2):
+                result = session.run(
+                    f"umount -l {shown}/answer 2> /dev/null; touch {shown}/answer/new; ls {shown} {shown}/*"
+                )
+                assert result.stdout.split() == [f"{shown}:", "answer", f"{shown}/answer:"], result
+
+
+@promise
 def a_tree_goes_back_and_forks(bench: Bench) -> None:
     if not bench.capabilities.snapshot:
         return
