@@ -1,9 +1,16 @@
 """The zygote: what one test process can do to the next, to the runner, and to the record."""
 
+import subprocess
+import sys
+import venv
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
+from gametape.sandbox.backend import Spec, open_backend
+from gametape.sandbox.strangers import strangers
+from gametape.verify.interpreter import strangers_of, visible_roots
 from gametape.verify.observation import Run
 from gametape.verify.observe import observe
 from gametape.verify.runner import Job, Report, Step, Zygote, policy
@@ -289,3 +296,45 @@ def test_lines_that_ran_are_told() -> None:
     steps = [step("a", "import m; m.f()", trace=("m.py",))]
     _, found = seen(run(*steps), steps)
     assert found.covered == {"m.py": frozenset({1, 4, 5})}
+
+
+def test_an_environment_shows_nothing_of_the_python_it_was_made_from_but_the_standard_library(tmp_path: Path) -> None:
+    venv.create(tmp_path / "env", symlinks=True)
+    interpreter = tmp_path / "env" / "bin" / "python"
+    assert {"packages", "wheels"} <= kinds(strangers_of(interpreter))
+    code = f"""
+import os, sys
+assert os.listdir(sys.prefix + "/lib/python%d.%d/site-packages" % sys.version_info[:2]) == ["own"]
+for place in {strangers_of(interpreter)!r}:
+    assert os.listdir(place) == [], place
+"""
+    packages = next((tmp_path / "env" / "lib").glob("python*/site-packages"))
+    (packages / "own").touch()
+    done = open_backend().start(Spec(policy=policy(interpreter))).exec([str(interpreter), "-I", "-c", code])
+    assert done.exit_code == 0, done.stderr
+
+
+def kinds(places: Sequence[str]) -> set[str]:
+    ends = {"packages": ("site-packages", "dist-packages"), "wheels": ("_bundled",)}
+    return {kind for kind, names in ends.items() if any(place.endswith(names) for place in places)}
+
+
+def test_an_interpreter_of_its_own_keeps_its_packages(tmp_path: Path) -> None:
+    base = Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
+    venv.create(tmp_path / "env", symlinks=True, system_site_packages=True)
+    for interpreter in (base, tmp_path / "env" / "bin" / "python"):
+        assert kinds(strangers_of(interpreter)) <= {"wheels"}
+        code = "import sys, os; print(*[os.listdir(path) for path in sys.path if path.endswith('-packages')])"
+        done = open_backend().start(Spec(policy=policy(interpreter))).exec([str(interpreter), "-I", "-c", code])
+        outside = subprocess.run([interpreter, "-I", "-c", code], capture_output=True, text=True, check=True).stdout
+        assert (done.stdout, done.exit_code) == (outside, 0)
+
+
+def test_what_a_task_shows_is_its_own_interpreter_and_not_gametapes(tmp_path: Path) -> None:
+    venv.create(tmp_path / "env", symlinks=True)
+    interpreter = tmp_path / "env" / "bin" / "python"
+    roots, hidden = visible_roots(interpreter)
+    assert {"/usr", str(tmp_path / "env")} <= {*roots}
+    assert sys.prefix not in roots or sys.prefix == sys.base_prefix
+    assert {*strangers(), *strangers_of(interpreter)} <= hidden
+    assert sys.prefix in visible_roots(None)[0] or sys.prefix.startswith("/usr")

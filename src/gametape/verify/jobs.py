@@ -5,6 +5,7 @@ import random
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from gametape.verify.attempt import Attempt
 from gametape.verify.interpreter import plugins
@@ -42,17 +43,18 @@ def job(subject: Subject, sources: Tree, suite: Tree, steps: Iterable[Step]) -> 
         steps=tuple(steps),
         import_roots=tuple(task.import_roots),
         source_paths=tuple(task.source_paths),
-        options=options(subject),
+        options=options(subject.start, subject.interpreter),
         split=task.split,
     )
 
 
-def options(subject: Subject) -> tuple[str, ...]:
+def options(start: Tree, interpreter: Path | None) -> tuple[str, ...]:
     """Pinned: the task's own ini file and its interpreter's own plugins, and nothing found by looking around."""
-    ini = _ini_file(subject.start)
+    ini = _ini_file(start)
     chosen = ["-c", f"/workspace/{ini}" if ini else "/dev/null", "--rootdir=/workspace", "-q"]
     chosen += ["-p", "no:cacheprovider", "-p", "no:junitxml", "-o", "addopts=", "--continue-on-collection-errors"]
-    for plugin in plugins(subject.interpreter):
+    chosen += ["-W", "ignore::pytest.PytestConfigWarning"]  # about settings of plugins that are not there
+    for plugin in plugins(interpreter):
         chosen += ["-p", plugin]
     return tuple(chosen)
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from gametape.core.errors import BadInput
 from gametape.core.task import SplitSurface
@@ -21,7 +22,7 @@ from gametape.sandbox.launcher import SandboxError
 from gametape.sandbox.policy import Limits, Policy
 from gametape.sandbox.result import ExecResult
 from gametape.verify.inside import frames
-from gametape.verify.interpreter import prefixes
+from gametape.verify.interpreter import prefixes, strangers_of
 from gametape.verify.tree import Tree
 
 INSIDE = Path(__file__).resolve().parent / "inside"
@@ -72,9 +73,10 @@ class Job:
     options: tuple[str, ...]
     split: SplitSurface | None = None
 
-    def header(self, connections: int) -> dict[str, object]:
+    def header(self, connections: int) -> bytes:
+        """What a zygote is told first, and the files."""
         listing = [(path, len(content), path in self.tree.executable) for path, content in self.tree.files.items()]
-        return {
+        told = {
             "files": listing,
             "import_roots": self.import_roots,
             "source_paths": self.source_paths,
@@ -82,6 +84,7 @@ class Job:
             "split": self.split.model_dump() if self.split else None,
             "connections": connections,
         }
+        return frames.pack_json(told) + frames.pack(b"".join(self.tree.files.values()))
 
 
 @dataclass
@@ -114,8 +117,14 @@ class Report:
 def policy(interpreter: Path | None, memory_mb: int = 2048) -> Policy:
     """The wall around a test process: nothing of the host but the interpreter and what runs inside."""
     limits = Limits(wall_seconds=_A_DAY, memory_mb=memory_mb, processes=256, disk_mb=1024)
-    shown = (str(INSIDE), *(prefixes(interpreter) if interpreter else ()))
-    return Policy(python=interpreter is None, read_only=shown, limits=limits, denied_syscalls=_OUTLIVE_PROCESSES)
+    own, hidden = (prefixes(interpreter), strangers_of(interpreter)) if interpreter else ((), ())
+    return Policy(
+        python=interpreter is None,
+        read_only=(str(INSIDE), *own),
+        hidden=hidden,
+        limits=limits,
+        denied_syscalls=_OUTLIVE_PROCESSES,
+    )
 
 
 class Zygote:
@@ -127,7 +136,7 @@ class Zygote:
         self._dialogue: Dialogue = open_dialogue(Spec(policy=wall), argv)
         self._dialogue.socket.settimeout(_TO_GET_READY)
         try:
-            self._hear()
+            self.hear_bytes()
         except (frames.Cut, OSError) as error:
             self._dialogue.close()
             raise SandboxError(self._why_not(python, error)) from error
@@ -139,7 +148,19 @@ class Zygote:
             raise BadInput(f"the interpreter {python} has no pytest; install it there")
         return f"the test runner did not start under {python}: {reason}"
 
-    def _hear(self) -> bytes:
+    def begin(self, seconds: float) -> None:
+        """From here on it is hostile; whoever waits for it waits no longer than this."""
+        self._dialogue.begin()
+        self._dialogue.socket.settimeout(seconds)
+
+    def send(self, data: bytes) -> None:
+        self._dialogue.socket.sendall(data)
+
+    def hear(self) -> dict[str, Any]:
+        message: dict[str, Any] = json.loads(self.hear_bytes())
+        return message
+
+    def hear_bytes(self) -> bytes:
         return frames.read(self._dialogue.socket.recv)
 
     def run(self, job: Job, seconds: float, sockets: Sequence[socket.socket] = ()) -> Report:
@@ -154,7 +175,7 @@ class Zygote:
         timed_out = done = in_a_hurry = False
         try:
             channel.settimeout(seconds)
-            channel.sendall(frames.pack_json(job.header(len(sockets))) + frames.pack(b"".join(job.tree.files.values())))
+            channel.sendall(job.header(len(sockets)))
             if sockets:
                 socket.send_fds(channel, [b"+"], [one.fileno() for one in sockets])
                 for one in sockets:
@@ -162,11 +183,11 @@ class Zygote:
             heard = 0
             while heard < _MOST_TOLD:
                 channel.settimeout(max(0.001, began + seconds - time.monotonic()))
-                message = json.loads(self._hear())
+                message = self.hear()
                 if "next" in message:
                     channel.sendall(_answer(job, message["next"], in_a_hurry))
                 elif "told" in message:
-                    data = self._hear()
+                    data = self.hear_bytes()
                     heard += len(data)
                     steps[message["told"]].told += data
                     in_a_hurry = in_a_hurry or b'"result": "timed_out"' in data

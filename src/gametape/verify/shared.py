@@ -18,7 +18,7 @@ from gametape.verify.observation import Run
 from gametape.verify.observe import observe
 from gametape.verify.preparation import Prepared, run_steps
 from gametape.verify.runner import Step
-from gametape.verify.twins.plan import ABOUT_VALUES, Drawn, draw, flipped, lay
+from gametape.verify.twins.plan import ABOUT_VALUES, Drawn, TwinPlan, draw, flipped, lay
 from gametape.verify.twins.suite import Place
 
 _MOST_PASSING_TWINS = 24
@@ -136,14 +136,34 @@ def _second(prepared: Prepared, attempt: Attempt, crew: Crew, rng: random.Random
 
 def _draws(prepared: Prepared, rng: random.Random) -> tuple[Drawn, Drawn]:
     """The twins of both passes. Each visible test has one in both, of different kinds. Each held-out test has one in
-    either, and one that reads like a test: nobody has seen its text, so its form must not tell."""
-    tests = prepared.subject.task.tests
-    held = sorted({jobs.function_of(test) for test in tests.held_out})
+    either, and one that reads like a test: nobody has seen its text, so its form must not tell. A function with some
+    held-out cases is treated like a held-out one: they have to be real in one of the passes."""
+    held = sorted(_held(prepared))
     heads = _half_of_each_file(held, rng)
-    visible = _visible_functions(prepared, rng)
+    visible = _visible_functions(prepared, rng) - set(held)
     about_values = {function for function in sorted(visible) if rng.random() < 0.5}
-    first = draw(prepared.plan, [*sorted(visible), *sorted(set(held) - heads)], rng, about_values, held)
-    return first, draw(prepared.plan, [*sorted(visible), *sorted(heads)], rng, visible - about_values, held)
+    plan = _unseen(prepared)
+    first = draw(plan, [*sorted(visible), *sorted(set(held) - heads)], rng, about_values, held)
+    return first, draw(plan, [*sorted(visible), *sorted(heads)], rng, visible - about_values, held)
+
+
+def _held(prepared: Prepared) -> set[Place]:
+    return {jobs.function_of(test) for test in prepared.subject.task.tests.held_out}
+
+
+def _unseen(prepared: Prepared) -> TwinPlan:
+    """The plan without twins that give themselves away: of a function with visible cases the agent knows the text, so
+    wherever a held-out case can be turned by itself, nothing else is."""
+    tests = prepared.subject.task.tests
+    mixed = _held(prepared) & {jobs.function_of(test) for test in tests.visible}
+    held_out = set(tests.held_out)
+    quiet = {each for each in prepared.plan.validated if each.twin.case is not None and held_out.issuperset(each.flips)}
+    better = {(each.file, each.twin.function) for each in quiet} & mixed
+    return TwinPlan(
+        tuple(
+            each for each in prepared.plan.validated if each in quiet or (each.file, each.twin.function) not in better
+        )
+    )
 
 
 def _half_of_each_file(functions: Sequence[Place], rng: random.Random) -> set[Place]:
@@ -184,11 +204,15 @@ class _Planned:
 
 
 def _plan(prepared: Prepared, name: str, drawn: Drawn) -> _Planned:
-    """One pass: the held-out tests, real but for those that were drawn, and the twins of visible ones."""
+    """One pass: the held-out tests, real but for those that were drawn, and the twins of visible ones.
+
+    Functions with held-out tests run with all their cases, whatever was drawn, so that the choice of cases tells
+    nothing.
+    """
     twins = flipped(prepared.plan, drawn)
-    replaced = {jobs.function_of(test) for test in twins}
+    held = _held(prepared)
     tests = prepared.subject.task.tests
-    real = {test for test in tests.held_out if jobs.function_of(test) not in replaced}
+    real = {test for test in tests.every if jobs.function_of(test) in held and test not in twins}
     order = [test for test in tests.every if test in real or test in twins]
     kinds = {test: drawn[jobs.function_of(test)].kind for test in twins}
     suite = lay(prepared.subject.suite, drawn)

@@ -25,12 +25,13 @@ class Subject:
 
     @functools.cached_property
     def digest(self) -> str:
-        """Names the task with everything in it."""
+        """Names the task with everything in it. An interpreter is named by what the task pins for it, if it does: the
+        same environment elsewhere gives the same verdicts."""
         parts = (
             self.task.model_dump_json(),
             self.start.digest,
             self.suite.digest,
             self.reference.digest if self.reference else "",
-            str(self.interpreter or ""),
+            "" if self.task.dependencies else str(self.interpreter or ""),
         )
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()

@@ -29,7 +29,8 @@ class Ground:
             self._files[path] = (content[at : at + size], executable)
             at += size
         self._lay()
-        self._stamps: dict[str, Stamp] | None = stamps()
+        self._laid: dict[str, Stamp] | None = stamps()
+        self._stamps = self._laid
 
     def look(self) -> None:
         """Remember everything as it is now, for `restore`."""
@@ -37,30 +38,40 @@ class Ground:
 
     def restore(self) -> list[str]:
         """Bring everything back to how it was laid at first; says which files were changed since the last look."""
-        _quietly(os.chmod, WORKSPACE, 0o755)
         now, known = stamps(), self._stamps
         changed: list[str] = []
         if known is not None and now is not None:
             changed = sorted(path for path in known if now.get(path) != known[path] and not os.path.isdir(_at(path)))
-        if now is None or now != known or known.keys() - {""} != self._names() or _attributes(WORKSPACE):
+        if not self._relay(now):
+            _quietly(os.chmod, WORKSPACE, 0o755)
             clear(WORKSPACE)
             self._lay()
-        self._stamps = stamps()
+            self._laid = stamps()
+        self._stamps = self._laid
         return changed
+
+    def _relay(self, now: dict[str, Stamp] | None) -> bool:
+        """Write again what was written over, where nothing else was touched: no directory, no name, no attribute."""
+        if now is None or self._laid is None or now.keys() != self._laid.keys() or _attributes(WORKSPACE):
+            return False
+        differs = [path for path in now if now[path] != self._laid[path]]
+        if any(path not in self._files or now[path][0] != self._laid[path][0] for path in differs):
+            return False
+        for path in differs:
+            if os.stat(_at(path)).st_nlink != 1 or _attributes(_at(path)):
+                return False
+            content, executable = self._files[path]
+            os.chmod(_at(path), 0o644)
+            write(path, content)
+            os.chmod(_at(path), 0o755 if executable else 0o644)
+            self._laid[path] = _stamp(os.stat(_at(path)))
+        return True
 
     def _lay(self) -> None:
         for path, (content, executable) in self._files.items():
             write(path, content)
             if executable:
                 os.chmod(_at(path), 0o755)
-
-    def _names(self) -> set[str]:
-        """Every file and directory that is laid."""
-        found = set(self._files)
-        for path in self._files:
-            while path := os.path.dirname(path):
-                found.add(path)
-        return found
 
 
 def stamps() -> dict[str, Stamp] | None:
