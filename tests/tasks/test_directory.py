@@ -1,12 +1,17 @@
+import importlib.metadata
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from gametape.core.errors import BadInput
-from gametape.tasks.directory import load_task
+from gametape.core.errors import BadInput, Lacking
+from gametape.core.task import Origin
+from gametape.tasks.directory import load_task, read_task
 
 from .made import TASKS, split_subject, staged_subject, subject, written
 
@@ -292,3 +297,64 @@ def test_our_tasks_are_of_both_modes() -> None:
     modes = [load_task(task).task.mode for task in TASKS]
     assert modes.count("split") >= 5
     assert modes.count("shared") >= 6
+
+
+def test_an_interpreter_that_is_there_is_taken(tmp_path: Path) -> None:
+    made = written(tmp_path, replace(subject(dependencies=["pytest==1"]), interpreter=Path(sys.executable)))
+    assert load_task(made).interpreter == Path(sys.executable).absolute()
+    assert read_task(made).interpreter is None
+    (made / "task.toml").write_text((made / "task.toml").read_text().replace(sys.executable, "bin/python"))
+    (made / "bin").mkdir()
+    (made / "bin/python").touch()
+    assert load_task(made).interpreter == made / "bin/python"
+
+
+def test_an_interpreter_that_is_gone_is_bad_input_without_a_home(tmp_path: Path) -> None:
+    made = written(tmp_path, replace(subject(dependencies=["pytest==1"]), interpreter=Path(sys.executable)))
+    (made / "task.toml").write_text((made / "task.toml").read_text().replace(sys.executable, "/gone/python"))
+    with pytest.raises(BadInput, match=r"task\.toml: its interpreter /gone/python is not there; say where"):
+        load_task(made)
+    assert read_task(made).task.dependencies == ["pytest==1"]
+
+
+def test_one_that_nothing_is_pinned_for_cannot_be_built_again(tmp_path: Path) -> None:
+    made = written(tmp_path, replace(subject(), interpreter=Path(sys.executable)))
+    (made / "task.toml").write_text((made / "task.toml").read_text().replace(sys.executable, "/gone/python"))
+    with pytest.raises(BadInput, match="its interpreter /gone/python is not there; name one"):
+        load_task(made, tmp_path)
+
+
+def test_an_interpreter_that_is_gone_is_built_again_from_what_is_pinned(tmp_path: Path) -> None:
+    pins = [f"{name}=={importlib.metadata.version(name)}" for name in ("iniconfig", "pluggy")]
+    made = written(
+        tmp_path,
+        replace(subject(dependencies=pins, origin=Origin(name="add", version="2.5")), interpreter=Path(sys.executable)),
+    )
+    (made / "task.toml").write_text((made / "task.toml").read_text().replace(sys.executable, "/gone/python"))
+    told: list[str] = []
+    try:
+        interpreter = load_task(made, tmp_path / "home", told.append).interpreter
+    except Lacking as error:
+        pytest.skip(f"no package index: {error}")
+    assert interpreter is not None
+    asked = "import importlib.metadata as m, pluggy; print(m.version('add'))"
+    assert subprocess.check_output([interpreter, "-I", "-c", asked], text=True) == "2.5\n"
+    assert load_task(made, tmp_path / "home", pytest.fail).interpreter == interpreter
+    assert len(told) == 1
+
+
+def test_what_cannot_be_built_again_is_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"CONFIG_FILE": "/dev/null", "NO_INDEX": "1", "FIND_LINKS": str(tmp_path)}.items():
+        monkeypatch.setenv(f"PIP_{name}", value)
+    made = written(tmp_path, replace(subject(dependencies=["missing==1"]), interpreter=Path(sys.executable)))
+    (made / "task.toml").write_text((made / "task.toml").read_text().replace(sys.executable, "/gone/python"))
+    with pytest.raises(BadInput, match=r"cannot be built again: missing cannot be installed from a wheel") as caught:
+        load_task(made, tmp_path / "home")
+    assert "\n" not in str(caught.value)
+
+
+def test_verdicts_depend_on_what_is_pinned_and_not_on_where_it_lies() -> None:
+    pinned, other = subject(dependencies=["six==1"]), subject(dependencies=["six==2"])
+    digests = [replace(pinned, interpreter=Path(path)).digest for path in ("/a/python", "/b/python")]
+    assert digests[0] == digests[1] == pinned.digest != other.digest
+    assert replace(subject(), interpreter=Path("/a/python")).digest != subject().digest

@@ -48,3 +48,59 @@ def test_a_file_of_held_out_tests_is_found_under_any_name() -> None:
     tests = TaskTests(fail_to_pass=["t.py::test_shown"], pass_to_pass=[], held_out=["h.py::test_a"])
     suite = Tree({"t.py": b"shown", "h.py": b"hidden"})
     assert list(leaks(tests, Tree({"t.py": b"shown", "docs/x.md": b"hidden"}), suite)) == [("docs/x.md", "all of h.py")]
+
+
+TABLE = "import pytest\n@pytest.mark.parametrize('a', {})\ndef test_a(a): pass\n"
+CONSTANT = "import pytest\nCASES = {}\n@pytest.mark.parametrize('a', CASES)\ndef test_a(a): pass\n"
+STACKED = "import pytest\n@pytest.mark.parametrize('b', [7, 8])\n" + TABLE.partition("\n")[2]
+
+
+def found_cases(shown: list[str], held_out: list[str], start: str, suite: str, **helpers: str) -> list[str]:
+    tests = TaskTests(
+        fail_to_pass=[f"t.py::{test}" for test in shown],
+        pass_to_pass=[],
+        held_out=[f"t.py::{test}" for test in held_out],
+    )
+    around = {f"{name}.py": text.encode() for name, text in helpers.items()}
+    trees = [Tree({"t.py": text.encode(), **around}) for text in (start, suite)]
+    return [what.removeprefix("t.py::") for _, what in leaks(tests, *trees)]
+
+
+@pytest.mark.parametrize("form", [TABLE, CONSTANT, TABLE.replace("'a', {}", "'a', {}, ids=str")])
+def test_cases_may_be_held_out_where_the_rows_are_gone(form: str) -> None:
+    shown, held_out = ["test_a[1]", "test_a[2]"], ["test_a[3]", "test_a[4]"]
+    suite = form.format("[1, 2, 3, 4]")
+    assert found_cases(shown, held_out, form.format("[1, 2]"), suite) == []
+    assert found_cases(shown, held_out, suite, suite) == held_out
+    assert found_cases(shown, held_out, form.format("[1, 2, 3]"), suite) == held_out
+    assert found_cases(shown, held_out, form.format("[1, 2, 5]"), suite) == held_out
+    assert found_cases(shown, held_out, form.format("[*range(1, 3)]"), suite) == held_out
+    assert found_cases(["test_b"], held_out, form.format("[1, 2]"), suite) == held_out
+
+
+def test_rows_of_one_table_of_several() -> None:
+    shown, held_out = ["test_a[1-7]", "test_a[1-8]"], ["test_a[2-7]", "test_a[2-8]"]
+    suite = STACKED.format("[1, 2]")
+    assert found_cases(shown, held_out, STACKED.format("[1]"), suite) == []
+    assert found_cases(shown, held_out, suite.replace("[7, 8]", "[7]"), suite) == []
+    assert found_cases(shown, [*held_out, "test_a[3-7]"], STACKED.format("[1]"), suite) != []
+
+
+def test_parameters_of_fixtures() -> None:
+    suite = "import pytest\n@pytest.fixture(params=['x', 'y'])\ndef a(): pass\ndef test_a(a): pass\n"
+    assert found_cases(["test_a[x]"], ["test_a[y]"], suite.replace(", 'y'", ""), suite) == []
+    assert found_cases(["test_a[x]"], ["test_a[y]"], suite, suite) == ["test_a[y]"]
+
+
+def test_a_class_that_is_gone_has_no_inherited_tests() -> None:
+    shared = "class Base:\n    def test_a(self): pass\n"
+    suite = "from shared import Base\nclass A(Base):\n    pass\nclass B(Base):\n    pass\n"
+    start = suite.replace("class B(Base):\n    pass\n", "")
+    assert found_cases(["A::test_a"], ["B::test_a"], start, suite, shared=shared) == []
+    assert found_cases(["A::test_a"], ["B::test_a"], suite, suite, shared=shared) == ["B::test_a"]
+
+
+def test_any_encoding_can_be_read() -> None:
+    for source in (b"\xef\xbb\xbfdef test_a(): pass", "# coding: latin-1\ndef test_a(): 'é'".encode("latin-1")):
+        tests = TaskTests(fail_to_pass=["t.py::test_shown"], pass_to_pass=[], held_out=["t.py::test_a"])
+        assert list(leaks(tests, Tree({"t.py": source}), Tree({"t.py": b""}))) == [("t.py", "t.py::test_a")]

@@ -1,12 +1,14 @@
+import importlib.metadata
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gametape.core.errors import BadInput
-from gametape.core.task import Architecture, Difficulty, ImportContract, TaskLimits, TaskTests
+from gametape.core.task import Architecture, Difficulty, ImportContract, Origin, TaskLimits, TaskTests
 from gametape.tasks.directory import load_task
 from gametape.tasks.writing import write_task
 from gametape.verify.subject import Subject
@@ -36,6 +38,7 @@ def everything() -> Subject:
         test_paths=["tests", "conftest.py"],
         import_roots=[".", "src"],
         dependencies=["attrs==24.2.0"],
+        origin=Origin(name="Every.Thing", version="1.0"),
         weights={"tests": 0.5, "tests.unit": 2.0},
         difficulty=Difficulty(prior=0.25, pass_rate=0.5, samples=8),
         tests=TaskTests(
@@ -131,6 +134,32 @@ def test_the_image_has_what_the_task_needs(tmp_path: Path) -> None:
     assert "FROM python:3.11-slim\n" in dockerfile
     assert "pip install --no-cache-dir pytest 'attrs>=24'\n" in dockerfile
     assert "COPY workspace /app\n" in dockerfile
+
+
+def test_an_image_has_the_python_and_the_pins_of_the_environment(tmp_path: Path) -> None:
+    own = subject(dependencies=["attrs==24.2.0", "pytest==9.0.0"], origin=Origin(name="it's-odd", version="1.0"))
+    made = written(tmp_path, replace(own, interpreter=Path(sys.executable)))
+    dockerfile = (made / "environment/Dockerfile").read_text()
+    assert f"FROM python:{sys.version_info.major}.{sys.version_info.minor}-slim\n" in dockerfile
+    assert "pip install --no-cache-dir attrs==24.2.0 pytest==9.0.0\n" in dockerfile
+    command = next(line for line in dockerfile.splitlines() if line.startswith("RUN python -c ")).removeprefix("RUN ")
+    place = tmp_path / "packages"
+    place.mkdir()
+    quoted = (
+        command.replace("sysconfig.get_path(", "str(")
+        .replace("purelib", str(place))
+        .replace("python", sys.executable, 1)
+    )
+    subprocess.run(["/bin/sh", "-c", quoted], check=True)
+    found = [*importlib.metadata.distributions(path=[str(place)])]
+    assert [(one.metadata["Name"], one.version) for one in found] == [("it's-odd", "1.0")]
+
+
+def test_an_interpreter_is_written_as_a_hint_and_is_no_part_of_the_task(tmp_path: Path) -> None:
+    own = subject(dependencies=["attrs==24.2.0"])
+    made = written(tmp_path, replace(own, interpreter=Path(sys.executable)))
+    assert f'interpreter = "{Path(sys.executable).absolute()}"' in (made / "task.toml").read_text()
+    assert load_task(made).task == own.task
 
 
 def test_nothing_held_out_is_in_the_image(tmp_path: Path) -> None:

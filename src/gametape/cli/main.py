@@ -18,6 +18,7 @@ VERBS = {
     "audit": "Look for reward hacks in finished trajectories.",
     "demo": "Watch a harmless program and five hostile ones meet the sandbox.",
     "doctor": "Say what this machine can do, and how to get what is missing.",
+    "mine": "Make tasks from a repository with tests.",
     "sandbox": "Run a command that is assumed to be hostile.",
     "task": "Show, check out and check task directories.",
     "trajectory": "Check and convert trajectory files.",

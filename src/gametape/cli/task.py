@@ -38,9 +38,9 @@ def show(task: TaskPath, as_json: AsJson = False) -> None:
     Example:
       gametape task show examples/tasks/slugs
     """
-    from gametape.tasks.directory import load_task
+    from gametape.tasks.directory import read_task
 
-    subject = load_task(task)
+    subject = read_task(task)
     if as_json:
         emit_json(_shown(subject))
     else:
@@ -52,6 +52,9 @@ def checkout(
     task: TaskPath,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="A new directory, or an empty one.")],
     solved: Annotated[bool, typer.Option("--solved", help="Apply the reference solution.")] = False,
+    home: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where environments of tasks are kept ($GAMETAPE_HOME).")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write a task's starting tree into DIR: what an agent gets, and nothing else.
@@ -63,10 +66,11 @@ def checkout(
       gametape task checkout examples/tasks/slugs --out /tmp/slugs
       cd /tmp/slugs && python -m pytest
     """
+    from gametape.cli.home import home_directory
     from gametape.tasks.checkout import checkout as check_out
     from gametape.tasks.directory import load_task
 
-    subject = load_task(task)
+    subject = load_task(task, home_directory(home), _tell)
     done = check_out(subject, out, solved)
     if as_json:
         emit_json(
@@ -116,8 +120,8 @@ def check(
     from gametape.tasks.admission import admit
     from gametape.tasks.directory import load_task
 
-    subjects = [(path, load_task(path)) for path in tasks]
     place = home_directory(home)
+    subjects = [(path, load_task(path, place, _tell)) for path in tasks]
     found = []
     for path, subject in subjects:
         with _progress(shown(path)) as tell:
@@ -130,6 +134,10 @@ def check(
         emit_json(reports[0] if len(reports) == 1 else _merged(reports))
     if not all(admission.admitted for _, _, admission in found):
         raise typer.Exit(1)
+
+
+def _tell(text: str) -> None:
+    typer.echo(text, err=True)
 
 
 @contextlib.contextmanager

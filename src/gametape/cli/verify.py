@@ -43,7 +43,9 @@ def verify(
     from gametape.tasks.directory import load_task
     from gametape.verify.pipeline import Verifier
 
-    with Verifier(load_task(task), home_directory(home), keep_verdicts=cache) as verifier:
+    place = home_directory(home)
+    subject = load_task(task, place, lambda text: typer.echo(text, err=True))
+    with Verifier(subject, place, keep_verdicts=cache) as verifier:
         verdict = verifier.verify(workspace, profile, reward)
     if as_json:
         emit_json(verdict.model_dump(mode="json"))

@@ -18,12 +18,16 @@ Group = Literal["unit", "integration", "behavioural"]
 class TaskTests(Closed):
     """Test ids, each in one role. `held_out` are the tests the agent never sees; they always run where there are any.
 
+    Those of them that pass before the task is begun are also in `held_out_passing`: they must keep passing, and that
+    they do is no progress.
+
     `groups` says which tests are integration or behavioural ones; all others are unit tests.
     """
 
     fail_to_pass: list[str]
     pass_to_pass: list[str]
     held_out: list[str] = Field(default_factory=list)
+    held_out_passing: list[str] = Field(default_factory=list)
     groups: dict[Group, list[str]] = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -36,6 +40,8 @@ class TaskTests(Closed):
                 if test in seen:
                     refuse([((name,), f"no test that is in {seen[test]}, but {test} is")])
                 seen[test] = name
+        if stray := [test for test in self.held_out_passing if seen.get(test) != "held_out"]:
+            refuse([(("held_out_passing",), f"tests that are in held_out, but {stray[0]} is not")])
         for group, tests in self.groups.items():
             if unknown := [test for test in tests if test not in seen]:
                 refuse([(("groups", group), f"tests of this manifest, but {unknown[0]} is not")])
@@ -58,6 +64,8 @@ class Difficulty(Closed):
     """How hard a task looks (`prior`, from its shape) and proves to be (`pass_rate` over `samples`)."""
 
     prior: Fraction
+    components: dict[str, float] = Field(default_factory=dict)
+    """What the prior is made of."""
     pass_rate: Fraction | None = None
     samples: Count = 0
 
@@ -107,6 +115,13 @@ class SplitSurface(Closed):
     classes: list[str] = Field(default_factory=list)
 
 
+class Origin(Closed):
+    """The distribution whose sources a task is about. Its environment has this name and version, and no code of it."""
+
+    name: Annotated[str, Field(min_length=1)]
+    version: Annotated[str, Field(min_length=1)]
+
+
 class Task(Closed):
     """A loaded task directory. All paths are relative to the workspace.
 
@@ -124,6 +139,7 @@ class Task(Closed):
     import_roots: list[str] = Field(default_factory=lambda: ["."])
     dependencies: list[str] = Field(default_factory=list)
     """Requirements, pinned, that the sources and the tests need beside pytest."""
+    origin: Origin | None = None
     tests: TaskTests
     split: SplitSurface | None = None
     architecture: Architecture | None = None

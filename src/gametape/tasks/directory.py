@@ -3,6 +3,7 @@
 import os
 import stat
 import tomllib
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import NoReturn
 
@@ -10,6 +11,8 @@ from gametape.core.errors import BadInput
 from gametape.core.problems import Problem
 from gametape.core.task import Task
 from gametape.record.trouble import shown, unreadable
+from gametape.tasks.deletion.environment import Tell, rebuild_environment
+from gametape.tasks.deletion.project import Refused
 from gametape.tasks.harbor import TaskFile, parse, to_task
 from gametape.tasks.layout import CACHES, DELETED, HISTORIES, SOLUTION, SUITE, WORKSPACE
 from gametape.tasks.soundness import unsound
@@ -19,8 +22,25 @@ from gametape.verify.tree import Tree, is_under, read_tree
 MOST_TOLD = 3
 
 
-def load_task(path: Path) -> Subject:
-    """Read a task directory in Harbor's layout with everything in it. Raises `BadInput` if it cannot be used."""
+def load_task(path: Path, home: Path | None = None, tell: Tell = lambda _: None) -> Subject:
+    """Read a task directory in Harbor's layout with everything in it. Raises `BadInput` if it cannot be used.
+
+    If the interpreter it names is not on this machine, an environment of its pinned dependencies is built under
+    `home`; without a `home`, that is bad input.
+    """
+    subject, named = _read(path)
+    return (
+        subject if named is None else replace(subject, interpreter=_interpreter(path, subject.task, named, home, tell))
+    )
+
+
+def read_task(path: Path) -> Subject:
+    """The same to look at only: no interpreter is looked for, and the subject has none."""
+    return _read(path)[0]
+
+
+def _read(path: Path) -> tuple[Subject, str | None]:
+    """The subject, and the interpreter it names."""
     try:
         _refuse_odd_entries(path)
         read = _task_file(path)
@@ -32,7 +52,20 @@ def load_task(path: Path) -> Subject:
         raise unreadable(Path(error.filename or path), error) from error
     for where, problem in unsound(subject):
         _refuse(path / where, problem)
-    return subject
+    return subject, read.ours.interpreter
+
+
+def _interpreter(path: Path, task: Task, named: str, home: Path | None, tell: Tell) -> Path:
+    found = (path / named).absolute()
+    if found.is_file():
+        return found
+    gone = f"{shown(path / 'task.toml')}: its interpreter {shown(Path(named))} is not there"
+    if home is None or not task.dependencies:
+        raise BadInput(f"{gone}; {'name one' if home else 'say where a new one can be built'}, or leave it out")
+    try:
+        return rebuild_environment(task.dependencies, task.origin, home, tell).interpreter
+    except Refused as error:
+        raise BadInput(f"{gone}, and cannot be built again: {error}") from error
 
 
 def _refuse(path: Path, *problems: Problem) -> NoReturn:

@@ -8,7 +8,7 @@ from pydantic import Field, ValidationError
 
 from gametape.core.model import Closed, Open
 from gametape.core.problems import Fault, Problem, path_text, problems_in, refuse
-from gametape.core.task import Architecture, Difficulty, SplitSurface, Task, TaskTests
+from gametape.core.task import Architecture, Difficulty, Origin, SplitSurface, Task, TaskTests
 from gametape.core.verdict import Mode
 
 SCHEMA_VERSION = "1.4"
@@ -29,6 +29,9 @@ class GametapeTable(Closed):
     test_paths: list[str] = Field(default_factory=lambda: ["tests"])
     import_roots: list[str] = Field(default_factory=lambda: ["."])
     dependencies: list[str] = Field(default_factory=list)
+    interpreter: str | None = None
+    """A hint: where the dependencies are installed on the machine that wrote this. No part of the task itself."""
+    origin: Origin | None = None
     weights: dict[str, Annotated[float, Field(ge=0)]] = Field(default_factory=dict)
     difficulty: Difficulty | None = None
     tests: TaskTests
@@ -131,7 +134,7 @@ def to_task(read: TaskFile, instruction: str, stage_instructions: dict[str, str]
             "memory_mb": read.environment.memory_mb,
             "disk_mb": read.environment.storage_mb,
         },
-        **{name: getattr(ours, name) for name in GametapeTable.model_fields if name != "stages"},
+        **{name: getattr(ours, name) for name in GametapeTable.model_fields if name not in ("stages", "interpreter")},
     }
     try:
         return Task.model_validate(document)
@@ -147,11 +150,12 @@ def _in_file(problem: Problem, stages: list[str]) -> Problem:
     return Problem(f"{path_text(OURS)}.{path}", problem.expected)
 
 
-def to_document(task: Task, description: str, keywords: list[str]) -> dict[str, Any]:
+def to_document(task: Task, description: str, keywords: list[str], interpreter: str | None = None) -> dict[str, Any]:
     """The task.toml of a task: what `parse` and `to_task` read back as the same task."""
     ours: dict[str, Any] = {
         **task.model_dump(include={"mode", "source_paths", "test_paths", "import_roots", "dependencies"}),
-        **task.model_dump(include={"weights", "difficulty", "split", "architecture"}, exclude_defaults=True),
+        "interpreter": interpreter,
+        **task.model_dump(include={"origin", "weights", "difficulty", "split", "architecture"}, exclude_defaults=True),
         "tests": _dumped(task.tests),
         "stages": {stage.name: _dumped(stage.tests) for stage in task.stages},
     }
@@ -176,7 +180,4 @@ def _whole(number: float | None) -> float | None:
 
 
 def _dumped(tests: TaskTests) -> dict[str, Any]:
-    dumped = tests.model_dump()
-    if not tests.groups:
-        del dumped["groups"]
-    return dumped
+    return tests.model_dump(exclude={name for name in ("groups", "held_out_passing") if not getattr(tests, name)})

@@ -1,9 +1,15 @@
 """Find held-out tests in what the agent is given. A test that can be read is no longer held out."""
 
 import ast
+import io
+import math
+import tokenize
+from collections import Counter
 from collections.abc import Iterator
 
 from gametape.core.task import TaskTests
+from gametape.tasks.deletion.axes import Axis, axes_of
+from gametape.tasks.deletion.testfiles import TestFiles
 from gametape.verify.tree import Tree
 
 
@@ -11,15 +17,21 @@ def leaks(tests: TaskTests, start: Tree, suite: Tree) -> Iterator[tuple[str, str
     """Where held-out tests stand in the starting tree: each file with what it gives away.
 
     Looked for are the test function by its name, where it would be or inherited there, and a whole file of held-out
-    tests under any other name.
+    tests under any other name. Some cases of a parametrised test may be held out while others are shown: then the
+    starting tree has to lack so many of the rows.
     """
-    modules: dict[str, ast.Module | None] = {}
+    shown = _read(start.only({*suite, *(test.partition("::")[0] for test in tests.held_out)}))
+    shown_functions = {test.partition("[")[0] for test in tests.visible}
+    held: dict[str, list[str]] = {}
     for test in tests.held_out:
-        path, *names = test.partition("[")[0].split("::")
-        if path in start:
-            module = modules.setdefault(path, _parsed(start.files[path]))
-            if module is not None and _defines(module.body, names):
-                yield path, test
+        held.setdefault(test.partition("[")[0], []).append(test)
+    pristine = _read(suite)
+    for function, cases in held.items():
+        if not shown.definitions(function):
+            continue
+        mixed = function in shown_functions and all("[" in test for test in cases)
+        if not mixed or _rows_gone(function, shown, pristine) < len(cases):
+            yield from ((function.partition("::")[0], test) for test in cases)
     shown_files = {test.partition("::")[0] for test in tests.visible}
     hidden = {test.partition("::")[0] for test in tests.held_out} - shown_files
     for path, content in start.files.items():
@@ -28,37 +40,42 @@ def leaks(tests: TaskTests, start: Tree, suite: Tree) -> Iterator[tuple[str, str
                 yield path, f"all of {twin}"
 
 
-def _parsed(source: bytes) -> ast.Module | None:
+def _rows_gone(function: str, shown: TestFiles, pristine: TestFiles) -> float:
+    """How many cases of a test are in the suite and not in the starting tree, as far as its tables tell. Zero where
+    the starting tree has a row that the suite has not; without limit where other things multiply what is missing."""
+    start, suite = axes_of(shown, function), axes_of(pristine, function)
+    if start is None or suite is None:
+        return 0
+    before, after = [*suite.own, *suite.fixtures], [*start.own, *start.fixtures]
+    if len(before) != len(after):
+        return 0
+    counts = []
+    certain = True
+    for one, other in zip(before, after, strict=True):
+        if (one.table is None) != (other.table is None):
+            return 0
+        rows, left = _rows(one), _rows(other)
+        if left - rows:
+            return 0
+        counts.append((rows.total(), left.total()))
+        certain = certain and one.table is not None
+    gone = math.prod(number for number, _ in counts) - math.prod(number for _, number in counts)
+    return gone if certain or not gone else math.inf
+
+
+def _rows(axis: Axis) -> Counter[str]:
+    """The rows of a table; one that cannot be read counts as a single one."""
+    return Counter(map(ast.dump, axis.table.node.elts)) if axis.table else Counter([""])
+
+
+def _read(tree: Tree) -> TestFiles:
+    return TestFiles({path: _as_utf8(content) for path, content in tree.files.items() if path.endswith(".py")})
+
+
+def _as_utf8(content: bytes) -> bytes:
+    """A source text as Python reads it, whatever its encoding."""
     try:
-        return ast.parse(source)
-    except (SyntaxError, ValueError):
-        return None
-
-
-def _defines(body: list[ast.stmt], names: list[str]) -> bool:
-    """Whether a body has a function under this name, class by class; classes have what their bases in the body have."""
-    name, *inner = names
-    found = [node for node in _statements(body) if getattr(node, "name", None) == name]
-    if not inner:
-        return any(isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) for node in found)
-    return any(_class_defines(body, node, inner, {name}) for node in found if isinstance(node, ast.ClassDef))
-
-
-def _class_defines(body: list[ast.stmt], owner: ast.ClassDef, names: list[str], seen: set[str]) -> bool:
-    if _defines(owner.body, names):
-        return True
-    bases = {base.id for base in owner.bases if isinstance(base, ast.Name)} - seen
-    return any(
-        _class_defines(body, node, names, seen | bases)
-        for node in _statements(body)
-        if isinstance(node, ast.ClassDef) and node.name in bases
-    )
-
-
-def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements of a body, with those under an `if` or `try`."""
-    for node in body:
-        yield node
-        for part in ("body", "orelse", "finalbody"):
-            if isinstance(node, ast.If | ast.Try | ast.With):
-                yield from _statements(getattr(node, part, []))
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
+        return content.decode(encoding).encode()
+    except (SyntaxError, UnicodeDecodeError):
+        return content

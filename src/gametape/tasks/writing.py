@@ -5,20 +5,28 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from gametape.core.errors import BadInput
-from gametape.core.task import Task
+from gametape.core.task import Origin, Task
+from gametape.tasks.deletion.installed import name_only
 from gametape.tasks.fresh import fresh_directory
 from gametape.tasks.harbor import to_document
 from gametape.tasks.layout import CACHES, DELETED, SOLUTION, SUITE, WORKSPACE
 from gametape.tasks.toml_text import to_toml
+from gametape.verify.interpreter import python_version
 from gametape.verify.subject import Subject
 from gametape.verify.tree import Tree
 
+PYTHON = "3.11"
+"""Of images for tasks that name no interpreter."""
+
 DOCKERFILE = """\
-FROM python:3.11-slim
+FROM python:{python}-slim
 RUN pip install --no-cache-dir {requirements}
-COPY workspace /app
+{named}COPY workspace /app
 WORKDIR /app
 """
+
+NAMED = "RUN python -c {command}\n"
+"""The image knows the name and the version of what the sources are of, as an installed one would."""
 
 TEST_SCRIPT = """\
 #!/bin/sh
@@ -44,17 +52,16 @@ fi
 def write_task(directory: Path, subject: Subject, description: str = "", keywords: Iterable[str] = ()) -> Path:
     """Write a subject as a task directory: a new one, or one that is empty. Loading it gives the same subject.
 
-    Stages are written for Harbor as steps that run the tests of all stages so far. A subject's interpreter belongs
-    to this machine and is not written.
+    Stages are written for Harbor as steps that run the tests of all stages so far. A subject's interpreter is written
+    as a hint, with its path on this machine: where it is not there, the pinned dependencies say how to get it again.
     """
     task = subject.task
     with fresh_directory(directory):
-        _write(directory / "task.toml", to_toml(to_document(task, description, list(keywords))))
+        _write(directory / "task.toml", to_toml(to_document(task, description, list(keywords), _hint(subject))))
         _write(directory / "instruction.md", task.instruction)
         subject.start.write_to(directory / WORKSPACE)
         subject.suite.write_to(directory / SUITE)
-        requirements = " ".join(map(shlex.quote, ["pytest", *task.dependencies]))
-        _write(directory / "environment/Dockerfile", DOCKERFILE.format(requirements=requirements))
+        _write(directory / "environment/Dockerfile", _dockerfile(subject))
         _write(directory / "environment/.dockerignore", "".join(f"**/{name}\n" for name in CACHES))
         roots = shlex.quote(":".join("/app" if root == "." else f"/app/{root}" for root in task.import_roots))
         _write(directory / "tests/test.sh", TEST_SCRIPT.format(roots=roots), executable=True)
@@ -63,6 +70,29 @@ def write_task(directory: Path, subject: Subject, description: str = "", keyword
             _write_solution(directory, subject.start, subject.reference)
         _write_stages(directory, task)
     return directory
+
+
+def _hint(subject: Subject) -> str | None:
+    return str(subject.interpreter.absolute()) if subject.interpreter else None
+
+
+def _dockerfile(subject: Subject) -> str:
+    pins = subject.task.dependencies
+    runner = [] if any(pin.startswith("pytest==") for pin in pins) else ["pytest"]
+    return DOCKERFILE.format(
+        python=python_version(subject.interpreter) if subject.interpreter else PYTHON,
+        requirements=" ".join(map(shlex.quote, [*runner, *pins])),
+        named=NAMED.format(command=shlex.quote(_naming(subject.task.origin))) if subject.task.origin else "",
+    )
+
+
+def _naming(origin: Origin) -> str:
+    """Python that writes a distribution of a name and a version only."""
+    return (
+        "import pathlib, sysconfig; root = pathlib.Path(sysconfig.get_path('purelib')); "
+        "write = lambda path, text: (path.parent.mkdir(exist_ok=True), path.write_text(text)); "
+        f"[write(root / name, text) for name, text in {name_only(origin)!r}.items()]"
+    )
 
 
 def _write_solution(directory: Path, start: Tree, reference: Tree) -> None:

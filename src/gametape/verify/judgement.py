@@ -57,7 +57,10 @@ def count_manifest(results: Results, tests: TaskTests) -> TestCounts:
 
 def feature(tests: TaskTests) -> list[str]:
     """The tests that the starting tree fails. Where it fails none that are shown, it fails none that are not."""
-    return [*tests.fail_to_pass, *tests.held_out] if tests.fail_to_pass else []
+    passing = {*tests.held_out_passing}
+    return (
+        [*tests.fail_to_pass, *(test for test in tests.held_out if test not in passing)] if tests.fail_to_pass else []
+    )
 
 
 def groups(results: Results, tests: TaskTests) -> dict[Group, TestCounts]:

@@ -40,6 +40,8 @@ class Survey:
     """By file the lines of functions, to be told which test reaches which."""
     seconds: float = 60.0
     """Of processor time; by the clock it may take a few times as long."""
+    silence: float = 240.0
+    """By the clock, between the ends of two tests: whoever takes longer hangs."""
 
     def message(self) -> dict[str, object]:
         laid = {path: content.decode("utf-8", "surrogateescape") for path, content in self.laid.items()}
@@ -117,7 +119,8 @@ class Surveyor:
 
     def _run(self, zygote: Zygote, step: Survey, findings: Findings) -> None:
         zygote.begin(_PATIENCE * step.seconds + _SLACK)
-        zygote.send(frames.pack_json({"seconds": step.seconds}) + frames.pack_json(step.message()))
+        limits = {"seconds": step.seconds, "silence": step.silence}
+        zygote.send(frames.pack_json(limits) + frames.pack_json(step.message()))
         told = bytearray()
         while True:
             message = zygote.hear()

@@ -125,10 +125,13 @@ class Parent:
         """Pass on what the child tells until it ends or its time is up.
 
         On a busy machine a process waits for its turn, so what it may take is processor time; by the clock it gets a
-        multiple of that, and loses it when it does nothing with it.
+        multiple of that, and loses it when it does nothing with it. Where a step says how long it may tell nothing,
+        it is late after that.
         """
         most = step["seconds"] * (_AFTER_A_LATE_ONE if self._was_late else 1)
-        deadline = time.monotonic() + _PATIENCE * most
+        heard = time.monotonic()
+        deadline = heard + _PATIENCE * most
+        silence = step.get("silence", _PATIENCE * most)
         process = os.pidfd_open(pid)
         poll = select.poll()
         poll.register(ours, select.POLLIN)
@@ -142,9 +145,11 @@ class Parent:
             if ours in ready:
                 passed = self._pass_on(ours, step["number"], until_empty=over)
                 told += max(passed, 0)
+                heard = time.monotonic()
                 if passed == _END:
                     poll.unregister(ours)
-            spent = time.monotonic() >= deadline or _processor_seconds(pid) >= most
+            now = time.monotonic()
+            spent = now >= deadline or now - heard >= silence or _processor_seconds(pid) >= most
             late = not over and (spent or told > _MOST_TOLD)
         self._was_late = self._was_late or late
         ended_by_us = process not in ready

@@ -1,0 +1,191 @@
+"""`gametape mine`: make tasks from a repository with tests."""
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from gametape.cli.output import emit_json
+from gametape.record.trouble import shown
+
+if TYPE_CHECKING:
+    from gametape.tasks.deletion.miner import Summary, Watcher
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.command()
+def mine(
+    source: Annotated[Path, typer.Argument(help="A directory with a Python package and its tests, or an sdist.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="A new directory for the tasks.")],
+    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="Try at most N candidates.")] = None,
+    tests: Annotated[str | None, typer.Option(metavar="PATH", help="Where the tests lie, if not where usual.")] = None,
+    seed: Annotated[int, typer.Option(metavar="N", help="Decides the order of candidates and every split.")] = 0,
+    tier: Annotated[
+        Literal["stub", "removal"],
+        typer.Option(help="stub: signatures and docstrings stay. removal: functions go, with what imports them."),
+    ] = "stub",
+    kind: Annotated[
+        Literal["deletion", "bug"], typer.Option(help="deletion: a feature is gone. bug: one small change breaks it.")
+    ] = "deletion",
+    union: Annotated[int, typer.Option(min=1, max=16, metavar="N", help="Delete N features at once.")] = 1,
+    chain: Annotated[
+        int, typer.Option(min=0, max=48, metavar="N", help="One long task: N features, to be brought back in turn.")
+    ] = 0,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Sandboxes at a time; as many as cores if not given.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with DIR where an earlier run ended.")] = False,
+    python: Annotated[
+        Path | None, typer.Option(metavar="P", help="An interpreter that has what the tests need; else one is built.")
+    ] = None,
+    home: Annotated[Path | None, typer.Option(metavar="DIR", help="Where environments are kept.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line of stdout.")] = False,
+) -> None:
+    """Make tasks from SOURCE: take out code that only some of its tests reach, and ask for it back.
+
+    No model and no container is needed. All tests run in the sandbox, without network. Every candidate goes through
+    every gate: the tests that need the code fail and all others pass, the author's code restores it, part of the
+    failing tests can be held back, and the deleted code can be read nowhere.
+
+    \b
+    Exit code 0 if there are tasks, 1 if SOURCE is refused or no candidate is valid (the reason is printed),
+    2 for bad input, 3 if something is missing here.
+
+    \b
+    Examples:
+      gametape mine ~/src/tinydb --out tasks/tinydb
+      gametape mine tomlkit-0.15.tar.gz --out tasks/tomlkit --limit 50 --tier removal
+      gametape mine tomlkit-0.15.tar.gz --out tasks/tomlkit --limit 50 --tier removal --resume
+    """
+    from gametape.cli.home import home_directory
+    from gametape.tasks.deletion.miner import Request
+    from gametape.tasks.deletion.miner import mine as run
+    from gametape.tasks.deletion.project import Refused
+
+    request = Request(
+        source=source,
+        out=out.absolute(),
+        home=home_directory(home),
+        limit=limit,
+        tests=tests,
+        seed=seed,
+        tier=tier,
+        kind=kind,
+        union=union,
+        chain=chain,
+        jobs=jobs or os.cpu_count() or 1,
+        resume=resume,
+        python=python.absolute() if python else None,
+    )
+    try:
+        with _progress() as watcher:
+            summary = run(request, watcher)
+    except Refused as refusal:
+        if as_json:
+            emit_json(_refused(refusal.reason, str(refusal)))
+        typer.echo(f"gametape: refused ({refusal.reason}): {' '.join(str(refusal).split())}", err=True)
+        raise typer.Exit(1) from None
+    if as_json:
+        emit_json(_report(summary, request.out))
+    else:
+        _show(summary, request.out)
+    raise typer.Exit(0 if summary.valid else 1)
+
+
+class _Bar:
+    """A line on stderr that says what is going on, with rate and yield."""
+
+    def __init__(self, bar: Any, console: Any) -> None:
+        self._bar = bar
+        self._console = console
+        self._task = bar.add_task("", total=None, more="")
+        self._valid = self._tried = 0
+
+    def says(self, what: str) -> None:
+        self._bar.update(self._task, description=what, total=None, more="")
+        if not self._console.is_terminal:
+            self._console.print(what, markup=False)
+
+    def begins(self, what: str, total: int, done: Sequence[dict[str, Any]]) -> None:
+        self._tried = len(done)
+        self._valid = sum("reason" not in record for record in done)
+        self._bar.reset(self._task, description=f"trying {what}s", total=total, completed=len(done), more="")
+
+    def tried(self, record: dict[str, Any]) -> None:
+        self._tried += 1
+        self._valid += "reason" not in record
+        task = self._bar.tasks[0]
+        rate = f"{task.speed * 3600:.0f} an hour, " if task.speed else ""
+        self._bar.update(self._task, advance=1, more=f"{rate}{self._valid / self._tried:.0%} valid")
+
+
+@contextlib.contextmanager
+def _progress() -> "Iterator[Watcher]":
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    columns = (
+        *(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()),
+        TextColumn("{task.fields[more]}"),
+    )
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        yield _Bar(bar, console)
+
+
+def _refused(reason: str, message: str) -> dict[str, Any]:
+    nothing = {"candidates": 0, "valid": 0, "rejected": {}, "seconds": 0.0, "seconds_per_candidate": None}
+    return {**nothing, "refused": {"reason": reason, "message": message}, "suite": None, "tasks": []}
+
+
+def _report(summary: "Summary", out: Path) -> dict[str, Any]:
+    report: dict[str, Any] = {
+        "project": summary.project,
+        "candidates": len(summary.records),
+        "valid": len(summary.valid),
+        "rejected": summary.rejected,
+        "refused": None,
+        "seconds": round(summary.seconds, 2),
+        "seconds_per_candidate": summary.seconds_per_candidate,
+        "suite": summary.suite,
+        "tasks": [str(out / record["task"]) for record in summary.valid],
+    }
+    if summary.parts:
+        from gametape.tasks.deletion.miner import rejections
+
+        valid = sum("reason" not in record for record in summary.parts)
+        report["parts"] = {"candidates": len(summary.parts), "valid": valid, "rejected": rejections(summary.parts)}
+    return report
+
+
+def _show(summary: "Summary", out: Path) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    suite = summary.suite
+    aside = ", ".join(f"{count} {reason}" for reason, count in suite["set_aside"].items())
+    told = f"{summary.project}: {suite['tests']} tests that can be relied on" + (
+        f" (set aside: {aside})" if aside else ""
+    )
+    console.print(Text(told), soft_wrap=True)
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("")
+    table.add_column("candidates", justify="right")
+    table.add_column("share", justify="right")
+    table.add_column("for example", style="dim", overflow="ellipsis", no_wrap=True)
+    total = len(summary.records)
+    rows = [("[green]valid[/]", len(summary.valid), summary.valid[0]["task"] if summary.valid else "")]
+    for reason, count in summary.rejected.items():
+        example = next(record["detail"] for record in summary.records if record.get("reason") == reason)
+        rows.append((reason, count, example))
+    for name, count, example in rows:
+        table.add_row(name, str(count), f"{count / total:.1%}" if total else "", Text(example))
+    console.print(table)
+    pace = f", {summary.seconds_per_candidate:.2f} s for a candidate" if summary.seconds_per_candidate else ""
+    console.print(Text(f"{len(summary.valid)} tasks in {shown(out)} ({summary.seconds:.0f} s{pace})"), soft_wrap=True)

@@ -1,0 +1,268 @@
+"""From a source to a directory of tasks: look it over once, then try candidate after candidate."""
+
+import contextlib
+import itertools
+import shutil
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from gametape.tasks.deletion.breaking import break_it
+from gametape.tasks.deletion.carving import Tier
+from gametape.tasks.deletion.environment import Environment, build_environment, given_environment, runs_itself
+from gametape.tasks.deletion.features import Candidate, candidates, unions
+from gametape.tasks.deletion.finding import find_project
+from gametape.tasks.deletion.learned import Learned, learn, recall
+from gametape.tasks.deletion.ledger import NAME as LEDGER
+from gametape.tasks.deletion.ledger import Ledger
+from gametape.tasks.deletion.project import Project, Refused
+from gametape.tasks.deletion.site import Site
+from gametape.tasks.deletion.source import open_source
+from gametape.tasks.deletion.task_making import Kind, Maker
+from gametape.tasks.deletion.trial import Find, Rejected, Trial
+from gametape.verify.survey import Surveyor
+
+_UNFINISHED = ".unfinished"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to mine, and how."""
+
+    source: Path
+    out: Path
+    home: Path
+    limit: int | None = None
+    tests: str | None = None
+    seed: int = 0
+    tier: Tier = "stub"
+    kind: Kind = "deletion"
+    union: int = 1
+    chain: int = 0
+    jobs: int = 1
+    resume: bool = False
+    python: Path | None = None
+
+
+@dataclass
+class Summary:
+    """How a run went, earlier parts of it included."""
+
+    project: str
+    suite: dict[str, Any]
+    records: list[dict[str, Any]] = field(default_factory=list)
+    parts: list[dict[str, Any]] = field(default_factory=list)
+    """Single features that were tried for unions only."""
+    seconds: float = 0.0
+    trying: float = 0.0
+    """Of these, what trying candidates took by the clock, and how many were tried in that time."""
+    tried: int = 0
+
+    @property
+    def valid(self) -> list[dict[str, Any]]:
+        return [record for record in self.records if "task" in record]
+
+    @property
+    def seconds_per_candidate(self) -> float | None:
+        """By the clock, with all jobs at work; None when nothing was tried."""
+        return round(self.trying / self.tried, 3) if self.tried else None
+
+    @property
+    def rejected(self) -> dict[str, int]:
+        return rejections(self.records)
+
+
+def rejections(records: Iterable[dict[str, Any]]) -> dict[str, int]:
+    return dict(Counter(record["reason"] for record in records if "reason" in record).most_common())
+
+
+class Watcher(Protocol):
+    """Whoever wants to know how far it is."""
+
+    def says(self, what: str) -> None: ...
+
+    def begins(self, what: str, total: int, done: Sequence[dict[str, Any]]) -> None: ...
+
+    def tried(self, record: dict[str, Any]) -> None: ...
+
+
+def mine(request: Request, watcher: Watcher) -> Summary:
+    """Mine a source. Raises `Refused` if it cannot be mined, `BadInput` if it cannot even be looked at."""
+    began = time.monotonic()
+    watcher.says("reading the source")
+    project = find_project(open_source(request.source), request.tests, request.source.name)
+    run = {
+        "source": project.tree.digest,
+        "tests": [*project.test_paths],
+        "python": str(request.python or ""),
+        **{name: getattr(request, name) for name in ("seed", "tier", "kind", "union", "chain")},
+    }
+    with Ledger.open(request.out, run, request.resume) as ledger:
+        try:
+            mining = _Mining(request, project, ledger, watcher)
+            summary = mining.run()
+        except Refused:
+            with contextlib.suppress(OSError):
+                (request.out / LEDGER).unlink()
+                request.out.rmdir()
+            raise
+    summary.seconds = time.monotonic() - began
+    return summary
+
+
+class _Mining:
+    """One run over one code base."""
+
+    def __init__(self, request: Request, project: Project, ledger: Ledger, watcher: Watcher) -> None:
+        self._request = request
+        self._ledger = ledger
+        self._watcher = watcher
+        self._site, environment = _site(request, project, watcher)
+        self._learned = self._learn()
+        baseline, reached = self._learned.baseline, self._learned.reached
+        watcher.says("looking for copies outside")
+        self._maker = Maker(project, environment, request.tier, request.kind)
+        self._trial = Trial.of(self._site, baseline, reached, request.tier)
+        self._summary = Summary(f"{project.name} {project.version}".strip(), _suite(self._learned))
+
+    def run(self) -> Summary:
+        _clear(self._request.out / _UNFINISHED)
+        wanted = candidates(self._learned.reached, len(self._learned.baseline.tests), self._request.seed)
+        if not wanted:
+            raise Refused("no_candidates", "no function is reached by at least 2 and at most 40 % of its tests")
+        limit = self._request.limit
+        if self._request.union > 1:
+            pool = wanted if limit is None else wanted[: self._request.union * limit]
+            self._summary.parts = self._try("part", pool, self._check)
+            sound = {record["candidate"] for record in self._summary.parts if "reason" not in record}
+            valid = [one for one in pool if one.key in sound]
+            wanted = [*itertools.islice(unions(valid, self._request.union, self._request.seed), limit or len(valid))]
+        self._summary.records = self._try("candidate", wanted[:limit], self._make)
+        return self._summary
+
+    def _learn(self) -> Learned:
+        for record in self._ledger.of("learned"):
+            return recall(record, self._site.project)
+        self._watcher.says(
+            "running the suite: twice as written, in three other orders, and once to see what it reaches"
+        )
+        learned = learn(self._site, self._request.seed)
+        self._ledger.add(learned.record())
+        return learned
+
+    def _try(
+        self, kind: str, wanted: Sequence[Candidate], work: Callable[[Candidate, Surveyor], dict[str, Any]]
+    ) -> list[dict[str, Any]]:
+        """Try them all but those that the ledger knows; what comes back is in their order."""
+        keys = {one.key for one in wanted}
+        known = {record["candidate"]: record for record in self._ledger.of(kind) if record["candidate"] in keys}
+        self._watcher.begins(kind, len(wanted), [*known.values()])
+        began = time.monotonic()
+        waiting = [one for one in wanted if one.key not in known]
+        for record in _spread(self._site, waiting, lambda one, surveyor: self._tried(kind, one, work, surveyor)):
+            self._ledger.add(record)
+            self._watcher.tried(record)
+            known[record["candidate"]] = record
+            self._summary.tried += 1
+        self._summary.trying += time.monotonic() - began
+        return [known[one.key] for one in wanted]
+
+    def _tried(
+        self,
+        kind: str,
+        candidate: Candidate,
+        work: Callable[[Candidate, Surveyor], dict[str, Any]],
+        surveyor: Surveyor,
+    ) -> dict[str, Any]:
+        began = time.monotonic()
+        record: dict[str, Any] = {
+            "kind": kind,
+            "candidate": candidate.key,
+            "seeds": [str(one) for one in candidate.seeds],
+        }
+        try:
+            record |= work(candidate, surveyor)
+        except Rejected as why:
+            record |= {"reason": why.reason, "detail": str(why)}
+        return record | {"seconds": round(time.monotonic() - began, 3)}
+
+    def _find(self, candidate: Candidate, surveyor: Surveyor) -> Find:
+        if self._request.kind == "bug":
+            return break_it(self._trial, candidate, surveyor, self._request.seed)
+        return self._trial.attempt(candidate, surveyor)
+
+    def _check(self, candidate: Candidate, surveyor: Surveyor) -> dict[str, Any]:
+        find = self._find(candidate, surveyor)
+        return {"functions": len(find.deleted)}
+
+    def _make(self, candidate: Candidate, surveyor: Surveyor) -> dict[str, Any]:
+        """A task directory that is there whole or not at all."""
+        made = self._maker.make(self._find(candidate, surveyor))
+        unfinished = self._request.out / _UNFINISHED / made.name
+        final = self._request.out / made.name
+        _clear(final)
+        made.write(unfinished)
+        unfinished.rename(final)
+        return {"task": made.name, **made.facts}
+
+
+def _site(request: Request, project: Project, watcher: Watcher) -> tuple[Site, Environment]:
+    if request.python is not None:
+        environment = given_environment(project, request.python)
+    else:
+        environment = build_environment(project, request.home, watcher.says)
+    if why := runs_itself(project, environment):
+        raise Refused("self_hosting", why)
+    return Site(project, environment.interpreter, request.jobs), environment
+
+
+def _suite(learned: Learned) -> dict[str, Any]:
+    baseline = learned.baseline
+    return {
+        "tests": len(baseline.tests),
+        "flaky": baseline.flaky,
+        "set_aside": {reason: len(ids) for reason, ids in baseline.set_aside.items()},
+        "seconds": round(sum(baseline.seconds.values()), 2),
+    }
+
+
+def _clear(directory: Path) -> None:
+    if directory.exists():
+        shutil.rmtree(directory)
+
+
+def _spread(
+    site: Site, wanted: Sequence[Candidate], work: Callable[[Candidate, Surveyor], dict[str, Any]]
+) -> Iterator[dict[str, Any]]:
+    """Records as they are ready. Every thread has a sandbox of its own for as long as there is work."""
+    own = threading.local()
+    opened: list[Surveyor] = []
+
+    def one(candidate: Candidate) -> dict[str, Any]:
+        if not hasattr(own, "surveyor"):
+            own.surveyor = site.surveyor()
+            opened.append(own.surveyor)
+        return work(candidate, own.surveyor)
+
+    with ThreadPoolExecutor(site.jobs) as threads:
+        try:
+            waiting: set[Future[dict[str, Any]]] = set()
+            rest = iter(wanted)
+            while True:
+                waiting |= {
+                    threads.submit(one, next_one) for next_one in itertools.islice(rest, site.jobs - len(waiting))
+                }
+                if not waiting:
+                    return
+                done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                for future in done:
+                    yield future.result()
+        finally:
+            threads.shutdown(wait=False, cancel_futures=True)
+            for surveyor in opened:
+                surveyor.close()

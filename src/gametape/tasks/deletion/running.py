@@ -1,0 +1,80 @@
+"""Run the whole suite over a changed tree, in one process, which costs what the bare suite costs.
+
+Verdicts run every test file in a process of its own, and there the map was made that says which tests to expect to
+fail. So where a test does what the map says, the one process is believed: it ran the deleted code there too, or never
+comes near it. Where it does anything else, its file is run again in its own process, and that decides.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from gametape.tasks.deletion.baseline import Baseline
+from gametape.verify.jobs import by_file
+from gametape.verify.observation import Result
+from gametape.verify.survey import Survey, Surveyor
+
+_MOST_HANGING = 3
+"""Tests of one file that may hang before the rest of it is taken for hanging too."""
+
+
+@dataclass(frozen=True)
+class SuiteRun:
+    """What became of tests, and what was said about those that failed."""
+
+    results: Mapping[str, Result]
+    messages: Mapping[str, str]
+
+    def failing(self) -> list[str]:
+        """In the order of the suite. A test that hangs says nothing that a verdict could wait for."""
+        return [test for test, result in self.results.items() if result not in ("passed", "timed_out")]
+
+    def hanging(self) -> list[str]:
+        return [test for test, result in self.results.items() if result == "timed_out"]
+
+
+def run_suite(surveyor: Surveyor, baseline: Baseline, laid: Mapping[str, bytes], expected: Collection[str]) -> SuiteRun:
+    """All reliable tests over the tree with these files changed. `expected` are those that the map lets fail."""
+    files = by_file(baseline.tests)
+    runner = _Runner(surveyor, baseline, laid)
+    runner.run([test for file in files if file in baseline.together for test in files[file]])
+    as_expected = {
+        test for test in runner.results if runner.results[test] == ("failed" if test in expected else "passed")
+    }
+    for ids in files.values():
+        if not as_expected.issuperset(ids):
+            runner.run([test for test in ids if runner.results.get(test) != "timed_out"])
+    return SuiteRun({test: runner.results[test] for test in baseline.tests}, runner.messages)
+
+
+def run_tests(surveyor: Surveyor, baseline: Baseline, laid: Mapping[str, bytes], tests: Collection[str]) -> SuiteRun:
+    """Some tests, in a process per file."""
+    runner = _Runner(surveyor, baseline, laid)
+    for ids in by_file(tests).values():
+        runner.run(ids)
+    return SuiteRun(runner.results, runner.messages)
+
+
+@dataclass
+class _Runner:
+    """Collects what becomes of tests over one changed tree; a later word replaces an earlier one."""
+
+    surveyor: Surveyor
+    baseline: Baseline
+    laid: Mapping[str, bytes]
+    results: dict[str, Result] = field(default_factory=dict)
+    messages: dict[str, str] = field(default_factory=dict)
+
+    def run(self, ids: Sequence[str]) -> None:
+        """In one process. What hangs is left out and those after it run again, so that nobody is taken for hanging
+        who only came later."""
+        for _ in range(_MOST_HANGING):
+            if not ids:
+                return
+            files = tuple(by_file(ids))
+            seconds = sum(map(self.baseline.seconds_for, files))
+            step = Survey(files, tuple(ids), self.laid, seconds=seconds, silence=self.baseline.silence)
+            found = self.surveyor.run(step)
+            for test in ids:
+                self.results[test] = found.result(test)
+                self.messages[test] = found.message(test)
+            ids = [test for test in ids if self.results[test] == "timed_out"][1:]
