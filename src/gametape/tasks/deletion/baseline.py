@@ -21,6 +21,7 @@ ORDERS = 3
 FIRST_SECONDS = 30.0
 """Of processor time for a test file about which nothing is known yet."""
 _LEAST_SECONDS, _SLACK = 5.0, 10.0
+_LEAST_SILENCE = 3.0
 _MOST_RED = 0.05
 _MOST_MOODY = 0.25
 
@@ -65,7 +66,7 @@ class Baseline:
     @property
     def silence(self) -> float:
         """How long nothing may be heard of a run in which nothing hangs."""
-        return _LEAST_SECONDS + _SLACK * self.slowest
+        return _LEAST_SILENCE + _LEAST_SECONDS * self.slowest
 
     def seconds_for(self, file: str) -> float:
         """What a test file may take, in processor time, before it counts as hanging."""
