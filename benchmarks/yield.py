@@ -74,11 +74,10 @@ def mined(sdist: Path, out: Path, *more: str) -> dict[str, Any]:
 
 def told(row: dict[str, Any]) -> str:
     share = f"{row['valid'] / row['candidates']:.1%}" if row["candidates"] else "-"
-    suite = row["suite"] or {"tests": 0, "seconds": 0}
-    return (
-        f"{row['package']:20} {row['kind']:7} {suite['tests']:5} tests {row['candidates']:4} candidates {row['valid']:4}"
-        f" valid {share:>6}  {row['seconds_per_candidate'] or 0:5.2f} s each  {row['rejected'] or row['refused'] or ''}"
-    )
+    tests, why = row["suite"]["tests"] if row["suite"] else 0, row["rejected"] or row["refused"] or ""
+    yielded = f"{row['candidates']:4} candidates {row['valid']:4} valid {share:>6}"
+    pace = f"{row['seconds_per_candidate'] or 0:5.2f} s each"
+    return f"{row['package']:20} {row['kind']:7} {tests:5} tests {yielded}  {pace}  {why}"
 
 
 def interval(valid: int, tried: int) -> tuple[float, float]:

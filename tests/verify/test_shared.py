@@ -9,9 +9,9 @@ import pytest
 
 from gametape.core.task import Task, TaskLimits, TaskTests
 from gametape.core.verdict import Verdict
-from gametape.tasks.deletion.splitting import split
-from gametape.tasks.deletion.trimming import trim
-from gametape.tasks.deletion.units import read_suite
+from gametape.tasks.deletion.holding_out.splitting import split
+from gametape.tasks.deletion.holding_out.trimming import trim
+from gametape.tasks.deletion.holding_out.units import read_suite
 from gametape.tasks.soundness import unsound
 from gametape.verify import shared
 from gametape.verify.crew import Crew

@@ -11,7 +11,7 @@ from gametape.core.errors import BadInput
 from gametape.core.problems import Problem
 from gametape.core.task import Task
 from gametape.record.trouble import shown, unreadable
-from gametape.tasks.deletion.environment import Tell, rebuild_environment
+from gametape.tasks.deletion.environments.environment import Tell, rebuild_environment
 from gametape.tasks.deletion.project import Refused
 from gametape.tasks.harbor import TaskFile, parse, to_task
 from gametape.tasks.layout import CACHES, DELETED, HISTORIES, SOLUTION, SUITE, WORKSPACE

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from gametape.core.task import TaskTests
-from gametape.tasks.deletion.axes import Axis, axes_of
-from gametape.tasks.deletion.testfiles import TestFiles
+from gametape.tasks.deletion.holding_out.axes import Axis, axes_of
+from gametape.tasks.deletion.holding_out.testfiles import TestFiles
 from gametape.verify.tree import Tree
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gametape.core.errors import BadInput
 from gametape.core.task import Origin, Task
-from gametape.tasks.deletion.installed import name_only
+from gametape.tasks.deletion.environments.installed import name_only
 from gametape.tasks.fresh import fresh_directory
 from gametape.tasks.harbor import to_document
 from gametape.tasks.layout import CACHES, DELETED, SOLUTION, SUITE, WORKSPACE

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from gametape.tasks.deletion.units import TestSuite, read_suite
+from gametape.tasks.deletion.holding_out.units import TestSuite, read_suite
 
 
 def collected(files: Mapping[str, bytes]) -> list[str]:

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from gametape.tasks.deletion.finding.suites import test_files
 from gametape.tasks.deletion.project import Refused
 from gametape.tasks.deletion.site import Site, file_steps
-from gametape.tasks.deletion.suites import test_files
 from gametape.verify.jobs import by_file, file_of
 from gametape.verify.survey import Findings, Survey
 

@@ -4,7 +4,7 @@ import itertools
 import random
 
 from gametape.tasks.deletion.features import Candidate
-from gametape.tasks.deletion.mutation import mutations
+from gametape.tasks.deletion.mutation.mutation import mutations
 from gametape.tasks.deletion.running import run_suite, run_tests
 from gametape.tasks.deletion.trial import Find, Rejected, Trial, changed
 from gametape.verify.survey import Surveyor

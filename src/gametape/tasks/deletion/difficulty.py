@@ -10,8 +10,8 @@ import math
 from collections.abc import Collection, Mapping
 from typing import Literal
 
+from gametape.tasks.deletion.carving.python_file import FunctionNode, NotPython, after_docstring, source_of
 from gametape.tasks.deletion.functions import Function
-from gametape.tasks.deletion.python_file import FunctionNode, NotPython, after_docstring, source_of
 
 Shown = Literal["docstrings", "signatures", "tests"]
 

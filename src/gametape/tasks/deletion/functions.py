@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gametape.tasks.deletion.python_file import FunctionNode, after_docstring, inner_blocks, parse
+from gametape.tasks.deletion.carving.python_file import FunctionNode, after_docstring, inner_blocks, parse
 
 
 @dataclass(frozen=True, order=True)

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from gametape.tasks.deletion.catalogue import Unit
 from gametape.tasks.deletion.functions import Function
-from gametape.tasks.deletion.leak_scan import body_of, match
-from gametape.tasks.deletion.prose import statements_in
+from gametape.tasks.deletion.leaks.catalogue import Unit
+from gametape.tasks.deletion.leaks.prose import statements_in
+from gametape.tasks.deletion.leaks.scan import body_of, match
 from gametape.tasks.deletion.signatures import Told, shows_code, told, without_code
 
 MOST_TESTS = 20

@@ -13,16 +13,21 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from gametape.tasks.deletion.breaking import break_it
-from gametape.tasks.deletion.carving import Tier
-from gametape.tasks.deletion.environment import Environment, build_environment, given_environment, runs_itself
+from gametape.tasks.deletion.carving.carving import Tier
+from gametape.tasks.deletion.environments.environment import (
+    Environment,
+    build_environment,
+    given_environment,
+    runs_itself,
+)
 from gametape.tasks.deletion.features import Candidate, candidates, unions
-from gametape.tasks.deletion.finding import find_project
+from gametape.tasks.deletion.finding.finding import find_project
+from gametape.tasks.deletion.finding.source import open_source
 from gametape.tasks.deletion.learned import Learned, learn, recall
 from gametape.tasks.deletion.ledger import NAME as LEDGER
 from gametape.tasks.deletion.ledger import Ledger
 from gametape.tasks.deletion.project import Project, Refused
 from gametape.tasks.deletion.site import Site
-from gametape.tasks.deletion.source import open_source
 from gametape.tasks.deletion.task_making import Kind, Maker
 from gametape.tasks.deletion.trial import Find, Rejected, Trial
 from gametape.verify.survey import Surveyor

@@ -7,8 +7,8 @@ import textwrap
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from gametape.tasks.deletion.bodies import FunctionNode, functions_by_line
 from gametape.tasks.deletion.functions import Function
+from gametape.tasks.deletion.leaks.bodies import FunctionNode, functions_by_line
 
 LEAST_CODE = 12
 """Shorter lines, such as `return x`, give nothing away."""

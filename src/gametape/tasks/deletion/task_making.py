@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from gametape.core.task import Difficulty, Origin, Task, TaskTests
-from gametape.tasks.deletion.carving import Tier
+from gametape.tasks.deletion.carving.carving import Tier
 from gametape.tasks.deletion.difficulty import Shown, prior
-from gametape.tasks.deletion.environment import Environment
+from gametape.tasks.deletion.environments.environment import Environment
 from gametape.tasks.deletion.features import Candidate
 from gametape.tasks.deletion.functions import Function
 from gametape.tasks.deletion.instruction import Brief, write_instruction

@@ -12,18 +12,18 @@ from dataclasses import dataclass
 from typing import Self
 
 from gametape.tasks.deletion.baseline import Baseline
-from gametape.tasks.deletion.carving import Tier, carve
+from gametape.tasks.deletion.carving.carving import Tier, carve
 from gametape.tasks.deletion.features import Candidate
 from gametape.tasks.deletion.functions import Function
-from gametape.tasks.deletion.leak_scan import find_leaks
+from gametape.tasks.deletion.holding_out.splitting import Split, hopeless, split
+from gametape.tasks.deletion.holding_out.trimming import trim
+from gametape.tasks.deletion.holding_out.units import TestSuite, read_suite
+from gametape.tasks.deletion.leaks.outside import OutsideIndex, outside_index
+from gametape.tasks.deletion.leaks.scan import find_leaks
 from gametape.tasks.deletion.mapping import Reached, source_functions
-from gametape.tasks.deletion.outside import OutsideIndex, outside_index
 from gametape.tasks.deletion.project import Project
 from gametape.tasks.deletion.running import SuiteRun, run_suite, run_tests
 from gametape.tasks.deletion.site import Site
-from gametape.tasks.deletion.splitting import Split, hopeless, split
-from gametape.tasks.deletion.trimming import trim
-from gametape.tasks.deletion.units import TestSuite, read_suite
 from gametape.verify.interpreter import visible_roots
 from gametape.verify.jobs import by_file, function_of
 from gametape.verify.survey import Survey, Surveyor

@@ -1,0 +1,1 @@
+"""Cut functions out of a tree."""

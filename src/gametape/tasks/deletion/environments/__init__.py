@@ -1,0 +1,1 @@
+"""Interpreters for code bases, in which everything is installed but the code base itself."""

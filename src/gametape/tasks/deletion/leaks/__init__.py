@@ -1,0 +1,1 @@
+"""Find deleted code in what an agent can read."""

@@ -1,0 +1,1 @@
+"""Small wrong changes to a function."""
