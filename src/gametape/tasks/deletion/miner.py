@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import random
 import shutil
 import threading
 import time
@@ -14,6 +15,7 @@ from typing import Any, Protocol
 
 from gametape.tasks.deletion.breaking import break_it
 from gametape.tasks.deletion.carving.carving import Tier
+from gametape.tasks.deletion.chain import apart, in_turn, link
 from gametape.tasks.deletion.environments.environment import (
     Environment,
     build_environment,
@@ -26,13 +28,16 @@ from gametape.tasks.deletion.finding.source import open_source
 from gametape.tasks.deletion.learned import Learned, learn, recall
 from gametape.tasks.deletion.ledger import NAME as LEDGER
 from gametape.tasks.deletion.ledger import Ledger
+from gametape.tasks.deletion.mapping import source_functions
 from gametape.tasks.deletion.project import Project, Refused
 from gametape.tasks.deletion.site import Site
-from gametape.tasks.deletion.task_making import Kind, Maker
+from gametape.tasks.deletion.task_making import Kind, Made, Maker
 from gametape.tasks.deletion.trial import Find, Rejected, Trial
 from gametape.verify.survey import Surveyor
 
 _UNFINISHED = ".unfinished"
+_FOR_A_CHAIN = 4
+"""Features to try for each stage of a chain: many lie inside others."""
 
 
 @dataclass(frozen=True)
@@ -141,14 +146,39 @@ class _Mining:
         if not wanted:
             raise Refused("no_candidates", "no function is reached by at least 2 and at most 40 % of its tests")
         limit = self._request.limit
+        if self._request.chain:
+            wanted = self._chains(wanted, limit or 1)
+            self._summary.records = self._try("candidate", wanted, self._make_chain)
+            return self._summary
         if self._request.union > 1:
-            pool = wanted if limit is None else wanted[: self._request.union * limit]
-            self._summary.parts = self._try("part", pool, self._check)
-            sound = {record["candidate"] for record in self._summary.parts if "reason" not in record}
-            valid = [one for one in pool if one.key in sound]
+            valid = self._valid_parts(wanted if limit is None else wanted[: self._request.union * limit])
             wanted = [*itertools.islice(unions(valid, self._request.union, self._request.seed), limit or len(valid))]
         self._summary.records = self._try("candidate", wanted[:limit], self._make)
         return self._summary
+
+    def _valid_parts(self, pool: Sequence[Candidate]) -> list[Candidate]:
+        """Features that went through every gate alone, each without the functions that had to stay."""
+        self._summary.parts = self._try("part", pool, self._check)
+        places = {str(one): one for one in source_functions(self._site.project)}
+        kept = {one["candidate"]: one["deleted"] for one in self._summary.parts if "reason" not in one}
+        return [
+            Candidate(one.seeds, (frozenset(places[place] for place in kept[one.key]),))
+            for one in pool
+            if one.key in kept
+        ]
+
+    def _chains(self, wanted: Sequence[Candidate], count: int) -> list[Candidate]:
+        """So many chains, each of features drawn anew, in the order in which they will be asked for."""
+        pool = self._valid_parts(wanted[: _FOR_A_CHAIN * self._request.chain * count])
+        chains = []
+        for number in range(count):
+            drawn = random.Random(f"{self._request.seed} {number}").sample(pool, len(pool))
+            share = drawn[: max(_FOR_A_CHAIN * self._request.chain, 2)]
+            parts = apart(((one.seeds[0], one.functions) for one in share), self._request.chain)
+            turns = in_turn(self._trial, parts)
+            if turns:
+                chains.append(Candidate(tuple(seed for seed, _ in turns), tuple(functions for _, functions in turns)))
+        return chains
 
     def _learn(self) -> Learned:
         for record in self._ledger.of("learned"):
@@ -203,11 +233,17 @@ class _Mining:
 
     def _check(self, candidate: Candidate, surveyor: Surveyor) -> dict[str, Any]:
         find = self._find(candidate, surveyor)
-        return {"functions": len(find.deleted)}
+        return {"deleted": sorted(map(str, find.deleted))}
 
     def _make(self, candidate: Candidate, surveyor: Surveyor) -> dict[str, Any]:
+        return self._write(self._maker.make(self._find(candidate, surveyor)))
+
+    def _make_chain(self, candidate: Candidate, surveyor: Surveyor) -> dict[str, Any]:
+        turns = [*zip(candidate.seeds, candidate.parts, strict=True)]
+        return self._write(self._maker.make_chain(link(self._trial, turns, surveyor)))
+
+    def _write(self, made: Made) -> dict[str, Any]:
         """A task directory that is there whole or not at all."""
-        made = self._maker.make(self._find(candidate, surveyor))
         unfinished = self._request.out / _UNFINISHED / made.name
         final = self._request.out / made.name
         _clear(final)

@@ -104,7 +104,7 @@ class Trial:
         members = self.without_leaks(own)
         copies = members - own
         while True:
-            carved = self._carved(members, self._tier)
+            carved = self.carved(members)
             predicted = frozenset[str]().union(*(self.reached.tests.get(one, frozenset()) for one in members))
             run = run_suite(surveyor, self.baseline, changed(self.project.tree, carved), predicted)
             covers = self._covers(candidate, members, run, surveyor)
@@ -217,6 +217,10 @@ class Trial:
         """Functions whose tests cannot be parted into some that are shown and some that are hidden."""
         return frozenset(hopeless(self._suite.units, covers))
 
+    def carved(self, functions: Collection[Function]) -> Tree:
+        """The author's tree without these functions."""
+        return self._carved(functions, self._tier)
+
     def _carved(self, functions: Collection[Function], tier: Tier) -> Tree:
         return carve(self.project.tree, functions, tier, test_paths=self.project.test_paths).tree
 
@@ -227,10 +231,10 @@ class Trial:
 
     def _worth_deleting(self, candidate: Candidate, surveyor: Surveyor) -> frozenset[Function]:
         """The functions without which something fails, in a test that can be shown and in one that can be hidden."""
-        by_map = {one: self.reached.tests[one] for one in candidate.functions}
+        by_map = {one: self.reached.tests[one] for one in candidate.functions if one in self.reached.tests}
         lost = self.hopeless(by_map)
         _refuse_for(lost & {*candidate.seeds}, by_map)
-        hoped = candidate.functions - lost
+        hoped = frozenset(by_map.keys() - lost)
         if len(hoped) == 1:
             return hoped
         alone = {one: self.alone(one, surveyor) for one in sorted(hoped)}
@@ -318,7 +322,7 @@ class Trial:
         for seed in candidate.seeds if len(covers) > 1 else ():
             rest = [one for one in covers if one != seed]
             shows = self.in_order(frozenset[str]().union(*(covers[one] for one in rest)))
-            laid = changed(self.project.tree, self._carved(rest, self._tier))
+            laid = changed(self.project.tree, self.carved(rest))
             first = run_tests(surveyor, self.baseline, laid, shows[:1])
             if not first.failing() and not run_tests(surveyor, self.baseline, laid, shows).failing():
                 raise Rejected("one_is_enough", f"restoring {seed.name} alone mends everything")

@@ -1,6 +1,6 @@
 """What mining yields on real packages: candidates, valid tasks, reasons, seconds, for single features and for unions.
 
-    python benchmarks/yield.py --out DIR [--unions N] [PACKAGE...]
+    python benchmarks/yields.py --out DIR [--unions N] [PACKAGE...]
 
 Fetches each package's sdist, mines every single feature, then unions of two. A package that is finished is not mined
 again, so it can be interrupted. Prints a table and writes it, as data, beside this script.
@@ -20,7 +20,7 @@ PACKAGES = (
     *("addict==2.4.0", "xmltodict==1.0.4", "parse==1.22.4", "tabulate==0.10.0", "isodate==0.7.2", "semver==3.1.1"),
     *("tinydb==4.9.0", "toolz==1.2.0", "sqlparse==0.6.1", "cachetools==8.0.0", "marshmallow==4.4.0", "tomlkit==0.15.2"),
 )
-RESULTS = Path(__file__).parent / "results" / "yield.json"
+RESULTS = Path(__file__).parent / "results" / "yields.json"
 
 
 def main() -> None:
