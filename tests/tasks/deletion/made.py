@@ -173,8 +173,8 @@ def shelf(**changes: str) -> dict[str, str]:
     return {**SHELF, **{f"{name.replace('__', '/')}.py": text for name, text in changes.items()}}
 
 
-def tests_only(text: str, **more: str) -> dict[str, str]:
-    """A code base of one function, whose tests are what matters."""
+def around(text: str, **more: str) -> dict[str, str]:
+    """A code base of one function around tests that matter."""
     return {
         "pyproject.toml": PYPROJECT,
         "shelf/__init__.py": "def twice(value):\n    result = value + value\n    return result\n",
@@ -187,5 +187,9 @@ def environment(home: Path) -> Environment:
     return build_environment(project_of(SHELF), home, lambda _: None)
 
 
-def baseline_of(files: Mapping[str, str], interpreter: Path, seed: int = 0, jobs: int = 1) -> Baseline:
-    return establish(Site(project_of(files), interpreter, jobs), seed)
+def site_of(files: Mapping[str, str], interpreter: Path) -> Site:
+    return Site(project_of(files), interpreter, jobs=2)
+
+
+def baseline_of(files: Mapping[str, str], interpreter: Path) -> Baseline:
+    return establish(site_of(files, interpreter), seed=0)

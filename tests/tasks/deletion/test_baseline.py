@@ -5,9 +5,11 @@ import pytest
 
 from gametape.tasks.deletion import baseline as module
 from gametape.tasks.deletion.baseline import Baseline
+from gametape.tasks.deletion.learned import Learned
 from gametape.tasks.deletion.project import Refused
+from gametape.verify.jobs import by_file
 
-from .made import SHELF, baseline_of, tests_only
+from .made import around, baseline_of
 
 FINE = """
 import pytest
@@ -105,7 +107,7 @@ def test_needs_a_module():
 def test_does_not():
     pass
 """
-SICK = tests_only(
+SICK = around(
     FINE,
     tests__test_chance=CHANCE,
     tests__test_order=ORDER,
@@ -119,6 +121,8 @@ SICK = tests_only(
     tests__test_deletes="import os\n\ndef test_deletes():\n    os.remove('tests/test_deletes.py')\n",
     tests__test_missing=MISSING,
     tests__test_red="def test_red():\n    assert 1 == 2\n",
+    tests__test_a_leaves="import shelf\n\ndef test_leaves_something():\n    shelf.left = True\n",
+    tests__test_minds="import shelf\n\ndef test_minds():\n    assert not hasattr(shelf, 'left')\n",
     tests__test_unreadable="import no_such_module_anywhere\n\ndef test_never():\n    pass\n",
 )
 
@@ -127,7 +131,7 @@ SICK = tests_only(
 def sick(interpreter: Path) -> Baseline:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "FIRST_SECONDS", 1.5)
-        return baseline_of(SICK, interpreter, jobs=2)
+        return baseline_of(SICK, interpreter)
 
 
 def names(tests: tuple[str, ...]) -> set[str]:
@@ -205,45 +209,29 @@ def test_flaky_counts_chance_order_and_names(sick: Baseline) -> None:
     assert sick.flaky == sum(len(sick.set_aside[reason]) for reason in ("flaky", "order", "unstable_id"))
 
 
-def test_a_healthy_suite_is_reliable_as_a_whole(interpreter: Path) -> None:
-    found = baseline_of(SHELF, interpreter)
+def test_files_that_disturb_each_other_in_one_process_are_kept_apart(sick: Baseline) -> None:
+    assert "tests/test_minds.py::test_minds" in sick.tests
+    assert "tests/test_minds.py" not in sick.together
+    assert {"tests/test_a_leaves.py", "tests/test_it.py"} <= sick.together
+
+
+def test_a_healthy_suite_is_reliable_as_a_whole(learned: Learned) -> None:
+    found = learned.baseline
     assert found.tests == found.collected
-    assert len(found.tests) == 16
     assert found.set_aside == {}
-    assert found.together == {"tests/test_sums.py", "tests/test_words.py"}
-    assert set(found.seconds) == found.together
-
-
-LEAVES_SOMETHING = """
-import sys
-import shelf
-
-def test_leaves_something():
-    shelf.left = True
-"""
-MINDS = """
-import shelf
-
-def test_minds():
-    assert not hasattr(shelf, "left")
-"""
-
-
-def test_files_that_disturb_each_other_in_one_process_are_kept_apart(interpreter: Path) -> None:
-    found = baseline_of(tests_only(FINE, tests__test_a=LEAVES_SOMETHING, tests__test_b=MINDS), interpreter)
-    assert "tests/test_b.py::test_minds" in found.tests
-    assert found.together == {"tests/test_a.py", "tests/test_it.py"}
+    assert found.flaky == 0
+    assert found.together == set(found.seconds) == set(by_file(found.tests))
 
 
 def refusal(files: dict[str, str], interpreter: Path) -> Refused:
     with pytest.raises(Refused) as caught:
-        baseline_of(files, interpreter, jobs=2)
+        baseline_of(files, interpreter)
     return caught.value
 
 
 def suite_with(red: int, green: int) -> dict[str, str]:
     """So many tests of each kind."""
-    return tests_only(
+    return around(
         f"import pytest\n\n@pytest.mark.parametrize('number', range({red + green}))\n"
         f"def test_it(number):\n    assert number >= {red}\n"
     )
@@ -264,15 +252,16 @@ def test_more_are_refused_with_an_example(interpreter: Path) -> None:
 
 def test_a_suite_that_reads_as_nothing_is_refused_at_once(interpreter: Path) -> None:
     began = time.monotonic()
-    missing = refusal(tests_only("import no_such_module_anywhere\n\ndef test_it():\n    pass\n"), interpreter)
+    missing = refusal(around("import no_such_module_anywhere\n\ndef test_it():\n    pass\n"), interpreter)
     assert missing.reason == "missing_dependency"
     assert "No module named 'no_such_module_anywhere'" in str(missing)
-    assert refusal(tests_only("def test_it(:\n    pass\n"), interpreter).reason == "syntax_error"
-    assert refusal(tests_only("def helper():\n    pass\n"), interpreter).reason == "no_tests"
+    broken = refusal(around("import helper\n\ndef test_it():\n    pass\n", tests__helper="def (:\n"), interpreter)
+    assert broken.reason == "syntax_error"
+    assert refusal(around("def helper():\n    pass\n"), interpreter).reason == "no_tests"
     assert time.monotonic() - began < 30
 
 
 def test_reading_tests_that_never_ends(interpreter: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "FIRST_SECONDS", 1.0)
-    why = refusal(tests_only("while True:\n    pass\n\ndef test_it():\n    pass\n"), interpreter)
+    why = refusal(around("while True:\n    pass\n\ndef test_it():\n    pass\n"), interpreter)
     assert why.reason == "hangs"

@@ -273,8 +273,8 @@ class Trial:
         if not failing:
             raise Rejected("nothing_fails", "every test passes without it")
         reached = sorted(one for one in members if one in self.reached.tests)
-        if len(reached) == 1:
-            return dict.fromkeys(reached, failing)
+        if len(reached) == 1 and self._tier == "stub":
+            return dict.fromkeys(reached, failing)  # where it is removed, whole files fail that only import its name
         alone = {one: self.alone(one, surveyor) for one in reached}
         masked = frozenset[str]().union(*alone.values()) - failing
         if masked and len(candidate.seeds) > 1:

@@ -1,0 +1,223 @@
+"""Whether mined tasks hold: a random sample of them, looked at from all sides.
+
+    python benchmarks/mined.py DIR... [--sample 50] [--runs 20] [--hacks 4]
+
+DIR are directories that `gametape mine` wrote. For every task of the sample:
+
+- the reference passes every one of N runs, half of them in another order, and the untouched tree none;
+- bringing back any single function of several does not already pass;
+- a verdict of the full profile passes the reference and does not reward the untouched tree;
+- the leak scan finds nothing, and a search for the text of deleted lines through all that a sandbox of the task shows
+  (files, interpreter, installed packages, /proc) finds no deleted body;
+- some hacks, drawn at random, earn nothing.
+
+Prints a line for each task, and writes all of it, as data, beside this script.
+"""
+
+import argparse
+import ast
+import json
+import random
+import sys
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from gametape.sandbox.backend import Spec, open_backend
+from gametape.tasks.checkout import checkout
+from gametape.tasks.deletion.carving.carving import Tier, carve
+from gametape.tasks.deletion.functions import Function, functions_in
+from gametape.tasks.deletion.leaks.outside import outside_index
+from gametape.tasks.deletion.leaks.scan import find_leaks
+from gametape.tasks.deletion.trial import changed
+from gametape.tasks.directory import load_task
+from gametape.verify.crew import Crew
+from gametape.verify.hacks import HACKS, run_hacks
+from gametape.verify.interpreter import visible_roots
+from gametape.verify.jobs import by_file, options
+from gametape.verify.pipeline import Verifier
+from gametape.verify.runner import policy
+from gametape.verify.subject import Subject
+from gametape.verify.survey import Survey, Surveyor
+from gametape.verify.tree import Tree
+
+RESULTS = Path(__file__).parent / "results" / "mined.json"
+_LONG_LINE, _MOST_LINES, _ENOUGH = 20, 400, 0.6
+
+SEARCH = """
+import json, os, sys
+wanted = json.load(sys.stdin)
+lines = {line.encode() for found in wanted.values() for line in found}
+seen = {}
+def look(path):
+    try:
+        if os.path.getsize(path) > 8 << 20 and not path.startswith('/proc'): return
+        with open(path, 'rb') as file: content = file.read(8 << 20)
+    except (OSError, ValueError): return
+    held = {line.strip() for line in content.splitlines()} & lines
+    if held: seen[path] = held
+for top in sys.argv[1:]:
+    for directory, inner, files in os.walk(top):
+        if directory == '/proc': inner[:] = ['self', str(os.getpid()), '1']
+        for name in files: look(os.path.join(directory, name))
+told = []
+for function, found in wanted.items():
+    for path, held in seen.items():
+        if sum(line.encode() in held for line in found) >= float(%r) * len(found): told.append([function, path])
+print(json.dumps(told))
+"""
+
+
+@dataclass
+class Held:
+    """What was seen of one task."""
+
+    task: str
+    functions: int
+    reference_passed: int = 0
+    untouched_failed: int = 0
+    enough_alone: list[str] = field(default_factory=list)
+    """Functions that bring everything back by themselves."""
+    verdicts: tuple[bool, bool, float] = (False, True, 1.0)
+    """Whether the reference and the untouched tree passed, and what the untouched tree earned."""
+    leaks: list[str] = field(default_factory=list)
+    read: list[list[str]] = field(default_factory=list)
+    """Bodies whose lines could be read in the sandbox, and where."""
+    hacks: dict[str, float] = field(default_factory=dict)
+    """What hacks earned."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("directories", nargs="+", type=Path, metavar="DIR")
+    parser.add_argument("--sample", type=int, default=50)
+    parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--hacks", type=int, default=4, help="for each task")
+    parser.add_argument("--seed", type=int, default=0)
+    chosen = parser.parse_args()
+    every = [(place, record) for place in chosen.directories for record in recorded(place)]
+    drawn = random.Random(chosen.seed).sample(every, min(chosen.sample, len(every)))
+    with Crew(2) as crew, ThreadPoolExecutor(2) as threads:
+        works = [threads.submit(look, place, record, chosen, crew) for place, record in drawn]
+        found = []
+        for work in works:
+            found.append(work.result())
+            print(told(found[-1], chosen.runs), flush=True)
+    RESULTS.write_text(json.dumps({"runs": chosen.runs, "tasks": [asdict(one) for one in found]}, indent=1) + "\n")
+    if any(wrong(one, chosen.runs) for one in found):
+        sys.exit(1)
+
+
+def recorded(place: Path) -> list[dict[str, object]]:
+    lines = (place / "mine.jsonl").read_text().splitlines()
+    return [record for line in lines if "task" in (record := json.loads(line))]
+
+
+def look(place: Path, record: dict[str, object], chosen: argparse.Namespace, crew: Crew) -> Held:
+    subject = load_task(place / str(record["task"]))
+    tier: Tier = "removal" if "-removal-" in subject.task.name else "stub"
+    assert subject.reference is not None
+    assert subject.interpreter is not None
+    deleted = located(subject.reference, record["deleted"])
+    held = Held(subject.task.name, len(deleted))
+    whole = subject.suite.over(subject.reference)
+    chances = options(subject.start, subject.interpreter)
+    with Surveyor(whole, subject.task.import_roots, chances, subject.interpreter) as surveyor:
+        tests = subject.task.tests
+        feature = [*tests.fail_to_pass, *(test for test in tests.held_out if test not in {*tests.held_out_passing})]
+        without = changed(whole, subject.suite.over(subject.start))
+        for run in range(chosen.runs):
+            shuffle = run if run % 2 else None
+            held.reference_passed += passes(surveyor, tests.every, {}, shuffle)
+            held.untouched_failed += not passes(surveyor, feature, without, shuffle)
+        for function in deleted if len(deleted) > 1 else ():
+            rest = carve(subject.reference, [one for one in deleted if one != function], tier).tree
+            if passes(surveyor, feature, changed(subject.reference, rest), None):
+                held.enough_alone.append(str(function))
+    texts = {one: subject.reference.text(one.path) for one in deleted}
+    roots, hidden = visible_roots(subject.interpreter)
+    outside = outside_index(roots, {one.path: texts[one] for one in deleted}, hidden)
+    held.leaks = [f"{leak.function} {leak.where}" for leak in find_leaks(texts, subject.start, outside)]
+    held.read = readable(subject, texts, [str(root) for root in roots])
+    judge(subject, held, chosen, crew)
+    return held
+
+
+def located(tree: Tree, names: object) -> list[Function]:
+    assert isinstance(names, list)
+    wanted = {*names}
+    paths = {name.partition("::")[0] for name in names}
+    return [one for path in sorted(paths) for one in functions_in(path, tree.text(path)) if str(one) in wanted]
+
+
+def passes(surveyor: Surveyor, tests: Sequence[str], laid: dict[str, bytes], shuffle: int | None) -> bool:
+    """Whether all of these pass, in a process for each file."""
+    for file, ids in by_file(tests).items():
+        found = surveyor.run(Survey((file,), ids, laid, shuffle=shuffle))
+        if any(found.result(test) != "passed" for test in ids):
+            return False
+    return True
+
+
+def readable(subject: Subject, texts: dict[Function, str], roots: list[str]) -> list[list[str]]:
+    """Search from inside a sandbox like the agent's for the lines of deleted bodies that the agent cannot know."""
+    start = {line.strip() for path in subject.start for line in subject.start.text(path).splitlines()}
+    wanted = {}
+    for function, text in texts.items():
+        lines = [line.strip() for line in text.splitlines()[function.body - 1 : function.last]]
+        telling = [line for line in lines if len(line) >= _LONG_LINE and not line.startswith("#") and line not in start]
+        if len(telling) > 1 and _does_something(telling):
+            wanted[str(function)] = telling[:_MOST_LINES]
+    if not wanted:
+        return []
+    with tempfile.TemporaryDirectory(prefix="gametape-mined-") as scratch:
+        workspace = checkout(subject, Path(scratch) / "workspace", solved=False).workspace
+        wall = policy(subject.interpreter).with_limits(wall_seconds=300)
+        sandbox = open_backend("bubblewrap").start(Spec(policy=wall, workspace=workspace))
+        command = [str(subject.interpreter), "-I", "-c", SEARCH % _ENOUGH, "/workspace", "/proc", *roots]
+        done = sandbox.exec(command, stdin=json.dumps(wanted).encode())
+        sandbox.close()
+    found: list[list[str]] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def _does_something(lines: Sequence[str]) -> bool:
+    """Two lines that any program may hold, such as a lone `return`, give nothing away."""
+    try:
+        return sum(1 for _ in ast.walk(ast.parse("\n".join(lines)))) > 20
+    except SyntaxError:
+        return True
+
+
+def judge(subject: Subject, held: Held, chosen: argparse.Namespace, crew: Crew) -> None:
+    hacks = random.Random(f"{chosen.seed} {subject.task.name}").sample(HACKS, min(chosen.hacks, len(HACKS)))
+    with Verifier(subject, crew=crew) as verifier, tempfile.TemporaryDirectory(prefix="gametape-mined-") as scratch:
+        solved = verifier.verify(checkout(subject, Path(scratch) / "solved", solved=True).workspace)
+        idle = verifier.verify(checkout(subject, Path(scratch) / "idle", solved=False).workspace)
+        held.verdicts = solved.passed, idle.passed, idle.reward
+        for result in run_hacks(verifier, subject, hacks):
+            held.hacks[result.hack.name] = result.verdict.reward
+
+
+def wrong(held: Held, runs: int) -> list[str]:
+    solved, idle, earned = held.verdicts
+    found = {
+        "reference": held.reference_passed != runs or not solved,
+        "untouched": held.untouched_failed != runs or idle or earned > 0,
+        "one is enough": bool(held.enough_alone),
+        "leak": bool(held.leaks or held.read),
+        "hack": any(reward > 0 for reward in held.hacks.values()),
+    }
+    return [name for name, is_wrong in found.items() if is_wrong]
+
+
+def told(held: Held, runs: int) -> str:
+    trouble = ", ".join(wrong(held, runs)) or "holds"
+    counts = f"reference {held.reference_passed}/{runs}  untouched fails {held.untouched_failed}/{runs}"
+    return f"{held.task:60} {held.functions:3} functions  {counts}  {len(held.hacks)} hacks  {trouble}"
+
+
+if __name__ == "__main__":
+    main()
