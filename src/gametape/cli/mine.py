@@ -62,10 +62,15 @@ def mine(
       gametape mine tomlkit-0.15.tar.gz --out tasks/tomlkit --limit 50 --tier removal --resume
     """
     from gametape.cli.home import home_directory
+    from gametape.core.errors import BadInput
     from gametape.tasks.deletion.miner import Request
     from gametape.tasks.deletion.miner import mine as run
     from gametape.tasks.deletion.project import Refused
 
+    if kind == "bug" and (union > 1 or chain):
+        raise BadInput("--kind bug plants one bug at a time; leave --union and --chain out")
+    if union > 1 and chain:
+        raise BadInput("--union and --chain are two ways to put features together; choose one")
     request = Request(
         source=source,
         out=out.absolute(),
@@ -175,10 +180,10 @@ def _show(summary: "Summary", out: Path) -> None:
     )
     console.print(Text(told), soft_wrap=True)
     table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("")
-    table.add_column("candidates", justify="right")
-    table.add_column("share", justify="right")
-    table.add_column("for example", style="dim", overflow="ellipsis", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    table.add_column("candidates", justify="right", no_wrap=True)
+    table.add_column("share", justify="right", no_wrap=True)
+    table.add_column("for example", style="dim", overflow="fold")
     total = len(summary.records)
     rows = [("[green]valid[/]", len(summary.valid), summary.valid[0]["task"] if summary.valid else "")]
     for reason, count in summary.rejected.items():

@@ -81,9 +81,10 @@ def write_chain(briefs: Sequence[Brief]) -> str:
 def refuse_if_it_shows(text: str, functions: Mapping[Function, str]) -> None:
     """Raise `ValueError` if a text holds the body of one of these functions, much of it, or a line of its code."""
     unit = Unit("text", 1, frozenset(), statements_in("instruction.md", text))
+    asked = {function: told(function, source) for function, source in functions.items()}
+    own = {line.strip() for shown in asked.values() for line in shown.signature.splitlines()}
     for function, source in functions.items():
-        shown = told(function, source)
-        own = {line.strip() for line in shown.signature.splitlines()}
+        shown = asked[function]
         if match(body_of(function, source), unit):
             raise ValueError(f"the instruction gives away {function.name}")
         for line in text.splitlines():

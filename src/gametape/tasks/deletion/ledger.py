@@ -106,9 +106,13 @@ def _read(fd: int, path: Path) -> list[dict[str, Any]]:
     if len(whole) < len(data):
         os.ftruncate(fd, len(whole))
     try:
-        return [json.loads(line) for line in whole.splitlines()]
+        records = [json.loads(line) for line in whole.splitlines()]
     except ValueError as error:
         raise unreadable(path, OSError(0, f"not a ledger: {error}")) from None
+    for number, record in enumerate(records):
+        if not isinstance(record, dict) or ("kind" if number else "gametape_mine") not in record:
+            raise unreadable(path, OSError(0, f"not a ledger: line {number + 1} is no record"))
+    return records
 
 
 def _difference(old: dict[str, Any], new: dict[str, Any]) -> str:

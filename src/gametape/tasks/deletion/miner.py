@@ -116,10 +116,12 @@ def mine(request: Request, watcher: Watcher) -> Summary:
         try:
             mining = _Mining(request, project, ledger, watcher)
             summary = mining.run()
-        except Refused:
-            with contextlib.suppress(OSError):
-                (request.out / LEDGER).unlink()
-                request.out.rmdir()
+        except BaseException as error:
+            worth_keeping = ("part", "candidate") if isinstance(error, Refused) else ("learned", "part", "candidate")
+            if not any(True for kind in worth_keeping for _ in ledger.of(kind)):
+                with contextlib.suppress(OSError):
+                    (request.out / LEDGER).unlink()
+                    request.out.rmdir()
             raise
     summary.seconds = time.monotonic() - began
     return summary

@@ -16,7 +16,7 @@ from gametape.tasks.deletion.features import Candidate
 from gametape.tasks.deletion.functions import Function
 from gametape.tasks.deletion.instruction import Brief, write_chain, write_instruction
 from gametape.tasks.deletion.project import Project
-from gametape.tasks.deletion.trial import Find
+from gametape.tasks.deletion.trial import Find, Rejected
 from gametape.tasks.writing import write_task
 from gametape.verify.subject import Subject
 from gametape.verify.tree import Tree, is_under
@@ -72,7 +72,7 @@ class Maker:
             brief = replace(self._brief(find, [sorted(part)], tests.fail_to_pass), stage=(number, count))
             briefs.append(brief)
             name = f"{number:02}-{_slug(seed.qualname)}"
-            stages.append(Stage(name=name, instruction=write_instruction(brief), tests=tests))
+            stages.append(Stage(name=name, instruction=_written(brief), tests=tests))
         name = f"{_slug(self.project.name)}-chain-of-{count}-{find.candidate.key[:8]}"
         description = f"Bring back {count} features of {self.project.name}, one after the other"
         return self._made(find, name, write_chain(briefs), description, stages)
@@ -135,9 +135,16 @@ class Maker:
         }
 
 
+def _written(brief: Brief) -> str:
+    try:
+        return write_instruction(brief)
+    except ValueError as error:
+        raise Rejected("instruction", str(error)) from error
+
+
 def _parts(find: Find) -> list[list[Function]]:
     """The deleted functions by the seed they came with; what came with several stays with the first."""
-    left = sorted(find.deleted)
+    left = sorted(find.deleted, key=lambda one: (one not in find.candidate.seeds, one))
     if len(find.candidate.seeds) == 1:
         return [left]
     parts = []

@@ -6,6 +6,7 @@ by the baseline, so nothing about it is run again but what the agent will see di
 
 import random
 import threading
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ from gametape.tasks.deletion.project import Project
 from gametape.tasks.deletion.running import SuiteRun, run_suite, run_tests
 from gametape.tasks.deletion.site import Site
 from gametape.verify.interpreter import visible_roots
-from gametape.verify.jobs import by_file, function_of
+from gametape.verify.jobs import by_file, file_of, function_of
 from gametape.verify.survey import Survey, Surveyor
 from gametape.verify.tree import Tree
 
@@ -85,6 +86,7 @@ class Trial:
         self._outside = outside
         self._tier: Tier = tier
         self._functions = source_functions(project)
+        self._sizes = Counter(map(file_of, baseline.tests))
         self._alone: dict[Function, Future[frozenset[str]]] = {}
         self._gate = threading.Lock()
 
@@ -146,9 +148,10 @@ class Trial:
         return frozenset(run_tests(surveyor, self.baseline, laid, self.in_order(tests)).failing())
 
     def _few(self, tests: Sequence[str]) -> list[str]:
-        """Some of these tests, of different functions and from files that cost little."""
+        """Some of these tests, of different functions and from small files: what these cost depends on the day, and the
+        choice may not."""
         found: list[str] = []
-        for _, ids in sorted(by_file(tests).items(), key=lambda item: self.baseline.seconds.get(item[0], 0.0)):
+        for _, ids in sorted(by_file(tests).items(), key=lambda item: self._sizes[item[0]]):
             chosen = [*{function_of(test): test for test in ids}.values()][:_FEW]
             found += chosen if len(chosen) > 1 else ids[:_FEW]
             if len(found) >= _FEW / 2:
