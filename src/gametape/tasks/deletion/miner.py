@@ -139,7 +139,7 @@ class _Mining:
         baseline, reached = self._learned.baseline, self._learned.reached
         watcher.says("looking for copies outside")
         self._maker = Maker(project, environment, request.tier, request.kind)
-        self._trial = Trial.of(self._site, baseline, reached, request.tier)
+        self._trial = Trial.of(self._site, baseline, reached, request.tier, request.seed)
         self._summary = Summary(f"{project.name} {project.version}".strip(), _suite(self._learned))
 
     def run(self) -> Summary:

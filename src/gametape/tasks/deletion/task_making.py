@@ -55,9 +55,7 @@ class Maker:
         asked = "Mend" if self.kind == "bug" else "Bring back"
         name = task_name(self.project, self.kind, self.tier, find.candidate)
         description = f"{asked} {find.candidate.seeds[0].qualname} of {self.project.name}"
-        return self._made(
-            find, name, write_instruction(self._brief(find, _parts(find), find.split.visible)), description
-        )
+        return self._made(find, name, _written(self._brief(find, _parts(find), find.split.visible)), description)
 
     def make_chain(self, chain: Chain) -> Made:
         """One task with a stage for each feature of a chain."""

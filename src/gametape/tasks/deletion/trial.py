@@ -78,6 +78,7 @@ class Trial:
         suite: TestSuite,
         outside: OutsideIndex,
         tier: Tier,
+        seed: int = 0,
     ) -> None:
         self.project = project
         self.baseline = baseline
@@ -85,20 +86,21 @@ class Trial:
         self._suite = suite
         self._outside = outside
         self._tier: Tier = tier
+        self._seed = seed
         self._functions = source_functions(project)
         self._sizes = Counter(map(file_of, baseline.tests))
         self._alone: dict[Function, Future[frozenset[str]]] = {}
         self._gate = threading.Lock()
 
     @classmethod
-    def of(cls, site: Site, baseline: Baseline, reached: Reached, tier: Tier) -> Self:
+    def of(cls, site: Site, baseline: Baseline, reached: Reached, tier: Tier, seed: int = 0) -> Self:
         """Read the suite, and look for copies in all that a sandbox shows beside the workspace."""
         project = site.project
         suite = read_suite(project.tree.under([*project.test_paths]).files, baseline.collected)
         sources = {path: project.tree.text(path) for path in {one.path for one in reached.tests}}
         roots, hidden = visible_roots(site.interpreter)
         outside = outside_index(roots, sources, hidden)
-        return cls(project, baseline, reached, suite, outside, tier)
+        return cls(project, baseline, reached, suite, outside, tier, seed)
 
     def attempt(self, candidate: Candidate, surveyor: Surveyor) -> Find:
         """Delete it, or say at which gate it failed."""
@@ -188,7 +190,11 @@ class Trial:
         trouble = ""
         for number in range(_MOST_DRAWS):
             parted = split(
-                self._suite.units, run.failing(), passing, covers, random.Random(f"{candidate.key} {number}")
+                self._suite.units,
+                run.failing(),
+                passing,
+                covers,
+                random.Random(f"{self._seed} {candidate.key} {number}"),
             )
             if parted is None:
                 break
