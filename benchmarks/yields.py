@@ -27,6 +27,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("packages", nargs="*", default=PACKAGES, metavar="PACKAGE", help="a pinned requirement")
     parser.add_argument("--out", type=Path, required=True, help="where the tasks go")
+    parser.add_argument("--limit", type=int, help="single features to try for each package; all if not given")
     parser.add_argument("--unions", type=int, default=25, help="unions to try for each package")
     parser.add_argument("--sdists", type=Path, help="sdists that are there already")
     options = parser.parse_args()
@@ -34,7 +35,7 @@ def main() -> None:
     for package in options.packages:
         sdist = fetched(package, options.sdists or options.out / "sdists")
         name = package.partition("==")[0]
-        single = mined(sdist, options.out / name)
+        single = mined(sdist, options.out / name, *(["--limit", str(options.limit)] if options.limit else []))
         rows.append({"package": package, "kind": "single", **single})
         print(told(rows[-1]), flush=True)
         if options.unions and single["valid"] > 1:

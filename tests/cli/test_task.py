@@ -147,15 +147,27 @@ def assert_one_line(ran: Ran, expected: str) -> None:
         (["check", str(SLUGS), "--runs", "0"], "--runs"),
         (["check", str(SLUGS), "--hacks", "some"], "--hacks"),
         (["check", str(SLUGS), "nowhere"], "nowhere: expected a task directory"),
+        (["export", str(SLUGS), "--format", "swebench", "--out", "file"], "file: is there already"),
+        (["export", str(SLUGS), "--format", "verifiers", "--out", "file"], "file: not a directory"),
+        (["export", str(SLUGS), "--format", "verifiers", "--out", "json"], "name of a Python package"),
+        (
+            ["export", str(SLUGS), "nowhere", "--format", "swebench", "--out", "out"],
+            "nowhere: expected a task directory",
+        ),
+        (["export", str(SLUGS), str(SLUGS), "--format", "swebench", "--out", "out"], "export one of the two"),
+        (["export", str(SLUGS), "--format", "swebench", "--out", "no/out"], "no/out: cannot be written"),
+        (["export", str(SLUGS), "--format", "csv", "--out", "out"], "--format"),
+        (["export", str(SLUGS), "--out", "out"], "Missing option '--format'"),
         (["chekc", str(SLUGS)], "No such command"),
     ],
 )
 def test_wrong_words_are_one_line(words: list[str], expected: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert_one_line(gametape(*words, cwd=tmp_path), expected)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-@pytest.mark.parametrize("verb", ["show", "checkout", "check"])
+@pytest.mark.parametrize("verb", ["show", "checkout", "check", "export"])
 def test_help_teaches_by_example(verb: str) -> None:
     ran = gametape(verb, "--help")
     assert ran.code == 0
@@ -196,3 +208,32 @@ def test_check_is_readable(tmp_path: Path) -> None:
     first, second = ran.out.splitlines()
     assert first.startswith("not admitted  ")
     assert second.strip() == "there is no reference that shows the task can be solved (solution/files)"
+
+
+def test_export_writes_instances_and_says_where(tmp_path: Path) -> None:
+    ran = gametape("export", *TASKS, "--format", "swebench", "--out", "out.jsonl", "--json", cwd=tmp_path)
+    assert ran.code == 0
+    assert ran.answer == {"written": [str(tmp_path / "out.jsonl")]}
+    instances = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert len({each["instance_id"] for each in instances}) == len(TASKS)
+
+
+def test_export_writes_a_package_and_says_where(tmp_path: Path) -> None:
+    ran = gametape("export", SLUGS, "--format", "verifiers", "--out", "My_tasks", "--json", cwd=tmp_path)
+    assert ran.code == 0
+    assert ran.answer == {"written": [str(tmp_path / "My_tasks")]}
+    assert 'packages = ["my_tasks"]' in (tmp_path / "My_tasks/pyproject.toml").read_text()
+    assert read_tree(tmp_path / "My_tasks/my_tasks/tasks/gametape__slugs") == read_tree(SLUGS)
+
+
+@pytest.mark.parametrize("form", ["swebench", "verifiers"])
+def test_a_task_without_a_solution_is_not_exported(form: str, tmp_path: Path) -> None:
+    unsolved = write_task(tmp_path / "unsolved", Subject(subject().task, START, SUITE))
+    ran = gametape("export", SLUGS, unsolved, "--format", form, "--out", tmp_path / "out-tasks", "--json")
+    assert_one_line(ran, "unsolved: has no solution")
+    assert not (tmp_path / "out-tasks").exists()
+
+
+def test_export_is_readable(tmp_path: Path) -> None:
+    ran = gametape("export", SLUGS, "--format", "swebench", "--out", "out.jsonl", cwd=tmp_path)
+    assert ran.out == "out.jsonl: 1 task\n"

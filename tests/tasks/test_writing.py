@@ -166,3 +166,31 @@ def test_nothing_held_out_is_in_the_image(tmp_path: Path) -> None:
     environment = read_tree(written(tmp_path) / "environment")
     assert VISIBLE in environment.files.values()
     assert all(HIDDEN not in content for content in environment.files.values())
+
+
+def test_harbors_grader_uses_the_settings_of_the_tests_as_they_were_given(tmp_path: Path) -> None:
+    settings = b"[pytest]\nusefixtures = ready\naddopts = --no-such-option\n"
+    asking = b"import os\n\n\ndef test_ready():\n    assert os.environ['READY'] == 'yes'\n"
+    fixture = b"import pytest\n\n\n@pytest.fixture\ndef ready(monkeypatch):\n    monkeypatch.setenv('READY', 'yes')\n"
+    tests = {"tests/conftest.py": fixture, "tests/test_add.py": VISIBLE + b"\n\n" + asking}
+    start = Tree({**START.files, **tests, "pytest.ini": settings})
+    reference = Tree({**REFERENCE.files, **tests, "pytest.ini": settings})
+    ids = TaskTests(fail_to_pass=TESTS.fail_to_pass, pass_to_pass=["tests/test_add.py::test_ready"])
+    task = written(tmp_path, Subject(subject(tests=ids).task, start, Tree(tests), reference))
+    assert read_tree(task / "tests/config") == Tree({"pytest.ini": settings})
+
+    root = tmp_path / "container"
+    reference.write_to(root / "app")
+    read_tree(task / "tests").write_to(root / "tests")
+    (root / "app/pytest.ini").write_text("[pytest]\nusefixtures =\n")
+    in_place_of_a_container(task, root, "tests/test.sh")
+    assert (root / "logs/verifier/reward.txt").read_text() == "1\n"
+
+
+def test_the_reference_can_be_read_and_applied_as_a_patch(tmp_path: Path) -> None:
+    task, place = written(tmp_path), tmp_path / "place"
+    START.write_to(place)
+    patch = (task / "solution/reference.patch").read_bytes()
+    assert b"-    raise NotImplementedError\n+    return a + b\n" in patch
+    subprocess.run(["git", "apply", "-"], cwd=place, input=patch, check=True)
+    assert read_tree(place) == REFERENCE

@@ -94,6 +94,9 @@ def mine(
             emit_json(_refused(refusal.reason, str(refusal)))
         typer.echo(f"gametape: refused ({refusal.reason}): {' '.join(str(refusal).split())}", err=True)
         raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        typer.echo(f"gametape: interrupted; --resume goes on with {shown(request.out)}", err=True)
+        raise typer.Exit(130) from None
     if as_json:
         emit_json(_report(summary, request.out))
     else:

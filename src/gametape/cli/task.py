@@ -1,4 +1,4 @@
-"""`gametape task`: look at a task, hand it to an agent, find out whether it can be trusted."""
+"""`gametape task`: look at a task, hand it to an agent or to another tool, find out whether it can be trusted."""
 
 import contextlib
 from collections.abc import Iterator
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from gametape.cli.output import emit_json
+from gametape.cli.task_export import export
 from gametape.record.trouble import shown
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from gametape.verify.subject import Subject
 
 app = typer.Typer(
-    help="Show, check out and check task directories (Harbor's layout; docs/tasks.md has the format).",
+    help="Show, check out, check and export task directories (Harbor's layout; docs/tasks.md has the format).",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -134,6 +135,9 @@ def check(
         emit_json(reports[0] if len(reports) == 1 else _merged(reports))
     if not all(admission.admitted for _, _, admission in found):
         raise typer.Exit(1)
+
+
+app.command()(export)
 
 
 def _tell(text: str) -> None:

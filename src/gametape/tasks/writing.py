@@ -10,8 +10,10 @@ from gametape.tasks.deletion.environments.installed import name_only
 from gametape.tasks.fresh import fresh_directory
 from gametape.tasks.harbor import to_document
 from gametape.tasks.layout import CACHES, DELETED, SOLUTION, SUITE, WORKSPACE
+from gametape.tasks.patch import unified
 from gametape.tasks.toml_text import to_toml
 from gametape.verify.interpreter import python_version
+from gametape.verify.jobs import options
 from gametape.verify.subject import Subject
 from gametape.verify.tree import Tree
 
@@ -20,22 +22,21 @@ PYTHON = "3.11"
 
 DOCKERFILE = """\
 FROM python:{python}-slim
-RUN pip install --no-cache-dir {requirements}
-{named}COPY workspace /app
+{commands}COPY workspace /app
 WORKDIR /app
 """
-
-NAMED = "RUN python -c {command}\n"
-"""The image knows the name and the version of what the sources are of, as an installed one would."""
 
 TEST_SCRIPT = """\
 #!/bin/sh
 # The weak grader: it believes a test process that the agent's code runs in. `gametape verify` is the strong one.
 mkdir -p /logs/verifier
-cd /app && cp -R /tests/suite/. . &&
-    PYTHONPATH={roots} python -B -m pytest -c /dev/null --rootdir . -p no:cacheprovider -q @/tests/ids.txt
+cd /app && cp -R /tests/suite/. .{pristine} &&
+    PYTHONPATH={roots} python -B -m pytest {options} @/tests/ids.txt
 if [ $? -eq 0 ]; then echo 1; else echo 0; fi > /logs/verifier/reward.txt
 """
+
+PRISTINE = " && cp -R /tests/config/. ."
+"""The settings of the tests as the task gave them, whatever the agent made of them."""
 
 SOLVE_SCRIPT = """\
 #!/bin/sh
@@ -63,9 +64,7 @@ def write_task(directory: Path, subject: Subject, description: str = "", keyword
         subject.suite.write_to(directory / SUITE)
         _write(directory / "environment/Dockerfile", _dockerfile(subject))
         _write(directory / "environment/.dockerignore", "".join(f"**/{name}\n" for name in CACHES))
-        roots = shlex.quote(":".join("/app" if root == "." else f"/app/{root}" for root in task.import_roots))
-        _write(directory / "tests/test.sh", TEST_SCRIPT.format(roots=roots), executable=True)
-        _write(directory / "tests/ids.txt", _lines(task.tests.every))
+        _write_grader(directory, subject)
         if subject.reference is not None:
             _write_solution(directory, subject.start, subject.reference)
         _write_stages(directory, task)
@@ -77,13 +76,20 @@ def _hint(subject: Subject) -> str | None:
 
 
 def _dockerfile(subject: Subject) -> str:
-    pins = subject.task.dependencies
-    runner = [] if any(pin.startswith("pytest==") for pin in pins) else ["pytest"]
     return DOCKERFILE.format(
         python=python_version(subject.interpreter) if subject.interpreter else PYTHON,
-        requirements=" ".join(map(shlex.quote, [*runner, *pins])),
-        named=NAMED.format(command=shlex.quote(_naming(subject.task.origin))) if subject.task.origin else "",
+        commands="".join(f"RUN {command}\n" for command in image_commands(subject.task)),
     )
+
+
+def image_commands(task: Task) -> list[str]:
+    """What gives an image of Python all that a task needs. It then knows the name and the version of what the sources
+    are of, as if that were installed."""
+    runner = [] if any(pin.startswith("pytest==") for pin in task.dependencies) else ["pytest"]
+    commands = [f"pip install --no-cache-dir {shlex.join([*runner, *task.dependencies])}"]
+    if task.origin:
+        commands.append(f"python -c {shlex.quote(_naming(task.origin))}")
+    return commands
 
 
 def _naming(origin: Origin) -> str:
@@ -93,6 +99,20 @@ def _naming(origin: Origin) -> str:
         "write = lambda path, text: (path.parent.mkdir(exist_ok=True), path.write_text(text)); "
         f"[write(root / name, text) for name, text in {name_only(origin)!r}.items()]"
     )
+
+
+def _write_grader(directory: Path, subject: Subject) -> None:
+    """Harbor's: pytest with the options that `gametape verify` gives it."""
+    task, chosen = subject.task, options(subject.start, None)
+    ini = {path for path in subject.start if f"/workspace/{path}" in chosen}
+    subject.start.only(ini).write_to(directory / "tests/config")
+    script = TEST_SCRIPT.format(
+        pristine=PRISTINE if ini else "",
+        roots=shlex.quote(":".join("/app" if root == "." else f"/app/{root}" for root in task.import_roots)),
+        options=shlex.join(option.replace("/workspace", "/app") for option in chosen),
+    )
+    _write(directory / "tests/test.sh", script, executable=True)
+    _write(directory / "tests/ids.txt", _lines(task.tests.every))
 
 
 def _write_solution(directory: Path, start: Tree, reference: Tree) -> None:
@@ -106,6 +126,7 @@ def _write_solution(directory: Path, start: Tree, reference: Tree) -> None:
     if removed:
         _write(directory / DELETED, _lines(removed))
     _write(directory / "solution/solve.sh", SOLVE_SCRIPT, executable=True)
+    _write(directory / "solution/reference.patch", unified(start, reference))
 
 
 def _as_is(tree: Tree, path: str) -> tuple[bytes | None, bool]:

@@ -33,6 +33,7 @@ from gametape.tasks.deletion.project import Project, Refused
 from gametape.tasks.deletion.site import Site
 from gametape.tasks.deletion.task_making import Kind, Made, Maker
 from gametape.tasks.deletion.trial import Find, Rejected, Trial
+from gametape.tasks.soundness import unsound
 from gametape.verify.survey import Surveyor
 
 _UNFINISHED = ".unfinished"
@@ -116,6 +117,7 @@ def mine(request: Request, watcher: Watcher) -> Summary:
         try:
             mining = _Mining(request, project, ledger, watcher)
             summary = mining.run()
+            _clear(request.out / _UNFINISHED)
         except BaseException as error:
             worth_keeping = ("part", "candidate") if isinstance(error, Refused) else ("learned", "part", "candidate")
             if not any(True for kind in worth_keeping for _ in ledger.of(kind)):
@@ -170,17 +172,18 @@ class _Mining:
         ]
 
     def _chains(self, wanted: Sequence[Candidate], count: int) -> list[Candidate]:
-        """So many chains, each of features drawn anew, in the order in which they will be asked for."""
+        """Up to so many different chains, each of features drawn anew, in the order in which they will be asked for."""
         pool = self._valid_parts(wanted[: _FOR_A_CHAIN * self._request.chain * count])
-        chains = []
+        chains: dict[str, Candidate] = {}
         for number in range(count):
             drawn = random.Random(f"{self._request.seed} {number}").sample(pool, len(pool))
             share = drawn[: max(_FOR_A_CHAIN * self._request.chain, 2)]
             parts = apart(((one.seeds[0], one.functions) for one in share), self._request.chain)
             turns = in_turn(self._trial, parts)
             if turns:
-                chains.append(Candidate(tuple(seed for seed, _ in turns), tuple(functions for _, functions in turns)))
-        return chains
+                chain = Candidate(tuple(seed for seed, _ in turns), tuple(functions for _, functions in turns))
+                chains.setdefault(chain.key, chain)
+        return [*chains.values()]
 
     def _learn(self) -> Learned:
         for record in self._ledger.of("learned"):
@@ -246,6 +249,8 @@ class _Mining:
 
     def _write(self, made: Made) -> dict[str, Any]:
         """A task directory that is there whole or not at all."""
+        for where, problem in unsound(made.subject):
+            raise Rejected("unsound", f"{where}: {problem}")
         unfinished = self._request.out / _UNFINISHED / made.name
         final = self._request.out / made.name
         _clear(final)

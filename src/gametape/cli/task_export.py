@@ -1,0 +1,46 @@
+"""`gametape task export`: hand tasks to tools that know other formats."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from gametape.cli.output import emit_json
+from gametape.record.trouble import shown
+
+
+def export(
+    tasks: Annotated[list[Path], typer.Argument(metavar="TASK", help="Task directories.")],
+    form: Annotated[
+        Literal["swebench", "verifiers"],
+        typer.Option(
+            "--format",
+            help="swebench: a file of instances, one JSON object to a line. "
+            "verifiers: a directory with a Python package that the verifiers library loads as a task set.",
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", metavar="PATH", help="A new file (swebench) or directory (verifiers).")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on the last line of stdout.")] = False,
+) -> None:
+    """Write tasks in another format, for whoever grades: held-out tests and solutions are in it.
+
+    Nothing is run and nothing is built. If it cannot be written whole, nothing is left behind.
+
+    \b
+    Exit code 0, or 2 if a TASK is not sound or has no solution, or PATH cannot be written.
+
+    \b
+    Examples:
+      gametape task export examples/tasks/slugs --format swebench --out slugs.jsonl
+      gametape task export examples/tasks/* --format verifiers --out my-tasks
+    """
+    from gametape.tasks.export import read_all
+    from gametape.tasks.export_swebench import export_swebench
+    from gametape.tasks.export_verifiers import export_verifiers
+
+    found = read_all(tasks)
+    written = (export_swebench if form == "swebench" else export_verifiers)(found, out)
+    if as_json:
+        emit_json({"written": [str(written.absolute())]})
+    else:
+        typer.echo(f"{shown(written)}: {len(found)} task{'' if len(found) == 1 else 's'}")

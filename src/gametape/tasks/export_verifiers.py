@@ -1,0 +1,202 @@
+"""Tasks as a package for the `verifiers` library: a task set that brings its tasks and asks `gametape verify`.
+
+It is written for the interface of `verifiers.v1`, a `Taskset` that yields typed `Task`s; releases before it had
+`load_environment` in its place and cannot load this. The tasks are copied into the package, for a path into some other
+directory would not survive the way to the machine that trains.
+"""
+
+import json
+import keyword
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from gametape.core.errors import BadInput
+from gametape.record.trouble import shown, unreadable
+from gametape.tasks.export import Exported
+from gametape.tasks.fresh import fresh_directory
+from gametape.tasks.layout import CACHES
+from gametape.tasks.writing import image_commands
+from gametape.verify.tree import Tree, read_tree
+
+PROJECT = """\
+[project]
+name = "{name}"
+version = "0.1.0"
+description = "Coding tasks with the verdicts of gametape."
+requires-python = ">=3.11.4"
+dependencies = ["verifiers>=0.4"]
+
+[build-system]
+requires = ["hatchling"]
+build-backend = "hatchling.build"
+
+[tool.hatch.build]
+ignore-vcs = true
+
+[tool.hatch.build.targets.wheel]
+packages = ["{package}"]
+"""
+
+README = """\
+# {name}
+
+{count} for the `verifiers` library, exported by gametape. The agent works in a container, in /app. Then its files are
+brought here and `gametape verify` decides; that command has to be on the PATH, from any environment.
+
+The package holds held-out tests and solutions. It belongs to whoever grades, never into the agent's container.
+"""
+
+EXPORTS = """\
+from {package}.taskset import GametapeTaskset
+
+__all__ = ["GametapeTaskset"]
+"""
+
+MODULE = '''\
+"""Coding tasks whose reward is the verdict of `gametape verify`."""
+
+import asyncio
+import io
+import json
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import verifiers.v1 as vf
+
+HERE = Path(__file__).parent
+MOST_BYTES = 256 << 20
+
+
+class GametapeData(vf.TaskData):
+    path: str
+    """The task directory, relative to this file."""
+    commands: list[str]
+    """What gives the image all that the task needs."""
+
+
+class GametapeTask(vf.Task[GametapeData]):
+    NEEDS_CONTAINER = True  # on this machine lie the held-out tests
+
+    async def setup(self, runtime: vf.Runtime) -> None:
+        """Lay out the starting tree in /app, and nothing else of the task."""
+        await runtime.write("/tmp/start.tar", packed(HERE / self.data.path / "environment/workspace"))
+        unpack = "mkdir -p /app && tar --no-same-owner -xf /tmp/start.tar -C /app && rm /tmp/start.tar"
+        for command in [*self.data.commands, unpack]:
+            done = await runtime.run(["sh", "-c", command], {})
+            if done.exit_code:
+                raise RuntimeError(f"the task could not be set up: {done.stderr.strip()[-500:]}")
+
+    @vf.reward(weight=1.0)
+    async def verified(self, trace: vf.Trace, runtime: vf.Runtime) -> float:
+        """What gametape makes of /app. Nothing that runs in the container has a say in it."""
+        await runtime.run(["tar", "--hard-dereference", "-C", "/app", "-cf", "/tmp/attempt.tar", "."], {})
+        attempt = await runtime.read("/tmp/attempt.tar", max_bytes=MOST_BYTES)
+        verdict = await asyncio.to_thread(verdict_on, HERE / self.data.path, attempt)
+        trace.record_metric("passed", float(verdict["passed"]))
+        return float(verdict["reward"])
+
+
+class GametapeTaskset(vf.Taskset[GametapeTask, vf.TasksetConfig]):
+    def load(self) -> Iterator[GametapeTask]:
+        with (HERE / "tasks.jsonl").open(encoding="utf-8") as rows:
+            for row in rows:
+                yield GametapeTask(GametapeData(**json.loads(row)), self.config.task)
+
+
+def packed(directory: Path) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        archive.add(directory, arcname=".")
+    return buffer.getvalue()
+
+
+def verdict_on(task: Path, attempt: bytes) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as place:
+        unpack(attempt, Path(place))
+        command = ["gametape", "verify", str(task), "--workspace", place, "--profile", "train", "--json"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode not in (0, 1):
+        raise RuntimeError(f"gametape could not decide: {done.stderr.strip()[-500:]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def unpack(attempt: bytes, place: Path) -> None:
+    """The archive comes from the agent's container: only files and directories below `place` are taken from it, and
+    what cannot be read of it counts as not there."""
+    try:
+        with tarfile.open(fileobj=io.BytesIO(attempt), mode="r:") as archive:
+            for member in archive:
+                if member.isreg() or member.isdir():
+                    archive.extract(member, place, filter="data")
+    except (tarfile.TarError, OSError, ValueError):
+        return
+'''
+
+
+def export_verifiers(tasks: Iterable[Exported], out: Path) -> Path:
+    """Write a package into a new directory, whose name becomes the package's. It is there whole or not at all."""
+    name, package = _names(out)
+    tasks = list(tasks)
+    copies = {exported.name: _copied(exported.directory) for exported in tasks}
+    count = f"{len(tasks)} coding task{'' if len(tasks) == 1 else 's'}"
+    texts = {
+        "pyproject.toml": PROJECT.format(name=name, package=package),
+        "README.md": README.format(name=name, count=count),
+        f"{package}/__init__.py": EXPORTS.format(package=package),
+        f"{package}/taskset.py": MODULE,
+        f"{package}/tasks.jsonl": "".join(f"{json.dumps(row(exported))}\n" for exported in tasks),
+    }
+    with fresh_directory(out):
+        Tree({path: text.encode() for path, text in texts.items()}).write_to(out)
+        for task, tree in copies.items():
+            tree.write_to(out / package / "tasks" / task)
+    return out
+
+
+def row(exported: Exported) -> dict[str, Any]:
+    """One task as the library's `TaskData`. Limits that the task leaves open stay open."""
+    task, limits = exported.subject.task, exported.subject.task.limits
+    resources = {
+        "cpu": limits.cpus,
+        "memory": limits.memory_mb and limits.memory_mb / 1024,
+        "disk": limits.disk_mb and limits.disk_mb / 1024,
+    }
+    return {
+        "id": exported.name,
+        "name": task.name,
+        "prompt": exported.statement,
+        "image": exported.image,
+        "workdir": "/app",
+        "timeout": {"agent": limits.agent_seconds},
+        "resources": resources,
+        "path": f"tasks/{exported.name}",
+        "commands": image_commands(task),
+    }
+
+
+def _names(out: Path) -> tuple[str, str]:
+    """The project's name and the package's, after the directory."""
+    project = out.absolute().name.replace("_", "-").lower()
+    package = project.replace("-", "_")
+    taken = {"gametape", "verifiers", *sys.stdlib_module_names}
+    if not re.fullmatch(r"[a-z][a-z0-9_]*[a-z0-9]", package) or keyword.iskeyword(package) or package in taken:
+        raise BadInput(
+            f"{shown(out)}: its last part becomes the name of a Python package and cannot be one; "
+            "take letters, digits and hyphens, and no module's name"
+        )
+    return project, package
+
+
+def _copied(directory: Path) -> Tree:
+    try:
+        whole = read_tree(directory)
+    except OSError as error:
+        raise unreadable(Path(error.filename or directory), error) from error
+    return whole.without({path for path in whole if {*PurePosixPath(path).parts} & {*CACHES} or path.endswith(".pyc")})
