@@ -20,7 +20,7 @@ VERBS = {
     "doctor": "Say what this machine can do, and how to get what is missing.",
     "mine": "Make tasks from a repository with tests.",
     "sandbox": "Run a command that is assumed to be hostile.",
-    "task": "Show, check out and check task directories.",
+    "task": "Show, check out, check and export task directories.",
     "trajectory": "Check and convert trajectory files.",
     "verify": "Decide what a workspace is worth.",
 }

@@ -78,6 +78,10 @@ class Findings:
         return found.message if found else self.broken.get(test.partition("::")[0], "")
 
 
+class Stopped(Exception):
+    """Somebody else ended a surveyor, who does nothing any more."""
+
+
 class Surveyor:
     """One sandbox with one tree in it. A step that takes the sandbox down is late; the next one gets a new sandbox."""
 
@@ -85,6 +89,7 @@ class Surveyor:
         self._job = Job(tree, (), tuple(import_roots), (), tuple(options))
         self._interpreter = interpreter
         self._zygote: Zygote | None = None
+        self._stopped = False
 
     def run(self, step: Survey) -> Findings:
         began = time.monotonic()
@@ -94,13 +99,20 @@ class Surveyor:
         except (TimeoutError, frames.Cut, OSError):
             findings.late = True
             self.close()
+        if self._stopped:
+            raise Stopped
         findings.seconds = time.monotonic() - began
         return findings
 
     def close(self) -> None:
-        if self._zygote:
-            self._zygote.close()
-        self._zygote = None
+        zygote, self._zygote = self._zygote, None
+        if zygote:
+            zygote.close()
+
+    def stop(self) -> None:
+        """End it from another thread: the step that runs and every later one raises `Stopped`."""
+        self._stopped = True
+        self.close()
 
     def __enter__(self) -> "Surveyor":
         return self
@@ -110,12 +122,15 @@ class Surveyor:
 
     def _ready(self) -> Zygote:
         """A sandbox that asks for its next step."""
-        if self._zygote is None:
-            self._zygote = Zygote(wall(self._interpreter), self._interpreter, "survey")
-            self._zygote.begin(_SLACK * 2)
-            self._zygote.send(self._job.header(0))
-            self._zygote.hear()
-        return self._zygote
+        zygote = self._zygote
+        if self._stopped:
+            raise Stopped
+        if zygote is None:
+            self._zygote = zygote = Zygote(wall(self._interpreter), self._interpreter, "survey")
+            zygote.begin(_SLACK * 2)
+            zygote.send(self._job.header(0))
+            zygote.hear()
+        return zygote
 
     def _run(self, zygote: Zygote, step: Survey, findings: Findings) -> None:
         zygote.begin(_PATIENCE * step.seconds + _SLACK)

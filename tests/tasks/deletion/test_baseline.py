@@ -15,7 +15,7 @@ FINE = """
 import pytest
 from shelf import twice
 
-@pytest.mark.parametrize("number", range(300))
+@pytest.mark.parametrize("number", range(240))
 def test_twice(number):
     assert twice(number) == 2 * number
 """
@@ -111,16 +111,12 @@ SICK = around(
     FINE,
     tests__test_chance=CHANCE,
     tests__test_order=ORDER,
-    tests__test_names=NAMES,
-    tests__test_skipped=SKIPPED,
+    tests__test_names=NAMES + SKIPPED,
     tests__test_sleeps="import time\n\ndef test_sleeps():\n    time.sleep(1000)\n",
     tests__test_exits="import os\n\ndef test_exits():\n    os._exit(0)\n\ndef test_after():\n    pass\n",
-    tests__test_network=NETWORK,
-    tests__test_outside=OUTSIDE,
     tests__test_inside=INSIDE,
     tests__test_deletes="import os\n\ndef test_deletes():\n    os.remove('tests/test_deletes.py')\n",
-    tests__test_missing=MISSING,
-    tests__test_red="def test_red():\n    assert 1 == 2\n",
+    tests__test_red=NETWORK + OUTSIDE + MISSING + "\ndef test_red():\n    assert 1 == 2\n",
     tests__test_a_leaves="import shelf\n\ndef test_leaves_something():\n    shelf.left = True\n",
     tests__test_minds="import shelf\n\ndef test_minds():\n    assert not hasattr(shelf, 'left')\n",
     tests__test_unreadable="import no_such_module_anywhere\n\ndef test_never():\n    pass\n",
@@ -143,18 +139,18 @@ def names(tests: tuple[str, ...]) -> set[str]:
     [
         ("hangs", {"test_sleeps.py::test_sleeps"}),
         ("crashes", {"test_exits.py::test_exits", "test_exits.py::test_after"}),
-        ("needs_network", {"test_network.py::test_connects", "test_network.py::test_asks_for_a_name"}),
+        ("needs_network", {"test_red.py::test_connects", "test_red.py::test_asks_for_a_name"}),
         (
             "writes_outside",
             {
-                "test_outside.py::test_writes_to_the_system",
-                "test_outside.py::test_writes_above",
-                "test_outside.py::test_makes_a_directory",
+                "test_red.py::test_writes_to_the_system",
+                "test_red.py::test_writes_above",
+                "test_red.py::test_makes_a_directory",
             },
         ),
         ("changes_files", {"test_deletes.py::test_deletes"}),
-        ("missing_dependency", {"test_missing.py::test_needs_a_module"}),
-        ("skipped", {"test_skipped.py::test_skipped", "test_skipped.py::test_skips_itself"}),
+        ("missing_dependency", {"test_red.py::test_needs_a_module"}),
+        ("skipped", {"test_names.py::test_skipped", "test_names.py::test_skips_itself"}),
     ],
 )
 def test_a_test_is_set_aside_with_its_reason(sick: Baseline, reason: str, tests: set[str]) -> None:
@@ -167,7 +163,7 @@ def test_what_just_fails_is_red(sick: Baseline) -> None:
 
 
 def test_what_is_known_to_fail_is_not_asked_for(sick: Baseline) -> None:
-    assert "test_skipped.py::test_known_to_fail" not in names(sick.tests)
+    assert "test_names.py::test_known_to_fail" not in names(sick.tests)
 
 
 def test_chance_is_found_out(sick: Baseline) -> None:
@@ -192,7 +188,7 @@ def test_names_that_change_are_set_aside(sick: Baseline) -> None:
 
 def test_neighbours_of_a_sick_test_stay(sick: Baseline) -> None:
     stay = names(sick.tests)
-    assert {"test_missing.py::test_does_not", *(f"test_it.py::test_twice[{number}]" for number in range(300))} <= stay
+    assert {"test_red.py::test_does_not", *(f"test_it.py::test_twice[{number}]" for number in range(240))} <= stay
     assert {test for test in stay if test.startswith("test_inside.py")} == {
         "test_inside.py::test_own_temporary_file",
         "test_inside.py::test_new_file_in_the_code_base",

@@ -82,12 +82,14 @@ class Ledger:
         self.close()
 
     def _write(self, record: dict[str, Any]) -> None:
+        line = json.dumps(record).encode() + b"\n"
         size = os.fstat(self._fd).st_size
         try:
-            write_all(self._fd, json.dumps(record).encode() + b"\n")
+            write_all(self._fd, line)
             os.fsync(self._fd)
-        except BaseException:
-            os.ftruncate(self._fd, size)
+        except BaseException as error:
+            if isinstance(error, OSError) or os.fstat(self._fd).st_size < size + len(line):
+                os.ftruncate(self._fd, size)
             raise
 
 

@@ -313,4 +313,4 @@ def _spread(
         finally:
             threads.shutdown(wait=False, cancel_futures=True)
             for surveyor in opened:
-                surveyor.close()
+                surveyor.stop()

@@ -3,7 +3,7 @@
 import random
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -20,6 +20,8 @@ class Site:
     interpreter: Path
     jobs: int = 1
     """How many sandboxes work at a time."""
+    at_work: list[Surveyor] = field(default_factory=list, compare=False, repr=False)
+    """Those that run steps now, so that an interruption can end them."""
 
     def surveyor(self) -> Surveyor:
         """A sandbox of its own, with the code base as its author left it."""
@@ -29,7 +31,10 @@ class Site:
     def survey(self, steps: Sequence[Survey]) -> list[Findings]:
         """Every step in one sandbox, one after the other."""
         with self.surveyor() as surveyor:
-            return [surveyor.run(step) for step in steps]
+            self.at_work.append(surveyor)
+            found = [surveyor.run(step) for step in steps]
+            self.at_work.remove(surveyor)
+            return found
 
     def at_once(self, works: Iterable[Callable[[], T]]) -> list[T]:
         """Do several things, as many at a time as there are jobs."""
@@ -38,7 +43,9 @@ class Site:
             try:
                 return [one.result() for one in waiting]
             except BaseException:
-                threads.shutdown(cancel_futures=True)
+                threads.shutdown(wait=False, cancel_futures=True)
+                for surveyor in [*self.at_work]:
+                    surveyor.stop()
                 raise
 
 
