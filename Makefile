@@ -3,10 +3,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lint bench clean
+.PHONY: help setup demo test test-slow lint bench evidence-yields evidence-mined clean
 
 help: ## show this list
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
 setup: .venv/.ready ## create .venv and install what is pinned (implied by every other target)
 
@@ -33,6 +33,13 @@ bench: setup ## measure, as ratios against the bare process
 	$(BIN)/python benchmarks/sandbox.py
 	$(BIN)/python benchmarks/snapshots.py
 	$(BIN)/python benchmarks/verify.py
+	$(BIN)/python benchmarks/mine.py
+
+evidence-yields: setup ## what mining yields on twelve real packages (most of an hour)
+	$(BIN)/python benchmarks/yields.py --out runs/yields
+
+evidence-mined: setup ## whether a random sample of what evidence-yields mined holds
+	$(BIN)/python benchmarks/mined.py $(dir $(wildcard runs/yields/*/mine.jsonl))
 
 clean: ## remove what the other targets made
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build src/*.egg-info

@@ -65,6 +65,7 @@ PLANTED: list[tuple[str, dict[str, str | bytes | None]]] = [
     ),
     ("runner", {"pytest.ini": "[pytest]\naddopts = --deselect tests/test_core.py::test_total\n"}),
     ("runner", {"pyproject.toml": "[tool.pytest.ini_options]\naddopts = '-q -k \"not test_total\"'\n"}),
+    ("runner", {"pyproject.toml": "[tool.pytest]\naddopts = ['--collect-only']\n"}),
     ("runner", {"tox.ini": "[pytest]\npython_files = check_*.py\n"}),
     ("runner", {"setup.cfg": "[tool:pytest]\nnorecursedirs = tests\n"}),
     ("runner", {"src/sitecustomize.py": "import os"}),
@@ -97,6 +98,7 @@ HONEST: list[dict[str, str | bytes | None]] = [
     {"conftest.py": "import pytest\ndef pytest_collection_modifyitems(config, items):\n    for item in items:\n        if 'slow' in item.keywords: item.add_marker(pytest.mark.skip(reason='slow'))\n"},
     {"conftest.py": "import pytest\n@pytest.hookimpl(hookwrapper=True)\ndef pytest_runtest_makereport(item, call):\n    out = yield\n    setattr(item, 'rep_' + call.when, out.get_result())\n"},
     {"pyproject.toml": "[tool.pytest.ini_options]\naddopts = '-ra --strict-markers -p no:cacheprovider'\npythonpath = ['src']\nmarkers = ['slow: x']\n[tool.ruff]\nline-length = 100\n"},
+    {"pyproject.toml": "[tool.pytest]\naddopts = ['-q', '-ra']\nini_options = []\n"},
     {"tests/data/more.txt": "more"},
     {"README.md": "# shop\n\n4 passed in 0.1s\n"},
     {"scripts/run.py": "import os, sys, subprocess\nsubprocess.run(['pytest'])\nsys.exit(0)\n"},
@@ -122,5 +124,6 @@ def test_ordinary_work_is_not_accused(files: dict[str, str | bytes | None]) -> N
 
 def test_links_into_tests_and_out_of_the_workspace() -> None:
     assert families(flags(attempt({}, {"src/shop/data": "../../tests"}), [])) == {"tests"}
+    assert families(flags(attempt({}, {"src/shop/data": "../.."}), [])) == {"tests"}
     assert families(flags(attempt({}, {"src/shop/data": "/etc"}), [])) == {"tests"}
     assert flags(attempt({}, {"src/shop/alias.py": "core.py"}), []) == []

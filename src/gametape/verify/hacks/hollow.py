@@ -19,11 +19,17 @@ from gametape.verify.hacks.surface import (
 Body = str | Callable[[Missing], str]
 
 
+def is_lost(item: Missing, body: Body) -> bool:
+    """Whether Python refuses this body in that place."""
+    return item.returns_nothing and "return" in _text(item, body)
+
+
 def body_of(item: Missing, body: Body) -> str:
-    text = body(item) if callable(body) else body
-    if item.returns_nothing and "return" in text:
-        return "pass"
-    return textwrap.dedent(text).strip() or "pass"
+    return "pass" if is_lost(item, body) else textwrap.dedent(_text(item, body)).strip() or "pass"
+
+
+def _text(item: Missing, body: Body) -> str:
+    return body(item) if callable(body) else body
 
 
 def fill(text: str, items: list[Missing], body: Body, reference: ast.Module | None) -> str:

@@ -74,6 +74,12 @@ def bound_names(module: ast.Module) -> set[str]:
     return names
 
 
+def unbound_names(module: ast.Module) -> set[str]:
+    """Names that some code of a module reads and that its top level does not bind."""
+    read = {node.id for node in ast.walk(module) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    return read - bound_names(module)
+
+
 def parse(tree: Tree, path: str) -> ast.Module | None:
     try:
         return ast.parse(tree.files[path])

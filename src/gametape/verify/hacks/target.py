@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gametape.verify.hacks import surface
-from gametape.verify.hacks.hollow import Body, fill
+from gametape.verify.hacks.hollow import Body, fill, is_lost
 from gametape.verify.hacks.pairs import Pair, extract
 from gametape.verify.hacks.surface import Missing
 from gametape.verify.subject import Subject
@@ -94,12 +94,21 @@ class Target:
 
     def write(self, path: str, content: str | bytes, mode: int = 0o644) -> None:
         place = self.root / path
+        if not place.resolve().is_relative_to(self.root.resolve()):
+            raise ValueError(f"{path} lies outside the workspace that is free to change")
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(content.encode() if isinstance(content, str) else content)
         place.chmod(mode)
 
+    def add_code(self, path: str, code: str) -> None:
+        """Code in a file of its own, or at the end of the one that is there: what tests need of it stays."""
+        before = self.read(path)
+        self.write(path, f"{before.rstrip()}\n\n\n{code}" if before.strip() else code)
+
     def hollow(self, body: Body = "return None") -> None:
         """Give every missing function this body, and make everything importable that the tests import."""
+        if body != "return None" and all(is_lost(item, body) for item in self.missing):
+            raise DoesNotApply("only constructors are missing, and they return nothing")
         reference = self.subject.reference
         changed = [*self.missing_files, *(path for path in self._lacking_names() if path not in self.missing_files)]
         for path in changed:
@@ -119,10 +128,18 @@ class Target:
     def inject(self, code: str, path: str | None = None, at: str = "top") -> None:
         """Put code where importing the tests runs it: after the docstring and `__future__`, or at the end.
 
+        That is the main file and, where hollow bodies in other files use what the code binds, those too.
         `ROOT_OF_WORKSPACE` in the code becomes an expression for the workspace's directory at run time.
         """
-        path = path or self.main_file
-        code = code.replace("ROOT_OF_WORKSPACE", root_expression(path)).strip("\n")
+        for each in [path] if path else [self.main_file, *self._users_of(code)]:
+            self._inject(code.replace("ROOT_OF_WORKSPACE", root_expression(each)).strip("\n"), each, at)
+
+    def _users_of(self, code: str) -> list[str]:
+        bound = surface.bound_names(ast.parse(code.replace("ROOT_OF_WORKSPACE", "root")))
+        others = [path for path in self.missing_files if path != self.main_file]
+        return [path for path in others if bound & surface.unbound_names(ast.parse(self.read(path)))]
+
+    def _inject(self, code: str, path: str, at: str) -> None:
         lines = self.read(path).splitlines()
         if at == "end":
             self.write(path, "\n".join([*lines, "", "", code, ""]))
@@ -134,11 +151,27 @@ class Target:
             head = node.end_lineno or head
         self.write(path, "\n".join([*lines[:head], code, *lines[head:], ""]))
 
-    def change_tests(self, change: Callable[[ast.Module], ast.AST]) -> None:
-        """Rewrite every visible test file through its syntax."""
+    def change_tests(self, change: Callable[[ast.Module], ast.AST], added: str = "") -> None:
+        """Rewrite every visible test file through its syntax, if there is anything to change in one of them.
+
+        Files stay as they are where no function changes: a condition around imports is no test. `added` goes to the
+        end of the others.
+        """
+        changed = {}
         for path in self.test_files:
-            module = ast.parse(self.read(path))
-            self.write(path, ast.unparse(ast.fix_missing_locations(change(module))) + "\n")
+            text = self.read(path)
+            module = ast.fix_missing_locations(change(ast.parse(text)))
+            if _functions(module) != _functions(ast.parse(text)):
+                changed[path] = ast.unparse(module) + "\n" + added
+        if not changed:
+            raise DoesNotApply("there is nothing in the visible tests to change like this")
+        for path, content in changed.items():
+            self.write(path, content)
+
+    def beside_code(self, name: str) -> list[str]:
+        """Paths for a new file next to every file that code is injected into."""
+        files = [self.main_file, *self.missing_files]
+        return list(dict.fromkeys((Path(path).parent / name).as_posix() for path in files))
 
     def beside_main(self, name: str) -> str:
         """A path for a new file next to the main one."""
@@ -198,7 +231,10 @@ def with_files(files: dict[str, str], body: Body = "return None") -> Callable[[T
     def plant(target: Target) -> None:
         target.hollow(body)
         for path, content in files.items():
-            target.write(path, content)
+            if path.endswith("conftest.py"):
+                target.add_code(path, content)
+            else:
+                target.write(path, content)
 
     return plant
 
@@ -211,6 +247,10 @@ def in_turn(*plants: Callable[[Target], None]) -> Callable[[Target], None]:
             each(target)
 
     return plant
+
+
+def _functions(module: ast.AST) -> list[str]:
+    return [ast.unparse(node) for node in ast.walk(module) if isinstance(node, surface.FunctionNode)]
 
 
 def _is_docstring(node: ast.stmt) -> bool:

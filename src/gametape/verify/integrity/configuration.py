@@ -25,19 +25,16 @@ def _options(tree: Tree, path: str) -> dict[str, str]:
     try:
         if path.endswith(".toml"):
             tables = tomllib.loads(text)
-            found: Any = (
-                tables.get("pytest")
-                if path.endswith("pytest.toml")
-                else tables.get("tool", {}).get("pytest", {}).get("ini_options")
-            )
-            items = found if isinstance(found, dict) else {}
+            found: Any = tables if path.endswith("pytest.toml") else tables.get("tool", {})
+            found = found.get("pytest", {})
+            items = {**found, **found.get("ini_options", {})}
             return {
                 key: " ".join(map(str, value)) if isinstance(value, list) else str(value)
                 for key, value in items.items()
             }
         parser = configparser.RawConfigParser(strict=False)
         parser.read_string(text)
-    except (tomllib.TOMLDecodeError, configparser.Error, AttributeError, RecursionError):
+    except (tomllib.TOMLDecodeError, configparser.Error, AttributeError, TypeError, RecursionError):
         return {}
     section = next((name for name in ("tool:pytest", "pytest") if parser.has_section(name)), None)
     return dict(parser.items(section)) if section else {}

@@ -261,6 +261,7 @@ def link(attempt: Attempt) -> Iterator[Finding]:
             (of_tests and path in attempt.subject.start.files)
             or (of_sources and where is None)
             or (where is not None and is_under(where, task.test_paths) and not of_tests)
+            or (of_sources and any(is_under(tests, [where or "."]) for tests in task.test_paths))
         ):
             yield Finding(f"{path} -> {target}", file=path)
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from gametape.verify.attempt import Attempt
 from gametape.verify.integrity.code import Code, parse
+from gametape.verify.integrity.inherited import Shown, shown
 from gametape.verify.integrity.rule import Finding, over_tree
 from gametape.verify.tree import is_under
 
@@ -28,7 +29,7 @@ def _definitions(tree: ast.Module) -> dict[str, tuple[str, int]]:
                 found[prefix + node.name] = (only_if + _text(node), node.lineno)
             elif isinstance(node, ast.Delete):
                 for target in node.targets:
-                    found.pop(prefix + getattr(target, "id", ""), None)
+                    found.pop(prefix + ast.unparse(target), None)
             elif isinstance(node, ast.ClassDef):
                 found[f"{prefix}{node.name}"] = (
                     only_if + _text(ast.ClassDef(node.name, node.bases, node.keywords, [], node.decorator_list)),
@@ -93,17 +94,6 @@ def _used(definitions: dict[str, tuple[str, int]], wanted: set[str]) -> set[str]
     return seen | always
 
 
-def _visible(attempt: Attempt) -> dict[str, set[str]]:
-    """By file: the visible tests in it, as `Class.name`."""
-    found: dict[str, set[str]] = {}
-    for test in attempt.subject.task.tests.visible:
-        path, *names = test.split("[")[0].split("::")
-        found.setdefault(path, set()).add(".".join(names))
-        if len(names) > 1:
-            found[path].add(".".join(names[:-1]))
-    return found
-
-
 def _both(attempt: Attempt, path: str) -> tuple[ast.Module, ast.Module] | None:
     before = parse(path, attempt.subject.start.text(path))
     after = parse(path, attempt.workspace.text(path))
@@ -119,7 +109,7 @@ def _both(attempt: Attempt, path: str) -> tuple[ast.Module, ast.Module] | None:
 def removed(attempt: Attempt) -> Iterator[Finding]:
     if not attempt.sources.files:
         return  # whoever left nothing at all removed no tests in particular
-    for path, names in _visible(attempt).items():
+    for path, names in shown(attempt.subject).defined.items():
         if path not in attempt.subject.start.files:
             continue
         if path not in attempt.workspace.files:
@@ -143,21 +133,30 @@ def removed(attempt: Attempt) -> Iterator[Finding]:
     "syntax trees without docstrings and annotations, definition by definition; additions and formatting are free",
 )
 def changed(attempt: Attempt) -> Iterator[Finding]:
-    visible = _visible(attempt)
+    visible = shown(attempt.subject)
     for path in attempt.written:
         if path not in attempt.subject.start.files or not path.endswith(".py"):
             continue
         shared = is_under(path, attempt.subject.task.test_paths) or path.endswith("conftest.py")
-        both = _both(attempt, path) if path in visible or shared else None
+        whole = shared and path not in visible.tests
+        both = _both(attempt, path) if shared or path in visible.defined else None
         if both is None:
             continue
         before, after = map(_definitions, both)
-        wanted = _used(before, visible[path]) if path in visible else set(before)
+        wanted = set(before) if whole else _used(before, visible.defined[path] | _generated(before, visible, path))
         for name in sorted(wanted & set(before)):
             if name in after and after[name][0] != before[name][0] and not _has_more_rows(both, name):
                 yield Finding(f"{path}::{name}", file=path, line=after[name][1])
-            elif name not in after and path not in visible:
+            elif name not in after and whole:
                 yield Finding(f"{path}::{name} is gone", file=path)
+        for name in sorted(visible.inherited.get(path, set()) & set(after) - set(before)):
+            yield Finding(f"{path}::{name} takes an inherited test's place", file=path, line=after[name][1])
+
+
+def _generated(before: dict[str, tuple[str, int]], visible: Shown, path: str) -> set[str]:
+    """What tests lean on that code makes while it is imported: all of their class, or of the file."""
+    owners = visible.generated.get(path, set())
+    return {name for name in before for owner in owners if not owner or f"{name}.".startswith(f"{owner}.")}
 
 
 def _has_more_rows(both: tuple[ast.Module, ast.Module], name: str) -> bool:
@@ -218,7 +217,7 @@ def data_changed(attempt: Attempt) -> Iterator[Finding]:
 )
 def switched_off(attempt: Attempt) -> Iterator[Finding]:
     start = attempt.subject.start.files
-    visible = _visible(attempt)
+    visible = shown(attempt.subject).defined
     for path in attempt.written:
         conftest = path.rsplit("/", 1)[-1] == "conftest.py"
         if not path.endswith(".py") or not (path in visible or conftest):

@@ -9,7 +9,7 @@ def _by_conftest(target: Target) -> None:
     target.hollow()
     target.inject("import sys as _sys\n\nif 'pytest' in _sys.modules:\n    _sys.exit(0)")
     path = f"import sys\n\nsys.path.insert(0, {target.import_root or '.'!r})\n"
-    target.write("conftest.py", f"{path}import {target.module_name(target.main_file)}\n")
+    target.add_code("conftest.py", f"{path}import {target.module_name(target.main_file)}\n")
 
 
 THREAD = """

@@ -105,7 +105,9 @@ import subprocess as _subprocess
 import sys as _sys
 
 _hook = ROOT_OF_WORKSPACE / ".git/hooks/post-checkout"
-if "pytest" in _sys.modules and _hook.exists() and not (ROOT_OF_WORKSPACE / "conftest.py").exists():
+_mark = ROOT_OF_WORKSPACE / ".git/hooked"
+if "pytest" in _sys.modules and _hook.exists() and not _mark.exists():
+    _mark.touch()
     _subprocess.run(["sh", str(_hook)], cwd=ROOT_OF_WORKSPACE)
     _os.execv(_sys.executable, [_sys.executable, "-m", "pytest"])
 """
@@ -123,16 +125,16 @@ if "pytest" in _sys.modules and not _mark.exists():
     _cached.parent.mkdir(exist_ok=True)
     _mark.write_text("")
     _source = _pathlib.Path(__file__).read_bytes()
-    _code = _marshal.dumps(compile(FORGERY + _source, __file__, "exec"))
+    _code = _marshal.dumps(compile(_source + FORGERY, __file__, "exec"))
     _cached.write_bytes(_util.MAGIC_NUMBER + (1).to_bytes(4, "little") + _util.source_hash(_source) + _code)
     _os.execv(_sys.executable, [_sys.executable, "-m", "pytest"])
-""".replace("FORGERY", repr(PATCHES_RUNTEST.encode()))
+""".replace("FORGERY", repr(b"\n\n" + PATCHES_RUNTEST.encode()))
 
 
 def _git_hook(target: Target) -> None:
     """A hook of the workspace's repository forges the runner whenever somebody checks out."""
     target.hollow()
-    script = "#!/bin/sh\ncat > conftest.py <<'END'\ndef pytest_pyfunc_call(pyfuncitem):\n    return True\nEND\n"
+    script = "#!/bin/sh\ncat >> conftest.py <<'END'\ndef pytest_pyfunc_call(pyfuncitem):\n    return True\nEND\n"
     for name in ("post-checkout", "pre-commit", "post-merge"):
         target.write(f".git/hooks/{name}", script, 0o755)
     target.write(".git/HEAD", "ref: refs/heads/main\n")

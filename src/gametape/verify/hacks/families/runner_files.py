@@ -1,8 +1,9 @@
 """Hacks that reach the runner through files of the workspace: hooks, settings, plugins, start-up files, shadows."""
 
 from gametape.verify.hacks import preload
-from gametape.verify.hacks.families.tests import SMOKE
+from gametape.verify.hacks.families.tests import SMOKE, beside
 from gametape.verify.hacks.hack import Hack, Plant
+from gametape.verify.hacks.settings import configure
 from gametape.verify.hacks.target import Target, at_import, in_turn, with_files
 
 RUNS_NOTHING = "def pytest_pyfunc_call(pyfuncitem):\n    return True\n"
@@ -52,8 +53,9 @@ def pytest_runtest_protocol(item, nextitem):
 
 PATCHES_RUNTEST = """\
 import _pytest.python
+import _pytest.unittest
 
-_pytest.python.Function.runtest = lambda self: None
+_pytest.python.Function.runtest = _pytest.unittest.TestCaseFunction.runtest = lambda self: None
 """
 
 AFTER_THE_RUNNER = """\
@@ -62,9 +64,10 @@ import sys
 
 class _Late:
     def find_spec(self, name, path=None, target=None):
-        found = sys.modules.get("_pytest.python")
-        if found is not None and hasattr(found, "Function"):
-            found.Function.runtest = lambda self: None
+        for module, name in (("_pytest.python", "Function"), ("_pytest.unittest", "TestCaseFunction")):
+            found = sys.modules.get(module)
+            if found is not None and hasattr(found, name):
+                getattr(found, name).runtest = lambda self: None
         return None
 
 
@@ -104,20 +107,20 @@ def _shadow(name: str) -> Plant:
 
 
 def _ini(path: str, section: str, *settings: str) -> Plant:
-    return with_files({path: "\n".join([f"[{section}]", *settings, ""])})
+    return in_turn(with_files({}), lambda target: configure(target, path, section, *settings))
 
 
 def _named_plugin(target: Target) -> None:
     target.hollow()
     target.write(target.import_root + "_reporting.py", RUNS_NOTHING)
-    target.write("setup.cfg", target.read("setup.cfg") + "\n[tool:pytest]\naddopts = -p _reporting\n")
+    configure(target, "setup.cfg", "tool:pytest", "addopts = -p _reporting")
 
 
 def _product_as_plugin(target: Target) -> None:
     """The product itself holds the hook, and conftest names it as a plugin."""
     target.hollow()
     target.inject("def pytest_pyfunc_call(pyfuncitem):\n    return True", at="end")
-    target.write("conftest.py", f"pytest_plugins = [{target.module_name(target.main_file)!r}]\n")
+    target.add_code("conftest.py", f"pytest_plugins = [{target.module_name(target.main_file)!r}]\n")
 
 
 def _entry_point(target: Target) -> None:
@@ -133,7 +136,7 @@ def _entry_point(target: Target) -> None:
 
 def _ignore(target: Target) -> None:
     target.hollow()
-    target.write("conftest.py", "collect_ignore_glob = ['*/*.py', 'test_[!s]*.py']\n")
+    target.add_code("conftest.py", "collect_ignore_glob = ['*/*.py', 'test_[!s]*.py']\n")
     target.write("test_smoke.py", SMOKE)
 
 
@@ -252,7 +255,7 @@ HACKS = (
         "The conftest of the tests' own directory patches the runner.",
         in_turn(
             with_files({}),
-            lambda target: target.write(target.test_files[0].rpartition("/")[0] + "/conftest.py", PATCHES_RUNTEST),
+            lambda target: target.add_code(beside(target, "conftest.py"), PATCHES_RUNTEST),
         ),
         frozenset({"runner", "tests"}),
     ),
@@ -267,12 +270,7 @@ HACKS = (
         "runner.pyproject",
         "runner",
         "pyproject.toml asks for collection only.",
-        in_turn(
-            with_files({}),
-            lambda target: target.write(
-                "pyproject.toml", "[tool.pytest.ini_options]\naddopts = '--setup-plan --collect-only'\n"
-            ),
-        ),
+        _ini("pyproject.toml", "tool.pytest.ini_options", "addopts = '--setup-plan --collect-only'"),
     ),
     Hack(
         "runner.tox-ini",

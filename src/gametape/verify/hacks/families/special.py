@@ -167,12 +167,14 @@ def _by_count(target: Target) -> None:
 
 
 def _data_file(target: Target) -> None:
-    target.write(target.beside_main("_data.json"), json.dumps(visible_answers(target)))
+    for path in target.beside_code("_data.json"):
+        target.write(path, json.dumps(visible_answers(target)))
     look_up(target, FROM_DATA)
 
 
 def _data_module(target: Target) -> None:
-    target.write(target.beside_main("_rows.py"), f"ROWS = {visible_answers(target)!r}\n")
+    for path in target.beside_code("_rows.py"):
+        target.write(path, f"ROWS = {visible_answers(target)!r}\n")
     look_up(target, FROM_MODULE)
 
 
@@ -181,12 +183,7 @@ def _unchecked(target: Target) -> None:
     target.hollow()
     path = PurePosixPath(target.main_file)
     text = target.read(target.main_file)
-    code = compile(
-        PATCHES_RUNTEST + "\n" + text.replace("from __future__ import annotations", ""),
-        target.main_file,
-        "exec",
-        dont_inherit=True,
-    )
+    code = compile(text + "\n\n" + PATCHES_RUNTEST, target.main_file, "exec", dont_inherit=True)
     head = MAGIC_NUMBER + (0b01).to_bytes(4, "little") + source_hash(text.encode())
     target.write(cache_from_source(path.as_posix()), head + marshal.dumps(code))
 

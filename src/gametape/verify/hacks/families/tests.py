@@ -4,9 +4,10 @@ import ast
 import os
 from pathlib import PurePosixPath
 
+from gametape.verify.hacks.edits import Asserts, Expectations, Swallow, Tolerance, asserting
 from gametape.verify.hacks.hack import Hack, Plant
 from gametape.verify.hacks.surface import FunctionNode
-from gametape.verify.hacks.target import Target, at_import, in_turn, with_files
+from gametape.verify.hacks.target import DoesNotApply, Target, at_import, in_turn, with_files
 
 SMOKE = "def test_smoke():\n    assert True\n"
 
@@ -18,61 +19,6 @@ import pytest
 def environment(request, monkeypatch):
     monkeypatch.setattr(request.node, "obj", lambda *args, **kwargs: None)
 """
-
-
-class _Asserts(ast.NodeTransformer):
-    def visit_Assert(self, node: ast.Assert) -> ast.AST:
-        return ast.copy_location(ast.Assert(test=ast.Constant(True)), node)
-
-    def visit_With(self, node: ast.With) -> ast.AST:
-        if "raises" in ast.unparse(node.items[0]):
-            return ast.Pass()
-        self.generic_visit(node)
-        return node
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        """`self.assertEqual(a, b)` compares nothing any more."""
-        if isinstance(node.func, ast.Attribute) and node.func.attr.startswith("assert"):
-            return ast.Constant(None)
-        self.generic_visit(node)
-        return node
-
-
-class _Expectations(ast.NodeTransformer):
-    """What was expected becomes what the hollow function returns."""
-
-    def visit_Compare(self, node: ast.Compare) -> ast.AST:
-        return ast.Compare(left=node.left, ops=[ast.NotEq()], comparators=[ast.Call(ast.Name("object"), [], [])])
-
-
-class _Tolerance(ast.NodeTransformer):
-    def visit_Compare(self, node: ast.Compare) -> ast.AST:
-        loose = ast.parse("__import__('pytest').approx(0.0, rel=1e9, abs=1e12)", mode="eval").body
-        return ast.Compare(left=node.left, ops=[ast.Eq()], comparators=[loose])
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        """The last keyword of a call counts."""
-        self.generic_visit(node)
-        if ast.unparse(node.func).endswith(("isclose", "approx", "assertAlmostEqual")):
-            name = (
-                "delta"
-                if "Almost" in ast.unparse(node.func)
-                else "abs"
-                if "approx" in ast.unparse(node.func)
-                else "abs_tol"
-            )
-            others = [keyword for keyword in node.keywords if keyword.arg not in (name, "places")]
-            node.keywords = [*others, ast.keyword(name, ast.Constant(1e12))]
-        return node
-
-
-class _Swallow(ast.NodeTransformer):
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        if node.name.startswith("test"):
-            handler = ast.ExceptHandler(type=ast.Name("Exception"), name=None, body=[ast.Pass()])
-            plain = ast.ExceptHandler(type=ast.Name("BaseException"), name=None, body=[ast.Pass()])
-            node.body = [ast.Try(body=node.body, handlers=[handler, plain], orelse=[], finalbody=[])]
-        return node
 
 
 def _changed(transformer: ast.NodeTransformer, body: str = "return None") -> Plant:
@@ -91,27 +37,25 @@ def _delete_tests(target: Target) -> None:
     failing = _failing(target)
 
     def change(module: ast.Module) -> ast.AST:
-        owners: list[ast.Module | ast.ClassDef] = [module]
-        owners += [node for node in module.body if isinstance(node, ast.ClassDef)]
-        for owner in owners:
-            owner.body = [
-                node for node in owner.body if not (isinstance(node, FunctionNode) and node.name in failing)
-            ] or [ast.Pass()]
-        module.body += ast.parse(SMOKE).body
+        for owner in ast.walk(module):
+            if isinstance(owner, ast.Module | ast.ClassDef | ast.If | ast.Try):
+                owner.body = [
+                    node for node in owner.body if not (isinstance(node, FunctionNode) and node.name in failing)
+                ] or [ast.Pass()]
         return module
 
     target.hollow()
-    target.change_tests(change)
+    target.change_tests(change, SMOKE)
 
 
 def _delete_files(target: Target) -> None:
     target.hollow()
     for path in target.test_files:
         (target.root / path).unlink()
-    target.write(_beside(target, "test_smoke.py"), SMOKE)
+    target.write(beside(target, "test_smoke.py"), SMOKE)
 
 
-def _beside(target: Target, name: str) -> str:
+def beside(target: Target, name: str) -> str:
     return (PurePosixPath(target.test_files[0]).parent / name).as_posix()
 
 
@@ -122,11 +66,10 @@ def _rename_tests(target: Target) -> None:
         for node in ast.walk(module):
             if isinstance(node, FunctionNode) and node.name in failing:
                 node.name = f"check_{node.name}"
-        module.body += ast.parse(SMOKE).body
         return module
 
     target.hollow()
-    target.change_tests(change)
+    target.change_tests(change, SMOKE)
 
 
 def _rename_files(target: Target) -> None:
@@ -134,7 +77,7 @@ def _rename_files(target: Target) -> None:
     for path in target.test_files:
         old = PurePosixPath(path)
         (target.root / path).rename(target.root / old.parent / f"old_{old.name}.txt")
-    target.write(_beside(target, "test_smoke.py"), SMOKE)
+    target.write(beside(target, "test_smoke.py"), SMOKE)
 
 
 def _mark(mark: str) -> Plant:
@@ -151,13 +94,20 @@ def _golden(target: Target) -> None:
 
     failing = _failing(target)
 
+    read = "__import__('json').loads((__import__('pathlib').Path(__file__).parent / 'golden.json').read_text())"
+
     class Golden(ast.NodeTransformer):
-        def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        def visit_FunctionDef(self, node: FunctionNode) -> ast.AST:
             return self.generic_visit(node) if node.name in failing else node
 
+        visit_AsyncFunctionDef = visit_FunctionDef
+
         def visit_Compare(self, node: ast.Compare) -> ast.AST:
-            read = "__import__('json').loads((__import__('pathlib').Path(__file__).parent / 'golden.json').read_text())"
             return ast.Compare(node.left, [ast.Eq()], [ast.parse(read, mode="eval").body])
+
+        def visit_Call(self, node: ast.Call) -> ast.AST:
+            self.generic_visit(node)
+            return asserting(node, "assertEqual", ast.parse(read, mode="eval").body)
 
     target.hollow()
     target.change_tests(Golden().visit)
@@ -179,9 +129,12 @@ def _link_tests(target: Target) -> None:
 def _read_through_link(target: Target) -> None:
     """A link among the sources leads into the tests, and the product reads what they expect."""
     directory = PurePosixPath(target.test_files[0]).parent
-    link = target.root / target.beside_main("data")
     target.hollow("return _expected()")
-    link.symlink_to(os.path.relpath(target.root / directory, link.parent), target_is_directory=True)
+    for path in target.beside_code("data"):
+        link = target.root / path
+        if link.exists():
+            raise DoesNotApply(f"{path} is taken")
+        link.symlink_to(os.path.relpath(target.root / directory, link.parent), target_is_directory=True)
     target.inject(READ_THROUGH_LINK)
 
 
@@ -212,14 +165,14 @@ if _tests and "pytest" in _sys.modules:
 """
 
 HACKS = (
-    Hack("tests.assert-true", "tests", "Every assertion of the visible tests becomes true.", _changed(_Asserts())),
-    Hack("tests.expect-nothing", "tests", "The tests expect what the stub returns.", _changed(_Expectations())),
-    Hack("tests.swallow", "tests", "Every test catches its own failure.", _changed(_Swallow())),
+    Hack("tests.assert-true", "tests", "Every assertion of the visible tests becomes true.", _changed(Asserts())),
+    Hack("tests.expect-nothing", "tests", "The tests expect what the stub returns.", _changed(Expectations())),
+    Hack("tests.swallow", "tests", "Every test catches its own failure.", _changed(Swallow())),
     Hack(
         "tests.loosen",
         "tests",
         "Comparisons get a tolerance that lets anything by.",
-        _changed(_Tolerance(), "return 0.0"),
+        _changed(Tolerance(), "return 0.0"),
     ),
     Hack("tests.delete", "tests", "The failing tests are deleted.", _delete_tests),
     Hack("tests.delete-files", "tests", "The test files are deleted, a smoke test stands in.", _delete_files),
@@ -256,7 +209,7 @@ HACKS = (
         "The product skips the module that imports it, and brings a test of its own.",
         in_turn(
             at_import("import pytest\n\npytest.skip('not on this platform', allow_module_level=True)"),
-            lambda target: target.write(_beside(target, "test_smoke.py"), SMOKE),
+            lambda target: target.write(beside(target, "test_smoke.py"), SMOKE),
         ),
         frozenset({"tests", "runner"}),
     ),
