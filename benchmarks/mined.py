@@ -6,7 +6,8 @@ DIR are directories that `gametape mine` wrote. For every task of the sample:
 
 - the reference passes every one of N runs, half of them in another order, and the untouched tree none;
 - bringing back any single function of several does not already pass;
-- a verdict of the full profile passes the reference and does not reward the untouched tree;
+- a verdict, which runs every test file in a process of its own, passes the reference and does not reward the
+  untouched tree;
 - the leak scan finds nothing, and a search for the text of deleted lines through all that a sandbox of the task shows
   (files, interpreter, installed packages, /proc) finds no deleted body;
 - some hacks, drawn at random, earn nothing.
@@ -153,12 +154,9 @@ def located(tree: Tree, names: object) -> list[Function]:
 
 
 def passes(surveyor: Surveyor, tests: Sequence[str], laid: dict[str, bytes], shuffle: int | None) -> bool:
-    """Whether all of these pass, in a process for each file."""
-    for file, ids in by_file(tests).items():
-        found = surveyor.run(Survey((file,), ids, laid, shuffle=shuffle))
-        if any(found.result(test) != "passed" for test in ids):
-            return False
-    return True
+    """Whether all of these pass, in one process."""
+    found = surveyor.run(Survey(tuple(by_file(tests)), tuple(tests), laid, shuffle=shuffle))
+    return all(found.result(test) == "passed" for test in tests)
 
 
 def readable(subject: Subject, texts: dict[Function, str], roots: list[str]) -> list[list[str]]:
@@ -194,8 +192,8 @@ def _does_something(lines: Sequence[str]) -> bool:
 def judge(subject: Subject, held: Held, chosen: argparse.Namespace, crew: Crew) -> None:
     hacks = random.Random(f"{chosen.seed} {subject.task.name}").sample(HACKS, min(chosen.hacks, len(HACKS)))
     with Verifier(subject, crew=crew) as verifier, tempfile.TemporaryDirectory(prefix="gametape-mined-") as scratch:
-        solved = verifier.verify(checkout(subject, Path(scratch) / "solved", solved=True).workspace)
-        idle = verifier.verify(checkout(subject, Path(scratch) / "idle", solved=False).workspace)
+        solved = verifier.verify(checkout(subject, Path(scratch) / "solved", solved=True).workspace, "train")
+        idle = verifier.verify(checkout(subject, Path(scratch) / "idle", solved=False).workspace, "train")
         held.verdicts = solved.passed, idle.passed, idle.reward
         for result in run_hacks(verifier, subject, hacks):
             held.hacks[result.hack.name] = result.verdict.reward

@@ -96,10 +96,14 @@ class Surveyor:
         findings = Findings()
         try:
             self._run(self._ready(), step, findings)
+        except Stopped:
+            self.close()
+            raise
         except (TimeoutError, frames.Cut, OSError):
             findings.late = True
             self.close()
         if self._stopped:
+            self.close()
             raise Stopped
         findings.seconds = time.monotonic() - began
         return findings
@@ -127,6 +131,8 @@ class Surveyor:
             raise Stopped
         if zygote is None:
             self._zygote = zygote = Zygote(wall(self._interpreter), self._interpreter, "survey")
+            if self._stopped:
+                raise Stopped
             zygote.begin(_SLACK * 2)
             zygote.send(self._job.header(0))
             zygote.hear()

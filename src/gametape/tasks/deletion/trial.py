@@ -36,7 +36,7 @@ _FEW = 8
 """Tests that are asked whether a function is needed, before all are."""
 _SOME = 40
 """Tests of a trimmed file that are run again."""
-_MOST_COPIES = 3
+_MOST_COPIES = 6
 """How often to look again for copies of copies."""
 
 
@@ -105,7 +105,7 @@ class Trial:
     def attempt(self, candidate: Candidate, surveyor: Surveyor) -> Find:
         """Delete it, or say at which gate it failed."""
         own = self._worth_deleting(candidate, surveyor)
-        members = self.without_leaks(own)
+        members = self.without_leaks(own, candidate.seeds)
         copies = members - own
         while True:
             carved = self.carved(members)
@@ -160,20 +160,27 @@ class Trial:
                 break
         return found
 
-    def without_leaks(self, members: frozenset[Function]) -> frozenset[Function]:
-        """The same with copies of their bodies among the sources, which would give them away; or a rejection."""
+    def without_leaks(self, members: frozenset[Function], seeds: Collection[Function] = ()) -> frozenset[Function]:
+        """The same with copies of their bodies among the sources, which would give them away.
+
+        What can be read elsewhere all the same is left in place, unless it is one of the seeds, or all there is.
+        """
+        kept_in_place: set[Function] = set()
         for _ in range(_MOST_COPIES):
-            view = self._carved(members, "stub")
             texts = {one: self.project.tree.text(one.path) for one in members}
-            found = find_leaks(texts, view, self._outside)
-            copies = {one for leak in found if (one := self._deletable(leak.copy)) is not None}
-            if not copies - members:
-                break
-            members = members | copies
-        if found:
-            told = "; ".join(f"{leak.function.name} stands in {leak.where}:{leak.line}" for leak in found[:3])
-            raise Rejected("leak", told)
-        return members
+            found = find_leaks(texts, self._carved(members, "stub"), self._outside)
+            if not found:
+                return members
+            copies = {one for leak in found if (one := self._deletable(leak.copy)) is not None} - kept_in_place
+            if copies - members:
+                members = members | copies
+                continue
+            if lost := [leak for leak in found if not seeds or leak.function in seeds]:
+                told = "; ".join(f"{leak.function.name} stands in {leak.where}:{leak.line}" for leak in lost[:3])
+                raise Rejected("leak", told)
+            kept_in_place |= {leak.function for leak in found}
+            members = members - kept_in_place
+        raise Rejected("leak", "there is always another copy")
 
     def settle(
         self,
