@@ -196,7 +196,13 @@ def test_an_archive_and_two_jobs_give_the_same_tasks(mined: Mined, home: Path, t
 def begun(words: list[str | Path], home: Path, out: Path, count: int) -> "subprocess.Popen[str]":
     """A run that has written down so many candidates and goes on."""
     command = [GAMETAPE, "mine", *words, "--out", out, "--home", home, "--jobs", "1", "--resume", "--json"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - or nohup would keep it off
+    )
     deadline = time.monotonic() + 200
     while time.monotonic() < deadline and process.poll() is None:
         if (out / "mine.jsonl").exists() and (out / "mine.jsonl").read_text().count('"kind": "candidate"') >= count:
