@@ -194,3 +194,11 @@ def test_the_reference_can_be_read_and_applied_as_a_patch(tmp_path: Path) -> Non
     assert b"-    raise NotImplementedError\n+    return a + b\n" in patch
     subprocess.run(["git", "apply", "-"], cwd=place, input=patch, check=True)
     assert read_tree(place) == REFERENCE
+
+
+def test_a_history_is_not_written_because_it_could_not_be_loaded(tmp_path: Path) -> None:
+    whole = subject()
+    start = Tree({**whole.start.files, "tests/data/.git": b"gitdir: elsewhere"})
+    with pytest.raises(BadInput, match=r"tests/data/\.git"):
+        write_task(tmp_path / "task", replace(whole, start=start))
+    assert not (tmp_path / "task").exists()

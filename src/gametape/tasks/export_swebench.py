@@ -12,8 +12,8 @@ from gametape.core.errors import BadInput
 from gametape.record.atomic import write_atomically
 from gametape.record.trouble import shown
 from gametape.tasks.export import Exported
-from gametape.tasks.patch import unified
 from gametape.verify.jobs import options
+from gametape.verify.patch import unified
 
 
 def export_swebench(tasks: Iterable[Exported], out: Path) -> Path:

@@ -9,11 +9,11 @@ from gametape.core.task import Origin, Task
 from gametape.tasks.deletion.environments.installed import name_only
 from gametape.tasks.fresh import fresh_directory
 from gametape.tasks.harbor import to_document
-from gametape.tasks.layout import CACHES, DELETED, SOLUTION, SUITE, WORKSPACE
-from gametape.tasks.patch import unified
+from gametape.tasks.layout import CACHES, DELETED, HISTORIES, SOLUTION, SUITE, WORKSPACE
 from gametape.tasks.toml_text import to_toml
 from gametape.verify.interpreter import python_version
 from gametape.verify.jobs import options
+from gametape.verify.patch import unified
 from gametape.verify.subject import Subject
 from gametape.verify.tree import Tree
 
@@ -57,6 +57,7 @@ def write_task(directory: Path, subject: Subject, description: str = "", keyword
     as a hint, with its path on this machine: where it is not there, the pinned dependencies say how to get it again.
     """
     task = subject.task
+    _refuse_histories(subject)
     with fresh_directory(directory):
         _write(directory / "task.toml", to_toml(to_document(task, description, list(keywords), _hint(subject))))
         _write(directory / "instruction.md", task.instruction)
@@ -69,6 +70,13 @@ def write_task(directory: Path, subject: Subject, description: str = "", keyword
             _write_solution(directory, subject.start, subject.reference)
         _write_stages(directory, task)
     return directory
+
+
+def _refuse_histories(subject: Subject) -> None:
+    """What could not be loaded again is not written."""
+    for path in (*subject.start, *subject.suite):
+        if any(part in HISTORIES for part in path.split("/")):
+            raise BadInput(f"{subject.task.name}: {path} is a history, from which the answer could be read")
 
 
 def _hint(subject: Subject) -> str | None:

@@ -73,6 +73,8 @@ LEFT_OUT = [
     ".eggs/x.py",
     ".idea/workspace.xml",
     "pkg/a.py.orig",
+    ".git",
+    "tests/data/submodule/.git",
 ]
 
 

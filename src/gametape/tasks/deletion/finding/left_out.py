@@ -19,6 +19,7 @@ _DIRECTORIES = (
 """By name, wherever they lie."""
 
 _FILES = (
+    *HISTORIES,  # of a submodule it is a file, which says where the history lies
     *("*.pyc", "*.pyo", "*$py.class", "*.so", "*.pyd", "*.dylib", "*.o", "*.obj", "*.egg", "*.whl"),
     *(".coverage", ".coverage.*", "coverage.xml", "*,cover", "*.gcda", "*.gcno", ".dmypy.json", ".testmondata*"),
     *("*.orig", "*.rej", "*~", "*.swp", "*.swo", ".DS_Store", "Thumbs.db", "__editable__.*"),

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from gametape.tasks.directory import read_task
-from gametape.tasks.patch import unified
+from gametape.verify.patch import unified
 from gametape.verify.tree import Tree, read_tree
 
-from .made import TASKS
+from ..tasks.made import TASKS
 
 
 def text(*lines: str) -> bytes:
