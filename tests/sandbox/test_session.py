@@ -45,6 +45,13 @@ def test_the_shell_remembers(session: Session) -> None:
     assert (second.stderr, second.violations) == ("", ())
 
 
+@pytest.mark.parametrize("command", ["echo a\0b", "echo \ud800"])
+def test_what_is_no_text_is_refused_and_costs_nothing(session: Session, command: str) -> None:
+    with pytest.raises(BadInput):
+        session.run(command)
+    assert session.run("echo still here").stdout == "still here\n"
+
+
 def test_background_jobs_live_on(session: Session) -> None:
     session.run("(sleep 0.3; echo late > /tmp/late) &")
     assert session.run("jobs | wc -l").stdout == "1\n"

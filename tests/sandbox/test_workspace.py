@@ -14,6 +14,13 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "a" / "b").iterdir()] == ["c.txt"]
 
 
+def test_a_file_that_was_there_keeps_its_mode(tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text("old")
+    (tmp_path / "run.sh").chmod(0o4755)
+    workspace.write(str(tmp_path), "run.sh", b"new")
+    assert (tmp_path / "run.sh").stat().st_mode & 0o7777 == 0o755
+
+
 @pytest.mark.parametrize("path", ["", ".", "/etc/passwd", "../x", "a/../../x", "a\0b", "x" * 300, "missing"])
 def test_paths_that_lead_nowhere_or_out_are_refused(tmp_path: Path, path: str) -> None:
     with pytest.raises(BadInput):

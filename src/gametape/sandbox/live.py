@@ -24,13 +24,21 @@ _E = TypeVar("_E", bound="LiveEnvironment")
 
 
 class Floor:
-    """Opens environments and lets at most `at_once` of them work at a time; by default two for each core."""
+    """Opens environments and lets at most `at_once` of them work at a time; by default two for each core.
+
+    Unless `durably`, snapshots outlive this process but perhaps not a crash of the machine.
+    """
 
     def __init__(
-        self, backend: str = "bubblewrap", at_once: int | None = None, store: SnapshotStore | None = None
+        self,
+        backend: str = "bubblewrap",
+        at_once: int | None = None,
+        store: SnapshotStore | None = None,
+        durably: bool = True,
     ) -> None:
         self._backend = backend
         self._store = store
+        self.durably = durably
         self._turns = asyncio.Semaphore(at_once or 2 * (os.cpu_count() or 1))
         self._open: set[LiveEnvironment] = set()
 
@@ -121,7 +129,7 @@ class RewindableEnvironment(LiveEnvironment):
 
     async def snapshot(self) -> str:
         """Save the file tree and name what was saved."""
-        return await self._floor.turn(self._past.snapshot)
+        return await self._floor.turn(lambda: self._past.snapshot(self._floor.durably))
 
     async def restore(self, snapshot: str) -> None:
         await self._floor.turn(lambda: self._past.restore(snapshot))

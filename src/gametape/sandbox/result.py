@@ -63,6 +63,10 @@ class SessionResult(ExecResult):
     shell_restarted: bool = False
     """The shell ended with the command: its variables, functions and directory stack are gone."""
 
+    @property
+    def cpu_seconds(self) -> float:
+        return self.usage.cpu_seconds or 0.0
+
 
 class Capabilities(_Plain):
     """What a backend gives on this machine."""

@@ -66,8 +66,8 @@ class Session(Attended):
 
     def submit(self, command: str, wall_seconds: float | None = None) -> "Future[SessionResult]":
         """The same without waiting."""
-        if "\0" in command:
-            raise BadInput("a command cannot hold a NUL byte")
+        if "\0" in command or not _is_text(command):
+            raise BadInput("a command cannot hold a NUL byte, or half of a surrogate pair")
         task = _Command(command, wall_seconds or self._limits.wall_seconds, Capture(self._limits.output_bytes))
         self._waiting.append(task)
         self._reactor.ring()
@@ -329,6 +329,14 @@ class Session(Attended):
         for answer in unanswered:
             if answer.running() or answer.set_running_or_notify_cancel():
                 answer.set_exception(reason)
+
+
+def _is_text(command: str) -> bool:
+    try:
+        command.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def open_session(spec: Spec, backend: str = "bubblewrap", directory: str | None = None) -> Session:

@@ -41,7 +41,7 @@ def read(workspace: str, path: str, most: int = 1 << 26) -> bytes:
 
 
 def write(workspace: str, path: str, content: bytes) -> None:
-    """Replace a file atomically, making the directories on the way."""
+    """Replace a file atomically, making the directories on the way. A file that was there keeps its mode."""
     owner = os.stat(workspace)
     with kernel.as_owner(owner.st_uid, owner.st_gid), _parent(workspace, path, make=True) as (directory, name):
         temporary = f".{secrets.token_hex(16)}.new"  # a name that cannot be planted beforehand
@@ -49,6 +49,8 @@ def write(workspace: str, path: str, content: bytes) -> None:
         try:
             with open(descriptor, "wb") as file:
                 file.write(content)
+                if (mode := _mode(name, directory)) is not None:
+                    os.fchmod(file.fileno(), mode)
             os.replace(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
         except BaseException as error:
             with contextlib.suppress(FileNotFoundError):
@@ -75,6 +77,15 @@ def _parent(workspace: str, path: str, make: bool):  # type: ignore[no-untyped-d
         yield directory, parts[-1]
     finally:
         os.close(directory)
+
+
+def _mode(name: str, directory: int) -> int | None:
+    """What a regular file permits; never more than reading, writing and running it."""
+    try:
+        found = os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode
+    except FileNotFoundError:
+        return None
+    return found & 0o777 if stat.S_ISREG(found) else None
 
 
 def _open(name: str, flags: int, directory: int, path: str) -> int:
