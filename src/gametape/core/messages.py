@@ -4,32 +4,64 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from gametape.core.model import Closed, LogProb, PolicyVersion, TokenId
+from gametape.core.model import Closed, Count, LogProb, PolicyVersion, TokenId
 from gametape.core.problems import refuse
 from gametape.core.tokens import uneven
 
 
+class Sampling(Closed):
+    """How tokens are drawn. `top_k` 0 keeps all of them; temperature 0 is greedy."""
+
+    temperature: Annotated[float, Field(ge=0)] = 1.0
+    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
+    top_k: Annotated[int, Field(ge=0)] = 0
+    seed: int | None = None
+
+
 class GenerateRequest(Closed):
-    """Continue these tokens. An engine whose weights are older than `min_policy_version` must not answer."""
+    """Continue these tokens. An engine whose weights are older than `min_policy_version` must not answer.
+
+    `conversation_id` and `turn` (how many replies it has had) say what this continues, so that an engine can keep what
+    it has computed. `grammar`, in EBNF, is what the completion should obey where the engine can see to that.
+    """
 
     request_id: str
     prompt_ids: list[TokenId]
     max_tokens: Annotated[int, Field(ge=1)]
-    temperature: Annotated[float, Field(ge=0)] = 1.0
-    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
+    sampling: Sampling = Sampling()
     stop_ids: list[TokenId] = Field(default_factory=list)
-    seed: int | None = None
     min_policy_version: PolicyVersion = 0
+    conversation_id: str = ""
+    turn: Count = 0
+    grammar: str | None = None
+
+
+class Usage(Closed):
+    """What a reply took. Tokens that the engine had already read are in `prompt_tokens` and in `cached_tokens`."""
+
+    prompt_tokens: Count = 0
+    completion_tokens: Count = 0
+    cached_tokens: Count = 0
+    cost_usd: Annotated[float, Field(ge=0)] = 0.0
+    seconds: Annotated[float, Field(ge=0)] = 0.0
+    attempts: Count = 1
+    """How often the model was asked until it answered."""
 
 
 class Generation(Closed):
-    """The sampled tokens, each with its log-probability and the weights that sampled it."""
+    """The sampled tokens, each with its log-probability and the weights that sampled it.
+
+    The token that ended it is one of them. Log-probabilities are those of the distribution it was drawn from.
+    """
 
     request_id: str
     completion_ids: list[TokenId]
     logprobs: list[LogProb]
     policy_versions: list[PolicyVersion]
     finish: Literal["stop", "length", "cancelled"]
+    usage: Usage = Usage()
+    constrained: bool = False
+    """Whether a grammar was held to."""
 
     @model_validator(mode="after")
     def _lengths_agree(self) -> Self:
@@ -59,7 +91,14 @@ class CommandResult(Closed):
 
 
 class ToolResult(Closed):
-    """What a tool answers; `failed` marks an answer that says what was wrong with the call."""
+    """What a tool answers; `failed` marks an answer that says what went wrong. `refused`: the arguments could not be
+    used, and nothing was run.
+
+    `finished` ends the rollout: the agent says that it is done. `cpu_seconds` is what the call took in its sandbox.
+    """
 
     content: str
     failed: bool = False
+    refused: bool = False
+    finished: bool = False
+    cpu_seconds: Annotated[float, Field(ge=0)] = 0.0

@@ -10,8 +10,39 @@ from typing import Any, Protocol, Self
 from gametape.core.messages import CommandResult, GenerateRequest, Generation, ToolResult, WeightUpdate
 
 
+class ShellResult(Protocol):
+    """What came of a command in an environment's shell, which lives on."""
+
+    @property
+    def exit_code(self) -> int: ...
+
+    @property
+    def stdout(self) -> str: ...
+
+    @property
+    def stderr(self) -> str: ...
+
+    @property
+    def killed_by(self) -> str | None: ...
+
+    @property
+    def directory(self) -> str:
+        """Where the shell is now."""
+        ...
+
+    @property
+    def shell_restarted(self) -> bool: ...
+
+    @property
+    def cpu_seconds(self) -> float: ...
+
+
 class Environment(Protocol):
     """A workspace in which hostile code may run, with a past that can be returned to."""
+
+    async def shell(self, command: str, wall_seconds: float | None = None) -> ShellResult:
+        """Run a command in the environment's one shell: directory and variables stay for the next."""
+        ...
 
     async def run(self, argv: Sequence[str], *, timeout: float) -> CommandResult: ...
 

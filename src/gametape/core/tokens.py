@@ -4,11 +4,11 @@ Nothing is ever tokenised twice: what was sampled is what the next turn reads an
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
-from gametape.core.model import Closed, LogProb, Open, PolicyVersion, TokenId
+from gametape.core.model import Closed, Count, LogProb, Open, PolicyVersion, TokenId
 from gametape.core.problems import Fault, Location, refuse
 
 MaskBit = Annotated[int, Field(ge=0, le=1)]
@@ -45,12 +45,21 @@ class TurnTokens(Closed):
 class TurnExtra(Open):
     """What a step says under `extra.gametape`, for which ATIF has no field.
 
-    `compacted` marks a step before which the context was rewritten: token ids start afresh there.
+    `compacted` marks a step before which the context was rewritten: token ids start afresh there. `summary` marks the
+    question for a summary before that, and its answer: nothing was said after them in the same context.
+    `rolled_back_to` is on a step that undid what came after another: the step it went back to. `checkpoint` names the
+    file tree as it was when the step was over, `work` what the agent had in hand, `events` what went wrong or was
+    forbidden in it.
     """
 
     loss_mask: list[MaskBit] | None = None
     policy_versions: list[PolicyVersion] | None = None
     compacted: bool | None = None
+    summary: bool | None = None
+    rolled_back_to: Count | None = None
+    checkpoint: str | None = None
+    work: dict[str, Any] | None = None
+    events: list[dict[str, Any]] | None = None
 
 
 class StepExtra(Open):

@@ -17,10 +17,13 @@ from gametape.core.problems import Problem, problems_in, refuse
 from gametape.core.step import Step
 from gametape.core.trajectory import Trajectory, step_faults
 from gametape.record.atomic import sync_directory, temporary_beside, write_all
-from gametape.record.files import examine, save, trajectory_in
+from gametape.record.files import examine, load, save, trajectory_in
 from gametape.record.lines import header_line, step_line, subagent_line
 from gametape.record.plain import NotPlain
 from gametape.record.trouble import NO_ROOM, shown, unreadable, unwritable
+
+_ENDING = ("outcome", "reason", "verdict")
+"""What a trajectory says of its end, under `extra`."""
 
 
 class Journal:
@@ -74,6 +77,29 @@ class Journal:
             if isinstance(error, OSError):
                 raise unwritable(path, error) from None
             raise
+
+    @classmethod
+    def reopen(cls, path: Path) -> Self:
+        """Make a journal again of a trajectory that was closed, to continue it: how it ended is forgotten.
+
+        The closed file goes only when the journal is whole on disk; where both are found, this was cut short.
+        """
+        finished = path.with_suffix(".json")
+        trajectory = load(finished)
+        kept = {key: value for key, value in (trajectory.extra or {}).items() if key not in _ENDING}
+        document = trajectory.model_dump() | {"extra": kept}
+        document.pop("final_metrics", None)
+        begun = Trajectory.model_validate(document)
+        document = begun.model_dump()
+        data = header_line(document) + b"".join(step_line(step, at) for at, step in enumerate(document["steps"]))
+        try:
+            path.unlink(missing_ok=True)
+            fd = _new_file(path, data)
+            finished.unlink()
+            sync_directory(path.parent)
+        except OSError as error:
+            raise unwritable(path, error) from None
+        return cls(path, fd, begun, len(data))
 
     @property
     def trajectory(self) -> Trajectory:
