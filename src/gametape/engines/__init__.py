@@ -1,0 +1,1 @@
+"""Where tokens come from: model servers, scripted policies, weights on this machine; and how a model is spoken to."""

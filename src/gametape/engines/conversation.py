@@ -1,0 +1,115 @@
+"""How the agent speaks to a model, whatever kind of model it is.
+
+A conversation only grows. Models that are given token ids keep exactly what they sampled (`TokenConversation`); servers
+that only take messages are spoken to in messages, and their replies say that they cannot be trained on.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, Self
+
+from gametape.core.messages import Sampling, Usage
+from gametape.core.tokens import TurnTokens
+
+ToolDefinition = dict[str, Any]
+"""`{"name": ..., "description": ..., "parameters": JSON schema}`."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A tool call as the model wrote it."""
+
+    name: str
+    arguments: dict[str, Any]
+    id: str = ""
+    """The server's name for it, where it has one."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One turn of the model.
+
+    `problem` says what was wrong with the form of a call, in words for the model; there are no calls then. `tokens` is
+    None where the ids that were sampled are not known: such a turn cannot be trained on.
+    """
+
+    text: str
+    calls: tuple[Call, ...] = ()
+    problem: str | None = None
+    finish: Literal["stop", "length"] = "stop"
+    tokens: TurnTokens | None = None
+    usage: Usage = field(default_factory=Usage)
+    constrained: bool = False
+    model_name: str | None = None
+    """Who answered, where a name stands for several models."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a tool answered to a call of the last reply."""
+
+    call: Call
+    content: str
+    failed: bool = False
+
+
+class Conversation(Protocol):
+    """One line of talk with a model. Everything but `ask` is instant and offline."""
+
+    @property
+    def length(self) -> int:
+        """How many tokens the next question would have; an estimate where the tokenizer is not known."""
+        ...
+
+    def begin(self, system: str, tools: Sequence[ToolDefinition], user: str) -> None:
+        """Start afresh: whatever was said before is out of the window. `turn` counts on."""
+        ...
+
+    def tell(self, text: str) -> None:
+        """A message from the user's side."""
+        ...
+
+    def answer(self, answers: Sequence[Answer]) -> None:
+        """The results of the calls of the last reply."""
+        ...
+
+    async def ask(self, max_tokens: int) -> Reply:
+        """The model's next turn, which is then part of the conversation. Raises `EngineTrouble`, with nothing changed,
+        when there is none, and `TooLong` when there is no room for one."""
+        ...
+
+    def recall(self, reply: Reply) -> None:
+        """Put in a turn that was sampled earlier, as it was: this is how a recorded conversation is continued."""
+        ...
+
+    def fork(self) -> Self:
+        """A second line of talk from here on."""
+        ...
+
+
+class Model(Protocol):
+    """What a model's name stands for."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def local(self) -> bool:
+        """Whether nothing that is said to it leaves this machine."""
+        ...
+
+    @property
+    def trainable(self) -> bool:
+        """Whether its replies carry the ids and log-probabilities that were sampled."""
+        ...
+
+    @property
+    def window(self) -> int:
+        """How many tokens it can read and write in all."""
+        ...
+
+    def converse(self, sampling: Sampling, conversation_id: str = "", constrain: bool = False) -> Conversation:
+        """A new conversation. `constrain` holds replies to the form of a tool call where the engine can do that."""
+        ...
+
+    async def close(self) -> None: ...

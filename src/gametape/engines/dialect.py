@@ -1,0 +1,57 @@
+"""How a conversation is written in one model's tokens, and how its turns are read."""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from gametape.engines.conversation import Answer, Call, ToolDefinition
+
+
+class Tokenizer(Protocol):
+    """Text to ids and back. `encode` never makes a special token out of text: what a tool printed stays text."""
+
+    def encode(self, text: str) -> list[int]: ...
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of these ids, without special tokens; bytes that are no character become U+FFFD."""
+        ...
+
+
+class Parsed(NamedTuple):
+    """A turn as it was meant: see `Reply`."""
+
+    text: str
+    calls: tuple[Call, ...] = ()
+    problem: str | None = None
+
+
+class Dialect(Protocol):
+    """All ids that the harness adds come from here; none of them depends on what was sampled before."""
+
+    @property
+    def stop_ids(self) -> Sequence[int]:
+        """Each of them ends a turn, and is part of it."""
+        ...
+
+    def opening(self, system: str, tools: Sequence[ToolDefinition], user: str) -> list[int]:
+        """The beginning of a conversation, up to where the model's first turn begins."""
+        ...
+
+    def told(self, text: str) -> list[int]:
+        """A message of the user after a closed turn of the model, up to where its next turn begins."""
+        ...
+
+    def answered(self, answers: Sequence[Answer]) -> list[int]:
+        """Tool results after a closed turn of the model, up to where its next turn begins."""
+        ...
+
+    def closing(self, completion_ids: Sequence[int]) -> list[int]:
+        """What has to follow a completion to close the turn: less if it ended itself, more if it was cut off."""
+        ...
+
+    def parse(self, completion_ids: Sequence[int]) -> Parsed:
+        """Read a turn; whatever is in it, this does not raise."""
+        ...
+
+    def grammar(self, tools: Sequence[ToolDefinition]) -> str | None:
+        """EBNF of a turn that ends in one well-formed call; None where it cannot be said."""
+        ...

@@ -1,0 +1,64 @@
+"""Which dialect a model speaks, from the files in its directory."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from gametape.core.errors import BadInput
+from gametape.engines.dialects.native import NativeDialect, format_of
+from gametape.engines.dialects.plain import PlainDialect
+from gametape.engines.dialects.template import ChatTemplate
+from gametape.engines.dialects.template_frame import frame_of
+from gametape.engines.tokenizing.trained import TrainedTokenizer
+
+
+def dialect_of(directory: Path) -> PlainDialect | NativeDialect:
+    """The model's own tool format where its chat template shows one that is known, else the plain form.
+
+    Reads `tokenizer.json`, `tokenizer_config.json`, `chat_template.jinja`, `config.json` and `generation_config.json`.
+    """
+    tokenizer = TrainedTokenizer.load(directory / "tokenizer.json")
+    settings = _json(directory / "tokenizer_config.json")
+    template = ChatTemplate(_source(directory, settings), _special_tokens(settings))
+    stops = {*_ids(_json(directory / "generation_config.json")), *_ids(_json(directory / "config.json"))}
+    try:
+        frame = frame_of(template, tokenizer, stops)
+    except BadInput as error:
+        raise BadInput(f"{directory}: {error}") from None
+    form = format_of(template)
+    return NativeDialect(tokenizer, frame, template, form) if form else PlainDialect(tokenizer, frame)
+
+
+def _source(directory: Path, settings: dict[str, Any]) -> str:
+    """The template; of several, the one for tools."""
+    if (path := directory / "chat_template.jinja").exists():
+        return path.read_text(encoding="utf-8")
+    found = settings.get("chat_template")
+    if isinstance(found, list):
+        named = {entry["name"]: entry["template"] for entry in found}
+        found = named.get("tool_use", named.get("default"))
+    if not isinstance(found, str):
+        raise BadInput(f"{directory} has no chat template (chat_template.jinja, or in tokenizer_config.json)")
+    return found
+
+
+def _special_tokens(settings: dict[str, Any]) -> dict[str, str]:
+    """`bos_token` and the like, which templates refer to."""
+    found = {name: value for name, value in settings.items() if name.endswith("_token")}
+    texts = {name: value.get("content") if isinstance(value, dict) else value for name, value in found.items()}
+    return {name: text for name, text in texts.items() if isinstance(text, str)}
+
+
+def _ids(settings: dict[str, Any]) -> list[int]:
+    value = settings.get("eos_token_id")
+    return [value] if isinstance(value, int) else list(value or [])
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    except ValueError as error:
+        raise BadInput(f"{path} is not JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise BadInput(f"{path} is not a JSON object")
+    return document

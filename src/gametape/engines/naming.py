@@ -1,0 +1,93 @@
+"""What a model's name stands for, in one place.
+
+smollm2              the embedded model, fetched once
+PATH                 a directory of weights in the form that transformers writes
+OWNER/NAME           the same from a model hub, where there is one
+openai:MODEL@URL     a server that speaks OpenAI's protocol
+scripted:NAME        a written policy that knows the task (expert, clumsy, cheat)
+scripted:FILE        a written policy from a file of JSON lines
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from gametape.core.errors import BadInput, Lacking
+from gametape.engines.conversation import Model
+from gametape.engines.perimeter import Perimeter
+from gametape.engines.retrying import Patience, RetryingModel
+from gametape.engines.scripted import ScriptedTurn, read_script, scripted_model
+
+Script = Callable[[], Sequence[ScriptedTurn]]
+EMBEDDED = "smollm2"
+_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+
+
+def resolve(
+    name: str, home: Path, perimeter: Perimeter | None = None, scripts: Mapping[str, Script] | None = None
+) -> Model:
+    """The model, ready to be spoken to. Weights are loaded only when they are asked for here."""
+    kind, _, rest = name.partition(":")
+    if kind == "scripted":
+        return _scripted(name, rest, scripts or {})
+    if kind == "openai":
+        from gametape.engines.openai import open_server_model  # noqa: PLC0415 - httpx is slow to import
+
+        server = open_server_model(name, perimeter or Perimeter(), home)
+        return RetryingModel(server, Patience(), server.price)
+    return _weights(name, home)
+
+
+def _scripted(name: str, rest: str, scripts: Mapping[str, Script]) -> Model:
+    if rest in scripts:
+        return scripted_model(name, scripts[rest]())
+    path = Path(rest)
+    if not rest or not path.is_file():
+        known = f"{', '.join(scripts)}, " if scripts else ""
+        raise BadInput(f"{name}: no such script; give {known}or a file of JSON lines")
+    return scripted_model(name, read_script(path))
+
+
+def _weights(name: str, home: Path) -> Model:
+    if name == EMBEDDED:
+        directory = home / "models" / EMBEDDED
+        if not directory.is_dir():
+            raise Lacking("smollm2 has not been fetched yet; type: gametape models fetch smollm2")
+    else:
+        directory = Path(name)
+        if not directory.is_dir():
+            if not _HUB_ID.fullmatch(name):
+                raise BadInput(f"{name}: no such model; give smollm2, a directory, openai:MODEL@URL or scripted:FILE")
+            directory = _from_hub(name)
+    try:
+        from gametape.engines.transformers_engine import open_directory  # noqa: PLC0415 - needs torch
+    except ImportError as error:
+        raise Lacking(f"{name} needs torch and transformers: pip install 'gametape[train]' ({error})") from error
+    return open_directory(directory, name)
+
+
+def _from_hub(name: str) -> Path:
+    try:
+        from huggingface_hub import snapshot_download  # noqa: PLC0415 - only for models of a hub
+
+        return Path(snapshot_download(name))
+    except ImportError as error:
+        raise Lacking(f"{name} is on a hub: pip install 'gametape[train]' ({error})") from error
+    except Exception as error:  # whatever the hub's client raises, the model is not to be had
+        raise Lacking(f"{name}: not a directory here, and the hub did not give it: {type(error).__name__}") from error
+
+
+def listing(home: Path) -> list[dict[str, Any]]:
+    """Every kind of name, with whether it can be used now."""
+    rows = [
+        (EMBEDDED, "SmolLM2-135M-Instruct on this machine", (home / "models" / EMBEDDED).is_dir(), True),
+        ("DIRECTORY", "weights as transformers saves them", True, True),
+        ("OWNER/NAME", "weights from a model hub, where one can be reached", True, True),
+        ("openai:MODEL@URL", "a server that speaks OpenAI's protocol; trainable if it takes token ids", True, None),
+        ("scripted:FILE", "a policy written down as JSON lines", True, True),
+        ("scripted:expert", "writes the task's own solution", True, True),
+        ("scripted:clumsy", "the same with five kinds of mistakes", True, True),
+        ("scripted:cheat", "attacks the tests instead of solving", True, True),
+    ]
+    return [dict(zip(("name", "what", "available", "trainable"), row, strict=True)) for row in rows]

@@ -1,0 +1,61 @@
+"""What `openai:MODEL@URL` says: which model, where, at what price."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+from gametape.core.errors import BadInput
+from gametape.engines.pricing import Price, as_price
+
+_HOW = "write openai:MODEL@URL, such as openai:some-model@http://127.0.0.1:8000/v1"
+
+
+@dataclass(frozen=True)
+class Address:
+    """A model of a server. `api` is where `/chat/completions` is found, `root` where `/tokenize` would be.
+
+    `socket` is the Unix socket to speak to instead of the host; `price` and `window` are what the name says of them.
+    """
+
+    model: str
+    api: httpx.URL
+    root: httpx.URL
+    socket: Path | None = None
+    price: Price | None = None
+    window: int | None = None
+
+
+def read_address(name: str) -> Address:
+    """`openai:MODEL@URL`, where URL is `http(s)://HOST[:PORT][/PATH]` or `unix:/PATH/TO/SOCKET`, and may end in
+    `?input=...&output=...` (dollars per million tokens), `&cached=...` and `&window=...` (tokens).
+
+    Without a path, `/v1` is meant.
+    """
+    model, at, target = name.removeprefix("openai:").rpartition("@")
+    if not at or not model or not target:
+        raise BadInput(f"{name}: {_HOW}")
+    if "://" in model:
+        raise BadInput(f"a URL with a user in it is not used; {_HOW}")
+    try:
+        url = httpx.URL(target)
+    except httpx.InvalidURL as error:
+        raise BadInput(f"{name}: {error}; {_HOW}") from error
+    said = dict(url.params)
+    window = _window(said.pop("window"), name) if "window" in said else None
+    price = as_price(said, name) if said else None
+    bare = url.copy_with(query=None, fragment=None)
+    if url.scheme == "unix":
+        local = httpx.URL("http://localhost")
+        return Address(model, local.copy_with(path="/v1"), local, Path(url.path), price, window)
+    if url.scheme not in {"http", "https"} or not url.host:
+        raise BadInput(f"{name}: expected a URL that begins with http://, https:// or unix:/; {_HOW}")
+    path = bare.path.rstrip("/")
+    api = bare.copy_with(path=path or "/v1")
+    return Address(model, api, bare.copy_with(path=path.removesuffix("/v1") or "/"), None, price, window)
+
+
+def _window(text: str, name: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise BadInput(f"{name}: expected a number of tokens as window, not {text!r}")
+    return int(text)

@@ -1,0 +1,160 @@
+"""An engine on a server that takes token ids and gives back the ids it sampled, with their log-probabilities."""
+
+import math
+import time
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from gametape.core.errors import Lacking
+from gametape.core.messages import GenerateRequest, Generation, Usage, WeightUpdate
+from gametape.engines.openai.client import Client
+from gametape.engines.openai.usage import as_usage
+from gametape.engines.pricing import Price
+from gametape.engines.trouble import EngineTrouble, Kind
+
+_PROBE_GRAMMAR = 'root ::= "ab"'
+
+
+@dataclass
+class _Sampled:
+    """What has come so far."""
+
+    ids: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    text: str = ""
+    likeliest: float | None = None
+    """The log-probability of the likeliest first token, where it was asked for."""
+    finish: str | None = None
+    usage: dict[str, Any] = field(default_factory=dict)
+
+
+class ServerEngine:
+    """Tokens from a server. Its weights are its own: they have one version here, and cannot be changed from here."""
+
+    def __init__(self, client: Client, model: str, price: Price) -> None:
+        self._client = client
+        self._model = model
+        self._price = price
+        self._holds_grammars: bool | None = None
+
+    async def generate(self, request: GenerateRequest) -> Generation:
+        if request.min_policy_version > 0:
+            raise EngineTrouble("refused", f"{self._client.server} has no weights of version 1 or newer")
+        began = time.monotonic()
+        constrained = request.grammar is not None and await self._can_hold_grammars(request)
+        sampled = await self._sample(_body(self._model, request, request.grammar if constrained else None))
+        counted = Usage(prompt_tokens=len(request.prompt_ids), completion_tokens=len(sampled.ids))
+        finish = sampled.finish
+        if finish not in {"stop", "length"}:
+            self._trouble("server_error", f"gave up on its answer ({str(finish)[:40]!r})", sampled)
+        return Generation(
+            request_id=request.request_id,
+            completion_ids=sampled.ids,
+            logprobs=sampled.logprobs,
+            policy_versions=[0] * len(sampled.ids),
+            finish="stop" if finish == "stop" else "length",
+            usage=as_usage(sampled.usage, counted, self._price, time.monotonic() - began),
+            constrained=constrained,
+        )
+
+    async def update_weights(self, update: WeightUpdate) -> None:
+        raise Lacking(f"{self._client.server} keeps its own weights: version {update.policy_version} cannot be loaded")
+
+    async def policy_version(self) -> int:
+        return 0
+
+    async def top_logprob(self, prompt_ids: list[int], temperature: float) -> float:
+        """The log-probability of the likeliest next token, as the server tells it at this temperature."""
+        request = GenerateRequest(request_id="probe", prompt_ids=prompt_ids, max_tokens=1)
+        sampled = await self._sample(_body(self._model, request, None) | {"temperature": temperature, "logprobs": 1})
+        if sampled.likeliest is None:
+            self._trouble("garbled", "does not tell the likeliest tokens", sampled)
+        return sampled.likeliest
+
+    async def _can_hold_grammars(self, request: GenerateRequest) -> bool:
+        """Asked once: many servers pass over what they do not know, and the answer would not tell."""
+        if self._holds_grammars is None:
+            probe = GenerateRequest(request_id="probe", prompt_ids=request.prompt_ids[-16:], max_tokens=4)
+            try:
+                sampled = await self._sample(_body(self._model, probe, _PROBE_GRAMMAR))
+            except EngineTrouble as trouble:
+                if trouble.passing and trouble.kind != "server_error":
+                    raise
+                self._holds_grammars = False
+            else:
+                self._holds_grammars = sampled.text.startswith("ab")
+        return self._holds_grammars
+
+    async def _sample(self, body: dict[str, Any]) -> _Sampled:
+        sampled, most = _Sampled(), int(body["max_tokens"])
+        async with aclosing(self._client.events("/completions", body, lambda: len(sampled.ids))) as events:
+            async for event in events:
+                try:
+                    _take(sampled, event, body["prompt"])
+                except (KeyError, TypeError, AttributeError, ValueError) as error:
+                    self._trouble("garbled", "sends an event that is no part of a completion in tokens", sampled, error)
+                if len(sampled.ids) > most:
+                    self._trouble("garbled", f"does not stop after the {most} tokens it was asked for", sampled)
+        if sampled.finish is None:
+            self._trouble("cut_stream", "ended its answer without finishing it", sampled)
+        if not sampled.ids:
+            self._trouble("garbled", "finished without a single token", sampled)
+        return sampled
+
+    def _trouble(self, kind: Kind, what: str, sampled: _Sampled, cause: Exception | None = None) -> NoReturn:
+        raise EngineTrouble(kind, f"{self._client.server} {what}", wasted_tokens=len(sampled.ids)) from cause
+
+
+def _body(model: str, request: GenerateRequest, grammar: str | None) -> dict[str, Any]:
+    sampling = request.sampling
+    body: dict[str, Any] = {
+        "model": model,
+        "prompt": request.prompt_ids,
+        "max_tokens": request.max_tokens,
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "top_k": sampling.top_k,
+        "seed": sampling.seed,
+        "stop_token_ids": request.stop_ids,
+        "skip_special_tokens": False,
+        "logprobs": 0,
+        "return_token_ids": True,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+    return body if grammar is None else body | {"structured_outputs": {"grammar": grammar}}
+
+
+def _take(sampled: _Sampled, event: dict[str, Any], prompt: list[int]) -> None:
+    if isinstance(event.get("usage"), dict):
+        sampled.usage = event["usage"]
+    for choice in event.get("choices") or []:
+        read = choice.get("prompt_token_ids")
+        if read is not None and read != prompt:
+            raise ValueError("the server read other tokens than it was given")
+        ids = choice.get("token_ids") or []
+        scores = choice.get("logprobs") or {}
+        logprobs = scores.get("token_logprobs") or []
+        if sampled.likeliest is None and scores.get("top_logprobs") and scores["top_logprobs"][0]:
+            sampled.likeliest = max(_logprob(value) for value in scores["top_logprobs"][0].values())
+        if len(ids) != len(logprobs):
+            raise ValueError("ids and log-probabilities do not go together")
+        sampled.ids += [_id(value) for value in ids]
+        sampled.logprobs += [_logprob(value) for value in logprobs]
+        sampled.text += choice.get("text") or ""
+        if choice.get("finish_reason") is not None:
+            sampled.finish = str(choice["finish_reason"])
+
+
+def _id(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**31:
+        raise ValueError("no token id")
+    return value
+
+
+def _logprob(value: object) -> float:
+    """At most 0; the rounding of a certain token may say a little more."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value) or value > 1e-3:
+        raise ValueError("no log-probability")
+    return min(0.0, float(value))

@@ -1,0 +1,27 @@
+"""What a server says a reply took, with its price."""
+
+from typing import Any
+
+from gametape.core.messages import Usage
+from gametape.engines.pricing import Price
+
+_MOST = 2**40
+
+
+def as_usage(said: dict[str, Any], counted: Usage, price: Price, seconds: float) -> Usage:
+    """The server's own count where it gives a sensible one, else what we counted."""
+    prompt = _count(said.get("prompt_tokens"), counted.prompt_tokens)
+    completion = _count(said.get("completion_tokens"), counted.completion_tokens)
+    details = said.get("prompt_tokens_details")
+    cached = min(prompt, _count(details.get("cached_tokens"), 0)) if isinstance(details, dict) else 0
+    return Usage(
+        prompt_tokens=prompt,
+        completion_tokens=completion,
+        cached_tokens=cached,
+        cost_usd=price.cost(prompt, completion, cached),
+        seconds=seconds,
+    )
+
+
+def _count(value: object, otherwise: int) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST else otherwise

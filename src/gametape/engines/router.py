@@ -1,0 +1,152 @@
+"""A cascade of two models: the local one first where its odds are worth it, the frontier when it has failed.
+
+Who answers is decided where a context begins, never in the middle of one: what one model sampled is not what another
+would read. What may leave the machine is not decided here but by the perimeter that both models were opened through;
+the router only asks it, so that local work goes on where a frontier may not be used.
+"""
+
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Self
+
+from gametape.core.messages import Sampling
+from gametape.engines.conversation import Answer, Conversation, Model, Reply, ToolDefinition
+from gametape.engines.perimeter import Perimeter
+
+PRIOR_ODDS = 0.5
+"""The chance that the local model succeeds, as long as no outcome is known."""
+
+
+def local_first(p_local: float, cost_local: float, cost_frontier: float) -> bool:
+    """Whether trying locally first is expected to be cheaper: `p_local > cost_local / cost_frontier`.
+
+    A frontier whose price is not known is no reason to spend: local then.
+    """
+    return cost_frontier <= 0 or p_local > cost_local / cost_frontier
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A model and what an attempt with it is expected to cost, in dollars."""
+
+    model: Model
+    cost: float = 0.0
+
+
+class Router:
+    """A model that is two. `p_local` is asked each time a context begins; `escalations` are the reasons given so far.
+
+    Without a frontier, or where the perimeter forbids it, everything stays with the local model, whatever fails.
+    """
+
+    def __init__(
+        self,
+        local: Arm,
+        frontier: Arm | None,
+        perimeter: Perimeter,
+        p_local: Callable[[], float] = lambda: PRIOR_ODDS,
+    ) -> None:
+        self._local = local
+        outside = frontier is not None and not frontier.model.local
+        self._frontier = None if perimeter.local_only and outside else frontier
+        self._p_local = p_local
+        self.escalations: list[str] = []
+
+    @property
+    def _models(self) -> list[Model]:
+        return [arm.model for arm in (self._local, self._frontier) if arm is not None]
+
+    @property
+    def name(self) -> str:
+        return " > ".join(model.name for model in self._models)
+
+    @property
+    def local(self) -> bool:
+        return all(model.local for model in self._models)
+
+    @property
+    def trainable(self) -> bool:
+        """Two models are not one policy."""
+        return self._frontier is None and self._local.model.trainable
+
+    @property
+    def window(self) -> int:
+        return min(model.window for model in self._models)
+
+    def escalate(self, reason: str) -> bool:
+        """A goal failed or a breaker tripped: contexts that begin from now on are the frontier's. False if there is
+        none to turn to."""
+        self.escalations.append(reason)
+        return self._frontier is not None
+
+    def choose(self) -> Model:
+        """Whose the next context is."""
+        local, frontier = self._local, self._frontier
+        if frontier is None:
+            return local.model
+        if self.escalations or not local_first(self._p_local(), local.cost, frontier.cost):
+            return frontier.model
+        return local.model
+
+    def named(self, name: str | None) -> Model | None:
+        return next((model for model in self._models if model.name == name), None)
+
+    def converse(self, sampling: Sampling, conversation_id: str = "", constrain: bool = False) -> "RoutedConversation":
+        return RoutedConversation(self, lambda model: model.converse(sampling, conversation_id, constrain))
+
+    async def close(self) -> None:
+        for model in self._models:
+            await model.close()
+
+
+class RoutedConversation:
+    """A conversation whose every context has one of the router's models; its replies say which."""
+
+    def __init__(self, router: Router, converse: Callable[[Model], Conversation]) -> None:
+        self._router = router
+        self._converse = converse
+        self._model = router.choose()
+        self._inner = converse(self._model)
+        self._opening: tuple[str, Sequence[ToolDefinition], str] | None = None
+        """How the context began, as long as nothing came after it."""
+
+    @property
+    def length(self) -> int:
+        return self._inner.length
+
+    def begin(self, system: str, tools: Sequence[ToolDefinition], user: str) -> None:
+        self._turn_to(self._router.choose())
+        self._inner.begin(system, tools, user)
+        self._opening = (system, tools, user)
+
+    def tell(self, text: str) -> None:
+        self._opening = None
+        self._inner.tell(text)
+
+    def answer(self, answers: Sequence[Answer]) -> None:
+        self._inner.answer(answers)
+
+    async def ask(self, max_tokens: int) -> Reply:
+        reply = await self._inner.ask(max_tokens)
+        self._opening = None
+        return replace(reply, model_name=self._model.name)
+
+    def recall(self, reply: Reply) -> None:
+        """A recorded context goes on with the model that it began with, whatever would be chosen now."""
+        recorded = self._router.named(reply.model_name)
+        if self._opening is not None and recorded is not None and recorded is not self._model:
+            self._turn_to(recorded)
+            self._inner.begin(*self._opening)
+        self._opening = None
+        self._inner.recall(reply)
+
+    def fork(self) -> Self:
+        other = copy(self)
+        other._inner = self._inner.fork()
+        return other
+
+    def _turn_to(self, model: Model) -> None:
+        if model is not self._model:
+            self._model = model
+            self._inner = self._converse(model)

@@ -1,0 +1,101 @@
+"""Policies that are written down: they answer the n-th question of a conversation with their n-th turn.
+
+They go the whole way of a model, through token ids and the parser, so what is shown with them holds for models. What
+they say they say with certainty: every log-probability is 0.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from gametape.core.errors import BadInput
+from gametape.core.messages import GenerateRequest, Generation, Usage, WeightUpdate
+from gametape.core.model import Closed
+from gametape.core.problems import problems_in
+from gametape.engines.dialects.byte_frame import END, byte_dialect
+from gametape.engines.dialects.plain import fenced
+from gametape.engines.token_conversation import TokenModel
+
+WINDOW = 1 << 20
+
+
+class ScriptedCall(Closed):
+    name: str
+    arguments: dict[str, Any] = Field(default_factory=dict)
+
+
+class ScriptedTurn(Closed):
+    """One line of a script file."""
+
+    text: str = ""
+    tool_calls: list[ScriptedCall] = Field(default_factory=list)
+
+    def written(self) -> str:
+        """As a model would have written it."""
+        calls = (fenced(call.name, call.arguments) for call in self.tool_calls)
+        return "\n".join(filter(None, [self.text, *calls]))
+
+
+_OVER = ScriptedTurn(
+    text="The script has ended.",
+    tool_calls=[ScriptedCall(name="finish", arguments={"summary": "the script has ended", "confidence": 0.5})],
+)
+"""What is said after the last turn."""
+
+
+@dataclass
+class ScriptedEngine:
+    """An `Engine` whose tokens are bytes. It knows nothing of the prompt but how many turns came before."""
+
+    turns: Sequence[ScriptedTurn]
+    version: int = field(default=0, init=False)
+
+    async def generate(self, request: GenerateRequest) -> Generation:
+        turn = self.turns[request.turn] if request.turn < len(self.turns) else _OVER
+        ids = [*turn.written().encode("utf-8", "replace"), END][: request.max_tokens]
+        return Generation(
+            request_id=request.request_id,
+            completion_ids=ids,
+            logprobs=[0.0] * len(ids),
+            policy_versions=[self.version] * len(ids),
+            finish="stop" if ids[-1] == END else "length",
+            usage=Usage(prompt_tokens=len(request.prompt_ids), completion_tokens=len(ids)),
+        )
+
+    async def update_weights(self, update: WeightUpdate) -> None:
+        self.version = update.policy_version
+
+    async def policy_version(self) -> int:
+        return self.version
+
+
+def scripted_model(name: str, turns: Sequence[ScriptedTurn], window: int = WINDOW) -> TokenModel:
+    return TokenModel(name=name, engine=ScriptedEngine(turns), dialect=byte_dialect(), window=window)
+
+
+def read_script(path: Path) -> list[ScriptedTurn]:
+    """A script file: JSON lines, one turn each. Empty lines are skipped."""
+    try:
+        lines = path.read_bytes().decode().split("\n")
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{path}: not UTF-8: byte {error.start}") from error
+    turns = [_turn(path, number, line) for number, line in enumerate(lines, start=1) if line.strip()]
+    if not turns:
+        raise BadInput(f"{path}: no turns in it; expected JSON lines with text and tool_calls")
+    return turns
+
+
+def _turn(path: Path, number: int, line: str) -> ScriptedTurn:
+    try:
+        document = json.loads(line)
+        return ScriptedTurn.model_validate(document)
+    except ValidationError as error:
+        raise BadInput(f"{path}, line {number}: {problems_in(error, document)[0]}") from error
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"{path}, line {number}: not JSON: {error}") from error

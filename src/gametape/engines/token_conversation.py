@@ -1,0 +1,179 @@
+"""A conversation in token ids: what was sampled is kept as it was sampled, and only new text is tokenised."""
+
+import hashlib
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from gametape.core.errors import BadInput
+from gametape.core.messages import GenerateRequest, Generation, Sampling
+from gametape.core.protocols import Engine
+from gametape.core.tokens import TurnTokens
+from gametape.engines.conversation import Answer, Reply, ToolDefinition
+from gametape.engines.dialect import Dialect
+from gametape.engines.trouble import EngineTrouble, TooLong
+
+
+@dataclass(frozen=True)
+class _Said:
+    """What our side has to say before the model's next turn."""
+
+    opening: tuple[str, tuple[ToolDefinition, ...], str] | None = None
+    answers: tuple[Answer, ...] = ()
+    told: str = ""
+
+    def ids(self, dialect: Dialect) -> list[int]:
+        """In one message, because a turn of the model follows each: what was told goes to the end of it."""
+        if self.opening:
+            system, tools, user = self.opening
+            return dialect.opening(system, tools, _joined(user, self.told))
+        if self.answers:
+            *others, last = self.answers
+            return dialect.answered([*others, replace(last, content=_joined(last.content, self.told))])
+        return dialect.told(self.told)
+
+
+class TokenConversation:
+    """See `Conversation`. The ids of the conversation are one list that only grows until `begin` starts another.
+
+    With a seed, every turn draws from its own stream, which depends on the seed and the number of the turn alone.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        dialect: Dialect,
+        window: int,
+        sampling: Sampling,
+        conversation_id: str = "",
+        constrain: bool = False,
+        model_name: str | None = None,
+    ) -> None:
+        self.engine, self.dialect, self.window, self.sampling = engine, dialect, window, sampling
+        self.conversation_id = conversation_id or uuid.uuid4().hex
+        self.turn = 0
+        self._model_name = model_name
+        self._constrain = constrain
+        self._grammar: str | None = None
+        self._ids: list[int] = []
+        self._said = _Said()
+        self._prompt: list[int] | None = None
+
+    @property
+    def length(self) -> int:
+        return len(self._next_prompt())
+
+    def begin(self, system: str, tools: Sequence[ToolDefinition], user: str) -> None:
+        self._ids = []
+        self._grammar = self.dialect.grammar(tools) if self._constrain else None
+        self._say(_Said(opening=(system, tuple(tools), user)))
+
+    def tell(self, text: str) -> None:
+        self._say(replace(self._said, told=_joined(self._said.told, text)))
+
+    def answer(self, answers: Sequence[Answer]) -> None:
+        self._say(replace(self._said, answers=(*self._said.answers, *answers)))
+
+    async def ask(self, max_tokens: int) -> Reply:
+        prompt = self._next_prompt()
+        room = self.window - len(prompt)
+        if room < 1:
+            raise TooLong(f"the conversation has {len(prompt)} tokens; the model's window holds {self.window}")
+        # Made without validation, like the turn's tokens below: each of these ids was checked when it came in, and to
+        # check a whole conversation anew at every turn would cost more than all else the harness does.
+        generation = await self.engine.generate(
+            GenerateRequest.model_construct(
+                request_id=f"{self.conversation_id}/{self.turn}",
+                prompt_ids=prompt,
+                max_tokens=min(max_tokens, room),
+                sampling=self._turn_sampling(),
+                stop_ids=list(self.dialect.stop_ids),
+                conversation_id=self.conversation_id,
+                turn=self.turn,
+                grammar=self._grammar,
+            )
+        )
+        reply = self._reply(prompt, generation)
+        self.recall(reply)
+        return reply
+
+    def recall(self, reply: Reply) -> None:
+        """The recorded ids count, prompt and all, even if what was said would be written in other ids today."""
+        if reply.tokens is None:
+            raise BadInput("a turn without token ids cannot be continued by a model that reads ids; start afresh")
+        sampled = reply.tokens.completion_ids
+        self._ids = [*reply.tokens.prompt_ids, *sampled, *self.dialect.closing(sampled)]
+        self.turn += 1
+        self._say(_Said())
+
+    def fork(self) -> Self:
+        other = copy(self)  # ids are replaced, never changed in place, so both may hold the same list
+        other.conversation_id = uuid.uuid4().hex
+        return other
+
+    def _say(self, said: _Said) -> None:
+        self._said, self._prompt = said, None
+
+    def _next_prompt(self) -> list[int]:
+        if self._prompt is None:
+            self._prompt = [*self._ids, *self._said.ids(self.dialect)]
+        return self._prompt
+
+    def _turn_sampling(self) -> Sampling:
+        if self.sampling.seed is None:
+            return self.sampling
+        digest = hashlib.sha256(f"{self.sampling.seed}/{self.turn}".encode()).digest()
+        return self.sampling.model_copy(update={"seed": int.from_bytes(digest[:4], "big") >> 1})
+
+    def _reply(self, prompt: list[int], generation: Generation) -> Reply:
+        sampled = generation.completion_ids
+        if generation.finish == "cancelled":
+            raise EngineTrouble("cut_stream", "the model's turn was cancelled", wasted_tokens=len(sampled))
+        parsed = self.dialect.parse(sampled)
+        return Reply(
+            text=parsed.text,
+            calls=parsed.calls,
+            problem=parsed.problem,
+            finish=generation.finish,
+            tokens=TurnTokens.model_construct(
+                prompt_ids=prompt,
+                completion_ids=sampled,
+                logprobs=generation.logprobs,
+                loss_mask=[1] * len(sampled),
+                policy_versions=generation.policy_versions,
+            ),
+            usage=generation.usage,
+            constrained=generation.constrained,
+            model_name=self._model_name,
+        )
+
+
+async def _nothing() -> None:
+    return None
+
+
+@dataclass(frozen=True)
+class TokenModel:
+    """A `Model` that is given ids: every turn of it can be trained on."""
+
+    name: str
+    engine: Engine
+    dialect: Dialect
+    window: int
+    local: bool = True
+    trainable: bool = True
+    closing: Callable[[], Awaitable[None]] = field(default=_nothing)
+
+    def converse(self, sampling: Sampling, conversation_id: str = "", constrain: bool = False) -> TokenConversation:
+        return TokenConversation(
+            self.engine, self.dialect, self.window, sampling, conversation_id, constrain, self.name
+        )
+
+    async def close(self) -> None:
+        await self.closing()
+
+
+def _joined(text: str, more: str) -> str:
+    return f"{text}\n\n{more}" if text and more else text or more

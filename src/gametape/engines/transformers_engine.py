@@ -1,0 +1,174 @@
+"""Weights on this machine, run plainly with transformers: one request at a time, in float32."""
+
+import asyncio
+import threading
+import time
+from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+from transformers import AutoModelForCausalLM, DynamicCache
+from transformers.utils.logging import disable_progress_bar
+
+from gametape.core.errors import BadInput
+from gametape.core.messages import GenerateRequest, Generation, Usage, WeightUpdate
+from gametape.engines.dialects.choosing import dialect_of
+from gametape.engines.token_conversation import TokenModel
+from gametape.engines.transformers_sampling import draw
+from gametape.engines.trouble import EngineTrouble
+
+_CHUNK = 1024
+"""How many tokens of a prompt are read at once."""
+
+
+def open_directory(directory: Path, name: str) -> TokenModel:
+    """The model in a directory of weights, config and tokenizer files, ready to be spoken to."""
+    dialect = dialect_of(directory)
+    auto: Any = AutoModelForCausalLM
+    disable_progress_bar()
+    try:
+        network = auto.from_pretrained(directory, dtype=torch.float32, local_files_only=True)
+    except (OSError, ValueError, KeyError, SafetensorError) as error:
+        raise BadInput(f"{directory} is not a model that can be loaded: {str(error).splitlines()[0]}") from None
+    engine = TransformersEngine(network)
+    window = int(network.config.get_text_config().max_position_embeddings)
+    return TokenModel(name=name, engine=engine, dialect=dialect, window=window, closing=engine.close)
+
+
+@dataclass
+class _Read:
+    """What the network has read of one conversation."""
+
+    ids: list[int] = field(default_factory=list)
+    cache: Any = field(default_factory=DynamicCache)
+
+    def cut_back(self, prompt: list[int]) -> int:
+        """Forget what the prompt does not begin with, and return what is left; at least its last token is read anew."""
+        same = next((at for at, (a, b) in enumerate(zip(self.ids, prompt, strict=False)) if a != b), None)
+        keep = min(len(self.ids), len(prompt) - 1) if same is None else min(same, len(prompt) - 1)
+        if keep < len(self.ids):
+            self.cache.crop(keep - len(self.ids))
+            del self.ids[keep:]
+        return keep
+
+
+class TransformersEngine:
+    """An `Engine`. It keeps what it has read of conversations, the latest ones, up to `kept_tokens` in all."""
+
+    def __init__(self, network: Any, kept_tokens: int = 1 << 15) -> None:
+        """`network` is a causal language model as transformers makes it."""
+        self._network = network.eval()
+        self._vocabulary = network.get_input_embeddings().num_embeddings
+        self._kept_tokens = kept_tokens
+        self._read: OrderedDict[str, _Read] = OrderedDict()
+        self._version = 0
+        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="transformers-engine")
+
+    async def generate(self, request: GenerateRequest) -> Generation:
+        given_up = threading.Event()
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._worker, self._generate, request, given_up)
+        except asyncio.CancelledError:
+            given_up.set()
+            raise
+
+    async def update_weights(self, update: WeightUpdate) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._worker, self._update, update)
+
+    async def policy_version(self) -> int:
+        return self._version
+
+    async def close(self) -> None:
+        """Wait for the request in hand; the weights go with the object."""
+        await asyncio.to_thread(self._worker.shutdown, cancel_futures=True)
+
+    def _generate(self, request: GenerateRequest, given_up: threading.Event) -> Generation:
+        started = time.monotonic()
+        self._check(request)
+        # Out of the shelf while in use: if this fails half-way, what was read is not what `ids` says.
+        read = self._read.pop(request.conversation_id, None) or _Read()
+        cached = read.cut_back(request.prompt_ids)
+        generator = torch.Generator()
+        if request.sampling.seed is None:
+            generator.seed()
+        else:
+            generator.manual_seed(request.sampling.seed % (1 << 63))
+        sampled: list[int] = []
+        logprobs: list[float] = []
+        unread = request.prompt_ids[cached:]
+        while len(sampled) < request.max_tokens and not given_up.is_set():
+            token, logprob = draw(self._logits(read, unread), request.sampling, generator)
+            sampled.append(token)
+            logprobs.append(logprob)
+            if token in request.stop_ids:
+                break
+            unread = [token]
+        if request.conversation_id:
+            self._keep(request.conversation_id, read)
+        ended = bool(sampled) and sampled[-1] in request.stop_ids
+        return Generation(
+            request_id=request.request_id,
+            completion_ids=sampled,
+            logprobs=logprobs,
+            policy_versions=[self._version] * len(sampled),
+            finish="stop" if ended else "cancelled" if given_up.is_set() else "length",
+            usage=Usage(
+                prompt_tokens=len(request.prompt_ids),
+                completion_tokens=len(sampled),
+                cached_tokens=cached,
+                seconds=time.monotonic() - started,
+            ),
+        )
+
+    def _check(self, request: GenerateRequest) -> None:
+        if not request.prompt_ids or max(request.prompt_ids) >= self._vocabulary:
+            raise BadInput(f"a prompt has one token or more, each with an id below {self._vocabulary}")
+        if self._version < request.min_policy_version:
+            wanted = request.min_policy_version
+            raise EngineTrouble("refused", f"weights {wanted} or newer were asked for; these are {self._version}")
+
+    def _logits(self, read: _Read, ids: list[int]) -> Tensor:
+        """Read on, and say what comes next."""
+        for start in range(0, len(ids), _CHUNK):
+            chunk = torch.tensor([ids[start : start + _CHUNK]], device=self._network.device)
+            with torch.inference_mode():
+                output = self._network(chunk, past_key_values=read.cache, use_cache=True, logits_to_keep=1)
+        read.ids += ids
+        logits_V: Tensor = output.logits[0, -1].cpu()
+        return logits_V
+
+    def _keep(self, conversation_id: str, read: _Read) -> None:
+        self._read[conversation_id] = read
+        while sum(len(each.ids) for each in self._read.values()) > self._kept_tokens:
+            self._read.popitem(last=False)
+
+    def _update(self, update: WeightUpdate) -> None:
+        """All of the new weights, or none of them."""
+        weights = _load(Path(update.location))
+        own: dict[str, Tensor] = self._network.state_dict()
+        # Two names for one tensor (tied embeddings): it is enough that the files hold one of them.
+        given = {own[name].data_ptr() for name in weights if name in own}
+        missing = [name for name, tensor in own.items() if name not in weights and tensor.data_ptr() not in given]
+        odd = [name for name, tensor in weights.items() if name not in own or own[name].shape != tensor.shape]
+        if missing or odd:
+            raise BadInput(f"{update.location} holds weights of another model: see {(missing + odd)[0]}")
+        self._read.clear()
+        self._network.load_state_dict(weights, strict=False)
+        self._version = update.policy_version
+
+
+def _load(directory: Path) -> dict[str, Tensor]:
+    try:
+        files = sorted(directory.glob("*.safetensors"))
+        weights = {name: tensor for path in files for name, tensor in load_file(path).items()}
+    except (OSError, SafetensorError) as error:
+        raise BadInput(f"{directory}: weights cannot be read: {error}") from None
+    if not weights:
+        raise BadInput(f"{directory} has no safetensors files in it")
+    return weights

@@ -1,0 +1,120 @@
+"""Tool formats that models bring along."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gametape.engines.conversation import Answer, Call
+from gametape.engines.dialects.frame import Frame
+from gametape.engines.dialects.native import HERMES as HERMES_FORMAT
+from gametape.engines.dialects.native import LLAMA as LLAMA_FORMAT
+from gametape.engines.dialects.native import NativeDialect, format_of
+from gametape.engines.dialects.template import ChatTemplate
+from gametape.engines.dialects.template_frame import frame_of
+from gametape.engines.tokenizing.trained import TrainedTokenizer
+
+from ..tiny import CHATML, HERMES, LLAMA, NO_SYSTEM, TOOLS, texts, tokenizer_document
+
+TOKENIZER = TrainedTokenizer(tokenizer_document())
+READ = Call("read", {"path": "a.py"})
+
+
+def native(source) -> NativeDialect:
+    template = ChatTemplate(source, {})
+    form = format_of(template)
+    assert form is not None
+    return NativeDialect(TOKENIZER, frame_of(template, TOKENIZER, []), template, form)
+
+
+QWEN, LLAMA3 = native(HERMES), native(LLAMA)
+
+
+def test_formats_are_told_apart():
+    assert QWEN.form is HERMES_FORMAT
+    assert LLAMA3.form is LLAMA_FORMAT
+    for source in (CHATML, NO_SYSTEM):
+        assert format_of(ChatTemplate(source, {"bos_token": ""})) is None
+
+
+def test_xml_calls_are_not_taken_for_a_known_format():
+    calls = "<tool_call><function={{ call.function.name }}></function></tool_call>"
+    line = '{"name": "{{ call.function.name }}", "arguments": {{ call.function.arguments | tojson }}}'
+    assert format_of(ChatTemplate(HERMES.replace(line, calls), {})) is None
+
+
+@pytest.mark.parametrize(("dialect", "source"), [(QWEN, HERMES), (LLAMA3, LLAMA)], ids=["hermes", "llama"])
+@pytest.mark.parametrize("answers", [1, 2])
+def test_a_conversation_reads_as_the_template_writes_it(dialect, source, answers):
+    talk = [{"role": "system", "content": "Be good."}, {"role": "user", "content": "Hello"}]
+    calling = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "read", "arguments": {}}}]}
+    results = [{"role": "tool", "name": "read", "content": f'line "{n}"\nend'} for n in range(answers)]
+    template = ChatTemplate(source, {})
+    assert TOKENIZER.decode_marked(dialect.opening("Be good.", TOOLS, "Hello")) == template.render(talk, TOOLS)
+    called = template.render([*talk, calling], TOOLS, prompt=False)
+    fragment = TOKENIZER.decode_marked(dialect.answered([Answer(READ, result["content"]) for result in results]))
+    assert called + fragment == template.render([*talk, calling, *results], TOOLS)
+
+
+@settings(deadline=None, max_examples=60)
+@given(texts, st.sampled_from([QWEN, LLAMA3]))
+def test_no_text_makes_a_marker(text, dialect):
+    def markers(ids):
+        return [i for i in ids if i in TOKENIZER.special_ids]
+
+    def tool(words):
+        return [{"name": "t", "description": words, "parameters": {"type": "object", "properties": {f"p{words}": {}}}}]
+
+    for hostile, silent in (
+        (dialect.opening(text, tool(text), text), dialect.opening("", tool("x"), "")),
+        (dialect.answered([Answer(Call(text, {}), text)]), dialect.answered([Answer(READ, "")])),
+        (dialect.told(text), dialect.told("")),
+    ):
+        assert markers(hostile) == markers(silent)
+
+
+def test_a_description_with_a_marker_in_it_still_says_what_it_said():
+    tools = [{"name": "t", "description": 'ends with "<|im_end|>"', "parameters": {}}]
+    ids = QWEN.opening("s", tools, "u")
+    assert json.dumps(tools[0]) in TOKENIZER.decode_marked(ids)
+
+
+def test_calls_are_read():
+    turn = 'Look.\n<tool_call>\n{"name": "read", "arguments": {"path": "a.py"}}\n</tool_call>'
+    for ids in (TOKENIZER.encode(turn), TOKENIZER.encode_marked(turn)):
+        assert QWEN.parse([*ids, 2]) == ("Look.", (READ,), None)
+    twice = QWEN.parse(TOKENIZER.encode(turn + turn))
+    assert twice.calls == (READ, READ)
+    thought = QWEN.parse(TOKENIZER.encode(f"<think>{turn}</think>Done."))
+    assert (thought.calls, thought.problem) == ((), None)
+    assert LLAMA3.parse(TOKENIZER.encode('{"name": "read", "parameters": {"path": "a.py"}}')) == ("", (READ,), None)
+    assert LLAMA3.parse(TOKENIZER.encode("Hello {")) == ("Hello {", (), None)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "turn"),
+    [(QWEN, '<tool_call>{"name": "read"}'), (QWEN, "<tool_call>read</tool_call>"), (LLAMA3, '{"name": "read"')],
+)
+def test_malformed_calls_are_answered(dialect, turn):
+    parsed = dialect.parse(TOKENIZER.encode(turn))
+    assert (parsed.text, parsed.calls) == (turn, ())
+    assert (parsed.problem or "").startswith("Your tool call cannot be read: ")
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(st.integers(0, TOKENIZER.vocabulary + 5), max_size=30), st.sampled_from([QWEN, LLAMA3]))
+def test_any_ids_can_be_read(ids, dialect):
+    parsed = dialect.parse(ids)
+    assert not (parsed.problem and parsed.calls)
+
+
+def test_special_tags_are_still_read():
+    document = json.loads(tokenizer_document())
+    for token in document["added_tokens"]:
+        token["special"] = True
+    tokenizer = TrainedTokenizer(json.dumps(document))
+    template = ChatTemplate(HERMES, {})
+    dialect = NativeDialect(tokenizer, Frame((), (), (2,), (2,)), template, HERMES_FORMAT)
+    ids = tokenizer.encode_marked('<tool_call>{"name": "read", "arguments": {"path": "a.py"}}</tool_call>')
+    assert dialect.parse(ids).calls == (READ,)

@@ -1,0 +1,103 @@
+"""The plain form: what is written is read back, and nothing that a model says breaks the reading."""
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gametape.engines.conversation import Answer, Call
+from gametape.engines.dialects.byte_frame import byte_dialect
+from gametape.engines.dialects.plain import fenced, parse_fenced
+from gametape.engines.tokenizing.byte import ASSISTANT, END, SYSTEM, USER
+
+from ..tiny import TOOLS, texts
+
+DIALECT = byte_dialect()
+READ = Call("read", {"path": "a.py"})
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=30), st.text(min_size=1), texts)
+def test_a_call_is_read_back(said, name, argument):
+    argument = argument.replace("\ud800", "")
+    said = said.replace("`", "")
+    parsed = parse_fenced(f"{said}\n{fenced(name, {'a': argument})}")
+    assert parsed.calls == (Call(name, {"a": argument}),)
+    assert (parsed.text, parsed.problem) == (said.strip(), None)
+
+
+@settings(deadline=None, max_examples=200)
+@given(texts | st.lists(st.sampled_from(["```tool\n", "```\n", "```tool", "{}", '{"name": "a"}', "\n"])).map("".join))
+def test_any_turn_can_be_read(turn):
+    parsed = parse_fenced(turn)
+    assert not (parsed.problem and parsed.calls)
+    assert parsed.problem is None or "\n" not in parsed.problem
+    if "```tool" not in turn:
+        assert (parsed.text, parsed.problem) == (turn.strip(), None)
+
+
+@given(st.binary(max_size=40))
+def test_any_bytes_can_be_read(sampled):
+    DIALECT.parse([*sampled, END])
+
+
+def test_two_calls_are_both_read():
+    turn = f"First.\n{fenced('read', {'path': 'a.py'})}\nThen.\n{fenced('finish', {})}\n"
+    assert parse_fenced(turn) == ("First.\nThen.", (READ, Call("finish", {})), None)
+
+
+def test_white_space_around_fences_does_not_matter():
+    assert parse_fenced('x\r\n  ```tool \r\n{"name": "read",\n "arguments": {"path": "a.py"}}\n ``` ').calls == (READ,)
+
+
+@pytest.mark.parametrize(
+    ("turn", "words"),
+    [
+        ('```tool\n{"name": "read"}', "does not end"),
+        ('```tool {"name": "read"}\n```', "line of its own"),
+        ("```tool\n```", "not valid JSON"),
+        (f"{fenced('read', {})}\n```tool\nread a.py\n```", "not valid JSON"),
+    ],
+)
+def test_a_malformed_call_stays_in_the_text_and_no_call_is_made(turn, words):
+    parsed = parse_fenced(turn)
+    assert parsed.calls == ()
+    assert words in (parsed.problem or "")
+    assert parsed.text == turn
+
+
+def test_other_fences_are_text():
+    turn = "```python\nprint(1)\n```\n```toolbox\n```"
+    assert parse_fenced(turn) == (turn, (), None)
+
+
+def test_reading_takes_time_in_proportion():
+    started = time.process_time()
+    parse_fenced("```tool\n" * 200_000)
+    parse_fenced("```tool\n{}\n" * 50_000)
+    assert time.process_time() - started < 5
+
+
+def test_markers_stand_around_what_is_said():
+    opening = DIALECT.opening("sys", [], "hello")
+    assert opening == [SYSTEM, *b"sys", END, USER, *b"hello", END, ASSISTANT]
+    assert DIALECT.told("more") == [USER, *b"more", END, ASSISTANT]
+    assert DIALECT.answered([Answer(READ, "text"), Answer(READ, "gone", failed=True)]) == [
+        *(USER, *b"Result of read:\ntext\n\nError from read:\ngone", END, ASSISTANT)
+    ]
+
+
+def test_a_turn_that_was_cut_off_is_closed():
+    assert DIALECT.closing([65, END]) == []
+    assert DIALECT.closing([65]) == [END]
+    assert DIALECT.closing([]) == [END]
+
+
+def test_the_system_text_says_how_tools_are_called():
+    system = DIALECT.tokenizer.decode(DIALECT.opening("Be good.", TOOLS, ""))
+    assert system.startswith("Be good.\n\n")
+    assert (
+        "- read: Read a file.\n    path (string): which file\n    limit (integer, optional)\n- finish: End.\n" in system
+    )
+    assert parse_fenced(system).calls == (READ,)
