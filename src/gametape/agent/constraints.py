@@ -1,0 +1,226 @@
+"""What an agent is forbidden, as plain data: paths, commands, branches and output, checked where calls are routed.
+
+For tools that take a path the rules are exact. A shell command is judged by its text, which is a best effort, so the
+paths it changed are compared afterwards (`breaches_in`), and whoever routes decides what becomes of them.
+"""
+
+import functools
+import posixpath
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, ValidationError, model_validator
+
+from gametape.agent.commands import commands, written_by
+from gametape.core.errors import BadInput
+from gametape.core.model import Closed
+from gametape.core.problems import problems_in, refuse
+from gametape.sandbox.policy import WORKSPACE
+
+Glob = Annotated[str, Field(min_length=1, max_length=500)]
+Pattern = Annotated[str, Field(min_length=1, max_length=500)]
+
+_WRITERS = frozenset({"write", "edit"})
+_COMMITTING = frozenset({"commit", "merge", "push", "rebase", "reset", "cherry-pick", "revert", "am", "pull"})
+_BRANCHING = frozenset({"branch", "update-ref", "switch", "checkout"})
+_FORCED = frozenset({"-B", "-C", "--force-create"})
+_UNKNOWN = "a branch that is not known"
+_LONGEST_EVIDENCE = 200
+_MOST_SCANNED = 1_000_000
+
+
+@dataclass(frozen=True)
+class Breach:
+    """One thing that was forbidden: by which rule, and what showed it."""
+
+    kind: Literal["path", "command", "branch", "output"]
+    rule: str
+    evidence: str
+
+    def __str__(self) -> str:
+        return f"forbidden by the {self.kind} rule {self.rule!r}: {self.evidence}"
+
+
+class Constraints(Closed):
+    """Globs are relative to the workspace; `*` stays within a directory, `**` does not, and a directory's glob holds
+    for all below it. Patterns are regular expressions, found anywhere."""
+
+    unwritable: list[Glob] = Field(default_factory=list)
+    unreadable: list[Glob] = Field(default_factory=list)
+    """Neither read nor written."""
+    commands: list[Pattern] = Field(default_factory=list)
+    """Over each simple command of a command line, its words joined by one blank."""
+    branches: list[Glob] = Field(default_factory=list)
+    """Never committed to, merged into, pushed to or moved."""
+    output: list[Pattern] = Field(default_factory=list)
+    """What neither a message nor written content may hold."""
+
+    @model_validator(mode="after")
+    def _patterns_compile(self) -> Self:
+        for name in ("commands", "output"):
+            for index, pattern in enumerate(getattr(self, name)):
+                try:
+                    re.compile(pattern)
+                except re.error as error:
+                    refuse([((name, index), f"a regular expression ({error})")])
+        return self
+
+    def describe(self) -> str:
+        """The same in words, for the model; empty where nothing is forbidden."""
+        told = (
+            ("do not write or change", self.unwritable),
+            ("do not read or write", self.unreadable),
+            ("do not run commands that match", self.commands),
+            ("do not commit to, merge into, push to or move the branches", self.branches),
+            ("do not write or say what matches", self.output),
+        )
+        return "\n".join(f"- {words}: {', '.join(rules)}" for words, rules in told if rules)
+
+    def breach(self, tool: str, arguments: Mapping[str, Any], branch: str | None = None) -> Breach | None:
+        """What is wrong with a call, before it is made.
+
+        `branch` is where the workspace is, empty if on none; where it is not known, it may be a forbidden one.
+        """
+        if self == Constraints():
+            return None
+        if tool == "shell":
+            return self._command_breach(str(arguments.get("command", "")), branch)
+        path = arguments.get("path")
+        if isinstance(path, str) and (found := self._path_breach(path, writes=tool in _WRITERS)):
+            return found
+        if tool == "check":
+            named = arguments.get("paths")
+            several = (self._path_breach(str(one), writes=False) for one in named) if isinstance(named, list) else ()
+            return next((one for one in several if one), None)
+        texts = (value for value in arguments.values() if isinstance(value, str))
+        return next((found for text in texts if (found := self.said(text))), None)
+
+    def said(self, text: str) -> Breach | None:
+        """What is wrong with a message, or with content that is to be written."""
+        for pattern in self.output:
+            if found := _compiled(pattern).search(text[:_MOST_SCANNED]):
+                shown = found[0][:2] + "..." if len(found[0]) > 8 else "..."
+                return Breach("output", pattern, f"text that begins {shown!r}")
+        return None
+
+    def breaches_in(self, changed: Iterable[str]) -> list[Breach]:
+        """Forbidden paths among those that a command changed."""
+        found = (self._path_breach(path, writes=True) for path in changed)
+        return [breach for breach in found if breach]
+
+    def _path_breach(self, path: str, writes: bool) -> Breach | None:
+        plain = _plain(path)
+        for rule in [*self.unreadable, *(self.unwritable if writes else [])]:
+            if _matches(rule, plain):
+                return Breach("path", rule, f"{'writing' if writes else 'reading'} {plain[:_LONGEST_EVIDENCE]}")
+        return None
+
+    def _command_breach(self, text: str, branch: str | None) -> Breach | None:
+        if found := self.said(text):
+            return found
+        for words in commands(text):
+            line = " ".join(words)
+            for pattern in self.commands:
+                if _compiled(pattern).search(line[:_MOST_SCANNED]):
+                    return Breach("command", pattern, line[:_LONGEST_EVIDENCE])
+            if found := self._branch_breach(words, branch) or self._words_breach(words):
+                return found
+            branch = _switched_to(words) or branch
+        return None
+
+    def _words_breach(self, words: list[str]) -> Breach | None:
+        """Forbidden paths among the words: any mention of an unreadable one, and writing an unwritable one."""
+        mentioned = (self._path_breach(part, writes=False) for word in words for part in _path_like(word))
+        written = (self._path_breach(path, writes=True) for path in written_by(words))
+        return next((found for found in (*mentioned, *written) if found), None)
+
+    def _branch_breach(self, words: list[str], branch: str | None) -> Breach | None:
+        action, rest = _git_action(words)
+        if not self.branches or action is None:
+            return None
+        named = [_ref(word) for word in rest if not word.startswith("-")]
+        here = [_UNKNOWN if branch is None else branch]
+        if action == "push":
+            touched = named[1:] or here  # the first is the remote
+        elif action in _COMMITTING:
+            touched = here
+        else:
+            moves = action in ("branch", "update-ref") or not _FORCED.isdisjoint(rest)
+            touched = named if moves else []
+        for rule in self.branches:
+            for name in touched:
+                if name == _UNKNOWN or _matches(rule, name):
+                    return Breach("branch", rule, f"git {action} on {name[:_LONGEST_EVIDENCE]}")
+        return None
+
+
+def read_constraints(file: Path) -> Constraints:
+    """From a TOML file with the fields of `Constraints`."""
+    try:
+        document = tomllib.loads(file.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        raise BadInput(f"the constraints in {file} cannot be read: {error}") from error
+    try:
+        return Constraints.model_validate(document)
+    except ValidationError as error:
+        raise BadInput(f"the constraints in {file} are wrong: {problems_in(error, document)[0]}") from error
+
+
+def _git_action(words: list[str]) -> tuple[str | None, list[str]]:
+    """What git is told to do, behind its own options, and with what."""
+    if words[0].rpartition("/")[2] != "git":
+        return None, []
+    rest = words[1:]
+    while rest and rest[0].startswith("-"):
+        rest = rest[2:] if rest[0] in ("-C", "-c", "--git-dir", "--work-tree", "--namespace") else rest[1:]
+    action = rest[0] if rest else None
+    return (action, rest[1:]) if action in _COMMITTING | _BRANCHING else (None, [])
+
+
+def _switched_to(words: list[str]) -> str | None:
+    """The branch that a command goes to, if it does."""
+    action, rest = _git_action(words)
+    named = [word for word in rest if not word.startswith("-")]
+    return named[0] if action in ("switch", "checkout") and named and "--" not in rest else None
+
+
+def _ref(word: str) -> str:
+    """The branch that a word of git's names: `+HEAD:refs/heads/main` is main."""
+    return word.rpartition(":")[2].removeprefix("+").removeprefix("refs/heads/")
+
+
+def _path_like(word: str) -> list[str]:
+    """A word, and what follows an option's `=` or stands behind a redirection in it."""
+    return [part for part in {word, word.rpartition("=")[2], word.lstrip("<>&0123456789")} if part]
+
+
+def _plain(path: str) -> str:
+    whole = posixpath.normpath(posixpath.join(WORKSPACE, path.strip()))
+    return posixpath.relpath(whole, WORKSPACE) if f"{whole}/".startswith(f"{WORKSPACE}/") else whole
+
+
+def _matches(rule: str, path: str) -> bool:
+    """The path itself, or any directory above it."""
+    pattern = _glob(rule)
+    parts = path.split("/")
+    return any(pattern.fullmatch("/".join(parts[: index + 1])) for index in range(len(parts)))
+
+
+@functools.lru_cache(maxsize=512)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
+@functools.lru_cache(maxsize=512)
+def _glob(rule: str) -> re.Pattern[str]:
+    """`**/` is any directories or none; a name without a slash matches at any depth."""
+    plain = rule.removeprefix(f"{WORKSPACE}/").removeprefix("./").rstrip("/")
+    if "/" not in plain:
+        plain = f"**/{plain}"
+    parts = re.split(r"(\*\*/|\*\*|\*|\?)", plain)
+    spelled = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    return re.compile("".join(spelled.get(part, re.escape(part)) for part in parts), re.DOTALL)

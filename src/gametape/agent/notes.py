@@ -1,0 +1,74 @@
+"""The agent's memory as a directory of small files: for training and for single tasks."""
+
+import asyncio
+import contextlib
+import os
+import re
+import secrets
+from pathlib import Path
+
+from gametape.core.errors import BadInput
+
+MOST_NOTES = 64
+MOST_CHARACTERS = 20_000
+_LONGEST_NAME = 64
+_ENDING = ".md"
+
+
+def clean_name(name: str) -> str:
+    """The name under which a note is kept: letters, digits and dashes, in lower case. Raises `BadInput` if none is
+    left. What looks alike after cleaning is the same note."""
+    cleaned = re.sub(r"[^a-z0-9]+", "-", name.lower().removesuffix(_ENDING)).strip("-")[:_LONGEST_NAME].rstrip("-")
+    if not cleaned:
+        raise BadInput(f"{name[:_LONGEST_NAME]!r} is no name for a note; use letters, digits and dashes")
+    return cleaned
+
+
+class ScratchNotes:
+    """`Notes` in a directory of the host that nobody else writes to. A note appears whole or not at all."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._writing = asyncio.Lock()
+
+    async def names(self) -> list[str]:
+        return await asyncio.to_thread(self._names)
+
+    async def read(self, name: str) -> str | None:
+        return await asyncio.to_thread(self._read, clean_name(name))
+
+    async def write(self, name: str, text: str) -> None:
+        """Replaces what the note said; an empty text removes it. Raises `BadInput` where a bound is passed."""
+        cleaned = clean_name(name)
+        if len(text) > MOST_CHARACTERS:
+            raise BadInput(f"a note holds {MOST_CHARACTERS:,} characters at most, not {len(text):,}; keep what matters")
+        async with self._writing:
+            await asyncio.to_thread(self._write, cleaned, text)
+
+    def _names(self) -> list[str]:
+        with contextlib.suppress(FileNotFoundError):
+            return sorted(path.stem for path in self._directory.iterdir() if path.suffix == _ENDING)
+        return []
+
+    def _read(self, name: str) -> str | None:
+        with contextlib.suppress(FileNotFoundError):
+            return self._path(name).read_text(encoding="utf-8", errors="replace")
+        return None
+
+    def _write(self, name: str, text: str) -> None:
+        if not text:
+            self._path(name).unlink(missing_ok=True)
+            return
+        names = self._names()
+        if name not in names and len(names) >= MOST_NOTES:
+            raise BadInput(f"there are {MOST_NOTES} notes already, the most there can be; write over one of them")
+        self._directory.mkdir(parents=True, exist_ok=True)
+        temporary = self._directory / f".{secrets.token_hex(8)}.new"
+        try:
+            temporary.write_text(text, encoding="utf-8", errors="replace")
+            os.replace(temporary, self._path(name))
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def _path(self, name: str) -> Path:
+        return self._directory / f"{name}{_ENDING}"

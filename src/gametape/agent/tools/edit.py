@@ -1,0 +1,153 @@
+"""`edit`: replace one exact piece of a file, with help where it is not there or there too often."""
+
+import asyncio
+import difflib
+from typing import Any
+
+from gametape.agent import textfile
+from gametape.agent.tools import paths
+from gametape.agent.tools.schema import parameters
+from gametape.agent.tools.tool import CheckedTool
+from gametape.agent.tools.write import put
+from gametape.agent.work import Work
+from gametape.core.errors import BadInput
+from gametape.core.messages import ToolResult
+from gametape.core.protocols import Environment
+
+_CONTEXT = 4
+_MOST_SHOWN = 60
+_MOST_PLACES = 12
+_MOST_SEARCHED = 10_000
+"""Lines of a file in which the nearest region is looked for."""
+_MOST_CANDIDATES = 200
+_ALIKE = 0.5
+
+
+class Edit(CheckedTool):
+    """Line ends and encoding stay what they were."""
+
+    name = "edit"
+    description = (
+        "Replace an exact piece of a file. `old` must occur exactly once, white space included, so take enough lines "
+        "around the change; with all=true every occurrence is replaced."
+    )
+    parameters = parameters(
+        ("path", "old", "new"),
+        path={"type": "string", "minLength": 1, "description": "Relative to the workspace."},
+        old={"type": "string", "minLength": 1, "description": "The text as it is in the file, without line numbers."},
+        new={"type": "string", "description": "The text that takes its place."},
+        all={"type": "boolean", "description": "Replace every occurrence."},
+    )
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+
+    async def act(self, arguments: dict[str, Any], environment: Environment) -> ToolResult:
+        path, old, new = paths.relative(arguments["path"]), arguments["old"], arguments["new"]
+        if old == new:
+            raise BadInput("old and new are the same; nothing would change")
+        file = await self._open(environment, path)
+        if file.newline == "\r\n":
+            old, new = old.replace("\r\n", "\n"), new.replace("\r\n", "\n")
+        count = file.body.count(old)
+        if count == 0:
+            raise BadInput(f"old does not occur in {path}{await asyncio.to_thread(nearest, file.body, old)}")
+        if count > 1 and not arguments.get("all"):
+            listed = ", ".join(map(str, _lines_of(file.body, old)[:_MOST_PLACES]))
+            more = ", ..." if count > _MOST_PLACES else ""
+            raise BadInput(
+                f"old occurs {count} times in {path}, at lines {listed}{more}; take more lines around it, or all=true"
+            )
+        first = _lines_of(file.body, old)[0]
+        after = file.replaced(file.body.replace(old, new))
+        await put(environment, path, after.content())
+        self._work.edited(path, count * _height(new), count * _height(old))
+        self._work.open(path, first)
+        times = f" in {count} places" if count > 1 else ""
+        shown = textfile.numbered(after.lines, max(1, first - _CONTEXT), min(_MOST_SHOWN, _height(new) + 2 * _CONTEXT))
+        return ToolResult(content=f"{path} edited{times}\n{shown}")
+
+    async def _open(self, environment: Environment, path: str) -> textfile.TextFile:
+        try:
+            found = textfile.parse(await environment.get(path))
+        except BadInput as error:
+            if paths.is_missing(error):
+                raise BadInput(f"there is no {path}{await paths.near(environment, path)}") from error
+            if paths.is_directory(error):
+                raise BadInput(f"{path} is no regular file") from error
+            raise paths.explained(error, path) from error
+        if found is None:
+            raise BadInput(f"{path} is not text; it cannot be edited")
+        return found
+
+
+def nearest(body: str, old: str) -> str:
+    """Where something like `old` stands, and how it differs, as the end of a sentence."""
+    lines, wanted = body.split("\n")[:_MOST_SEARCHED], old.strip("\n").split("\n")
+    if bare := _bare_match(lines, wanted):
+        return f", but it does with other white space; as it is, from line {bare}:\n{_region(lines, bare, len(wanted))}"
+    start = _most_alike(lines, wanted)
+    if start is None:
+        return ", nor anything like it; read the file first"
+    return f"; most like it, from line {start}:\n{_region(lines, start, len(wanted))}"
+
+
+def _bare_match(lines: list[str], wanted: list[str]) -> int | None:
+    """The line from which all lines are the same but for white space."""
+    plain, target = ["".join(line.split()) for line in lines], ["".join(line.split()) for line in wanted]
+    for index in range(len(plain) - len(target) + 1):
+        if plain[index] == target[0] and plain[index : index + len(target)] == target:
+            return index + 1
+    return None
+
+
+def _most_alike(lines: list[str], wanted: list[str]) -> int | None:
+    """The line at which a region of the same height is most like what was wanted, if it is alike at all.
+
+    Candidates are the places where a line of it nearly stands; only those are compared whole.
+    """
+    scored: list[tuple[float, int]] = []
+    rarest = max(range(len(wanted)), key=lambda index: len(wanted[index].strip()))
+    matcher = difflib.SequenceMatcher(autojunk=False)
+    matcher.set_seq2(wanted[rarest].strip()[:500])
+    for index, line in enumerate(lines):
+        matcher.set_seq1(line.strip()[:500])
+        if matcher.real_quick_ratio() > _ALIKE and matcher.quick_ratio() > _ALIKE:
+            scored.append((matcher.quick_ratio(), max(0, index - rarest)))
+    best: tuple[float, int] | None = None
+    for _, start in sorted(scored, reverse=True)[:_MOST_CANDIDATES]:
+        region = "\n".join(line.strip() for line in lines[start : start + len(wanted)])
+        target = "\n".join(line.strip() for line in wanted)
+        ratio = difflib.SequenceMatcher(None, region[:2000], target[:2000], autojunk=False).quick_ratio()
+        if best is None or ratio > best[0]:
+            best = (ratio, start)
+    return best[1] + 1 if best and best[0] > _ALIKE else None
+
+
+def _region(lines: list[str], start: int, height: int) -> str:
+    """With tabs and trailing blanks made visible, for they are often the difference."""
+    found = lines[start - 1 : start - 1 + min(height, _MOST_SHOWN)]
+    visible = [_visible(line) for line in found]
+    note = "\n(here → is a tab, · a blank at the end of a line, ␍ a carriage return)" if visible != found else ""
+    return "\n".join(textfile.shown(line)[:400] for line in visible) + note
+
+
+def _visible(line: str) -> str:
+    body = line.removesuffix("\r")
+    bare = body.rstrip(" ")
+    end = "·" * min(20, len(body) - len(bare)) + ("␍" if body != line else "")
+    return bare.replace("\t", "→") + end
+
+
+def _lines_of(body: str, piece: str) -> list[int]:
+    """The lines at which a piece begins, as `str.count` counts it."""
+    found, at, line, last = [], body.find(piece), 1, 0
+    while at >= 0:
+        line += body.count("\n", last, at)
+        found.append(line)
+        last, at = at, body.find(piece, at + len(piece))
+    return found
+
+
+def _height(text: str) -> int:
+    return text.count("\n") + (not text.endswith("\n")) if text else 0

@@ -1,0 +1,125 @@
+"""`history`: what git knows, where a task allows it.
+
+The workspace's git configuration is hostile, but git runs inside the sandbox, where the agent could run it anyway.
+What would make it hang or run something is switched off all the same.
+"""
+
+import re
+from collections import Counter
+from typing import Any
+
+from gametape.agent.tools import paths
+from gametape.agent.tools.schema import parameters
+from gametape.agent.tools.tool import CheckedTool, beside
+from gametape.core.errors import BadInput
+from gametape.core.messages import ToolResult
+from gametape.core.protocols import Environment, ShellResult
+
+_SECONDS = 20.0
+_SURVEYED = 200
+_GIT = (
+    *("GIT_CONFIG_NOSYSTEM=1", "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "GIT_PAGER=cat"),
+    *("git", "--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "safe.directory=*"),
+    *("-c", "core.pager=cat", "-c", "color.ui=never", "-c", "log.showSignature=false"),
+)
+_PLAIN = ("--no-ext-diff", "--no-textconv", "--no-color")
+_PREFIX = re.compile(r"^([A-Za-z][\w./-]{0,30}(?:\([^)]{1,40}\))?!?|\[[^\]]{1,30}\]):?\s")
+_NOT_IMPERATIVE = re.compile(r"(?:ed|ing)$")
+
+
+class History(CheckedTool):
+    name = "history"
+    description = (
+        "Look at the git history: log (of a path), blame (around a line of a path), diff (uncommitted changes), "
+        "or conventions (how commit messages are written here)."
+    )
+    parameters = parameters(
+        ("what",),
+        what={"type": "string", "enum": ["log", "blame", "diff", "conventions"]},
+        path={"type": "string", "minLength": 1, "description": "Relative to the workspace."},
+        line={"type": "integer", "minimum": 1, "description": "For blame: the first line."},
+        count={"type": "integer", "minimum": 1, "maximum": 200, "description": "Commits, or lines of blame."},
+    )
+
+    async def act(self, arguments: dict[str, Any], environment: Environment) -> ToolResult:
+        what, path = arguments["what"], paths.relative(arguments.get("path", "."))
+        if what == "blame" and "path" not in arguments:
+            raise BadInput("blame needs a path")
+        result = await _git(environment, *_question(what, path, arguments.get("line", 1), arguments.get("count")))
+        if result.killed_by and not result.stdout:
+            raise BadInput(f"git was ended ({result.killed_by})")
+        if result.exit_code != 0 and not result.killed_by:
+            raise BadInput(f"git: {(result.stderr.strip().splitlines() or ['it failed'])[0][:300]}")
+        text = conventions(result.stdout.splitlines()) if what == "conventions" else result.stdout.rstrip("\n")
+        return ToolResult(content=text or _NOTHING[what], cpu_seconds=result.cpu_seconds)
+
+
+_NOTHING = {"log": "no commits", "blame": "the file is empty", "diff": "no uncommitted changes", "conventions": ""}
+
+
+async def has_history(environment: Environment) -> bool:
+    """Whether the workspace is a git repository of its own, with a commit."""
+    result = await _git(environment, "rev-parse", "--show-prefix", "HEAD")
+    return result.exit_code == 0 and result.stdout.startswith("\n")
+
+
+async def current_branch(environment: Environment) -> str | None:
+    """The branch that the workspace is on, empty if on none; None where that cannot be told."""
+    try:
+        head = (await environment.get(".git/HEAD")).decode("utf-8", "replace").strip()
+    except BadInput:
+        return None
+    return head.removeprefix("ref: refs/heads/") if head.startswith("ref: refs/heads/") else ""
+
+
+def _question(what: str, path: str, line: int, count: int | None) -> tuple[str, ...]:
+    place = ("--", f":(literal){path}") if path != "." else ()
+    if what == "blame":
+        return "blame", "--date=short", f"-L{line},+{count or 40}", "--no-textconv", "--", path
+    if what == "diff":
+        return "diff", *_PLAIN, "HEAD", *place
+    if what == "log":
+        return "log", *_PLAIN, f"-n{count or 20}", "--date=short", "--format=%h %ad %an: %s", *place
+    return "log", *_PLAIN, f"-n{count or _SURVEYED}", "--no-merges", "--format=%s", *place
+
+
+async def _git(environment: Environment, *words: str) -> ShellResult:
+    return await beside(environment, (*_GIT, *words), _SECONDS)
+
+
+def conventions(subjects: list[str]) -> str:
+    """How these commit subjects are written: prefixes, mood, length, and the latest of them."""
+    subjects = [subject for subject in subjects if subject.strip()]
+    if not subjects:
+        return "no commits"
+    prefixes = Counter(match[1] for subject in subjects if (match := _PREFIX.match(subject)) and _is_prefix(subject))
+    bare = [_PREFIX.sub("", subject) if _is_prefix(subject) else subject for subject in subjects]
+    first = [subject.split()[0] for subject in bare if subject.split()]
+    imperative = sum(_is_imperative(word) for word in first) / max(1, len(first))
+    capital = sum(word[0].isupper() for word in first) / max(1, len(first))
+    dotted = sum(subject.rstrip().endswith(".") for subject in subjects) / len(subjects)
+    lengths = sorted(map(len, subjects))
+    used = ", ".join(f"{prefix} ({number})" for prefix, number in prefixes.most_common(6)) or "none"
+    return "\n".join(
+        (
+            f"{len(subjects)} commit subjects",
+            f"prefixes: {used}; on {sum(prefixes.values()) / len(subjects):.0%} of them",
+            f"imperative: {imperative:.0%}; capital first letter: {capital:.0%}; final full stop: {dotted:.0%}",
+            f"length: median {lengths[len(lengths) // 2]}, nine in ten up to {lengths[len(lengths) * 9 // 10]}",
+            "latest:",
+            *(f"  {subject[:120]}" for subject in subjects[:5]),
+        )
+    )
+
+
+def _is_prefix(subject: str) -> bool:
+    """`fix(core): ...` and `[core] ...`, not the first word of a sentence."""
+    match = _PREFIX.match(subject)
+    return match is not None and (match[1].startswith("[") or match[0].rstrip().endswith(":"))
+
+
+def _is_imperative(word: str) -> bool:
+    """By its ending alone: `add`, not `added`, `adding` or `adds`; an estimate."""
+    plain = word.lower().strip(".,:;")
+    third_person = plain.endswith("s") and not plain.endswith("ss")
+    return plain.isalpha() and not third_person and (len(plain) <= 4 or not _NOT_IMPERATIVE.search(plain))

@@ -1,0 +1,110 @@
+"""`jump`: from a name to its definition and its references, in Python files.
+
+The files are parsed inside the sandbox, never here, and by the standard library alone: a library for it would put
+strangers' code before the agent, which may be the very code a task asks for.
+"""
+
+import importlib.resources
+import json
+from typing import Any
+
+from gametape.agent.textfile import shown
+from gametape.agent.tools import paths
+from gametape.agent.tools.schema import parameters
+from gametape.agent.tools.tool import CheckedTool, beside
+from gametape.agent.work import Work
+from gametape.core.errors import BadInput
+from gametape.core.messages import ToolResult
+from gametape.core.protocols import Environment, ShellResult
+
+_SECONDS = 30.0
+_MOST_DEFINITIONS, _MOST_REFERENCES = 10, 40
+
+
+class Jump(CheckedTool):
+    """`python` is the interpreter inside the sandbox. The first definition is opened in `work`."""
+
+    name = "jump"
+    description = (
+        "Go to the definition of a Python name: by symbol (such as Class.method; with path as seen from that file), "
+        "or by path, line and column. With references=true also list where it is used."
+    )
+    parameters = parameters(
+        symbol={"type": "string", "minLength": 1, "maxLength": 200, "description": "A name, dotted if need be."},
+        path={"type": "string", "minLength": 1, "description": "A Python file, relative to the workspace."},
+        line={"type": "integer", "minimum": 1},
+        column={"type": "integer", "minimum": 1},
+        references={"type": "boolean", "description": "Also list references."},
+    )
+
+    def __init__(self, work: Work, python: str) -> None:
+        self._work = work
+        self._python = python
+        self._script = importlib.resources.files("gametape.agent.inside").joinpath("jump.py").read_text("utf-8")
+
+    async def act(self, arguments: dict[str, Any], environment: Environment) -> ToolResult:
+        question = dict(arguments)
+        if "path" in question:
+            question["path"] = paths.relative(question["path"])
+        if "symbol" not in question and not {"path", "line"} <= question.keys():
+            raise BadInput("give a symbol, or a path and a line (and a column)")
+        argv = [self._python, "-I", "-X", "utf8", "-c", self._script, json.dumps(question)]
+        result = await beside(environment, argv, _SECONDS)
+        answer = _read(result)
+        definitions = _places(answer, "definitions")
+        if not definitions:
+            raise BadInput(f"no definition of {shown(str(answer.get('symbol')))[:200]} in the workspace's Python files")
+        self._work.open(definitions[0]["path"], definitions[0]["line"])
+        return ToolResult(content=_told(answer, definitions), cpu_seconds=result.cpu_seconds)
+
+
+def _read(result: ShellResult) -> dict[str, Any]:
+    """The script's answer. Whoever is inside can change what it says: it is data, and odd data is trouble."""
+    if result.killed_by:
+        raise BadInput(f"the search for definitions was ended ({result.killed_by}); use search")
+    try:
+        answer = json.loads(result.stdout)
+    except (ValueError, RecursionError):
+        answer = None
+    if not isinstance(answer, dict):
+        reason = (result.stderr.strip().splitlines() or ["no answer"])[-1]
+        raise BadInput(f"definitions cannot be looked up here: {reason[:200]}; use search")
+    if problem := answer.get("problem"):
+        raise BadInput(shown(str(problem))[:300])
+    return answer
+
+
+def _places(answer: dict[str, Any], key: str) -> list[dict[str, Any]]:
+    found = answer.get(key)
+    entries = found if isinstance(found, list) else []
+    good = [one for one in entries if isinstance(one, dict) and _is_place(one)]
+    return [{**one, "path": paths.relative(one["path"])} for one in good]
+
+
+def _is_place(entry: dict[str, Any]) -> bool:
+    return isinstance(entry.get("path"), str) and type(entry.get("line")) is int and entry["line"] >= 1
+
+
+def _told(answer: dict[str, Any], definitions: list[dict[str, Any]]) -> str:
+    told = [] if answer.get("followed") else ["by name only:"]
+    told += [f"{_line(one)}  ({one.get('kind')} {one.get('name')})" for one in definitions[:_MOST_DEFINITIONS]]
+    told += _more(len(definitions), _MOST_DEFINITIONS, answer.get("count"))
+    for key, title in (("references", "references"), ("possible", "possible references, by name only")):
+        if key in answer:
+            places = _places(answer, key)
+            if places or key == "references":
+                told.append(f"{title}:" if places else "no references")
+            told += [_line(one) for one in places[:_MOST_REFERENCES]]
+            told += _more(len(places), _MOST_REFERENCES, answer.get(f"{key}_count"))
+    if answer.get("unread"):
+        told.append(f"[{answer['unread']} Python files could not be parsed and were left out]")
+    return shown("\n".join(told))
+
+
+def _line(place: dict[str, Any]) -> str:
+    return f"{place['path']}:{place['line']}: {str(place.get('text', ''))[:200]}"
+
+
+def _more(listed: int, most: int, count: Any) -> list[str]:
+    rest = (count if type(count) is int else listed) - min(listed, most)
+    return [f"... and {rest} more"] if rest > 0 else []

@@ -1,0 +1,200 @@
+"""Tools of an MCP server, which runs in a sandbox of its own.
+
+The server is as hostile as anything else: it sees nothing but what its policy grants, what it says about its tools is
+cleaned and cut, and whatever it does, a call ends in an answer.
+"""
+
+import asyncio
+import contextlib
+import importlib.util
+import json
+import os
+import re
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from gametape.agent.tools.mcp_stream import Line
+from gametape.core.errors import BadInput, Lacking
+from gametape.core.messages import ToolResult
+from gametape.core.protocols import Environment, Tool
+from gametape.sandbox.backend import Spec
+from gametape.sandbox.dialogue import Dialogue, open_dialogue
+from gametape.sandbox.launcher import SandboxError
+from gametape.sandbox.output import clean, secrets
+from gametape.sandbox.policy import Policy
+
+if TYPE_CHECKING:
+    from mcp import ClientSession
+    from mcp_types import Tool as Declared
+
+_LIFETIME = 24 * 3600.0
+_MOST_TOOLS = 64
+_MOST_PAGES = 8
+_LONGEST_DESCRIPTION = 1000
+_MOST_SCHEMA = 8000
+_MOST_ANSWER = 200_000
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+_SHIM = "import os, sys; os.dup2(0, 1); os.execvp(sys.argv[1], sys.argv[1:])"
+"""The sandbox gives one socket as standard input; a server answers on standard output."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server to attach. Its policy is all that it may do: by default no network and nothing of the host."""
+
+    name: str
+    command: tuple[str, ...]
+    policy: Policy = field(default_factory=Policy)
+    call_seconds: float = 60.0
+    start_seconds: float = 30.0
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise BadInput(f"{self.name!r} is no name for a server; use letters, digits, - and _")
+        if not self.command:
+            raise BadInput(f"the server {self.name} has no command")
+
+
+@contextlib.asynccontextmanager
+async def attach(server: Server, backend: str = "bubblewrap") -> AsyncIterator[list[Tool]]:
+    """Start a server and yield its tools. Raises `SandboxError` where it does not come up or does not speak MCP."""
+    if importlib.util.find_spec("mcp") is None:
+        raise Lacking("attaching MCP servers needs the mcp package; pip install 'gametape[mcp]'")
+    policy = server.policy.with_limits(wall_seconds=_LIFETIME)
+    argv = ["python3", "-I", "-c", _SHIM, *server.command]
+    dialogue = await asyncio.to_thread(open_dialogue, Spec(policy=policy), argv, backend)
+    dialogue.begin()
+    ready: asyncio.Future[list[Tool]] = asyncio.get_running_loop().create_future()
+    enough = asyncio.Event()
+    held = asyncio.create_task(_hold(server, dialogue, ready, enough))
+    try:
+        either: set[asyncio.Future[Any]] = {ready, held}
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if not ready.done():
+            error = held.exception()
+            reason = await asyncio.to_thread(_last_words, dialogue)
+            said = _plain(str(error), 200) or "time is up"
+            raise SandboxError(f"the MCP server {server.name} did not come up: {said}{reason}") from error
+        yield ready.result()
+    finally:
+        enough.set()
+        await asyncio.gather(held, return_exceptions=True)
+        await asyncio.to_thread(dialogue.close)
+
+
+async def _hold(server: Server, dialogue: Dialogue, ready: "asyncio.Future[list[Tool]]", enough: asyncio.Event) -> None:
+    """Keep a session open in a task of its own: what is raised around its user is then not the session's affair."""
+    from mcp import ClientSession  # noqa: PLC0415 - an optional extra
+
+    failure: Exception | None = None
+    async with Line(dialogue.socket) as line, ClientSession(line.read, line.write) as session:
+        try:
+            async with asyncio.timeout(server.start_seconds):
+                await session.initialize()
+                declared = await _declared(session)
+        except Exception as error:  # raised again below, outside of the session, which would wrap it in a group
+            failure = error
+        else:
+            ready.set_result([McpTool(server, session, line, one) for one in declared if _NAME.fullmatch(one.name)])
+            await enough.wait()
+    if failure:
+        raise failure
+
+
+async def _declared(session: "ClientSession") -> "list[Declared]":
+    from mcp_types import PaginatedRequestParams  # noqa: PLC0415
+
+    found: list[Declared] = []
+    cursor: str | None = None
+    for _ in range(_MOST_PAGES):
+        page = await session.list_tools(params=PaginatedRequestParams(cursor=cursor) if cursor else None)
+        found += page.tools
+        cursor = page.next_cursor
+        if not cursor:
+            break
+    return found[:_MOST_TOOLS]
+
+
+class McpTool:
+    """One tool of a server, named `server.tool`."""
+
+    def __init__(self, server: Server, session: "ClientSession", line: Line, declared: "Declared") -> None:
+        self.name = f"{server.name}.{declared.name}"
+        self._server = server
+        self._session = session
+        self._line = line
+        self._inner = declared.name
+        schema = declared.input_schema
+        self._definition = {
+            "name": self.name,
+            "description": _plain(declared.description or "", _LONGEST_DESCRIPTION),
+            "parameters": _plain_schema(schema if isinstance(schema, dict) else {}),
+        }
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        return self._definition
+
+    async def call(self, arguments: dict[str, Any], environment: Environment) -> ToolResult:  # noqa: ARG002
+        from mcp import MCPError  # noqa: PLC0415
+
+        if self._line.over:
+            return self._failed("the server has ended")
+        try:
+            async with asyncio.timeout(self._server.call_seconds):
+                result = await self._session.call_tool(self._inner, arguments)
+        except TimeoutError:
+            return self._failed(f"no answer within {self._server.call_seconds:g} seconds")
+        except (MCPError, ValueError, RuntimeError) as error:
+            reason = "the server has ended" if self._line.over else _plain(str(error), 500)
+            return self._failed(reason or type(error).__name__)
+        text = _plain(_text(result.content), _MOST_ANSWER)
+        return ToolResult(content=text or "[no content]", failed=bool(result.is_error))
+
+    def _failed(self, reason: str) -> ToolResult:
+        return ToolResult(content=f"{self.name}: {reason}", failed=True)
+
+
+def _text(content: Sequence[Any]) -> str:
+    """The text of an answer; what is no text is named."""
+    parts = []
+    for one in content:
+        text = getattr(one, "text", None)
+        parts.append(text if isinstance(text, str) else f"[{getattr(one, 'type', 'something')} left out]")
+    return "\n".join(parts)
+
+
+def _plain(text: str, most: int) -> str:
+    return clean(text[: 2 * most], secrets(os.environ))[:most]
+
+
+def _plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """What the server says about arguments, its words cleaned; too much of it is as good as nothing."""
+    try:
+        text = json.dumps(schema)
+    except (ValueError, TypeError, RecursionError):
+        text = ""
+    if not text or len(text) > _MOST_SCHEMA:
+        return {"type": "object"}
+    cleaned = _cleaned(schema)
+    return {**cleaned, "type": "object"}
+
+
+def _cleaned(value: Any) -> Any:
+    if isinstance(value, str):
+        return _plain(value, _LONGEST_DESCRIPTION)
+    if isinstance(value, list):
+        return [_cleaned(one) for one in value]
+    if isinstance(value, dict):
+        return {_plain(str(key), 100): _cleaned(one) for key, one in value.items()}
+    return value
+
+
+def _last_words(dialogue: Dialogue) -> str:
+    """What the server printed before it ended, as the end of a sentence."""
+    dialogue.kill()
+    result = dialogue.result()
+    said = result.stderr.strip().splitlines()
+    return f"; it said: {said[-1][:300]}" if said else ""

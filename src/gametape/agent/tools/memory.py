@@ -1,0 +1,76 @@
+"""`remember` and `recall`: the agent's notes, wherever they are kept."""
+
+import difflib
+import re
+from typing import Any
+
+from gametape.agent.tools.schema import parameters
+from gametape.agent.tools.tool import CheckedTool
+from gametape.core.errors import BadInput
+from gametape.core.messages import ToolResult
+from gametape.core.protocols import Environment, Notes
+
+_NAME = {"type": "string", "minLength": 1, "maxLength": 100, "description": "Short name of the note."}
+_MOST_FOUND = 10
+_MOST_LISTED = 100
+_PREVIEW = 100
+
+
+class Remember(CheckedTool):
+    name = "remember"
+    description = "Keep a note for later, such as a finding or a decision. A note of the same name is replaced."
+    parameters = parameters(("name", "text"), name=_NAME, text={"type": "string", "minLength": 1, "maxLength": 20_000})
+
+    def __init__(self, notes: Notes) -> None:
+        self._notes = notes
+
+    async def act(self, arguments: dict[str, Any], environment: Environment) -> ToolResult:  # noqa: ARG002
+        await self._notes.write(arguments["name"], arguments["text"])
+        return ToolResult(content=f"kept as {arguments['name']}")
+
+
+class Recall(CheckedTool):
+    name = "recall"
+    description = "Read a note by its name, find lines of notes by words, or, without arguments, list all notes."
+    parameters = parameters(name=_NAME, query={"type": "string", "minLength": 1, "maxLength": 500})
+
+    def __init__(self, notes: Notes) -> None:
+        self._notes = notes
+
+    async def act(self, arguments: dict[str, Any], environment: Environment) -> ToolResult:  # noqa: ARG002
+        if "name" in arguments:
+            return ToolResult(content=await self._one(arguments["name"]))
+        if "query" in arguments:
+            return ToolResult(content=await self._found(arguments["query"]))
+        return ToolResult(content=await self._listed())
+
+    async def _one(self, name: str) -> str:
+        text = await self._notes.read(name)
+        if text is None:
+            names = await self._notes.names()
+            close = difflib.get_close_matches(name, names, n=3) or names[-5:]
+            raise BadInput(f"there is no note {name!r}" + (f"; there is {', '.join(close)}" if close else ""))
+        return text
+
+    async def _found(self, query: str) -> str:
+        """Lines that hold most of the words, best first."""
+        words = set(re.findall(r"\w+", query.lower()))
+        scored = []
+        for name in await self._notes.names():
+            for number, line in enumerate((await self._notes.read(name) or "").splitlines(), 1):
+                score = len(words & set(re.findall(r"\w+", f"{name} {line}".lower())))
+                if score and line.strip():
+                    scored.append((-score, name, number, line.strip()))
+        best = sorted(scored)[:_MOST_FOUND]
+        return (
+            "\n".join(f"{name}:{number}: {line[:300]}" for _, name, number, line in best) or "no note has these words"
+        )
+
+    async def _listed(self) -> str:
+        names = await self._notes.names()
+        told = []
+        for name in names[:_MOST_LISTED]:
+            first = next(iter((await self._notes.read(name) or "").strip().splitlines()), "")
+            told.append(f"{name}: {first[:_PREVIEW]}")
+        more = [f"... and {len(names) - _MOST_LISTED} more"] if len(names) > _MOST_LISTED else []
+        return "\n".join([*told, *more]) or "there are no notes"

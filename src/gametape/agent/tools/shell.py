@@ -1,0 +1,68 @@
+"""`shell`: commands in one live shell."""
+
+from typing import Any
+
+from gametape.agent.tools.schema import parameters
+from gametape.agent.tools.tool import CheckedTool
+from gametape.agent.work import Work
+from gametape.core.messages import ToolResult
+from gametape.core.protocols import Environment, ShellResult
+
+DEFAULT_SECONDS = 60.0
+
+_ENDED = {
+    "time": "it ran longer than {seconds:g} seconds",
+    "cpu": "it used too much processor time",
+    "memory": "it used too much memory",
+    "processes": "it started too many processes",
+    "disk": "it wrote too much to disk",
+    "output": "it printed too much",
+    "policy": "it kept trying what is forbidden here",
+}
+
+
+class Shell(CheckedTool):
+    """The shell lives on between calls; its directory is kept in `work`."""
+
+    name = "shell"
+    description = (
+        "Run a bash command in the workspace, for example to run tests or programs. The shell stays: directory, "
+        "variables and background jobs are there for the next command. There is no input and no network."
+    )
+
+    def __init__(self, work: Work, longest: float = 600.0) -> None:
+        self._work = work
+        self._default = min(DEFAULT_SECONDS, longest)
+        self.parameters = parameters(
+            ("command",),
+            command={"type": "string", "minLength": 1, "description": "What to run."},
+            timeout={
+                "type": "number",
+                "minimum": 0.1,
+                "maximum": longest,
+                "description": f"Seconds after which it is ended; {self._default:g} unless given.",
+            },
+        )
+
+    async def act(self, arguments: dict[str, Any], environment: Environment) -> ToolResult:
+        seconds = float(arguments.get("timeout", self._default))
+        result = await environment.shell(arguments["command"], seconds)
+        content = _told(result, seconds, self._work.directory)
+        self._work.directory = result.directory
+        return ToolResult(content=content, cpu_seconds=result.cpu_seconds)
+
+
+def _told(result: ShellResult, seconds: float, directory: str) -> str:
+    parts = [part.rstrip("\n") for part in (result.stdout, result.stderr) if part.strip()]
+    if result.killed_by:
+        reason = _ENDED.get(result.killed_by, result.killed_by).format(seconds=seconds)
+        parts.append(f"[the command was ended: {reason}]")
+    elif result.exit_code != 0:
+        parts.append(f"[exit code {result.exit_code}]")
+    if not parts:
+        parts.append("[no output]")
+    if result.shell_restarted:
+        parts.append("[the shell ended with the command and was started anew: its variables and functions are gone]")
+    if result.directory != directory:
+        parts.append(f"[now in {result.directory}]")
+    return "\n".join(parts)

@@ -1,0 +1,44 @@
+"""What our tools have in common: a name, words for the model, a schema, and arguments that are checked before use."""
+
+import shlex
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from gametape.agent.tools import schema
+from gametape.agent.tools.schema import Schema
+from gametape.core.errors import BadInput
+from gametape.core.messages import ToolResult
+from gametape.core.protocols import Environment, ShellResult
+from gametape.sandbox.policy import HOME, WORKSPACE
+
+_CLEAN = ("/usr/bin/env", "-i", "PATH=/usr/local/bin:/usr/bin:/bin", f"HOME={HOME}", "LANG=C.UTF-8", "TERM=dumb")
+
+
+class CheckedTool(ABC):
+    """A `Tool` whose `act` sees only arguments that keep to the schema, and may refuse with `BadInput`."""
+
+    name: str
+    description: str
+    parameters: Schema
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        return {"name": self.name, "description": self.description, "parameters": self.parameters}
+
+    async def call(self, arguments: dict[str, Any], environment: Environment) -> ToolResult:
+        if fault := schema.problem(self.parameters, arguments):
+            return ToolResult(content=f"{self.name}: {fault}", failed=True, refused=True)
+        try:
+            return await self.act(arguments, environment)
+        except BadInput as error:
+            return ToolResult(content=f"{self.name}: {error}", failed=True)
+
+    @abstractmethod
+    async def act(self, arguments: dict[str, Any], environment: Environment) -> ToolResult: ...
+
+
+async def beside(environment: Environment, argv: Sequence[str], seconds: float) -> ShellResult:
+    """Run a program of ours in the workspace, without the variables of the agent's shell and leaving it as it was."""
+    words = shlex.join((*_CLEAN, *argv))
+    return await environment.shell(f"(builtin cd {WORKSPACE} && exec {words})", seconds)

@@ -1,0 +1,75 @@
+"""The list of tools for a task, and what holds for every one of them."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from gametape.agent.notes import ScratchNotes
+from gametape.agent.tools import Vectors, standard_tools
+from gametape.agent.work import Work
+from gametape.core.protocols import Tool
+from gametape.sandbox.live import RewindableEnvironment
+from gametape.verify.toolbox import Toolbox
+from tests.agent.tools.workspace import within
+
+
+def every(tmp_path: Path) -> list[Tool]:
+    return standard_tools(
+        Work(),
+        notes=ScratchNotes(tmp_path / "notes"),
+        toolbox=Toolbox(tmp_path),
+        python=sys.executable,
+        history=True,
+        vectors=Vectors(),
+    )
+
+
+def test_the_list_follows_what_there_is(tmp_path: Path) -> None:
+    assert [tool.name for tool in standard_tools(Work())] == [
+        *("shell", "read", "write", "edit", "search", "jump", "finish"),
+    ]
+    assert [tool.name for tool in every(tmp_path)] == [
+        *("shell", "read", "write", "edit", "search", "jump", "check", "history", "semantic_search"),
+        *("remember", "recall", "finish"),
+    ]
+
+
+def test_definitions_are_json_and_short(tmp_path: Path) -> None:
+    for tool in every(tmp_path):
+        definition = json.loads(json.dumps(tool.definition))
+        assert definition["name"] == tool.name
+        assert 20 < len(definition["description"]) < 300
+        assert definition["parameters"]["type"] == "object"
+        assert set(definition["parameters"]["required"]) <= set(definition["parameters"]["properties"])
+
+
+@pytest.mark.parametrize(
+    "hostile", ["", "\0", "\ud800", "../../etc/passwd", "$(id)", "a" * 10_000, None, [], {}, -1, 10**30]
+)
+def test_no_argument_makes_a_tool_raise(tmp_path: Path, hostile: object) -> None:
+    async def talk(environment: RewindableEnvironment) -> None:
+        for tool in every(tmp_path):
+            names = tool.definition["parameters"]["properties"]
+            result = await tool.call(dict.fromkeys(names, hostile), environment)
+            assert isinstance(result.content, str)
+            assert not result.finished
+            result.content.encode()
+        assert (await environment.shell("echo alive")).stdout == "alive\n"
+
+    within({"a.py": "x = 1\n"}, talk)
+
+
+def test_a_fork_has_its_own_cursor() -> None:
+    work = Work()
+    read = standard_tools(work)[1]
+    copy = work.copy()
+    other = standard_tools(copy)[1]
+
+    async def talk(environment: RewindableEnvironment) -> None:
+        await read.call({"path": "a.py", "line": 2}, environment)
+        await other.call({"path": "a.py", "line": 1}, environment)
+
+    within({"a.py": "x\ny\n"}, talk)
+    assert (work.cursor("a.py"), copy.cursor("a.py")) == (2, 1)

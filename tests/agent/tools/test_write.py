@@ -1,0 +1,53 @@
+from gametape.agent.tools.write import Write
+from gametape.agent.work import Work
+from gametape.sandbox.live import RewindableEnvironment
+from tests.agent.tools.workspace import calls, within
+
+
+def test_files_are_written_with_their_directories_and_counted() -> None:
+    work = Work()
+    work.turn = 7
+    tool = Write(work)
+
+    async def talk(environment: RewindableEnvironment) -> tuple[str, str, bytes, str]:
+        first = await tool.call({"path": "new/deep/a.py", "content": "a\nb\nc\n"}, environment)
+        second = await tool.call({"path": "new/deep/a.py", "content": "a\nx\nc\nd\n"}, environment)
+        seen = await environment.shell("cat new/deep/a.py")
+        return first.content, second.content, await environment.get("new/deep/a.py"), seen.stdout
+
+    first, second, stored, seen = within({}, talk)
+    assert first == "new/deep/a.py written: 3 lines (+3 -0)"
+    assert second == "new/deep/a.py replaced: 4 lines (+2 -1)"
+    assert stored.decode() == seen == "a\nx\nc\nd\n"
+    assert [(edit.turn, edit.added, edit.removed) for edit in work.edits] == [(7, 3, 0), (7, 2, 1)]
+    assert work.cursor("new/deep/a.py") == 1
+
+
+def test_what_cannot_be_written_is_one_line() -> None:
+    work = Work()
+    results = calls(
+        {"d/x": "1"},
+        Write(work),
+        {"path": "d", "content": ""},
+        {"path": "out/x", "content": ""},
+        {"path": "d/x/y", "content": ""},
+        {"path": "/etc/passwd", "content": ""},
+        {"path": ".", "content": ""},
+        {"path": "n" * 300, "content": ""},
+        {"path": "x", "content": "\ud800"},
+        {"path": "x"},
+        before="ln -s /tmp out",
+    )
+    for result in results:
+        assert result.failed
+        assert "\n" not in result.content
+    assert work.edits == []
+
+
+def test_a_link_is_replaced_not_followed() -> None:
+    async def talk(environment: RewindableEnvironment) -> str:
+        await environment.shell("echo kept > target; ln -s target link")
+        assert not (await Write(Work()).call({"path": "link", "content": "mine\n"}, environment)).failed
+        return (await environment.shell("cat target link; test -L link; echo $?")).stdout
+
+    assert within({}, talk) == "kept\nmine\n1\n"

@@ -1,0 +1,51 @@
+"""A real workspace in a real sandbox, for tests of tools."""
+
+import asyncio
+import tempfile
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from gametape.core.messages import ToolResult
+from gametape.core.protocols import Tool
+from gametape.sandbox.backend import Spec
+from gametape.sandbox.live import Floor, RewindableEnvironment
+from gametape.sandbox.policy import Limits, Policy
+from gametape.sandbox.snapshots.store import SnapshotStore
+
+T = TypeVar("T")
+SPEC = Spec(policy=Policy(limits=Limits(wall_seconds=30, memory_mb=500, processes=60, disk_mb=100)))
+
+
+def within(files: Mapping[str, str | bytes], talk: Callable[[RewindableEnvironment], Awaitable[T]]) -> T:
+    """Open an environment on these files, talk with it, and close it."""
+
+    async def run(store: SnapshotStore, tree: Path) -> T:
+        async with Floor(store=store) as floor:
+            return await talk(await floor.open_snapshot(store.import_tree(tree), SPEC))
+
+    with tempfile.TemporaryDirectory() as directory:
+        tree = Path(directory) / "tree"
+        tree.mkdir()
+        for path, content in files.items():
+            (tree / path).parent.mkdir(parents=True, exist_ok=True)
+            (tree / path).write_bytes(content.encode() if isinstance(content, str) else content)
+        with SnapshotStore(Path(directory) / "store") as store:
+            return asyncio.run(run(store, tree))
+
+
+def calls(files: Mapping[str, str | bytes], tool: Tool, *several: dict[str, Any], before: str = "") -> list[ToolResult]:
+    """What a tool answers to several calls, after a shell command that prepares the ground."""
+
+    async def talk(environment: RewindableEnvironment) -> list[ToolResult]:
+        if before:
+            done = await environment.shell(before)
+            assert done.exit_code == 0, done.stderr
+        return [await tool.call(arguments, environment) for arguments in several]
+
+    return within(files, talk)
+
+
+def call(files: Mapping[str, str | bytes], tool: Tool, before: str = "", **arguments: Any) -> ToolResult:
+    """What a tool answers to one call."""
+    return calls(files, tool, arguments, before=before)[0]
