@@ -1,0 +1,33 @@
+"""What went wrong in a turn, or was forbidden: recorded on its step, whatever came of it."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+Kind = Literal[
+    "malformed_call",
+    "unknown_tool",
+    "wrong_arguments",
+    "too_many_calls",
+    "no_call",
+    "cut_off",
+    "call_limit",
+    "constraint",
+    "tool_timeout",
+    "tool_crash",
+    "sandbox_death",
+    "after_finish",
+    "engine",
+    "compaction",
+    "checkpoint_dropped",
+]
+
+
+@dataclass(frozen=True)
+class Event:
+    """`detail` is one line, for people; what the model was told is in the observation."""
+
+    kind: Kind
+    detail: str
+
+    def plain(self) -> dict[str, Any]:
+        return asdict(self)

@@ -1,0 +1,97 @@
+"""How much a rollout may take, what it has taken, and the end when it is too much."""
+
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from pydantic import Field
+
+from gametape.core.messages import Usage
+from gametape.core.model import Closed
+from gametape.core.trajectory import Outcome
+
+Positive = Annotated[float, Field(gt=0)]
+AtLeastOne = Annotated[int, Field(ge=1)]
+
+
+class Over(Exception):
+    """The rollout has ended, and how."""
+
+    def __init__(self, outcome: Outcome | None, reason: str) -> None:
+        super().__init__(reason)
+        self.outcome = outcome
+        """None where the verifier has yet to say."""
+        self.reason = reason
+
+
+class Limits(Closed):
+    """None is no limit. Reaching one ends the rollout before the next question; a tool's own limit ends its use."""
+
+    turns: AtLeastOne = 50
+    turn_tokens: AtLeastOne = 2048
+    """What one turn may have in new tokens."""
+    tokens: AtLeastOne | None = None
+    """Read and written in all, as a server would bill them."""
+    cost_usd: Positive | None = None
+    wall_seconds: Positive | None = 3600.0
+    tool_seconds: Positive = 120.0
+    """What one call may take."""
+    all_tools_seconds: Positive | None = None
+    calls: dict[str, AtLeastOne] = Field(default_factory=dict)
+    """By tool: how often it may be called."""
+    calls_per_turn: AtLeastOne = 8
+    useless_turns: AtLeastOne = 8
+    """So many turns in a row without one call that could be run."""
+    sandbox_deaths: AtLeastOne = 3
+    output_characters: Annotated[int, Field(ge=200)] = 8000
+    """Of one tool's answer; more is cut in the middle."""
+    context_tokens: AtLeastOne | None = None
+    """Compact before the conversation is longer than this, even if the model's window is larger."""
+
+
+@dataclass
+class Spent:
+    """What a rollout has taken so far."""
+
+    turns: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    cost_usd: float = 0.0
+    tool_seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    calls: Counter[str] = field(default_factory=Counter)
+    useless_turns: int = 0
+    sandbox_deaths: int = 0
+    earlier_seconds: float = 0.0
+    """Of wall time, before this process took over."""
+    began: float = field(default_factory=time.monotonic)
+
+    @property
+    def tokens(self) -> int:
+        return self.prompt_tokens + self.completion_tokens
+
+    @property
+    def seconds(self) -> float:
+        return self.earlier_seconds + time.monotonic() - self.began
+
+    def charge(self, usage: Usage) -> None:
+        self.prompt_tokens += usage.prompt_tokens
+        self.completion_tokens += usage.completion_tokens
+        self.cached_tokens += usage.cached_tokens
+        self.cost_usd += usage.cost_usd
+
+    def check(self, limits: Limits) -> None:
+        """Raise `Over` if anything is used up."""
+        used: tuple[tuple[str, float, float | None], ...] = (
+            ("turns", self.turns, limits.turns),
+            ("tokens", self.tokens, limits.tokens),
+            ("dollars", self.cost_usd, limits.cost_usd),
+            ("seconds", self.seconds, limits.wall_seconds),
+            ("seconds of tools", self.tool_seconds, limits.all_tools_seconds),
+            ("turns in a row without a call that could be run", self.useless_turns, limits.useless_turns),
+        )
+        for what, amount, most in used:
+            if most is not None and amount >= most:
+                raise Over("limit", f"{most:g} {what}")

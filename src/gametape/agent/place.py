@@ -1,0 +1,79 @@
+"""The directory of one attempt: where its record, its files and its checkpoints are, and how it is taken up again.
+
+trajectory.json   the record (trajectory.jsonl while it runs)
+workspace/        the files as the agent left them
+patch.diff        what it changed
+checkpoints/      the file tree after every turn
+notes/            what it remembered
+"""
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from gametape.core.errors import BadInput
+from gametape.core.trajectory import Trajectory
+from gametape.record.files import load
+from gametape.record.journal import Journal
+
+
+@dataclass(frozen=True)
+class Place:
+    root: Path
+
+    @property
+    def journal(self) -> Path:
+        return self.root / "trajectory.jsonl"
+
+    @property
+    def trajectory(self) -> Path:
+        """The record, closed or not."""
+        return closed if (closed := self.root / "trajectory.json").exists() else self.journal
+
+    @property
+    def workspace(self) -> Path:
+        return self.root / "workspace"
+
+    @property
+    def patch(self) -> Path:
+        return self.root / "patch.diff"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.root / "checkpoints"
+
+    @property
+    def notes(self) -> Path:
+        return self.root / "notes"
+
+    def create(self, trajectory: Trajectory) -> Journal:
+        """A new attempt; what is already there is never overwritten."""
+        if self.trajectory.exists():
+            raise BadInput(f"{self.root}: holds an attempt; continue it with --resume, or give --out a new directory")
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BadInput(f"{self.root}: cannot be made: {error.strerror}") from error
+        return Journal.create(self.journal, trajectory)
+
+    def recorded(self) -> Trajectory:
+        """What is there of an attempt, to look at."""
+        if not self.trajectory.exists():
+            raise BadInput(f"{self.root}: there is no attempt to resume")
+        return load(self.trajectory)
+
+    def take_up(self) -> Journal:
+        """An attempt that was killed or interrupted, or that reached a limit."""
+        return Journal.open(self.journal) if self.trajectory == self.journal else Journal.reopen(self.journal)
+
+    def replace_workspace(self, write: Callable[[Path], None]) -> None:
+        """Put a new tree in the place of the workspace, whole or not at all."""
+        fresh, old = self.root / ".workspace.new", self.root / ".workspace.old"
+        for left in (fresh, old):
+            shutil.rmtree(left, ignore_errors=True)
+        write(fresh)
+        if self.workspace.exists():
+            self.workspace.rename(old)
+        fresh.rename(self.workspace)
+        shutil.rmtree(old, ignore_errors=True)

@@ -1,0 +1,228 @@
+"""One attempt at one task, from the starting tree to the verdict, in a directory that survives whatever ends it."""
+
+import asyncio
+import secrets
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gametape import __version__
+from gametape.agent.constraints import Constraints
+from gametape.agent.context import opening_text, standing_instructions, system_text
+from gametape.agent.limits import Limits, Over
+from gametape.agent.notes import ScratchNotes
+from gametape.agent.place import Place
+from gametape.agent.recording import OnDisk, final_metrics, spent_in
+from gametape.agent.rollout import Rollout, Setting, Watcher, last_checkpoint
+from gametape.agent.tools import standard_tools
+from gametape.agent.work import Work
+from gametape.core.atif import Agent, Extra
+from gametape.core.errors import BadInput
+from gametape.core.messages import Sampling
+from gametape.core.protocols import Tool
+from gametape.core.trajectory import ATIF_VERSION, Outcome, Trajectory
+from gametape.core.verdict import Verdict
+from gametape.engines.conversation import Model
+from gametape.record.atomic import write_atomically
+from gametape.sandbox.backend import Spec
+from gametape.sandbox.live import Floor, RewindableEnvironment
+from gametape.sandbox.policy import Policy
+from gametape.sandbox.snapshots.store import SnapshotStore
+from gametape.verify.interpreter import prefixes, strangers_of
+from gametape.verify.patch import unified
+from gametape.verify.pipeline import Verifier
+from gametape.verify.subject import Subject
+from gametape.verify.toolbox import Toolbox
+from gametape.verify.tree import Tree, read_tree
+
+_CHECKPOINT_BYTES = 2 << 30
+_LEFT_BEHIND = ("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache")
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is to be attempted, by whom, and where it is kept."""
+
+    subject: Subject
+    model: Model
+    place: Place
+    home: Path
+    limits: Limits = field(default_factory=Limits)
+    sampling: Sampling = field(default_factory=Sampling)
+    constraints: Constraints = field(default_factory=Constraints)
+    constrain: bool = False
+
+
+@dataclass(frozen=True)
+class Solved:
+    """How an attempt ended. `verdict` is None where it was not finished."""
+
+    outcome: Outcome
+    reason: str
+    trajectory: Path
+    workspace: Path
+    patch: Path
+    verdict: Verdict | None
+    turns: int
+    tokens: int
+    cost_usd: float
+    seconds: float
+
+
+async def solve(order: Order, resume: bool = False, watch: Watcher = lambda _step: None) -> Solved:
+    """Attempt a task, or go on with an attempt. Cancelling it ends it in order: nothing that was finished is lost."""
+    if resume:
+        _same_order(order, order.place.recorded())
+    journal = order.place.take_up() if resume else order.place.create(_header(order))
+    with journal, SnapshotStore(order.place.checkpoints, max_bytes=_CHECKPOINT_BYTES) as store:
+        recorder = OnDisk(journal)
+        async with Floor(store=store) as floor:
+            begun = bool(recorder.steps) and any(step.ours.checkpoint for step in recorder.steps)
+            start = last_checkpoint(recorder.steps) if begun else _import_start(store, order.subject)
+            environment = await floor.open_snapshot(start, _spec(order.subject))
+            setting = _setting(order, watch, recorder, store)
+            rollout = await _begun(order, setting, environment, recorder, begun)
+            over = await _run(rollout)
+            seconds = rollout.spent.seconds
+        spent = spent_in(recorder.steps)
+        _leave_behind(order, store, last_checkpoint(recorder.steps))
+        verdict = None if over.outcome == "cancelled" else await asyncio.to_thread(_verify, order)
+        outcome = _outcome(over, verdict)
+        told: Extra = {"outcome": outcome, "reason": over.reason}
+        if verdict:
+            told["verdict"] = verdict.model_dump(mode="json")
+        path = journal.close(final_metrics=final_metrics(spent, len(recorder.steps)), extra=told)
+    return Solved(
+        outcome=outcome,
+        reason=over.reason,
+        trajectory=path.absolute(),
+        workspace=order.place.workspace.absolute(),
+        patch=order.place.patch.absolute(),
+        verdict=verdict,
+        turns=spent.turns,
+        tokens=spent.tokens,
+        cost_usd=spent.cost_usd,
+        seconds=seconds,
+    )
+
+
+def _header(order: Order) -> Trajectory:
+    name = f"{order.subject.task.name}-{secrets.token_hex(6)}"
+    tools = [tool.definition for tool in _tools(order, Work())]
+    settings = {"sampling": order.sampling.model_dump(), "limits": order.limits.model_dump()}
+    return Trajectory(
+        schema_version=ATIF_VERSION,
+        session_id=name,
+        trajectory_id=name,
+        agent=Agent(
+            name="gametape",
+            version=__version__,
+            model_name=order.model.name,
+            tool_definitions=[{"type": "function", "function": tool} for tool in tools],
+            extra={"gametape": {**settings, "trainable": order.model.trainable}},
+        ),
+        steps=[],
+        extra={"attempt_id": name, "task": order.subject.task.name, "task_digest": order.subject.digest},
+    )
+
+
+def _same_order(order: Order, begun: Trajectory) -> None:
+    """An attempt is continued on the task and with the model it was begun with."""
+    told = begun.extra or {}
+    if told.get("task_digest") != order.subject.digest:
+        raise BadInput(f"{order.place.root}: holds an attempt at {told.get('task')}, not at this task")
+    if begun.agent.model_name != order.model.name:
+        raise BadInput(f"{order.place.root}: was begun with {begun.agent.model_name}, not with {order.model.name}")
+
+
+def _import_start(store: SnapshotStore, subject: Subject) -> str:
+    with tempfile.TemporaryDirectory(prefix="gametape-start-") as scratch:
+        start = Path(scratch) / "workspace"
+        start.mkdir()
+        subject.start.write_to(start)
+        return store.import_tree(start)
+
+
+def _spec(subject: Subject) -> Spec:
+    """The agent's sandbox: the workspace and the task's own interpreter, first on the path."""
+    wanted, python = subject.task.limits, subject.interpreter
+    policy = Policy().with_limits(memory_mb=wanted.memory_mb, disk_mb=wanted.disk_mb)
+    if python:
+        path = f"{python.parent}:/usr/local/bin:/usr/bin:/bin"
+        shown = {"read_only": prefixes(python), "hidden": strangers_of(python), "environment": (("PATH", path),)}
+        policy = policy.model_copy(update={"python": False, **shown})
+    return Spec(policy=policy)
+
+
+def _tools(order: Order, work: Work) -> Sequence[Tool]:
+    return standard_tools(
+        work=work,
+        notes=ScratchNotes(order.place.notes),
+        python=str(order.subject.interpreter or sys.executable),
+        subject=order.subject,
+        toolbox=Toolbox(order.home),
+        longest=order.limits.tool_seconds,
+    )
+
+
+def _setting(order: Order, watch: Watcher, recorder: OnDisk, store: SnapshotStore) -> Setting:
+    name = recorder.journal.trajectory.trajectory_id or ""
+    return Setting(
+        toolmaker=lambda work: _tools(order, work),
+        converse=lambda: order.model.converse(order.sampling, name, order.constrain),
+        window=order.model.window,
+        limits=order.limits,
+        constraints=order.constraints,
+        changed=store.diff,
+        watch=watch,
+    )
+
+
+async def _begun(
+    order: Order, setting: Setting, environment: RewindableEnvironment, recorder: OnDisk, begun: bool
+) -> Rollout:
+    if begun:
+        return Rollout.resume(setting, environment, recorder)
+    subject = order.subject
+    system = system_text(standing_instructions(subject.start.files), order.constraints.describe())
+    facts = [f"The tests run with `python -m pytest`. Only these paths are taken from your work: {_named(subject)}."]
+    opening = opening_text(subject.task.instruction, subject.start, facts)
+    return await Rollout.begin(setting, environment, recorder, system, opening)
+
+
+def _named(subject: Subject) -> str:
+    return ", ".join(subject.task.source_paths)
+
+
+async def _run(rollout: Rollout) -> Over:
+    try:
+        return await rollout.run()
+    except asyncio.CancelledError:
+        return Over("cancelled", "interrupted; --resume goes on after the last finished turn")
+
+
+def _leave_behind(order: Order, store: SnapshotStore, checkpoint: str) -> None:
+    """The files as they were after the last finished turn, and what is different about them."""
+    order.place.replace_workspace(lambda target: store.export(checkpoint, target))
+    after = read_tree(order.place.workspace)
+    kept = Tree({path: content for path, content in after.files.items() if not _is_left_behind(path)}, after.executable)
+    patch = unified(order.subject.start, kept)
+    write_atomically(order.place.patch, patch.encode("utf-8", "surrogateescape"))
+
+
+def _is_left_behind(path: str) -> bool:
+    return any(part in _LEFT_BEHIND for part in path.split("/"))
+
+
+def _verify(order: Order) -> Verdict:
+    with Verifier(order.subject, order.home) as verifier:
+        return verifier.verify(order.place.workspace, "full")
+
+
+def _outcome(over: Over, verdict: Verdict | None) -> Outcome:
+    """What the verifier says goes before how it ended."""
+    if verdict and verdict.passed:
+        return "passed"
+    return over.outcome or "failed"

@@ -1,0 +1,148 @@
+"""Compaction: what survives, how much smaller it gets, and that it ends."""
+
+import asyncio
+from pathlib import Path
+
+from gametape.agent.compaction import ASK_FOR_SUMMARY, MUST_SHRINK_TO
+from gametape.agent.limits import Limits
+from gametape.agent.recording import InMemory, text_of
+from gametape.agent.rollout import Rollout, last_checkpoint
+from gametape.core.segments import segments
+from gametape.core.step import Step
+from gametape.engines.scripted import scripted_model
+from gametape.sandbox.backend import Spec
+from tests.agent.bench import DONE, bench, runs, says
+from tests.agent.test_rollout import trajectory
+
+WINDOW = 12_000
+LOUD = "seq 1 500"
+"""About 1,900 bytes, and a token for each."""
+
+
+def compactions(rollout: Rollout) -> list[Step]:
+    return [step for step in rollout.recorder.steps if step.source == "user" and step.ours.compacted]
+
+
+def sizes(step: Step) -> tuple[int, int]:
+    before, after = (int(word) for word in step.ours.events[0]["detail"].split() if word.isdigit())
+    return before, after
+
+
+def test_the_frontier_survives_and_the_context_shrinks(tmp_path: Path) -> None:
+    async def main() -> None:
+        turns = [
+            says("First I write it.", ("write", {"path": "answer.py", "content": "x = 41\n"})),
+            runs("false"),
+            *[runs(LOUD, f"Looking, number {number}.") for number in range(6)],
+            runs("echo the-last-command", "Next I will fix the bound."),
+            DONE,
+        ]
+        async with bench(tmp_path, model=scripted_model("scripted", turns, WINDOW)) as (place, start):
+            rollout = await place.begin(start)
+            assert (await rollout.run()).reason == "finished"
+            (fresh,) = compactions(rollout)
+            before, after = sizes(fresh)
+            assert after <= MUST_SHRINK_TO * before
+            text = text_of(fresh)
+            assert text.startswith("Do it.")
+            for kept in (
+                "answer.py",
+                "Tried and failed",
+                'shell {"command": "false"}',
+                "do not run or write any of this again",
+            ):
+                assert kept in text
+            assert trajectory(rollout).tokens_exact() is True
+
+    asyncio.run(main())
+
+
+def test_nothing_is_done_twice(tmp_path: Path) -> None:
+    """A scripted policy goes on with its next turn, so each side effect must be there once."""
+
+    async def main() -> None:
+        turns = [runs(f"echo {number} >> log; {LOUD}") for number in range(12)]
+        async with bench(tmp_path, model=scripted_model("scripted", [*turns, DONE], WINDOW)) as (place, start):
+            rollout = await place.begin(start)
+            assert (await rollout.run()).reason == "finished"
+            assert len(compactions(rollout)) >= 2
+            assert (await rollout.environment.get("log")).decode().split() == [str(number) for number in range(12)]
+
+    asyncio.run(main())
+
+
+def test_the_last_command_is_told_as_run(tmp_path: Path) -> None:
+    async def main() -> None:
+        turns = [*[runs(LOUD) for _ in range(4)], runs(f"echo deploy-now; {LOUD}", "I deploy."), runs("true"), DONE]
+        limits = Limits(turn_tokens=500)
+        async with bench(tmp_path, model=scripted_model("s", turns, WINDOW), limits=limits) as (place, start):
+            rollout = await place.begin(start)
+            await rollout.run()
+            text = text_of(compactions(rollout)[-1])
+            assert "which has been run and answered" in text
+            assert "I deploy." in text
+
+    asyncio.run(main())
+
+
+def test_segments_of_a_compacted_rollout_are_masked_apart(tmp_path: Path) -> None:
+    async def main() -> None:
+        turns = [runs(LOUD) for _ in range(10)]
+        async with bench(tmp_path, model=scripted_model("s", [*turns, DONE], WINDOW)) as (place, start):
+            rollout = await place.begin(start)
+            await rollout.run()
+            found = segments(rollout.recorder.steps)
+            assert len(found) == len(compactions(rollout)) + 1
+            sampled = [step.metrics.completion_token_ids for step in rollout.recorder.steps if step.source == "agent"]
+            chosen = [id for segment in found for id, bit in zip(segment.ids, segment.mask, strict=True) if bit]
+            assert chosen == [id for ids in sampled for id in ids]
+
+    asyncio.run(main())
+
+
+def test_a_compacted_record_is_continued_where_it_was(tmp_path: Path) -> None:
+    async def main() -> None:
+        turns = [runs(f"echo {number} >> log; {LOUD}") for number in range(7)]
+        async with bench(tmp_path, model=scripted_model("s", [*turns, DONE], WINDOW)) as (place, start):
+            rollout = await place.begin(start)
+            while not compactions(rollout):
+                await rollout.turn()
+            steps = rollout.recorder.steps
+            environment = await place.floor.open_snapshot(last_checkpoint(steps), Spec())
+            other = Rollout.resume(place.setting, environment, InMemory(steps))
+            assert other.conversation._next_prompt() == rollout.conversation._next_prompt()
+            assert (await other.run()).reason == "finished"
+            assert (await other.environment.get("log")).decode().split() == [str(number) for number in range(7)]
+
+    asyncio.run(main())
+
+
+def test_a_summary_is_asked_for_when_dropping_output_is_not_enough(tmp_path: Path) -> None:
+    async def main() -> None:
+        said = "I think aloud, at length. " * 60
+        turns = [runs("seq 1 20", said) for _ in range(5)]
+        limits = Limits(turn_tokens=1700)
+        async with bench(tmp_path, model=scripted_model("s", [*turns, DONE], 12_500), limits=limits) as (place, start):
+            rollout = await place.begin(start)
+            await rollout.run()
+            asked = [at for at, step in enumerate(rollout.recorder.steps) if text_of(step) == ASK_FOR_SUMMARY]
+            assert asked, [text_of(step)[:50] for step in rollout.recorder.steps]
+            summary = rollout.recorder.steps[asked[0] + 1]
+            assert summary.ours.summary is True
+            assert text_of(summary)[:30] in text_of(compactions(rollout)[0]).partition("## Done")[0]
+            assert trajectory(rollout).tokens_exact() is True
+
+    asyncio.run(main())
+
+
+def test_a_window_that_cannot_be_made_smaller_ends_the_rollout(tmp_path: Path) -> None:
+    async def main() -> None:
+        turns = [runs("true", "x" * 900) for _ in range(50)]
+        async with bench(tmp_path, model=scripted_model("s", turns, 5_200)) as (place, start):
+            rollout = await place.begin(start)
+            over = await asyncio.wait_for(rollout.run(), 60)
+            assert over.outcome == "limit"
+            assert "context is full" in over.reason
+            assert trajectory(rollout).tokens_exact() is True
+
+    asyncio.run(main())
