@@ -50,11 +50,11 @@ def verify(
     if as_json:
         emit_json(verdict.model_dump(mode="json"))
     else:
-        _show(verdict)
+        show_verdict(verdict)
     raise typer.Exit(0 if verdict.passed else 1)
 
 
-def _show(verdict: "Verdict") -> None:
+def show_verdict(verdict: "Verdict") -> None:
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table

