@@ -1,6 +1,7 @@
 """The loop: turns, going back, forking, and the four things that stay in step."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -167,5 +168,25 @@ def test_what_a_command_did_to_a_forbidden_path_is_undone(tmp_path: Path) -> Non
             step = await rollout.turn()
             assert [event["kind"] for event in step.ours.events] == ["constraint"]
             assert (await rollout.turn()).observation.results[0].content == "keep.txt\ngood"
+
+    asyncio.run(main())
+
+
+def test_checkpoints_take_bounded_room_and_the_first_and_last_stay(tmp_path: Path) -> None:
+    most = 3_000_000
+
+    async def main() -> None:
+        turns = [runs(f"head -c 400000 /dev/urandom > big; echo {number}") for number in range(30)]
+        async with bench(tmp_path, turns) as (place, start):
+            setting = replace(place.setting, tidy=lambda kept: place.store.collect(kept, max_bytes=most // 2))
+            environment = await place.floor.open_snapshot(start, Spec())
+            rollout = await Rollout.begin(setting, environment, InMemory(), "You are an agent.", "Do it.")
+            for _ in range(24):
+                last = await rollout.turn()
+                assert place.store.used_bytes() < most + 8 * 500_000
+            await rollout.go_back(last.step_id)
+            with pytest.raises(BadInput, match="no snapshot"):
+                await rollout.go_back(4)
+            await rollout.go_back(2)
 
     asyncio.run(main())

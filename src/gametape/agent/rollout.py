@@ -4,6 +4,7 @@ A rollout keeps four things in step: the conversation, the file tree, what the a
 turn ends with all four saved together, so it can be continued, gone back to or forked at any turn.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -22,6 +23,7 @@ from gametape.engines.conversation import Conversation, Reply, ToolDefinition
 from gametape.engines.trouble import EngineTrouble, TooLong
 from gametape.sandbox.launcher import SandboxError
 
+_TIDY_EVERY = 8
 Toolmaker = Callable[[Work], Sequence[Tool]]
 Watcher = Callable[[Step], None]
 
@@ -37,6 +39,8 @@ class Setting:
     constraints: Constraints = field(default_factory=Constraints)
     changed: Callable[[str, str], Iterable[str]] = lambda _before, _after: ()
     """The paths that differ between two checkpoints, to see what a command has done to forbidden ones."""
+    tidy: Callable[[Iterable[str]], object] = lambda _kept: None
+    """Drops old checkpoints where they take too much room, but none of these."""
     watch: Watcher = lambda _step: None
 
     @property
@@ -182,13 +186,21 @@ class Rollout:
         """Name the file tree as it is now. Where the sandbox has died there is none: the last one is taken up again."""
         if not routed.died:
             try:
-                return await self._undo_forbidden(await self.environment.snapshot(), routed)
+                return await self._undo_forbidden(await self._snapshot(), routed)
             except SandboxError as error:
                 routed.events.append(Event("sandbox_death", f"after the turn: {error}"))
         self.spent.sandbox_deaths += 1
         if self.spent.sandbox_deaths > self.setting.limits.sandbox_deaths:
             raise Over("error", f"the sandbox died {self.spent.sandbox_deaths} times")
         return await self._restore_last()
+
+    async def _snapshot(self) -> str:
+        """Old checkpoints go before there is no room for new ones: all but the first and the last."""
+        line = line_of(self.recorder.steps)
+        if len(line) % _TIDY_EVERY == 0:
+            first = next(step.ours.checkpoint for step in line if step.ours.checkpoint)
+            await asyncio.to_thread(self.setting.tidy, (first, _saved_at(line)[0]))
+        return await self.environment.snapshot()
 
     async def _undo_forbidden(self, checkpoint: str, routed: Routed) -> str:
         """A command is judged by its text before it runs, and by what it changed afterwards: then all is undone."""

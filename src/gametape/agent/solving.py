@@ -38,6 +38,7 @@ from gametape.verify.toolbox import Toolbox
 from gametape.verify.tree import Tree, read_tree
 
 _CHECKPOINT_BYTES = 2 << 30
+"""What checkpoints may take on disk; old ones are dropped when half of it is used."""
 _LEFT_BEHIND = ("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache")
 
 
@@ -176,6 +177,7 @@ def _setting(order: Order, watch: Watcher, recorder: OnDisk, store: SnapshotStor
         limits=order.limits,
         constraints=order.constraints,
         changed=store.diff,
+        tidy=lambda kept: store.collect(kept, max_bytes=_CHECKPOINT_BYTES // 2),
         watch=watch,
     )
 
