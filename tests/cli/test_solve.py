@@ -157,6 +157,7 @@ WRONG: list[tuple[list[str], str]] = [
     (["--model", "smollm2", "--home", "/nonexistent-home"], "fetch"),
     (["--max-turns", "0"], "max-turns"),
     (["--resume"], "no attempt to resume"),
+    (["--tools", "shell,fly"], "no tool 'fly'"),
     (["--constraints", "/nonexistent.toml"], "No such file"),
 ]
 

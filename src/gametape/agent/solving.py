@@ -54,6 +54,8 @@ class Order:
     sampling: Sampling = field(default_factory=Sampling)
     constraints: Constraints = field(default_factory=Constraints)
     constrain: bool = False
+    tools: frozenset[str] | None = None
+    """Only these of the standard tools, and `finish`; None is all of them."""
 
 
 @dataclass(frozen=True)
@@ -158,7 +160,7 @@ def _spec(subject: Subject) -> Spec:
 
 
 def _tools(order: Order, work: Work) -> Sequence[Tool]:
-    return standard_tools(
+    every = standard_tools(
         work=work,
         notes=ScratchNotes(order.place.notes),
         python=str(order.subject.interpreter or sys.executable),
@@ -166,6 +168,12 @@ def _tools(order: Order, work: Work) -> Sequence[Tool]:
         toolbox=Toolbox(order.home),
         longest=order.limits.tool_seconds,
     )
+    if order.tools is None:
+        return every
+    if unknown := order.tools - {tool.name for tool in every}:
+        known = ", ".join(tool.name for tool in every)
+        raise BadInput(f"there is no tool {min(unknown)!r}; the tools are: {known}")
+    return [tool for tool in every if tool.name in order.tools or tool.name == "finish"]
 
 
 def _setting(order: Order, watch: Watcher, recorder: OnDisk, store: SnapshotStore) -> Setting:

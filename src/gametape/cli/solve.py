@@ -34,6 +34,10 @@ def solve(
     constraints: Annotated[
         Path | None, typer.Option(help="A TOML file: what the agent must not touch, run or say.")
     ] = None,
+    tools: Annotated[
+        str | None,
+        typer.Option(help="Offer only these tools, with commas between; a small model does better with few."),
+    ] = None,
     constrain: Annotated[
         bool, typer.Option(help="Hold the model to the form of a tool call, if its engine can.")
     ] = False,
@@ -86,6 +90,7 @@ def solve(
         sampling=Sampling(temperature=temperature, top_p=top_p, seed=seed),
         constraints=read_constraints(constraints) if constraints else Constraints(),
         constrain=constrain,
+        tools=frozenset(filter(None, tools.split(","))) if tools is not None else None,
     )
     solved = asyncio.run(_attempt(order, resume))
     if as_json:

@@ -1,0 +1,13 @@
+from double import double
+
+
+def test_a_small_number() -> None:
+    assert double(2) == 4
+
+
+def test_zero() -> None:
+    assert double(0) == 0
+
+
+def test_a_negative_number() -> None:
+    assert double(-5) == -10

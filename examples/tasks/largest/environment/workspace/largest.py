@@ -1,0 +1,6 @@
+"""Lists of numbers."""
+
+
+def largest(numbers: list[int]) -> int:
+    """The largest of the numbers."""
+    raise NotImplementedError
