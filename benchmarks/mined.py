@@ -32,7 +32,7 @@ from gametape.tasks.deletion.carving.carving import Tier, carve
 from gametape.tasks.deletion.functions import Function, functions_in
 from gametape.tasks.deletion.leaks.outside import outside_index
 from gametape.tasks.deletion.leaks.scan import find_leaks
-from gametape.tasks.deletion.trial import changed
+from gametape.tasks.deletion.running import changed
 from gametape.tasks.directory import load_task
 from gametape.verify.crew import Crew
 from gametape.verify.hacks import HACKS, run_hacks

@@ -1,0 +1,109 @@
+"""What the embedded model can do: SmolLM2-135M through `gametape solve` on easy tasks, graded by the verifier.
+
+    python benchmarks/embedded.py [--attempts 4] [--temperature 0.6] [TASK...]
+
+Every attempt is a real rollout with its own seed. Prints, and writes beside this script, how many passed and pass@k
+(unbiased, with k up to the number of attempts), what ended the others, and what one attempt took. The model is fetched
+first if it is not there (`gametape models fetch smollm2`).
+"""
+
+import argparse
+import asyncio
+import json
+import math
+import os
+import platform
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from rich.progress import Progress
+
+from gametape.agent.limits import Limits
+from gametape.agent.place import Place
+from gametape.agent.solving import Order, Solved, solve
+from gametape.cli.home import home_directory
+from gametape.core.messages import Sampling
+from gametape.engines import smollm2
+from gametape.engines.conversation import Model
+from gametape.engines.naming import resolve
+from gametape.record.files import load
+from gametape.tasks.directory import load_task
+
+RESULTS = Path(__file__).parent / "results" / "embedded.json"
+EASY = [Path(__file__).parents[1] / "examples/tasks" / name for name in ("double", "greet", "largest")]
+TOOLS = frozenset({"write", "shell"})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tasks", nargs="*", type=Path, default=EASY, metavar="TASK")
+    parser.add_argument("--attempts", type=int, default=4)
+    parser.add_argument("--temperature", type=float, default=0.6)
+    parser.add_argument("--turns", type=int, default=6)
+    parser.add_argument("--turn-tokens", type=int, default=160)
+    chosen = parser.parse_args()
+    with Progress() as progress:
+        bar = progress.add_task("attempts", total=chosen.attempts * len(chosen.tasks))
+        rows = asyncio.run(measured(chosen, lambda: progress.advance(bar)))
+    machine = {"cores": os.cpu_count(), "kernel": platform.release(), "python": platform.python_version()}
+    settings = {name: value for name, value in vars(chosen).items() if name != "tasks"}
+    RESULTS.write_text(json.dumps({"machine": machine, **settings, "tasks": rows}, indent=1) + "\n")
+    for row in rows:
+        passes = "  ".join(f"pass@{k} {value:.2f}" for k, value in row["pass_at"].items())
+        print(f"{row['task']:20} {row['passed']} of {row['attempts']}  {passes}  {row['outcomes']}  {row['events']}")
+
+
+async def measured(chosen: argparse.Namespace, advance: Any) -> list[dict[str, Any]]:
+    home = home_directory(None)
+    smollm2.fetch(home, lambda _what, _done, _total: None)
+    model = resolve("smollm2", home)
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="gametape-embedded-") as scratch:
+        for task in chosen.tasks:
+            found = []
+            for seed in range(chosen.attempts):
+                found.append(await attempt(task, model, home, Path(scratch) / f"{task.name}-{seed}", seed, chosen))
+                advance()
+            rows.append(told(task, found))
+    await model.close()
+    return rows
+
+
+async def attempt(task: Path, model: Model, home: Path, out: Path, seed: int, chosen: argparse.Namespace) -> Solved:
+    order = Order(
+        subject=load_task(task, home),
+        model=model,
+        place=Place(out),
+        home=home,
+        limits=Limits(turns=chosen.turns, turn_tokens=chosen.turn_tokens),
+        sampling=Sampling(temperature=chosen.temperature, seed=seed),
+        tools=TOOLS,
+    )
+    return await solve(order)
+
+
+def told(task: Path, found: list[Solved]) -> dict[str, Any]:
+    passed = sum(one.outcome == "passed" for one in found)
+    steps = [step for one in found for step in load(one.trajectory).steps]
+    events = Counter(event["kind"] for step in steps for event in step.ours.events or [])
+    return {
+        "task": task.name,
+        "attempts": len(found),
+        "passed": passed,
+        "pass_at": {k: pass_at(len(found), passed, k) for k in (1, 2, 4, 8, 16) if k <= len(found)},
+        "outcomes": dict(Counter(one.outcome for one in found)),
+        "events": dict(events),
+        "turns": sum(one.turns for one in found),
+        "seconds_per_attempt": round(sum(one.seconds for one in found) / len(found), 1),
+    }
+
+
+def pass_at(samples: int, passed: int, k: int) -> float:
+    """The chance that at least one of k attempts, drawn without putting back, passes."""
+    return 1.0 - math.comb(samples - passed, k) / math.comb(samples, k)
+
+
+if __name__ == "__main__":
+    main()
