@@ -22,7 +22,7 @@ import random
 import sys
 import tempfile
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -103,10 +103,11 @@ def main() -> None:
     with Crew(2) as crew, ThreadPoolExecutor(2) as threads:
         works = [threads.submit(look, place, record, chosen, crew) for place, record in drawn]
         found = []
-        for work in works:
+        for work in as_completed(works):
             found.append(work.result())
             print(told(found[-1], chosen.runs), flush=True)
-    RESULTS.write_text(json.dumps({"runs": chosen.runs, "tasks": [asdict(one) for one in found]}, indent=1) + "\n")
+            whole = {"runs": chosen.runs, "drawn": len(drawn), "tasks": [asdict(one) for one in found]}
+            RESULTS.write_text(json.dumps(whole, indent=1) + "\n")
     if any(wrong(one, chosen.runs) for one in found):
         sys.exit(1)
 

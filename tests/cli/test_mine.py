@@ -1,4 +1,4 @@
-"""`gametape mine` as a real process, over small code bases."""
+"""`gametape mine` as a real process, over a small code base."""
 
 import hashlib
 import json
@@ -7,57 +7,18 @@ import signal
 import subprocess
 import tarfile
 import time
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from typer.testing import CliRunner
 
-from gametape.cli.mine import app
-from gametape.core.errors import Lacking
-from gametape.tasks.deletion import baseline
 from gametape.tasks.directory import load_task, read_task
 from gametape.verify.pipeline import Verifier
 from gametape.verify.tree import Tree
 
-from ..tasks.deletion.made import SHELF, around, environment, tree_of
-from .command import GAMETAPE
-
-
-class Ran(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def answer(self) -> dict[str, Any]:
-        answer: dict[str, Any] = json.loads(self.out.splitlines()[-1])
-        return answer
-
-
-@pytest.fixture(scope="session")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.getbasetemp() / "shelf-home"
-    try:
-        environment(place)
-    except Lacking as error:
-        pytest.skip(f"no package index: {error}")
-    return place
-
-
-def mine(*words: str | Path, home: Path) -> Ran:
-    done = subprocess.run(
-        [GAMETAPE, "mine", *words, "--home", home, "--json"], capture_output=True, text=True, timeout=300, check=False
-    )
-    assert "Traceback" not in done.stderr
-    return Ran(done.returncode, done.stdout, done.stderr)
-
-
-def laid(directory: Path, files: Mapping[str, str]) -> Path:
-    directory.mkdir(exist_ok=True)
-    tree_of(files).write_to(directory)
-    return directory
+from ..tasks.deletion.made import SHELF
+from .command import GAMETAPE, Ran, run
+from .mining import laid, mine
 
 
 def listing(directory: Path) -> dict[str, tuple[int, int, str]]:
@@ -138,9 +99,9 @@ def test_every_task_can_be_shown(mined: Mined) -> None:
         assert subject.task.tests.fail_to_pass
         assert subject.task.tests.held_out
         assert (subject.task.origin and subject.task.origin.name) == "shelf"
-    done = subprocess.run([GAMETAPE, "task", "show", task, "--json"], capture_output=True, text=True, check=False)
-    assert done.returncode == 0
-    assert json.loads(done.stdout)["tests"]["held_out"] > 0
+    shown = run("task", "show", task, "--json")
+    assert shown.code == 0
+    assert shown.answer["tests"]["held_out"] > 0
 
 
 def verdicts(task: Path, home: Path, tmp_path: Path) -> tuple[bool, bool]:
@@ -165,10 +126,8 @@ def test_checkout_and_verify_go_on_from_there(mined: Mined, home: Path, tmp_path
     task = mined.ran.answer["tasks"][0]
     for more, expected in ((["--solved"], 0), ([], 1)):
         place = tmp_path / str(expected)
-        words = ["task", "checkout", task, "--out", place, *more, "--home", home]
-        assert subprocess.run([GAMETAPE, *words], capture_output=True, check=False).returncode == 0
-        words = ["verify", task, "--workspace", place, "--profile", "train", "--home", home]
-        assert subprocess.run([GAMETAPE, *words], capture_output=True, check=False).returncode == expected
+        assert run("task", "checkout", task, "--out", place, *more, "--home", home).code == 0
+        assert run("verify", task, "--workspace", place, "--profile", "train", "--home", home).code == expected
 
 
 def test_no_task_holds_what_it_asks_for(mined: Mined) -> None:
@@ -299,142 +258,8 @@ def test_bugs(mined: Mined, home: Path, tmp_path: Path) -> None:
     assert verdicts(Path(ran.answer["tasks"][0]), home, tmp_path) == (True, False)
 
 
-def bad(source: Path, *words: str | Path, home: Path, tmp_path: Path) -> Ran:
-    """It leaves nothing behind, and says one line about what is wrong."""
-    ran = mine(source, "--out", tmp_path / "new", *words, home=home)
-    assert not (tmp_path / "new").exists()
-    assert len([line for line in ran.err.splitlines() if line.startswith("gametape: ")]) == 1
-    assert ran.err.splitlines()[-1].startswith("gametape: ")
-    return ran
-
-
-def refused(files: Mapping[str, str], home: Path, tmp_path: Path, *words: str) -> tuple[str, str]:
-    ran = bad(laid(tmp_path / "shelf", files), *words, home=home, tmp_path=tmp_path)
-    assert ran.code == 1
-    answer = ran.answer
-    assert (answer["candidates"], answer["valid"], answer["tasks"]) == (0, 0, [])
-    assert f"gametape: refused ({answer['refused']['reason']}): " in ran.err
-    return answer["refused"]["reason"], answer["refused"]["message"]
-
-
-NO_TESTS = {name: text for name, text in SHELF.items() if not name.startswith("tests/")}
-PLUGGY = {name.replace("shelf/", "pluggy/"): text.replace("shelf", "pluggy") for name, text in SHELF.items()}
-
-
-@pytest.mark.parametrize(
-    ("files", "reason", "message"),
-    [
-        ({}, "empty", "there is no Python in it (0 files)"),
-        ({"notes.txt": "nothing"}, "empty", "there is no Python in it (1 files)"),
-        (NO_TESTS, "no_tests", "no tests were found"),
-        ({**SHELF, "shelf/sums.py": "def total(:\n"}, "syntax_error", "shelf/sums.py: line 1"),
-        (PLUGGY, "self_hosting", "the test runner needs pluggy itself"),
-    ],
-)
-def test_a_code_base_that_cannot_be_mined(
-    files: dict[str, str], reason: str, message: str, home: Path, tmp_path: Path
-) -> None:
-    found, said = refused(files, home, tmp_path)
-    assert found == reason
-    assert message in said
-
-
-HELP = "import os, socket, pathlib\n"
-OUTSIDE = "def test_{0}():\n    pathlib.Path('/etc/{0}').write_text('x')\n"
-NETWORK = "def test_{0}():\n    socket.create_connection(('192.0.2.1', 80), timeout=1)\n"
-DELETES = "def test_{0}():\n    os.remove('pyproject.toml')\n    open('pyproject.toml', 'w').close()\n"
-ORDER = "def test_{0}():\n    assert len(SEEN) == {0}\n    SEEN.append(1)\n"
-
-
-@pytest.mark.parametrize(
-    ("test", "reason"),
-    [
-        (OUTSIDE, "writes_outside"),
-        (NETWORK, "needs_network"),
-        (DELETES, "changes_files"),
-        (ORDER, "order"),
-    ],
-)
-def test_a_suite_that_cannot_be_relied_on(test: str, reason: str, home: Path, tmp_path: Path) -> None:
-    text = HELP + "SEEN = []\n" + "".join(test.format(number) for number in range(8))
-    found, said = refused(around(text), home, tmp_path, "--jobs", "2")
-    assert found == reason
-    assert "tests cannot be relied on" in said
-    assert not Path("/etc/0").exists()
-
-
-def test_a_suite_that_does_not_end(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(baseline, "FIRST_SECONDS", 1.0)
-    source = laid(tmp_path / "shelf", around("def test_it():\n    while True:\n        pass\n"))
-    ran = CliRunner().invoke(app, [str(source), "--out", str(tmp_path / "out"), "--home", str(home), "--json"])
-    assert ran.exit_code == 1
-    assert json.loads(ran.stdout.splitlines()[-1])["refused"]["reason"] == "hangs"
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_code_base_without_features(home: Path, tmp_path: Path) -> None:
-    files = around("from shelf import twice\n\ndef test_a():\n    twice(1)\n\ndef test_b():\n    twice(2)\n")
-    assert refused(files, home, tmp_path)[0] == "no_candidates"
-
-
-def no_archive(place: Path) -> list[str | Path]:
-    (place / "shelf.tar.gz").write_text("no archive")
-    return [place / "shelf.tar.gz"]
-
-
-def nothing_there(place: Path) -> list[str | Path]:
-    return [place / "nowhere"]
-
-
-def no_tests_there(place: Path) -> list[str | Path]:
-    return [laid(place / "shelf", SHELF), "--tests", "checks"]
-
-
-def limit_of_nothing(place: Path) -> list[str | Path]:
-    return [laid(place / "shelf", SHELF), "--limit", "0"]
-
-
-def no_python(place: Path) -> list[str | Path]:
-    return [laid(place / "shelf", SHELF), "--python", "/bin/ls"]
-
-
-def python_nowhere(place: Path) -> list[str | Path]:
-    return [laid(place / "shelf", SHELF), "--python", place / "python"]
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (no_archive, "shelf.tar.gz"),
-        (nothing_there, "nowhere"),
-        (no_tests_there, "checks: no such file or directory in the code base"),
-        (limit_of_nothing, "--limit"),
-        (no_python, "/bin/ls"),
-        (python_nowhere, "python"),
-    ],
-)
-def test_bad_input_is_one_line(
-    words: Callable[[Path], list[str | Path]], expected: str, home: Path, tmp_path: Path
-) -> None:
-    ran = bad(*words(tmp_path), home=home, tmp_path=tmp_path)  # type: ignore[arg-type]
-    assert ran.code == 2
-    assert ran.out == ""
-    assert expected in ran.err.splitlines()[-1]
-
-
-def test_a_directory_with_something_in_it_is_left_alone(home: Path, tmp_path: Path) -> None:
-    source = laid(tmp_path / "shelf", SHELF)
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out/mine.txt").write_text("mine")
-    ran = mine(source, "--out", tmp_path / "out", home=home)
-    assert ran.code == 2
-    assert "out: not empty, or give the name of a new directory" in ran.err
-    assert os.listdir(tmp_path / "out") == ["mine.txt"]
-
-
 def test_people_get_a_table(mined: Mined, home: Path) -> None:
-    words = [GAMETAPE, "mine", mined.source, "--out", mined.out, "--resume", "--jobs", "1", "--home", home]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert done.returncode == 0
-    assert "shelf 1.2: 16 tests that can be relied on" in done.stdout
-    assert f"7 tasks in {mined.out}" in done.stdout
+    ran = run("mine", mined.source, "--out", mined.out, "--resume", "--jobs", "1", "--home", home)
+    assert ran.code == 0
+    assert "shelf 1.2: 16 tests that can be relied on" in ran.out
+    assert f"7 tasks in {mined.out}" in ran.out

@@ -1,9 +1,9 @@
+import functools
 import json
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 
@@ -12,26 +12,12 @@ from gametape.verify.subject import Subject
 from gametape.verify.tree import read_tree
 
 from ..tasks.made import HIDDEN, ROOT, START, SUITE, TASKS, staged_subject, subject, written
+from .command import Ran, run
 
 SLUGS = ROOT / "examples/tasks/slugs"
 
 
-class Ran(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def answer(self) -> dict[str, Any]:
-        answer: dict[str, Any] = json.loads(self.out.splitlines()[-1])
-        return answer
-
-
-def gametape(*arguments: str | Path, cwd: Path | None = None) -> Ran:
-    command = [sys.executable, "-c", "from gametape.cli.main import main; main()", "task", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
-    assert "Traceback" not in done.stderr
-    return Ran(done.returncode, done.stdout, done.stderr)
+gametape = functools.partial(run, "task")
 
 
 def test_show_tells_everything_but_the_held_out_tests(tmp_path: Path) -> None:

@@ -1,8 +1,7 @@
+import functools
 import json
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -11,26 +10,12 @@ from gametape.record.files import load
 from gametape.record.journal import Journal
 
 from ..core.documents import GOLDEN, small, text
+from .command import Ran, run
 
 OLD, NEW = GOLDEN
 
 
-class Ran(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def answer(self) -> dict[str, Any]:
-        answer: dict[str, Any] = json.loads(self.out.splitlines()[-1])
-        return answer
-
-
-def gametape(*arguments: str | Path, cwd: Path | None = None) -> Ran:
-    command = [sys.executable, "-c", "from gametape.cli.main import main; main()", "trajectory", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
-    assert "Traceback" not in done.stderr
-    return Ran(done.returncode, done.stdout, done.stderr)
+gametape = functools.partial(run, "trajectory")
 
 
 def assert_one_line(ran: Ran, expected: str) -> None:

@@ -2,12 +2,12 @@
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from .command import gametape
 
 ROOT = Path(__file__).parents[2]
 SLUGS, CACHE = ROOT / "examples/tasks/slugs", ROOT / "examples/tasks/cache-bug"
@@ -16,11 +16,6 @@ SLUGS, CACHE = ROOT / "examples/tasks/slugs", ROOT / "examples/tasks/cache-bug"
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("home")
-
-
-def gametape(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-m", "gametape.cli.main", *map(str, words)]
-    return subprocess.run(argv, capture_output=True, text=True, timeout=300, check=False)
 
 
 def verify(task: Path, workspace: Path, home: Path, *more: str) -> tuple[int, dict[str, Any]]:

@@ -12,7 +12,8 @@ from gametape.cli.output import emit_json
 from gametape.record.trouble import shown
 
 if TYPE_CHECKING:
-    from gametape.tasks.deletion.miner import Summary, Watcher
+    from gametape.tasks.deletion.miner import Request, Watcher
+    from gametape.tasks.deletion.summary import Summary
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -62,15 +63,8 @@ def mine(
       gametape mine tomlkit-0.15.tar.gz --out tasks/tomlkit --limit 50 --tier removal --resume
     """
     from gametape.cli.home import home_directory
-    from gametape.core.errors import BadInput
     from gametape.tasks.deletion.miner import Request
-    from gametape.tasks.deletion.miner import mine as run
-    from gametape.tasks.deletion.project import Refused
 
-    if kind == "bug" and (union > 1 or chain):
-        raise BadInput("--kind bug plants one bug at a time; leave --union and --chain out")
-    if union > 1 and chain:
-        raise BadInput("--union and --chain are two ways to put features together; choose one")
     request = Request(
         source=source,
         out=out.absolute(),
@@ -86,9 +80,22 @@ def mine(
         resume=resume,
         python=python.absolute() if python else None,
     )
+    summary = _mined(request, as_json)
+    if as_json:
+        emit_json(_report(summary, request.out))
+    else:
+        _show(summary, request.out)
+    raise typer.Exit(0 if summary.valid else 1)
+
+
+def _mined(request: "Request", as_json: bool) -> "Summary":
+    """How the run went, if it came to an end; else the program ends here, with a line about why."""
+    from gametape.tasks.deletion.miner import mine as run
+    from gametape.tasks.deletion.project import Refused
+
     try:
         with _progress() as watcher:
-            summary = run(request, watcher)
+            return run(request, watcher)
     except Refused as refusal:
         if as_json:
             emit_json(_refused(refusal.reason, str(refusal)))
@@ -97,11 +104,6 @@ def mine(
     except KeyboardInterrupt:
         typer.echo(f"gametape: interrupted; --resume goes on with {shown(request.out)}", err=True)
         raise typer.Exit(130) from None
-    if as_json:
-        emit_json(_report(summary, request.out))
-    else:
-        _show(summary, request.out)
-    raise typer.Exit(0 if summary.valid else 1)
 
 
 class _Bar:
@@ -163,7 +165,7 @@ def _report(summary: "Summary", out: Path) -> dict[str, Any]:
         "tasks": [str(out / record["task"]) for record in summary.valid],
     }
     if summary.parts:
-        from gametape.tasks.deletion.miner import rejections
+        from gametape.tasks.deletion.summary import rejections
 
         valid = sum("reason" not in record for record in summary.parts)
         report["parts"] = {"candidates": len(summary.parts), "valid": valid, "rejected": rejections(summary.parts)}

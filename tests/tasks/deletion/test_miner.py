@@ -1,4 +1,3 @@
-import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +8,7 @@ import pytest
 from gametape.core.errors import BadInput
 from gametape.tasks.deletion import miner
 from gametape.tasks.deletion.learned import Learned
-from gametape.tasks.deletion.miner import Request, Summary, mine
+from gametape.tasks.deletion.miner import Request, mine
 from gametape.tasks.deletion.project import Refused
 from gametape.tasks.directory import read_task
 
@@ -102,12 +101,9 @@ def test_a_changed_source_is_not_continued(request_: Request) -> None:
         mine(changed(request_, resume=True), Heard())
 
 
-def test_seconds_per_candidate_are_those_of_this_run() -> None:
-    summary = Summary("one", {}, trying=3.0, tried=4)
-    assert summary.seconds_per_candidate == 0.75
-    assert Summary("one", {}).seconds_per_candidate is None
-
-
-def test_reasons_are_counted_most_frequent_first() -> None:
-    records = [json.loads(f'{{"reason": "{reason}"}}') for reason in ("leak", "masked", "leak")]
-    assert [*Summary("one", {}, [*records, {"task": "x"}]).rejected.items()] == [("leak", 2), ("masked", 1)]
+@pytest.mark.parametrize(
+    "together", [{"kind": "bug", "union": 2}, {"kind": "bug", "chain": 2}, {"union": 2, "chain": 2}]
+)
+def test_what_cannot_be_asked_for_at_once_is_bad_input(together: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="--union and --chain"):
+        Request(tmp_path, tmp_path / "out", tmp_path / "home", **together)

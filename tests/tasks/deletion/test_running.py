@@ -2,9 +2,8 @@ import dataclasses
 
 from gametape.tasks.deletion.carving.carving import carve
 from gametape.tasks.deletion.learned import Learned
-from gametape.tasks.deletion.running import SuiteRun, run_suite, run_tests
+from gametape.tasks.deletion.running import SuiteRun, changed, run_suite, run_tests
 from gametape.tasks.deletion.site import Site
-from gametape.tasks.deletion.trial import changed
 from gametape.verify.survey import Findings, Survey, Surveyor
 
 

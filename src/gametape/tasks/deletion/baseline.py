@@ -7,14 +7,14 @@ A code base too many of whose tests are set aside is refused: nobody could say w
 import functools
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from gametape.tasks.deletion.finding.suites import test_files
 from gametape.tasks.deletion.project import Refused
 from gametape.tasks.deletion.site import Site, file_steps
 from gametape.verify.jobs import by_file, file_of
-from gametape.verify.survey import Findings, Survey
+from gametape.verify.survey import Findings, Survey, Surveyor
 
 ORDERS = 3
 """Runs in another order, beside two as written."""
@@ -72,6 +72,11 @@ class Baseline:
         """What a test file may take, in processor time, before it counts as hanging."""
         return max(_LEAST_SECONDS, _SLACK * self.seconds.get(file, 0.0))
 
+    def in_order(self, tests: Collection[str]) -> list[str]:
+        """Tests in the order of the suite, so that every run of them is the same."""
+        wanted = {*tests}
+        return [test for test in self.tests if test in wanted]
+
 
 def establish(site: Site, seed: int) -> Baseline:
     """Find the tests and run them often enough, or say why this cannot be mined."""
@@ -120,22 +125,22 @@ def _allowed(seconds: Mapping[str, float], file: str) -> float:
 def _collect(site: Site) -> tuple[list[str], frozenset[str]]:
     """Every test under the name it had in one sandbox, and those that had the same name in another."""
     step = Survey(test_files(site.project), collect=True, seconds=FIRST_SECONDS)
-    one, other = site.at_once([lambda: _collected(site, step)] * 2)
+    one, other = site.spread((step, step), functools.partial(_collected, site))
     ids = [test for test in dict.fromkeys(one.collected) if file_of(test) in site.project.tree and "\n" not in test]
     if not ids:
         raise _nothing(site, one)
     return ids, frozenset(other.collected).intersection(ids)
 
 
-def _collected(site: Site, step: Survey) -> Findings:
-    """What pytest finds, first in one process, then each file that could not be read there on its own."""
-    with site.surveyor() as surveyor:
-        whole = surveyor.run(step)
-        for file in [name for name in whole.broken if name in site.project.tree]:
-            alone = surveyor.run(Survey((file,), collect=True, seconds=step.seconds))
-            whole.collected += alone.collected
-            if not alone.broken and alone.collected:
-                del whole.broken[file]
+def _collected(site: Site, step: Survey, surveyor: Surveyor) -> Findings:
+    """What pytest finds in a new sandbox, first in one process, then each file that could not be read there alone."""
+    surveyor.close()
+    whole = surveyor.run(step)
+    for file in [name for name in whole.broken if name in site.project.tree]:
+        alone = surveyor.run(Survey((file,), collect=True, seconds=step.seconds))
+        whole.collected += alone.collected
+        if not alone.broken and alone.collected:
+            del whole.broken[file]
     return whole
 
 
@@ -154,14 +159,8 @@ _READING = {"missing_dependency": _MISSING, "syntax_error": ("SyntaxError", "Ind
 
 
 def _by_file(site: Site, steps: Sequence[Survey]) -> dict[str, Findings]:
-    """What became of each file's step; the files are dealt out to several sandboxes."""
-    decks = [deck for deck in (steps[number :: site.jobs] for number in range(site.jobs)) if deck]
-    found: dict[str, Findings] = {}
-    for deck, findings in zip(
-        decks, site.at_once([functools.partial(site.survey, deck) for deck in decks]), strict=True
-    ):
-        found.update(zip((step.paths[0] for step in deck), findings, strict=True))
-    return found
+    """What became of each file's step."""
+    return dict(zip((step.paths[0] for step in steps), site.survey(steps), strict=True))
 
 
 def _why_not(

@@ -5,8 +5,8 @@ import random
 
 from gametape.tasks.deletion.features import Candidate
 from gametape.tasks.deletion.mutation.mutation import mutations
-from gametape.tasks.deletion.running import run_suite, run_tests
-from gametape.tasks.deletion.trial import Find, Rejected, Trial, changed
+from gametape.tasks.deletion.running import changed, run_suite, run_tests
+from gametape.tasks.deletion.trial import Find, Rejected, Trial
 from gametape.verify.survey import Surveyor
 from gametape.verify.tree import Tree
 
@@ -25,7 +25,7 @@ def break_it(trial: Trial, candidate: Candidate, surveyor: Surveyor, seed: int) 
     for mutation in itertools.islice(mutations(original.text(function.path), function, rng), _MOST_TRIED):
         broken = Tree({function.path: mutation.source.encode()}).over(original)
         laid = changed(original, broken)
-        first = run_tests(surveyor, trial.baseline, laid, trial.in_order(reached))
+        first = run_tests(surveyor, trial.baseline, laid, trial.baseline.in_order(reached))
         if not first.hanging() and not trial.hopeless({function: frozenset(first.failing())}):
             run = run_suite(surveyor, trial.baseline, laid, reached)
             covers = {function: frozenset(run.failing())}

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from gametape.tasks.deletion.features import Candidate
 from gametape.tasks.deletion.functions import Function
-from gametape.tasks.deletion.running import run_suite, run_tests
-from gametape.tasks.deletion.trial import Find, Rejected, Trial, changed
+from gametape.tasks.deletion.running import changed, run_suite, run_tests
+from gametape.tasks.deletion.trial import Find, Rejected, Trial
 from gametape.verify.survey import Surveyor
 
 Part = tuple[Function, frozenset[Function]]

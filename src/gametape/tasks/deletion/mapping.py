@@ -1,6 +1,5 @@
 """Which function is reached by which tests, from one run under coverage.py's contexts."""
 
-import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -40,17 +39,14 @@ def reach(site: Site, baseline: Baseline) -> Reached:
         by_path.setdefault(function.path, []).append(function)
     spans = {path: [(one.body, one.last) for one in found] for path, found in by_path.items()}
     steps = file_steps(baseline.tests, lambda file: _SLOWER * baseline.seconds_for(file))
-    steps = [replace(step, spans=spans) for step in steps]
-    decks = [deck for deck in (steps[number :: site.jobs] for number in range(site.jobs)) if deck]
     reliable = frozenset(baseline.tests)
     tests: dict[Function, set[str]] = {}
     protected: set[Function] = set()
-    for deck in site.at_once([functools.partial(site.survey, deck) for deck in decks]):
-        for findings in deck:
-            for path, contexts in findings.reached.items():
-                for function, names in zip(by_path[path], contexts, strict=True):
-                    if "" in names:
-                        protected.add(function)
-                    if known := reliable.intersection(names):
-                        tests.setdefault(function, set()).update(known)
+    for findings in site.survey([replace(step, spans=spans) for step in steps]):
+        for path, contexts in findings.reached.items():
+            for function, names in zip(by_path[path], contexts, strict=True):
+                if "" in names:
+                    protected.add(function)
+                if known := reliable.intersection(names):
+                    tests.setdefault(function, set()).update(known)
     return Reached({one: frozenset(tests[one]) for one in functions if one in tests}, frozenset(protected))

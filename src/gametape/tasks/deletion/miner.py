@@ -1,27 +1,21 @@
 """From a source to a directory of tasks: look it over once, then try candidate after candidate."""
 
 import contextlib
+import functools
 import itertools
 import random
 import shutil
-import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from gametape.core.errors import BadInput
 from gametape.tasks.deletion.breaking import break_it
 from gametape.tasks.deletion.carving.carving import Tier
 from gametape.tasks.deletion.chain import apart, in_turn, link
-from gametape.tasks.deletion.environments.environment import (
-    Environment,
-    build_environment,
-    given_environment,
-    runs_itself,
-)
+from gametape.tasks.deletion.environments.environment import Environment, build_environment, given_environment
 from gametape.tasks.deletion.features import Candidate, candidates, unions
 from gametape.tasks.deletion.finding.finding import find_project
 from gametape.tasks.deletion.finding.source import open_source
@@ -31,6 +25,7 @@ from gametape.tasks.deletion.ledger import Ledger
 from gametape.tasks.deletion.mapping import source_functions
 from gametape.tasks.deletion.project import Project, Refused
 from gametape.tasks.deletion.site import Site
+from gametape.tasks.deletion.summary import Summary
 from gametape.tasks.deletion.task_making import Kind, Made, Maker
 from gametape.tasks.deletion.trial import Find, Rejected, Trial
 from gametape.tasks.soundness import unsound
@@ -59,37 +54,11 @@ class Request:
     resume: bool = False
     python: Path | None = None
 
-
-@dataclass
-class Summary:
-    """How a run went, earlier parts of it included."""
-
-    project: str
-    suite: dict[str, Any]
-    records: list[dict[str, Any]] = field(default_factory=list)
-    parts: list[dict[str, Any]] = field(default_factory=list)
-    """Single features that were tried for unions only."""
-    seconds: float = 0.0
-    trying: float = 0.0
-    """Of these, what trying candidates took by the clock, and how many were tried in that time."""
-    tried: int = 0
-
-    @property
-    def valid(self) -> list[dict[str, Any]]:
-        return [record for record in self.records if "task" in record]
-
-    @property
-    def seconds_per_candidate(self) -> float | None:
-        """By the clock, with all jobs at work; None when nothing was tried."""
-        return round(self.trying / self.tried, 3) if self.tried else None
-
-    @property
-    def rejected(self) -> dict[str, int]:
-        return rejections(self.records)
-
-
-def rejections(records: Iterable[dict[str, Any]]) -> dict[str, int]:
-    return dict(Counter(record["reason"] for record in records if "reason" in record).most_common())
+    def __post_init__(self) -> None:
+        if self.kind == "bug" and (self.union > 1 or self.chain):
+            raise BadInput("--kind bug plants one bug at a time; leave --union and --chain out")
+        if self.union > 1 and self.chain:
+            raise BadInput("--union and --chain are two ways to put features together; choose one")
 
 
 class Watcher(Protocol):
@@ -142,7 +111,7 @@ class _Mining:
         watcher.says("looking for copies outside")
         self._maker = Maker(project, environment, request.tier, request.kind)
         self._trial = Trial.of(self._site, baseline, reached, request.tier, request.seed)
-        self._summary = Summary(f"{project.name} {project.version}".strip(), _suite(self._learned))
+        self._summary = Summary.of(project, self._learned)
 
     def run(self) -> Summary:
         _clear(self._request.out / _UNFINISHED)
@@ -204,7 +173,7 @@ class _Mining:
         self._watcher.begins(kind, len(wanted), [*known.values()])
         began = time.monotonic()
         waiting = [one for one in wanted if one.key not in known]
-        for record in _spread(self._site, waiting, lambda one, surveyor: self._tried(kind, one, work, surveyor)):
+        for record in self._site.spread(waiting, functools.partial(self._tried, kind, work)):
             self._ledger.add(record)
             self._watcher.tried(record)
             known[record["candidate"]] = record
@@ -215,8 +184,8 @@ class _Mining:
     def _tried(
         self,
         kind: str,
-        candidate: Candidate,
         work: Callable[[Candidate, Surveyor], dict[str, Any]],
+        candidate: Candidate,
         surveyor: Surveyor,
     ) -> dict[str, Any]:
         began = time.monotonic()
@@ -264,53 +233,9 @@ def _site(request: Request, project: Project, watcher: Watcher) -> tuple[Site, E
         environment = given_environment(project, request.python)
     else:
         environment = build_environment(project, request.home, watcher.says)
-    if why := runs_itself(project, environment):
-        raise Refused("self_hosting", why)
     return Site(project, environment.interpreter, request.jobs), environment
-
-
-def _suite(learned: Learned) -> dict[str, Any]:
-    baseline = learned.baseline
-    return {
-        "tests": len(baseline.tests),
-        "flaky": baseline.flaky,
-        "set_aside": {reason: len(ids) for reason, ids in baseline.set_aside.items()},
-        "seconds": round(sum(baseline.seconds.values()), 2),
-    }
 
 
 def _clear(directory: Path) -> None:
     if directory.exists():
         shutil.rmtree(directory)
-
-
-def _spread(
-    site: Site, wanted: Sequence[Candidate], work: Callable[[Candidate, Surveyor], dict[str, Any]]
-) -> Iterator[dict[str, Any]]:
-    """Records as they are ready. Every thread has a sandbox of its own for as long as there is work."""
-    own = threading.local()
-    opened: list[Surveyor] = []
-
-    def one(candidate: Candidate) -> dict[str, Any]:
-        if not hasattr(own, "surveyor"):
-            own.surveyor = site.surveyor()
-            opened.append(own.surveyor)
-        return work(candidate, own.surveyor)
-
-    with ThreadPoolExecutor(site.jobs) as threads:
-        try:
-            waiting: set[Future[dict[str, Any]]] = set()
-            rest = iter(wanted)
-            while True:
-                waiting |= {
-                    threads.submit(one, next_one) for next_one in itertools.islice(rest, site.jobs - len(waiting))
-                }
-                if not waiting:
-                    return
-                done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                for future in done:
-                    yield future.result()
-        finally:
-            threads.shutdown(wait=False, cancel_futures=True)
-            for surveyor in opened:
-                surveyor.stop()

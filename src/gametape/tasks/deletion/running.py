@@ -12,6 +12,7 @@ from gametape.tasks.deletion.baseline import Baseline
 from gametape.verify.jobs import by_file
 from gametape.verify.observation import Result
 from gametape.verify.survey import Survey, Surveyor
+from gametape.verify.tree import Tree
 
 _MOST_HANGING = 3
 """Tests of one file that may hang before the rest of it is taken for hanging too."""
@@ -30,6 +31,11 @@ class SuiteRun:
 
     def hanging(self) -> list[str]:
         return [test for test, result in self.results.items() if result == "timed_out"]
+
+
+def changed(before: Tree, after: Tree) -> dict[str, bytes]:
+    """The files that are new or different."""
+    return {path: content for path, content in after.files.items() if before.files.get(path) != content}
 
 
 def run_suite(surveyor: Surveyor, baseline: Baseline, laid: Mapping[str, bytes], expected: Collection[str]) -> SuiteRun:

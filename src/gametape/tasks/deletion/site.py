@@ -1,9 +1,11 @@
 """Where a code base is run: its tree and its interpreter, from which sandboxes are made."""
 
+import itertools
 import random
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -11,7 +13,8 @@ from gametape.tasks.deletion.project import Project
 from gametape.verify.jobs import by_file, options
 from gametape.verify.survey import Findings, Survey, Surveyor
 
-T = TypeVar("T")
+Item = TypeVar("Item")
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -20,8 +23,6 @@ class Site:
     interpreter: Path
     jobs: int = 1
     """How many sandboxes work at a time."""
-    at_work: list[Surveyor] = field(default_factory=list, compare=False, repr=False)
-    """Those that run steps now, so that an interruption can end them."""
 
     def surveyor(self) -> Surveyor:
         """A sandbox of its own, with the code base as its author left it."""
@@ -29,24 +30,42 @@ class Site:
         return Surveyor(self.project.tree, self.project.import_roots, chosen, self.interpreter)
 
     def survey(self, steps: Sequence[Survey]) -> list[Findings]:
-        """Every step in one sandbox, one after the other."""
-        with self.surveyor() as surveyor:
-            self.at_work.append(surveyor)
-            found = [surveyor.run(step) for step in steps]
-            self.at_work.remove(surveyor)
-            return found
+        """What became of every step. They are dealt out to the sandboxes, always in the same way."""
+        decks = [range(number, len(steps), self.jobs) for number in range(min(self.jobs, len(steps)))]
 
-    def at_once(self, works: Iterable[Callable[[], T]]) -> list[T]:
-        """Do several things, as many at a time as there are jobs."""
+        def run(deck: range, surveyor: Surveyor) -> list[tuple[int, Findings]]:
+            return [(number, surveyor.run(steps[number])) for number in deck]
+
+        found = dict(itertools.chain.from_iterable(self.spread(decks, run)))
+        return [found[number] for number in range(len(steps))]
+
+    def spread(self, items: Iterable[Item], work: Callable[[Item, Surveyor], Found]) -> Iterator[Found]:
+        """What work makes of each item, as it is ready. As many threads as there are jobs, each with a sandbox of its
+        own for as long as there is work; whatever ends this ends the sandboxes."""
+        own = threading.local()
+        opened: list[Surveyor] = []
+
+        def one(item: Item) -> Found:
+            if not hasattr(own, "surveyor"):
+                own.surveyor = self.surveyor()
+                opened.append(own.surveyor)
+            return work(item, own.surveyor)
+
         with ThreadPoolExecutor(self.jobs) as threads:
-            waiting = [threads.submit(work) for work in works]
             try:
-                return [one.result() for one in waiting]
-            except BaseException:
+                waiting: set[Future[Found]] = set()
+                rest = iter(items)
+                while True:
+                    waiting |= {threads.submit(one, item) for item in itertools.islice(rest, self.jobs - len(waiting))}
+                    if not waiting:
+                        return
+                    done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                    for future in done:
+                        yield future.result()
+            finally:
                 threads.shutdown(wait=False, cancel_futures=True)
-                for surveyor in [*self.at_work]:
+                for surveyor in opened:
                     surveyor.stop()
-                raise
 
 
 def file_steps(

@@ -5,13 +5,11 @@ by the baseline, so nothing about it is run again but what the agent will see di
 """
 
 import random
-import threading
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Self
 
+from gametape.tasks.deletion.alone import Alone
 from gametape.tasks.deletion.baseline import Baseline
 from gametape.tasks.deletion.carving.carving import Tier, carve
 from gametape.tasks.deletion.features import Candidate
@@ -23,17 +21,15 @@ from gametape.tasks.deletion.leaks.outside import OutsideIndex, outside_index
 from gametape.tasks.deletion.leaks.scan import find_leaks
 from gametape.tasks.deletion.mapping import Reached, source_functions
 from gametape.tasks.deletion.project import Project
-from gametape.tasks.deletion.running import SuiteRun, run_suite, run_tests
+from gametape.tasks.deletion.running import SuiteRun, changed, run_suite, run_tests
 from gametape.tasks.deletion.site import Site
 from gametape.verify.interpreter import visible_roots
-from gametape.verify.jobs import by_file, file_of, function_of
+from gametape.verify.jobs import by_file
 from gametape.verify.survey import Survey, Surveyor
 from gametape.verify.tree import Tree
 
 _MOST_DRAWS = 4
 """Splits to try before a candidate is given up."""
-_FEW = 8
-"""Tests that are asked whether a function is needed, before all are."""
 _SOME = 40
 """Tests of a trimmed file that are run again."""
 _MOST_COPIES = 6
@@ -88,9 +84,7 @@ class Trial:
         self._tier: Tier = tier
         self._seed = seed
         self._functions = source_functions(project)
-        self._sizes = Counter(map(file_of, baseline.tests))
-        self._alone: dict[Function, Future[frozenset[str]]] = {}
-        self._gate = threading.Lock()
+        self._alone = Alone(project, baseline, reached, suite)
 
     @classmethod
     def of(cls, site: Site, baseline: Baseline, reached: Reached, tier: Tier, seed: int = 0) -> Self:
@@ -120,45 +114,6 @@ class Trial:
             if lost & copies:
                 raise Rejected("leak", f"{min(lost & copies).name} is a copy that has to stay")
             members = members - lost
-
-    def alone(self, function: Function, surveyor: Surveyor) -> frozenset[str]:
-        """Tests that fail when this one function is gone: a few that can be told apart, if there are such, else all.
-
-        Asked once, whoever asks first.
-        """
-        with self._gate:
-            asked = function not in self._alone
-            answer = self._alone.setdefault(function, Future())
-        if asked:
-            try:
-                answer.set_result(self._some_that_fail_without(function, surveyor))
-            except BaseException as error:
-                answer.set_exception(error)
-                raise
-        return answer.result()
-
-    def _some_that_fail_without(self, function: Function, surveyor: Surveyor) -> frozenset[str]:
-        tests = self.reached.tests[function]
-        few = self._few(self.in_order(tests))
-        failing = self._fail_without(function, surveyor, few)
-        if len(few) < len(tests) and self.hopeless({function: failing}):
-            failing = self._fail_without(function, surveyor, tests)
-        return failing
-
-    def _fail_without(self, function: Function, surveyor: Surveyor, tests: Collection[str]) -> frozenset[str]:
-        laid = changed(self.project.tree, self._carved([function], "stub"))
-        return frozenset(run_tests(surveyor, self.baseline, laid, self.in_order(tests)).failing())
-
-    def _few(self, tests: Sequence[str]) -> list[str]:
-        """Some of these tests, of different functions and from small files: what these cost depends on the day, and the
-        choice may not."""
-        found: list[str] = []
-        for _, ids in sorted(by_file(tests).items(), key=lambda item: self._sizes[item[0]]):
-            chosen = [*{function_of(test): test for test in ids}.values()][:_FEW]
-            found += chosen if len(chosen) > 1 else ids[:_FEW]
-            if len(found) >= _FEW / 2:
-                break
-        return found
 
     def without_leaks(self, members: frozenset[Function], seeds: Collection[Function] = ()) -> frozenset[Function]:
         """The same with copies of their bodies among the sources, which would give them away.
@@ -240,11 +195,6 @@ class Trial:
     def _carved(self, functions: Collection[Function], tier: Tier) -> Tree:
         return carve(self.project.tree, functions, tier, test_paths=self.project.test_paths).tree
 
-    def in_order(self, tests: Collection[str]) -> list[str]:
-        """Tests in the order of the suite, so that every run of them is the same."""
-        wanted = {*tests}
-        return [test for test in self.baseline.tests if test in wanted]
-
     def _worth_deleting(self, candidate: Candidate, surveyor: Surveyor) -> frozenset[Function]:
         """The functions without which something fails, in a test that can be shown and in one that can be hidden."""
         by_map = {one: self.reached.tests[one] for one in candidate.functions if one in self.reached.tests}
@@ -253,10 +203,10 @@ class Trial:
         hoped = frozenset(by_map.keys() - lost)
         if len(hoped) == 1:
             return hoped
-        alone = {one: self.alone(one, surveyor) for one in sorted(hoped)}
-        expected = self.in_order(frozenset[str]().union(*(by_map[one] for one in hoped)))
+        alone = {one: self._alone.some(one, surveyor) for one in sorted(hoped)}
+        expected = self.baseline.in_order(frozenset[str]().union(*(by_map[one] for one in hoped)))
         for one in sorted(self._in_the_way(candidate, alone, expected)):
-            alone[one] = self._fail_without(one, surveyor, by_map[one])
+            alone[one] = self._alone.among(by_map[one], one, surveyor)
         lost = self._in_the_way(candidate, alone, expected)
         _refuse_for(lost & {*candidate.seeds}, alone)
         return hoped - lost
@@ -291,7 +241,7 @@ class Trial:
         reached = sorted(one for one in members if one in self.reached.tests)
         if len(reached) == 1 and self._tier == "stub":
             return dict.fromkeys(reached, failing)  # where it is removed, whole files fail that only import its name
-        alone = {one: self.alone(one, surveyor) for one in reached}
+        alone = {one: self._alone.some(one, surveyor) for one in reached}
         masked = frozenset[str]().union(*alone.values()) - failing
         if masked and len(candidate.seeds) > 1:
             raise Rejected("masked", f"{min(masked)} fails without a part of it, and passes without all of it")
@@ -337,7 +287,7 @@ class Trial:
         the seed alone, and without all of them, the same tests fail."""
         for seed in candidate.seeds if len(covers) > 1 else ():
             rest = [one for one in covers if one != seed]
-            shows = self.in_order(frozenset[str]().union(*(covers[one] for one in rest)))
+            shows = self.baseline.in_order(frozenset[str]().union(*(covers[one] for one in rest)))
             laid = changed(self.project.tree, self.carved(rest))
             first = run_tests(surveyor, self.baseline, laid, shows[:1])
             if not first.failing() and not run_tests(surveyor, self.baseline, laid, shows).failing():
@@ -350,8 +300,3 @@ def _refuse_for(seeds: Collection[Function], covers: Mapping[Function, frozenset
         if not covers[seed]:
             raise Rejected("nothing_fails", f"every test passes without {seed.name}")
         raise Rejected("no_held_out", f"{seed.name} is shown by {len(covers[seed])} tests that cannot be told apart")
-
-
-def changed(before: Tree, after: Tree) -> dict[str, bytes]:
-    """The files that are new or different."""
-    return {path: content for path, content in after.files.items() if before.files.get(path) != content}

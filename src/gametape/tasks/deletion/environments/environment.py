@@ -94,14 +94,9 @@ def given_environment(project: Project, interpreter: Path) -> Environment:
     return Environment(answer.interpreter, answer.dependencies)
 
 
-def runs_itself(project: Project, environment: Environment) -> str | None:
-    """Why the tests of this project cannot be run by this environment's runner, which is made of it; or None."""
-    return why_runner_needs(project.name, project.packages, environment.interpreter)
-
-
 def _refuse_self_hosting(project: Project) -> None:
     """Before anything is built: taking the project out of an environment would take the runner apart."""
-    if reason := why_runner_needs(project.name, project.packages, Path(sys.executable)):
+    if reason := why_runner_needs(project.name, project.packages):
         raise Refused("self_hosting", reason)
 
 

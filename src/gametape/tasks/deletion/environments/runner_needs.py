@@ -5,17 +5,12 @@ import importlib.metadata
 import json
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 _ROOTS = ("pytest", "coverage")
-_INSTALLED = """
-import importlib.metadata, json
-print(json.dumps({one.metadata["Name"]: one.requires or [] for one in importlib.metadata.distributions()}))
-"""
 _LOADED = """
 import json, sys
 import coverage, pytest, _pytest.config
@@ -24,13 +19,13 @@ print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
 """
 
 
-def why_runner_needs(name: str, packages: Sequence[str], interpreter: Path) -> str | None:
-    """Why a project with this name and these packages cannot be taken apart under this interpreter's runner, or None.
+def why_runner_needs(name: str, packages: Sequence[str]) -> str | None:
+    """Why a project with this name and these packages cannot be taken apart while the runner runs, or None.
 
-    What the runner requires is asked there. What it loads is asked of gametape's own interpreter, so that nothing that
-    is installed elsewhere runs outside a sandbox.
+    This is asked of gametape's own interpreter: an environment that is built gets the same runner, and in one that is
+    given, whatever its runner needs is an installed copy.
     """
-    if canonicalize_name(name) in _required(interpreter):
+    if canonicalize_name(name) in _required():
         return f"the test runner needs {name} itself: with parts of it deleted, no test would run"
     for package in packages:
         if package in sys.stdlib_module_names:
@@ -41,10 +36,10 @@ def why_runner_needs(name: str, packages: Sequence[str], interpreter: Path) -> s
 
 
 @functools.cache
-def _required(interpreter: Path) -> frozenset[str]:
-    """What pytest and coverage require there, and what that requires."""
-    installed: Mapping[str, list[str]] = json.loads(_said(interpreter, _INSTALLED))
-    requires = {canonicalize_name(name): lines for name, lines in installed.items() if name}
+def _required() -> frozenset[str]:
+    """What pytest and coverage require, and what that requires."""
+    installed = [(one.metadata["Name"], one.requires or []) for one in importlib.metadata.distributions()]
+    requires = {canonicalize_name(name): lines for name, lines in installed if name}
     found: set[str] = set()
     waiting = [canonicalize_name(name) for name in _ROOTS]
     while waiting:
@@ -66,15 +61,11 @@ def _always(line: str) -> Requirement | None:
 @functools.cache
 def _loaded() -> frozenset[str]:
     """What is there once the runner is, its part inside the sandbox included."""
-    own = Path(sys.executable)
     offered = {
         package
         for package, owners in importlib.metadata.packages_distributions().items()
-        if any(canonicalize_name(owner) in _required(own) for owner in owners)
+        if any(canonicalize_name(owner) in _required() for owner in owners)
     }
-    return frozenset({"inside", "conftest", *offered, *json.loads(_said(own, _LOADED))})
-
-
-def _said(interpreter: Path, question: str) -> str:
-    argv = [str(interpreter), "-I", "-c", question]
-    return subprocess.run(argv, capture_output=True, text=True, timeout=60, cwd="/", check=True).stdout
+    argv = [sys.executable, "-I", "-c", _LOADED]
+    said = subprocess.run(argv, capture_output=True, text=True, timeout=60, cwd="/", check=True).stdout
+    return frozenset({"inside", "conftest", *offered, *json.loads(said)})

@@ -1,0 +1,20 @@
+"""What several files of this directory start from."""
+
+from pathlib import Path
+
+import pytest
+
+from gametape.core.errors import Lacking
+
+from ..tasks.deletion.made import environment
+
+
+@pytest.fixture(scope="session")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where an environment for the small code base is kept."""
+    place = tmp_path_factory.getbasetemp() / "shelf-home"
+    try:
+        environment(place)
+    except Lacking as error:
+        pytest.skip(f"no package index: {error}")
+    return place
