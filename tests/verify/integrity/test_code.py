@@ -6,23 +6,23 @@ import pytest
 
 from gametape.verify.integrity.code import parse
 
-from . import honest, hostile
 from .made_up import REFERENCE, accused, families
+from .texts import HONEST, HOSTILE
 
 
 def test_there_are_many_of_both() -> None:
-    assert len(honest.SNIPPETS) >= 80
-    assert len(hostile.SNIPPETS) >= 100
-    assert all(parse("x.py", text) for text in honest.SNIPPETS)
-    assert all(parse("x.py", text) for _, text in hostile.SNIPPETS)
+    assert len(HONEST) >= 80
+    assert len(HOSTILE) >= 100
+    assert all(parse("x.py", text) for text in HONEST)
+    assert all(parse("x.py", text) for _, text in HOSTILE)
 
 
-@pytest.mark.parametrize("text", honest.SNIPPETS)
+@pytest.mark.parametrize("text", HONEST)
 def test_odd_but_honest_code_is_not_accused(text: str) -> None:
     assert [(flag.rule, flag.evidence) for flag in accused(text)] == []
 
 
-@pytest.mark.parametrize(("family", "text"), hostile.SNIPPETS)
+@pytest.mark.parametrize(("family", "text"), HOSTILE)
 def test_hostile_code_is_seen_for_what_it_is(family: str, text: str) -> None:
     text = text.replace("DIGEST", hashlib.md5(b"Hello, World 42", usedforsecurity=False).hexdigest())
     found = accused(text)
@@ -50,6 +50,6 @@ def test_each_tied_branch_is_a_flag_of_its_own() -> None:
 
 
 def test_the_same_flags_in_the_same_order_every_time() -> None:
-    text = "\n".join(text for _, text in hostile.SNIPPETS[:20])
+    text = "\n".join(text for _, text in HOSTILE[:20])
     assert accused(text) == accused(text)
     assert len(accused("import os\n" + "os._exit(0)\n" * 500)) < 61
