@@ -77,11 +77,6 @@ def turn_step(number: int, reply: Reply, routed: Routed, events: Sequence[Event]
         "cost_usd": usage.cost_usd,
         "extra": {"seconds": round(usage.seconds, 6), "attempts": usage.attempts},
     }
-    if (tokens := reply.tokens) is not None:
-        metrics |= {"prompt_token_ids": tokens.prompt_ids, "completion_token_ids": tokens.completion_ids}
-        if tokens.logprobs is not None:
-            metrics["logprobs"] = tokens.logprobs
-        ours |= {"loss_mask": tokens.loss_mask, "policy_versions": tokens.policy_versions}
     ours |= {"finish": reply.finish}
     if reply.constrained:
         ours["constrained"] = True
@@ -107,7 +102,8 @@ def turn_step(number: int, reply: Reply, routed: Routed, events: Sequence[Event]
         results.append({"content": routed.notice})
     if results:
         document["observation"] = {"results": results}
-    return Step.model_validate(document)
+    step = Step.model_validate(document)
+    return step.carrying(reply.tokens) if reply.tokens is not None else step
 
 
 def call_id(step: int, position: int) -> str:

@@ -1,6 +1,6 @@
 """One step of a trajectory: on an agent's step, a whole turn."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
@@ -112,6 +112,22 @@ class Step(Open):
             del document["extra"]
         return self.model_validate(document)
 
+    def carrying(self, tokens: TurnTokens) -> Self:
+        """This step with tokens that were checked when they were sampled: thousands of ids are not looked at again."""
+        metrics = {
+            "prompt_token_ids": tokens.prompt_ids,
+            "completion_token_ids": tokens.completion_ids,
+            "logprobs": tokens.logprobs,
+        }
+        ours = {"loss_mask": tokens.loss_mask, "policy_versions": tokens.policy_versions}
+        extra = self.extra or StepExtra()
+        return self.model_copy(
+            update={
+                "metrics": (self.metrics or Metrics()).model_copy(update=_given(metrics)),
+                "extra": extra.model_copy(update={"gametape": self.ours.model_copy(update=_given(ours))}),
+            }
+        )
+
     def reading(self) -> Reading:
         """What this step shows of its context, for `only_grew`."""
         metrics = self.metrics or Metrics()
@@ -126,6 +142,10 @@ class Step(Open):
         for r, result in enumerate(self.observation.results if self.observation else []):
             for k, ref in enumerate(result.subagent_trajectory_ref or []):
                 yield ("observation", "results", r, "subagent_trajectory_ref", k), ref
+
+
+def _given(columns: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: column for name, column in columns.items() if column is not None}
 
 
 def _put(target: dict[str, Any], key: str, value: list[int] | list[float] | None) -> None:

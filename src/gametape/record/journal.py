@@ -18,7 +18,7 @@ from gametape.core.step import Step
 from gametape.core.trajectory import Trajectory, step_faults
 from gametape.record.atomic import sync_directory, temporary_beside, write_all
 from gametape.record.files import examine, load, save, trajectory_in
-from gametape.record.lines import header_line, step_line, subagent_line
+from gametape.record.lines import header_line, read_so_far, shortened, step_line, step_lines, subagent_line
 from gametape.record.plain import NotPlain
 from gametape.record.trouble import NO_ROOM, shown, unreadable, unwritable
 
@@ -37,6 +37,9 @@ class Journal:
         self._begun = trajectory
         self._steps = list(trajectory.steps)
         self._subagents = list(trajectory.subagent_trajectories or [])
+        self._read: list[int] = []
+        for step in self._steps:
+            self._read = read_so_far(_ids(step), self._read)
 
     @classmethod
     def create(cls, path: Path, trajectory: Trajectory) -> Self:
@@ -45,7 +48,7 @@ class Journal:
         try:
             document = trajectory.model_dump()
             data = header_line(document)
-            data += b"".join(step_line(step, index) for index, step in enumerate(document["steps"]))
+            data += step_lines(document["steps"])
         except NotPlain as error:
             raise BadInput(f"{shown(path)}: not begun: {error.problem}") from None
         try:
@@ -91,7 +94,7 @@ class Journal:
         document.pop("final_metrics", None)
         begun = Trajectory.model_validate(document)
         document = begun.model_dump()
-        data = header_line(document) + b"".join(step_line(step, at) for at, step in enumerate(document["steps"]))
+        data = header_line(document) + step_lines(document["steps"])
         try:
             path.unlink(missing_ok=True)
             fd = _new_file(path, data)
@@ -128,6 +131,7 @@ class Journal:
         self._size += len(data)
         self._steps.append(step)
         self._subagents += subagents
+        self._read = read_so_far(_ids(step), self._read)
 
     def close(self, *, final_metrics: FinalMetrics | None = None, extra: Extra | None = None) -> Path:
         """Write `NAME.json`, remove the journal, and say which file holds the trajectory now.
@@ -168,7 +172,7 @@ class Journal:
         document = step.model_dump()
         try:
             data = b"".join(subagent_line(sub, first + index) for index, sub in enumerate(documents))
-            data += step_line(document, len(self._steps))
+            data += step_line(shortened(document, self._read), len(self._steps))
             step = Step.model_validate(document)
             subagents = [Trajectory.model_validate(sub) for sub in documents]
             self._fits(step, subagents)
@@ -206,6 +210,12 @@ class Journal:
     def _not_recorded(self, step: Step, error: OSError) -> GametapeError:
         text = f"{shown(self.path)}: step {step.step_id} not recorded ({error.strerror}), all before it are"
         return Lacking(f"{text}: free some space and try again") if error.errno in NO_ROOM else BadInput(text)
+
+
+def _ids(step: Step) -> dict[str, Any]:
+    """What `read_so_far` looks at, without writing the whole step down."""
+    metrics = step.metrics
+    return {"metrics": {name: getattr(metrics, name, None) for name in ("prompt_token_ids", "completion_token_ids")}}
 
 
 def _new_file(path: Path, data: bytes) -> int:

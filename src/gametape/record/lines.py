@@ -3,16 +3,23 @@
 The first is a header: the format's version and the trajectory without its steps. Each line after it is one
 finished step, as ATIF writes it, or the whole trajectory of a subagent of the step that follows. A turn
 counts once its step's newline is there.
+
+A turn reads everything before it again. Where its prompt begins with the prompt and the completion of the turn before,
+the line says how many ids those are and gives the rest, or a journal would grow with the square of its length.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from gametape.core.problems import Problem
 from gametape.record.plain import NotPlain, decode, encode
 
 JOURNAL_KEY = "gametape_journal"
-JOURNAL_VERSION = 1
+JOURNAL_VERSION = 2
+_READ = (1, 2)
+"""In version 1 every prompt was written whole."""
 SUBAGENT_KEY = "gametape_subagent"
+_AFTER, _MORE = "gametape_after", "ids"
 
 
 class Assembled(NamedTuple):
@@ -31,8 +38,48 @@ def header_line(trajectory: dict[str, Any]) -> bytes:
     return encode({JOURNAL_KEY: JOURNAL_VERSION, "trajectory": trajectory | {"steps": []}})
 
 
+def step_lines(steps: Sequence[dict[str, Any]]) -> bytes:
+    """The lines of steps that were there before the journal was begun."""
+    before: list[int] = []
+    lines = []
+    for index, step in enumerate(steps):
+        lines.append(step_line(shortened(step, before), index))
+        before = read_so_far(step, before)
+    return b"".join(lines)
+
+
 def step_line(step: dict[str, Any], index: int) -> bytes:
     return encode(step, place=("steps", index))
+
+
+def shortened(step: dict[str, Any], before: list[int]) -> dict[str, Any]:
+    """A step whose prompt begins with these ids, without them."""
+    metrics = _metrics(step)
+    ids = metrics.get("prompt_token_ids")
+    if not before or not isinstance(ids, list) or ids[: len(before)] != before:
+        return step
+    return {**step, "metrics": {**metrics, "prompt_token_ids": {_AFTER: len(before), _MORE: ids[len(before) :]}}}
+
+
+def read_so_far(step: dict[str, Any], before: list[int]) -> list[int]:
+    """Prompt and completion of the last turn that has both."""
+    metrics = _metrics(step)
+    prompt, completion = metrics.get("prompt_token_ids"), metrics.get("completion_token_ids")
+    return prompt + completion if isinstance(prompt, list) and isinstance(completion, list) else before
+
+
+def _metrics(step: dict[str, Any]) -> dict[str, Any]:
+    metrics = step.get("metrics")
+    return metrics if isinstance(metrics, dict) else {}
+
+
+def _lengthened(step: dict[str, Any], before: list[int], number: int) -> None:
+    ids = _metrics(step).get("prompt_token_ids")
+    if not isinstance(ids, dict):
+        return
+    if ids.keys() != {_AFTER, _MORE} or ids[_AFTER] != len(before) or not isinstance(ids[_MORE], list):
+        raise NotPlain(Problem(f"line {number}", f"a prompt that continues {len(before)} ids"))
+    step["metrics"]["prompt_token_ids"] = before + ids[_MORE]
 
 
 def subagent_line(trajectory: dict[str, Any], index: int) -> bytes:
@@ -46,6 +93,7 @@ def assemble(data: bytes) -> Assembled:
     whole = len(header) + 1
     read = whole
     subagents: list[Any] = []
+    before: list[int] = []
     for number, line in enumerate(lines, start=2):
         read += len(line) + 1
         record = decode(line, first_line=number, place=("steps", len(document["steps"])))
@@ -54,6 +102,8 @@ def assemble(data: bytes) -> Assembled:
         if "step_id" not in record:
             subagents.append(record[SUBAGENT_KEY])
             continue
+        _lengthened(record, before, number)
+        before = read_so_far(record, before)
         document["steps"].append(record)
         _embed(document, subagents)
         subagents = []
@@ -72,7 +122,7 @@ def _open_header(line: bytes) -> dict[str, Any]:
     if not line:
         raise NotPlain(Problem("line 1", "a whole journal header, but it is cut off: no turn was recorded"))
     header = decode(line)
-    if type(header[JOURNAL_KEY]) is not int or header[JOURNAL_KEY] != JOURNAL_VERSION:
+    if type(header[JOURNAL_KEY]) is not int or header[JOURNAL_KEY] not in _READ:
         raise NotPlain(Problem(f"line 1, {JOURNAL_KEY}", f"{JOURNAL_VERSION}, the journal version read here"))
     trajectory = header.get("trajectory")
     if not isinstance(trajectory, dict) or trajectory.get("steps") != []:
