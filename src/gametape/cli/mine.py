@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gametape.tasks.deletion.miner import Request, Watcher
     from gametape.tasks.deletion.summary import Summary
 
-app = typer.Typer(rich_markup_mode=None)
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 
 @app.command()

@@ -8,7 +8,7 @@ import typer
 if TYPE_CHECKING:
     from gametape.agent.solving import Order, Solved
 
-app = typer.Typer(rich_markup_mode=None)
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 
 @app.command()
@@ -22,15 +22,15 @@ def solve(
     ],
     out: Annotated[Path, typer.Option(help="Where the attempt is kept: trajectory, workspace, patch, checkpoints.")],
     seed: Annotated[int | None, typer.Option(help="Makes sampling repeatable.")] = None,
-    temperature: Annotated[float, typer.Option(min=0.0, help="0 is greedy.")] = 1.0,
+    temperature: Annotated[float, typer.Option(min=0.0, max=100.0, help="0 is greedy.")] = 1.0,
     top_p: Annotated[
         float, typer.Option(min=0.001, max=1.0, help="Sample from the likeliest tokens of this mass.")
     ] = 1.0,
     max_turns: Annotated[int, typer.Option(min=1, help="The attempt ends after so many turns.")] = 50,
     max_turn_tokens: Annotated[int, typer.Option(min=1, help="What one turn may have in new tokens.")] = 2048,
     max_tokens: Annotated[int | None, typer.Option(min=1, help="Read and written in all.")] = None,
-    max_cost: Annotated[float | None, typer.Option(min=0.0, help="In dollars.")] = None,
-    max_seconds: Annotated[float, typer.Option(min=0.1, help="Of wall time.")] = 3600.0,
+    max_cost: Annotated[float | None, typer.Option(min=0.000001, max=1e9, help="In dollars.")] = None,
+    max_seconds: Annotated[float, typer.Option(min=0.1, max=1e9, help="Of wall time.")] = 3600.0,
     constraints: Annotated[
         Path | None, typer.Option(help="A TOML file: what the agent must not touch, run or say.")
     ] = None,
@@ -84,7 +84,7 @@ def solve(
             turns=max_turns,
             turn_tokens=max_turn_tokens,
             tokens=max_tokens,
-            cost_usd=max_cost or None,
+            cost_usd=max_cost,
             wall_seconds=max_seconds,
         ),
         sampling=Sampling(temperature=temperature, top_p=top_p, seed=seed),
@@ -118,6 +118,9 @@ async def _attempt(order: "Order", resume: bool) -> "Solved":
     loop.add_signal_handler(signal.SIGINT, stop)
     try:
         return await running
+    except asyncio.CancelledError:
+        typer.echo("gametape: interrupted; --resume goes on with what was begun", err=True)
+        raise typer.Exit(130) from None
     finally:
         await order.model.close()
 
@@ -139,6 +142,7 @@ def _answer(solved: "Solved") -> dict[str, object]:
 
 def _show(solved: "Solved") -> None:
     from rich.console import Console
+    from rich.markup import escape
 
     from gametape.cli.verify import show_verdict
 
@@ -146,9 +150,10 @@ def _show(solved: "Solved") -> None:
     colour = "green" if solved.outcome == "passed" else "red"
     cost = f", ${solved.cost_usd:.4f}" if solved.cost_usd else ""
     console.print(
-        f"[{colour}]{solved.outcome}[/] ({solved.reason}): {solved.turns} turns, {solved.tokens} tokens{cost}, "
+        f"[{colour}]{solved.outcome}[/] ({escape(solved.reason)}): {solved.turns} turns, {solved.tokens} tokens{cost}, "
         f"{solved.seconds:.1f} s"
     )
     if solved.verdict:
         show_verdict(solved.verdict)
-    console.print(f"[dim]trajectory[/] {solved.trajectory}\n[dim]workspace [/] {solved.workspace}", soft_wrap=True)
+    for title, path in (("trajectory", solved.trajectory), ("workspace ", solved.workspace)):
+        console.print(f"[dim]{title}[/] {escape(str(path))}", soft_wrap=True)

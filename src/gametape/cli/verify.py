@@ -8,7 +8,7 @@ import typer
 if TYPE_CHECKING:
     from gametape.core.verdict import Verdict
 
-app = typer.Typer(rich_markup_mode=None)
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 _MOST_SHOWN = 5
 
