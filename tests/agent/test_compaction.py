@@ -109,7 +109,7 @@ def test_a_compacted_record_is_continued_where_it_was(tmp_path: Path) -> None:
                 await rollout.turn()
             steps = rollout.recorder.steps
             environment = await place.floor.open_snapshot(last_checkpoint(steps), Spec())
-            other = Rollout.resume(place.setting, environment, InMemory(steps))
+            other = await Rollout.resume(place.setting, environment, InMemory(steps))
             assert other.conversation._next_prompt() == rollout.conversation._next_prompt()
             assert (await other.run()).reason == "finished"
             assert (await other.environment.get("log")).decode().split() == [str(number) for number in range(7)]

@@ -118,7 +118,7 @@ def test_a_record_is_continued_after_its_last_finished_turn(tmp_path: Path) -> N
             await rollout.environment.put("a", b"never finished")
             steps = rollout.recorder.steps
             environment = await place.floor.open_snapshot(last_checkpoint(steps), Spec())
-            other = Rollout.resume(place.setting, environment, InMemory(steps))
+            other = await Rollout.resume(place.setting, environment, InMemory(steps))
             assert other.conversation._next_prompt() == rollout.conversation._next_prompt()
             assert (await other.run()).reason == "finished"
             assert await content(other, "a") == "one\ntwo\n"

@@ -5,6 +5,7 @@ Separators, quotes, assignments and the usual prefixes (`sudo`, `env`, `nohup` .
 matters is looked at afterwards too.
 """
 
+import bisect
 import itertools
 import re
 import shlex
@@ -29,7 +30,7 @@ _CHANGERS = frozenset(
 _COPIERS = frozenset({"cp", "install", "rsync", "scp"})
 _EDITORS = frozenset({"sed", "perl", "ruby"})
 _GIT_CHANGERS = frozenset({"rm", "mv", "restore", "checkout", "clean"})
-_HEREDOC = re.compile(r"([^\n;&|]*)<<-?[ \t]*(['\"]?)(\w+)\2([^\n]*)\n(.*?)\n[ \t]*\3(?=\n|$)", re.DOTALL)
+_HEREDOC = re.compile(r"<<-?[ \t]*(['\"]?)(\w+)\1")
 _DEEPEST = 5
 
 
@@ -38,7 +39,7 @@ def commands(text: str, depth: int = 0) -> list[list[str]]:
     if depth > _DEEPEST:
         return []
     found: list[list[str]] = []
-    for words in _split(_HEREDOC.sub(_without_text, text)):
+    for words in _split(_without_heredocs(text)):
         bare = _without_prefixes(words)
         if bare:
             found.append(bare)
@@ -59,11 +60,31 @@ def _inner(words: list[str], depth: int) -> list[list[str]]:
     return []
 
 
-def _without_text(heredoc: re.Match[str]) -> str:
-    """A here-document is text for the command before it, unless that is a shell."""
-    words = heredoc[1].split()
-    runs_it = any(word.rpartition("/")[2] in _SHELLS for word in words)
-    return f"{heredoc[1]} {heredoc[4]}\n{heredoc[5] if runs_it else ''}\n"
+def _without_heredocs(text: str) -> str:
+    """A here-document is text for the command before it, unless that is a shell. Takes time in step with the text."""
+    lines = text.split("\n")
+    ends: dict[str, list[int]] = {}
+    for number, line in enumerate(lines):
+        ends.setdefault(line.lstrip(" \t"), []).append(number)
+    kept: list[str] = []
+    here = 0
+    while here < len(lines):
+        line = lines[here]
+        heredoc = _HEREDOC.search(line)
+        later = ends.get(heredoc[2], []) if heredoc else []
+        at = bisect.bisect_right(later, here)
+        if heredoc is None or at == len(later):
+            kept.append(line)
+            here += 1
+            continue
+        end = later[at]
+        kept.append(f"{line[: heredoc.start()]} {line[heredoc.end() :]}")
+        words = re.split(r"[;&|]", line[: heredoc.start()])[-1].split()
+        if any(word.rpartition("/")[2] in _SHELLS for word in words):
+            kept += lines[here + 1 : end]
+        kept.append("")
+        here = end + 1
+    return "\n".join(kept)
 
 
 def _split(text: str) -> list[list[str]]:

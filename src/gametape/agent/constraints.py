@@ -108,8 +108,8 @@ class Constraints(Closed):
         return None
 
     def breaches_in(self, changed: Iterable[str]) -> list[Breach]:
-        """Forbidden paths among those that a command changed."""
-        found = (self._path_breach(path, writes=True) for path in changed)
+        """Forbidden paths among those that a command changed, and forbidden branches that it moved."""
+        found = (self._path_breach(path, writes=True) or self._moved(path) for path in changed)
         return [breach for breach in found if breach]
 
     def _path_breach(self, path: str, writes: bool) -> Breach | None:
@@ -117,6 +117,13 @@ class Constraints(Closed):
         for rule in [*self.unreadable, *(self.unwritable if writes else [])]:
             if _matches(rule, plain):
                 return Breach("path", rule, f"{'writing' if writes else 'reading'} {plain[:_LONGEST_EVIDENCE]}")
+        return None
+
+    def _moved(self, path: str) -> Breach | None:
+        """A branch is a file that git writes at each commit, however the commit was made."""
+        head, found, branch = path.partition(".git/refs/heads/")
+        if found and not head:
+            return next((Breach("branch", rule, path) for rule in self.branches if _matches(rule, branch)), None)
         return None
 
     def _command_breach(self, text: str, branch: str | None) -> Breach | None:
@@ -205,9 +212,7 @@ def _plain(path: str) -> str:
 
 def _matches(rule: str, path: str) -> bool:
     """The path itself, or any directory above it."""
-    pattern = _glob(rule)
-    parts = path.split("/")
-    return any(pattern.fullmatch("/".join(parts[: index + 1])) for index in range(len(parts)))
+    return _glob(rule).fullmatch(path) is not None
 
 
 @functools.lru_cache(maxsize=512)
@@ -217,10 +222,10 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 @functools.lru_cache(maxsize=512)
 def _glob(rule: str) -> re.Pattern[str]:
-    """`**/` is any directories or none; a name without a slash matches at any depth."""
+    """`**/` is any directories or none; a name without a slash matches at any depth; what lies below belongs to it."""
     plain = rule.removeprefix(f"{WORKSPACE}/").removeprefix("./").rstrip("/")
     if "/" not in plain:
         plain = f"**/{plain}"
     parts = re.split(r"(\*\*/|\*\*|\*|\?)", plain)
     spelled = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-    return re.compile("".join(spelled.get(part, re.escape(part)) for part in parts), re.DOTALL)
+    return re.compile("".join(spelled.get(part, re.escape(part)) for part in parts) + "(?:/.*)?", re.DOTALL)

@@ -7,8 +7,10 @@ checkpoints/      the file tree after every turn
 notes/            what it remembered
 """
 
-import shutil
-from collections.abc import Callable
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +18,8 @@ from gametape.core.errors import BadInput
 from gametape.core.trajectory import Trajectory
 from gametape.record.files import load
 from gametape.record.journal import Journal
+from gametape.record.trouble import unwritable
+from gametape.sandbox.snapshots.sweep import remove_tree
 
 
 @dataclass(frozen=True)
@@ -47,20 +51,34 @@ class Place:
     def notes(self) -> Path:
         return self.root / "notes"
 
+    @contextmanager
+    def held(self, resume: bool) -> Iterator[None]:
+        """Nobody else works on this attempt meanwhile; a new one's directory is made. What the disk refuses in between
+        is said in one line: what was recorded stays."""
+        try:
+            if not resume:
+                self.root.mkdir(parents=True, exist_ok=True)
+            elif not self.trajectory.exists():
+                raise BadInput(f"{self.root}: there is no attempt to resume")
+            directory = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            raise BadInput(f"{self.root}: cannot be made: {error.strerror}") from error
+        try:
+            _lock(directory, self.root)
+            yield
+        except OSError as error:
+            raise unwritable(Path(os.fsdecode(error.filename or self.root)), error) from error
+        finally:
+            os.close(directory)
+
     def create(self, trajectory: Trajectory) -> Journal:
         """A new attempt; what is already there is never overwritten."""
         if self.trajectory.exists():
             raise BadInput(f"{self.root}: holds an attempt; continue it with --resume, or give --out a new directory")
-        try:
-            self.root.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise BadInput(f"{self.root}: cannot be made: {error.strerror}") from error
         return Journal.create(self.journal, trajectory)
 
     def recorded(self) -> Trajectory:
         """What is there of an attempt, to look at."""
-        if not self.trajectory.exists():
-            raise BadInput(f"{self.root}: there is no attempt to resume")
         return load(self.trajectory)
 
     def take_up(self) -> Journal:
@@ -71,9 +89,16 @@ class Place:
         """Put a new tree in the place of the workspace, whole or not at all."""
         fresh, old = self.root / ".workspace.new", self.root / ".workspace.old"
         for left in (fresh, old):
-            shutil.rmtree(left, ignore_errors=True)
+            remove_tree(left)
         write(fresh)
         if self.workspace.exists():
             self.workspace.rename(old)
         fresh.rename(self.workspace)
-        shutil.rmtree(old, ignore_errors=True)
+        remove_tree(old)
+
+
+def _lock(directory: int, path: Path) -> None:
+    try:
+        fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise BadInput(f"{path}: another process is at work on this attempt") from None

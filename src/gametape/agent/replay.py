@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 
 from gametape.agent.recording import answers_of, reply_of, text_of
+from gametape.core.errors import BadInput
 from gametape.core.step import Step
 from gametape.engines.conversation import Conversation, ToolDefinition
 
 
 def line_of(steps: Sequence[Step], last: int | None = None) -> list[Step]:
-    """The steps that lead to a step (the last one if None is named), without those that were gone back over."""
+    """The steps that lead to a step (the last one if None is named), without those that were gone back over. Raises
+    `BadInput` for a record that goes back to what was not there."""
     before: dict[int, int] = {}
     here = 0
     for step in steps[: last if last is not None else len(steps)]:
@@ -16,8 +18,10 @@ def line_of(steps: Sequence[Step], last: int | None = None) -> list[Step]:
         if back is None:
             before[step.step_id] = here
             here = step.step_id
-        else:
+        elif back in before:
             here = back
+        else:
+            raise BadInput(f"step {step.step_id} goes back to step {back}, which is none that came before it")
     line = []
     while here:
         line.append(steps[here - 1])

@@ -5,6 +5,7 @@ turn ends with all four saved together, so it can be continued, gone back to or 
 """
 
 import asyncio
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -22,10 +23,13 @@ from gametape.core.step import Step
 from gametape.engines.conversation import Conversation, Reply, ToolDefinition
 from gametape.engines.trouble import EngineTrouble, TooLong
 from gametape.sandbox.launcher import SandboxError
+from gametape.sandbox.policy import WORKSPACE
+from gametape.sandbox.snapshots.trouble import StoreFull
 
 _TIDY_EVERY = 8
 Toolmaker = Callable[[Work], Sequence[Tool]]
 Watcher = Callable[[Step], None]
+_SECONDS_TO_ENTER = 10.0
 
 
 @dataclass(frozen=True)
@@ -71,20 +75,24 @@ class Rollout:
     async def begin(
         cls, setting: Setting, environment: Environment, recorder: Recorder, system: str, opening: str
     ) -> "Rollout":
-        """The first two steps: what stands for the whole rollout, and what there is to do."""
+        """The first two steps: what stands for the whole rollout, and what there is to do. Whoever was killed between
+        them begins with the second."""
         rollout = cls(setting, environment, recorder, Work(), setting.converse())
-        await recorder.append(said_step(1, "system", system))
+        if not recorder.steps:
+            await recorder.append(said_step(1, "system", system))
+        system = text_of(recorder.steps[0])
         checkpoint = await environment.snapshot()
         await recorder.append(said_step(2, "user", opening, checkpoint=checkpoint))
         rollout.conversation.begin(system, rollout.definitions, opening)
         return rollout
 
     @classmethod
-    def resume(cls, setting: Setting, environment: Environment, recorder: Recorder) -> "Rollout":
+    async def resume(cls, setting: Setting, environment: Environment, recorder: Recorder) -> "Rollout":
         """Go on after the last finished turn, in an environment opened at `last_checkpoint`: whatever was done after
         it has not happened."""
         line = line_of(recorder.steps)
         rollout = cls(setting, environment, recorder, _saved_at(line)[1], setting.converse())
+        await _enter(environment, rollout.work)
         replay(rollout.conversation, line, rollout.definitions)
         return rollout
 
@@ -116,6 +124,7 @@ class Rollout:
         line = line_of(self.recorder.steps, step_id)
         checkpoint, work = _saved_at(line, step_id)
         await self.environment.restore(checkpoint)
+        await _enter(self.environment, work)
         told = f"Went back to the state after step {step_id}."
         marker = said_step(self._next_id, "system", told, compacted=True, rolled_back_to=step_id, checkpoint=checkpoint)
         await self.recorder.append(marker)
@@ -130,6 +139,7 @@ class Rollout:
         for number, step in enumerate(line, start=1):
             await recorder.append(_copied(step, number))
         environment = await self.environment.fork(checkpoint)
+        await _enter(environment, work)
         return Rollout(self.setting, environment, recorder, work, self._conversation_of(line))
 
     @property
@@ -187,6 +197,9 @@ class Rollout:
         if not routed.died:
             try:
                 return await self._undo_forbidden(await self._snapshot(), routed)
+            except StoreFull as error:
+                routed.events.append(Event("checkpoint_dropped", str(error)))
+                return await self._undo(routed, "the workspace has taken up more room than there is for it")
             except SandboxError as error:
                 routed.events.append(Event("sandbox_death", f"after the turn: {error}"))
         self.spent.sandbox_deaths += 1
@@ -205,20 +218,23 @@ class Rollout:
     async def _undo_forbidden(self, checkpoint: str, routed: Routed) -> str:
         """A command is judged by its text before it runs, and by what it changed afterwards: then all is undone."""
         constraints = self.setting.constraints
-        if not (constraints.unwritable or constraints.unreadable):
+        if not (constraints.unwritable or constraints.unreadable or constraints.branches):
             return checkpoint
         before = _saved_at(line_of(self.recorder.steps))[0]
         breaches = constraints.breaches_in(self.setting.changed(before, checkpoint))
         if not breaches:
             return checkpoint
-        told = f"Undone, with everything else in this turn: it changed what is {breaches[0]}."
-        routed.events.append(Event("constraint", told))
-        routed.notice = told
+        routed.events.append(Event("constraint", str(breaches[0])))
+        return await self._undo(routed, f"it changed what is {breaches[0]}")
+
+    async def _undo(self, routed: Routed, why: str) -> str:
+        routed.notice = f"Undone, with everything else in this turn: {why}."
         return await self._restore_last()
 
     async def _restore_last(self) -> str:
         checkpoint, work = _saved_at(line_of(self.recorder.steps))
         await self.environment.restore(checkpoint)
+        await _enter(self.environment, work)
         self._take_up(work)
         return checkpoint
 
@@ -302,6 +318,12 @@ def _saved_at(line: Sequence[Step], step_id: int | None = None) -> tuple[str, Wo
         if step.ours.checkpoint:
             return step.ours.checkpoint, Work.from_data(step.ours.work) if step.ours.work else Work()
     raise BadInput("the record has no checkpoint to go on from")
+
+
+async def _enter(environment: Environment, work: Work) -> None:
+    """The shell of a new sandbox is in the workspace; what was said goes by where the shell was."""
+    if work.directory != WORKSPACE:
+        await environment.shell(f"builtin cd -- {shlex.quote(work.directory)}", _SECONDS_TO_ENTER)
 
 
 def _copied(step: Step, number: int) -> Step:

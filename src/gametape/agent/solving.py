@@ -26,16 +26,18 @@ from gametape.core.trajectory import ATIF_VERSION, Outcome, Trajectory
 from gametape.core.verdict import Verdict
 from gametape.engines.conversation import Model
 from gametape.record.atomic import write_atomically
+from gametape.record.journal import Journal
 from gametape.sandbox.backend import Spec
 from gametape.sandbox.live import Floor, RewindableEnvironment
 from gametape.sandbox.policy import Policy
 from gametape.sandbox.snapshots.store import SnapshotStore
+from gametape.verify.export import export
 from gametape.verify.interpreter import prefixes, strangers_of
 from gametape.verify.patch import unified
 from gametape.verify.pipeline import Verifier
 from gametape.verify.subject import Subject
 from gametape.verify.toolbox import Toolbox
-from gametape.verify.tree import Tree, read_tree
+from gametape.verify.tree import Tree
 
 _CHECKPOINT_BYTES = 2 << 30
 """What checkpoints may take on disk; old ones are dropped when half of it is used."""
@@ -76,9 +78,14 @@ class Solved:
 
 async def solve(order: Order, resume: bool = False, watch: Watcher = lambda _step: None) -> Solved:
     """Attempt a task, or go on with an attempt. Cancelling it ends it in order: nothing that was finished is lost."""
-    if resume:
-        _same_order(order, order.place.recorded())
-    journal = order.place.take_up() if resume else order.place.create(_header(order))
+    header = None if resume else _header(order)
+    with order.place.held(resume):
+        if header is None:
+            _same_order(order, order.place.recorded())
+        return await _attempt(order, order.place.create(header) if header else order.place.take_up(), watch)
+
+
+async def _attempt(order: Order, journal: Journal, watch: Watcher) -> Solved:
     with journal, SnapshotStore(order.place.checkpoints, max_bytes=_CHECKPOINT_BYTES) as store:
         recorder = OnDisk(journal)
         async with Floor(store=store) as floor:
@@ -194,7 +201,7 @@ async def _begun(
     order: Order, setting: Setting, environment: RewindableEnvironment, recorder: OnDisk, begun: bool
 ) -> Rollout:
     if begun:
-        return Rollout.resume(setting, environment, recorder)
+        return await Rollout.resume(setting, environment, recorder)
     subject = order.subject
     system = system_text(standing_instructions(subject.start.files), order.constraints.describe())
     facts = [f"The tests run with `python -m pytest`. Only these paths are taken from your work: {_named(subject)}."]
@@ -214,9 +221,10 @@ async def _run(rollout: Rollout) -> Over:
 
 
 def _leave_behind(order: Order, store: SnapshotStore, checkpoint: str) -> None:
-    """The files as they were after the last finished turn, and what is different about them."""
+    """The files as they were after the last finished turn, and what is different about them as far as the verifier
+    would read them: no links, no odd names, nothing huge, nothing too deep."""
     order.place.replace_workspace(lambda target: store.export(checkpoint, target))
-    after = read_tree(order.place.workspace)
+    after = export(order.subject, order.place.workspace).workspace
     kept = Tree({path: content for path, content in after.files.items() if not _is_left_behind(path)}, after.executable)
     patch = unified(order.subject.start, kept)
     write_atomically(order.place.patch, patch.encode("utf-8", "surrogateescape"))

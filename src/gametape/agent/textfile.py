@@ -16,6 +16,9 @@ from gametape.sandbox.output import clean, secrets
 WINDOW = 80
 """Lines that are shown of a file, unless told otherwise."""
 
+MOST_BYTES = 8 << 20
+"""Of a file that is read as text: its lines take many times their size in memory, and other rollouts wait meanwhile."""
+
 _LONGEST_LINE = 400
 _LOOKED_AT = 8192
 _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
@@ -52,7 +55,11 @@ class TextFile:
 
 
 def parse(content: bytes) -> TextFile | None:
-    """A file's text, or None where it is not text."""
+    """A file's text, or None where it is not text. Raises `BadInput` for one that is too large to be handled whole."""
+    if len(content) > MOST_BYTES:
+        raise BadInput(
+            f"the file has {len(content):,} bytes; above {MOST_BYTES:,} use the shell (head, sed -n, sed -i)"
+        )
     encoding = next((name for bom, name in _BOMS if content.startswith(bom)), None)
     if encoding is None and b"\0" in content[:_LOOKED_AT]:
         return None

@@ -40,7 +40,8 @@ class LiveView:
         for call in step.tool_calls or []:
             arguments = _one_line(json.dumps(call.arguments, ensure_ascii=False), _MOST_SAID)
             self._console.print(
-                Text.assemble(("  > ", "cyan"), (call.function_name, "cyan"), f" {arguments}"), soft_wrap=True
+                Text.assemble(("  > ", "cyan"), (_one_line(call.function_name, 80), "cyan"), f" {arguments}"),
+                soft_wrap=True,
             )
         for result in step.observation.results if step.observation else []:
             failed = bool((result.extra or {}).get("failed")) or result.source_call_id is None

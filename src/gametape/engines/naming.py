@@ -36,7 +36,7 @@ def resolve(
 
         server = open_server_model(name, perimeter or Perimeter(), home)
         return RetryingModel(server, Patience(), server.price)
-    return _weights(name, home)
+    return _weights(name, home, perimeter or Perimeter())
 
 
 def _scripted(name: str, rest: str, scripts: Mapping[str, Script]) -> Model:
@@ -49,7 +49,7 @@ def _scripted(name: str, rest: str, scripts: Mapping[str, Script]) -> Model:
     return scripted_model(name, read_script(path))
 
 
-def _weights(name: str, home: Path) -> Model:
+def _weights(name: str, home: Path, perimeter: Perimeter) -> Model:
     if name == EMBEDDED:
         directory = home / "models" / EMBEDDED
         if not directory.is_dir():
@@ -59,7 +59,7 @@ def _weights(name: str, home: Path) -> Model:
         if not directory.is_dir():
             if not _HUB_ID.fullmatch(name):
                 raise BadInput(f"{name}: no such model; give smollm2, a directory, openai:MODEL@URL or scripted:FILE")
-            directory = _from_hub(name)
+            directory = _from_hub(name, perimeter)
     try:
         from gametape.engines.transformers_engine import open_directory  # noqa: PLC0415 - needs torch
     except ImportError as error:
@@ -67,11 +67,12 @@ def _weights(name: str, home: Path) -> Model:
     return open_directory(directory, name)
 
 
-def _from_hub(name: str) -> Path:
+def _from_hub(name: str, perimeter: Perimeter) -> Path:
+    """Where nothing may leave this machine, only what an earlier fetch has left here."""
     try:
         from huggingface_hub import snapshot_download  # noqa: PLC0415 - only for models of a hub
 
-        return Path(snapshot_download(name))
+        return Path(snapshot_download(name, local_files_only=perimeter.local_only))
     except ImportError as error:
         raise Lacking(f"{name} is on a hub: pip install 'gametape[train]' ({error})") from error
     except Exception as error:  # whatever the hub's client raises, the model is not to be had

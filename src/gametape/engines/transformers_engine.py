@@ -28,14 +28,15 @@ _CHUNK = 1024
 
 
 def open_directory(directory: Path, name: str) -> TokenModel:
-    """The model in a directory of weights, config and tokenizer files, ready to be spoken to."""
+    """The model in a directory of weights, config and tokenizer files, ready to be spoken to. Code in it is not run."""
     dialect = dialect_of(directory)
     auto: Any = AutoModelForCausalLM
     disable_progress_bar()
     try:
-        network = auto.from_pretrained(directory, dtype=torch.float32, local_files_only=True)
-    except (OSError, ValueError, KeyError, SafetensorError) as error:
-        raise BadInput(f"{directory} is not a model that can be loaded: {str(error).splitlines()[0]}") from None
+        network = auto.from_pretrained(directory, dtype=torch.float32, local_files_only=True, trust_remote_code=False)
+    except Exception as error:  # whatever strange files make transformers raise, there is no model in them
+        why = next(iter(str(error).splitlines()), type(error).__name__)
+        raise BadInput(f"{directory} is not a model that can be loaded: {why}") from error
     engine = TransformersEngine(network)
     window = int(network.config.get_text_config().max_position_embeddings)
     return TokenModel(name=name, engine=engine, dialect=dialect, window=window, closing=engine.close)

@@ -82,7 +82,8 @@ def _places(answer: dict[str, Any], key: str) -> list[dict[str, Any]]:
 
 
 def _is_place(entry: dict[str, Any]) -> bool:
-    return isinstance(entry.get("path"), str) and type(entry.get("line")) is int and entry["line"] >= 1
+    path, line = entry.get("path"), entry.get("line")
+    return isinstance(path, str) and "\n" not in path and "\0" not in path and type(line) is int and line >= 1
 
 
 def _told(answer: dict[str, Any], definitions: list[dict[str, Any]]) -> str:

@@ -50,6 +50,8 @@ def read_address(name: str) -> Address:
         return Address(model, local.copy_with(path="/v1"), local, Path(url.path), price, window)
     if url.scheme not in {"http", "https"} or not url.host:
         raise BadInput(f"{name}: expected a URL that begins with http://, https:// or unix:/; {_HOW}")
+    if not 0 < (url.port or 80) < 1 << 16:
+        raise BadInput(f"{name}: there is no port {url.port}; {_HOW}")
     path = bare.path.rstrip("/")
     api = bare.copy_with(path=path or "/v1")
     return Address(model, api, bare.copy_with(path=path.removesuffix("/v1") or "/"), None, price, window)

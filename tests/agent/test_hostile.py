@@ -1,0 +1,170 @@
+"""What a hostile policy, a hostile repository or an unlucky operator can do to an attempt, and what becomes of it."""
+
+import asyncio
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from gametape.agent import textfile
+from gametape.agent.commands import commands
+from gametape.agent.constraints import Constraints
+from gametape.agent.place import Place
+from gametape.agent.recording import InMemory, said_step
+from gametape.agent.replay import line_of
+from gametape.agent.rollout import Rollout, last_checkpoint
+from gametape.agent.solving import Order, solve
+from gametape.agent.tools.jump import Jump
+from gametape.agent.work import Work
+from gametape.core.errors import BadInput
+from gametape.core.step import Step
+from gametape.engines.scripted import ScriptedTurn, scripted_model
+from gametape.sandbox.backend import Spec
+from gametape.sandbox.snapshots.sweep import remove_tree
+from gametape.tasks.directory import load_task
+from tests.agent.bench import DONE, bench, runs
+
+TASK = Path(__file__).parents[2] / "examples/tasks/slugs"
+DEEP = "import os\nfor _ in range(1200):\n    os.mkdir('dddddd'); os.chdir('dddddd')\n"
+
+
+def order(tmp_path: Path, turns: list[ScriptedTurn]) -> Order:
+    subject = load_task(TASK, tmp_path / "home")
+    return Order(subject, scripted_model("scripted", turns), Place(tmp_path / "out"), tmp_path / "home")
+
+
+def told(step: Step) -> str:
+    return "\n".join(str(result.content) for result in step.observation.results) if step.observation else ""
+
+
+def kinds(step: Step) -> list[str]:
+    return [event["kind"] for event in step.ours.events or []]
+
+
+def test_names_that_are_not_text_and_endless_depth_do_not_keep_the_verifier_away(tmp_path: Path) -> None:
+    odd = r"touch $'\xff\xfe.py' $'a\nb'; echo kept > kept.txt"
+    wanted = order(tmp_path, [runs(odd), runs(f'python3 -c "{DEEP}"'), DONE])
+    try:
+        for resume in (False, True):
+            solved = asyncio.run(solve(wanted, resume))
+            assert (solved.outcome, solved.verdict is not None) == ("failed", True)
+            assert "+kept\n" in solved.patch.read_text()
+            assert os.fsencode("a\nb") in os.listdir(os.fsencode(solved.workspace))
+    finally:
+        remove_tree(wanted.place.root)  # which is too deep for whoever tidies up after tests
+
+
+def test_two_processes_never_work_on_one_attempt(tmp_path: Path) -> None:
+    place = Place(tmp_path / "out")
+    with place.held(resume=False), pytest.raises(BadInput, match="another process"), place.held(resume=False):
+        pass
+    with place.held(resume=False):
+        pass
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "file/below"])
+def test_a_place_that_cannot_be_is_refused_in_words(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(BadInput, match="cannot be made"), Place(tmp_path / name).held(resume=False):
+        pass
+
+
+def test_what_the_disk_refuses_is_said_in_words(tmp_path: Path) -> None:
+    wanted = order(tmp_path, [DONE])
+    wanted.place.root.mkdir()
+    wanted.place.checkpoints.touch()
+    with pytest.raises(BadInput, match="checkpoints: cannot be written"):
+        asyncio.run(solve(wanted))
+
+
+def test_whoever_was_killed_after_the_first_step_begins_with_the_second(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with bench(tmp_path, [DONE]) as (place, start):
+            recorder = InMemory([said_step(1, "system", "You were an agent.")])
+            rollout = await place.begin(start, recorder)
+            assert (await rollout.run()).reason == "finished"
+            assert [step.source for step in recorder.steps] == ["system", "user", "agent"]
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("back", [2, 3, 9])
+def test_a_record_that_goes_back_to_what_was_not_there_is_refused(back: int) -> None:
+    steps = [said_step(1, "system", "s"), said_step(2, "system", "b", rolled_back_to=back), said_step(3, "user", "u")]
+    with pytest.raises(BadInput, match="goes back to"):
+        line_of(steps)
+
+
+def test_a_resumed_shell_is_where_it_was(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with bench(tmp_path, [runs("mkdir -p 'a b'; cd 'a b'"), runs("pwd")]) as (place, start):
+            rollout = await place.begin(start)
+            await rollout.turn()
+            steps = rollout.recorder.steps
+            environment = await place.floor.open_snapshot(last_checkpoint(steps), Spec())
+            resumed = await Rollout.resume(place.setting, environment, InMemory(steps))
+            assert told(await resumed.turn()) == "/workspace/a b"
+
+    asyncio.run(main())
+
+
+def test_a_turn_that_cannot_be_saved_is_undone_and_on_record(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with bench(tmp_path, [runs("head -c 3000000 /dev/urandom > big"), runs("ls"), DONE]) as (place, start):
+            place.store.max_bytes = place.store.used_bytes() + 1_000_000
+            rollout = await place.begin(start)
+            full = await rollout.turn()
+            assert kinds(full) == ["checkpoint_dropped"]
+            assert "Undone" in told(full)
+            assert str(tmp_path) not in told(full)
+            assert told(await rollout.turn()) == "[no output]"
+
+    asyncio.run(main())
+
+
+def test_a_commit_that_no_text_shows_is_undone(tmp_path: Path) -> None:
+    made = "git init -q -b main . && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x"
+
+    async def main() -> None:
+        turns = [runs(f"echo '{made}' > do.sh && sh do.sh"), runs("ls -A")]
+        async with bench(tmp_path, turns) as (place, start):
+            place.constraints = Constraints(branches=["main"])
+            rollout = await place.begin(start)
+            assert "constraint" in kinds(await rollout.turn())
+            assert ".git" not in told(await rollout.turn())
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("text", ["<<a " * 2000, "cat <<a\n" * 2000, "x" * 40_000, "$(" * 10_000])
+def test_no_command_takes_long_to_look_into(text: str) -> None:
+    began = time.monotonic()
+    commands(text)
+    assert time.monotonic() - began < 5
+
+
+def test_no_path_takes_long_to_judge() -> None:
+    deep = "/".join(["d" * 8] * 4000)
+    began = time.monotonic()
+    assert Constraints(unwritable=["*.lock", "a/**/b"]).breaches_in([deep]) == []
+    assert len(Constraints(unwritable=["dddddddd"]).breaches_in([deep])) == 1
+    assert time.monotonic() - began < 2
+
+
+def test_a_huge_file_is_not_taken_apart_on_the_host() -> None:
+    with pytest.raises(BadInput, match="use the shell"):
+        textfile.parse(b"ab\n" * (textfile.MOST_BYTES // 3 + 1))
+
+
+def test_a_file_with_a_line_break_in_its_name_does_not_hide_others_from_jump(tmp_path: Path) -> None:
+    async def main() -> None:
+        files = {"a\nb.py": "def found(): ...\n", "c.py": "def found(): ...\n"}
+        async with bench(tmp_path, files=files) as (place, start):
+            environment = await place.floor.open_snapshot(start, Spec())
+            answer = await Jump(Work(), sys.executable).call({"symbol": "found"}, environment)
+            assert not answer.failed
+            assert "c.py:1" in answer.content
+
+    asyncio.run(main())

@@ -1,0 +1,28 @@
+"""What a terminal is shown of an attempt: text, whatever a model or a server wrote."""
+
+from pathlib import Path
+
+import pytest
+
+from gametape.agent.solving import Solved
+from gametape.cli.live_view import LiveView
+from gametape.cli.solve import _show
+from gametape.core.step import Step
+
+ATTACK = "\x1b]0;owned\x07[/red]\u202e"
+
+
+def test_nothing_that_a_model_says_reaches_the_terminal_as_a_command(capfd: pytest.CaptureFixture[str]) -> None:
+    call = {"tool_call_id": "call_3_0", "function_name": ATTACK, "arguments": {ATTACK: ATTACK}}
+    result = {"source_call_id": "call_3_0", "content": ATTACK}
+    document = {"step_id": 3, "source": "agent", "message": ATTACK, "tool_calls": [call]}
+    LiveView(5).show(Step.model_validate(document | {"observation": {"results": [result]}}))
+    shown = capfd.readouterr().err
+    assert "owned" in shown
+    assert not {"\x1b", "\x07", "\u202e"} & set(shown)
+
+
+def test_a_reason_with_markup_in_it_is_text(capfd: pytest.CaptureFixture[str]) -> None:
+    odd = Path("/tmp/[/x]")
+    _show(Solved("error", "a server said [/b] and [red]", odd, odd, odd, None, 1, 2, 0.0, 3.0))
+    assert "a server said [/b] and [red]" in capfd.readouterr().out

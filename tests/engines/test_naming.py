@@ -1,0 +1,32 @@
+"""What a name may reach for."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gametape.core.errors import BadInput, Lacking
+from gametape.engines.naming import resolve
+from gametape.engines.perimeter import Perimeter
+
+
+@pytest.mark.parametrize("local_only", [True, False])
+def test_a_hub_is_not_asked_where_nothing_may_leave(
+    tmp_path: Path, local_only: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub = pytest.importorskip("huggingface_hub")
+    asked: list[dict[str, Any]] = []
+
+    def download(name: str, **how: Any) -> str:
+        asked.append({"name": name, **how})
+        raise OSError("not to be had")
+
+    monkeypatch.setattr(hub, "snapshot_download", download)
+    with pytest.raises(Lacking, match="the hub did not give it"):
+        resolve("someone/something", tmp_path, Perimeter(local_only=local_only))
+    assert asked == [{"name": "someone/something", "local_files_only": local_only}]
+
+
+def test_a_port_that_cannot_be_is_bad_input(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="no port 99999"):
+        resolve("openai:some@http://127.0.0.1:99999/v1", tmp_path)
