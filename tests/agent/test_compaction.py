@@ -3,10 +3,11 @@
 import asyncio
 from pathlib import Path
 
+from gametape.agent.checkpoints import last_checkpoint
 from gametape.agent.compaction import ASK_FOR_SUMMARY, MUST_SHRINK_TO
 from gametape.agent.limits import Limits
 from gametape.agent.recording import InMemory, text_of
-from gametape.agent.rollout import Rollout, last_checkpoint
+from gametape.agent.rollout import Rollout
 from gametape.core.segments import segments
 from gametape.core.step import Step
 from gametape.engines.scripted import scripted_model

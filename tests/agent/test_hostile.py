@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from gametape.agent import textfile
+from gametape.agent.checkpoints import last_checkpoint
 from gametape.agent.commands import commands
 from gametape.agent.constraints import Constraints
 from gametape.agent.place import Place
 from gametape.agent.recording import InMemory, said_step
 from gametape.agent.replay import line_of
-from gametape.agent.rollout import Rollout, last_checkpoint
+from gametape.agent.rollout import Rollout
 from gametape.agent.solving import Order, solve
 from gametape.agent.tools.jump import Jump
 from gametape.agent.work import Work

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from gametape.agent.checkpoints import last_checkpoint
 from gametape.agent.limits import Limits
 from gametape.agent.recording import InMemory
 from gametape.agent.replay import line_of
-from gametape.agent.rollout import Rollout, last_checkpoint
+from gametape.agent.rollout import Rollout
 from gametape.core.errors import BadInput
 from gametape.core.trajectory import ATIF_VERSION, Trajectory
 from gametape.sandbox.backend import Spec

@@ -5,11 +5,11 @@ turn ends with all four saved together, so it can be continued, gone back to or 
 """
 
 import asyncio
-import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from gametape.agent import compaction
+from gametape.agent.checkpoints import copied, enter, saved_at
 from gametape.agent.constraints import Constraints
 from gametape.agent.events import Event
 from gametape.agent.limits import Limits, Over
@@ -17,19 +17,17 @@ from gametape.agent.recording import InMemory, Recorder, said_step, spent_in, te
 from gametape.agent.replay import line_of, replay
 from gametape.agent.routing import Routed, Routing
 from gametape.agent.work import Work
-from gametape.core.errors import BadInput, GametapeError
+from gametape.core.errors import GametapeError
 from gametape.core.protocols import Environment, Tool
 from gametape.core.step import Step
 from gametape.engines.conversation import Conversation, Reply, ToolDefinition
 from gametape.engines.trouble import EngineTrouble, TooLong
 from gametape.sandbox.launcher import SandboxError
-from gametape.sandbox.policy import WORKSPACE
 from gametape.sandbox.snapshots.trouble import StoreFull
 
 _TIDY_EVERY = 8
 Toolmaker = Callable[[Work], Sequence[Tool]]
 Watcher = Callable[[Step], None]
-_SECONDS_TO_ENTER = 10.0
 
 
 @dataclass(frozen=True)
@@ -91,8 +89,8 @@ class Rollout:
         """Go on after the last finished turn, in an environment opened at `last_checkpoint`: whatever was done after
         it has not happened."""
         line = line_of(recorder.steps)
-        rollout = cls(setting, environment, recorder, _saved_at(line)[1], setting.converse())
-        await _enter(environment, rollout.work)
+        rollout = cls(setting, environment, recorder, saved_at(line)[1], setting.converse())
+        await enter(environment, rollout.work)
         replay(rollout.conversation, line, rollout.definitions)
         return rollout
 
@@ -122,9 +120,9 @@ class Rollout:
     async def go_back(self, step_id: int) -> None:
         """Undo everything after a step: files, conversation and what is in hand. The record keeps what was undone."""
         line = line_of(self.recorder.steps, step_id)
-        checkpoint, work = _saved_at(line, step_id)
+        checkpoint, work = saved_at(line, step_id)
         await self.environment.restore(checkpoint)
-        await _enter(self.environment, work)
+        await enter(self.environment, work)
         told = f"Went back to the state after step {step_id}."
         marker = said_step(self._next_id, "system", told, compacted=True, rolled_back_to=step_id, checkpoint=checkpoint)
         await self.recorder.append(marker)
@@ -134,12 +132,12 @@ class Rollout:
     async def fork(self, step_id: int, recorder: Recorder | None = None) -> "Rollout":
         """A second rollout from the state after a step. What it shares with this one is marked as copied."""
         line = line_of(self.recorder.steps, step_id)
-        checkpoint, work = _saved_at(line, step_id)
+        checkpoint, work = saved_at(line, step_id)
         recorder = recorder or InMemory()
         for number, step in enumerate(line, start=1):
-            await recorder.append(_copied(step, number))
+            await recorder.append(copied(step, number))
         environment = await self.environment.fork(checkpoint)
-        await _enter(environment, work)
+        await enter(environment, work)
         return Rollout(self.setting, environment, recorder, work, self._conversation_of(line))
 
     @property
@@ -202,6 +200,7 @@ class Rollout:
                 return await self._undo(routed, "the workspace has taken up more room than there is for it")
             except SandboxError as error:
                 routed.events.append(Event("sandbox_death", f"after the turn: {error}"))
+                routed.notice = "The sandbox died after this turn. The workspace is as it was before this turn."
         self.spent.sandbox_deaths += 1
         if self.spent.sandbox_deaths > self.setting.limits.sandbox_deaths:
             raise Over("error", f"the sandbox died {self.spent.sandbox_deaths} times")
@@ -212,7 +211,7 @@ class Rollout:
         line = line_of(self.recorder.steps)
         if len(line) % _TIDY_EVERY == 0:
             first = next(step.ours.checkpoint for step in line if step.ours.checkpoint)
-            await asyncio.to_thread(self.setting.tidy, (first, _saved_at(line)[0]))
+            await asyncio.to_thread(self.setting.tidy, (first, saved_at(line)[0]))
         return await self.environment.snapshot()
 
     async def _undo_forbidden(self, checkpoint: str, routed: Routed) -> str:
@@ -220,7 +219,7 @@ class Rollout:
         constraints = self.setting.constraints
         if not (constraints.unwritable or constraints.unreadable or constraints.branches):
             return checkpoint
-        before = _saved_at(line_of(self.recorder.steps))[0]
+        before = saved_at(line_of(self.recorder.steps))[0]
         breaches = constraints.breaches_in(self.setting.changed(before, checkpoint))
         if not breaches:
             return checkpoint
@@ -232,9 +231,9 @@ class Rollout:
         return await self._restore_last()
 
     async def _restore_last(self) -> str:
-        checkpoint, work = _saved_at(line_of(self.recorder.steps))
+        checkpoint, work = saved_at(line_of(self.recorder.steps))
         await self.environment.restore(checkpoint)
-        await _enter(self.environment, work)
+        await enter(self.environment, work)
         self._take_up(work)
         return checkpoint
 
@@ -245,29 +244,18 @@ class Rollout:
     async def _compact(self) -> None:
         """Begin the conversation afresh from the frontier; at most two tries."""
         line = line_of(self.recorder.steps)
-        system = next(text_of(step) for step in line if step.source == "system")
-        opening = next(text_of(step) for step in line if step.source == "user")
         before = self.conversation.length
-        most = int(min(compaction.MUST_SHRINK_TO * before, compaction.MUST_SHRINK_TO * self.setting.room))
+        most = int(compaction.MUST_SHRINK_TO * min(before, self.setting.room))
         files = "\n".join(filter(None, [self.work.describe(), await self.work.render(self.environment)]))
-        sections = compaction.Sections(line, files)
-        fresh = compaction.fitting(
-            self.conversation, system, self.definitions, opening, sections, most, compaction.GENEROUS
-        )
-        if fresh is None:
-            sections = compaction.Sections(line, files, await self._summary(), turns_in_full=2)
-            fresh = compaction.fitting(
-                self.conversation, system, self.definitions, opening, sections, most, compaction.BARE
-            )
+        fresh = await compaction.fresh_context(self.conversation, line, self.definitions, files, most, self._summary)
         if fresh is None:
             raise Over("limit", f"the context is full: {before} tokens, and compaction cannot make them {most}")
         told = Event("compaction", f"{before} tokens became {fresh.length}")
-        step = said_step(
-            self._next_id, "user", fresh.text, compacted=True, events=[told.plain()], **self._saved_now(line)
-        )
+        saved = {"checkpoint": saved_at(line)[0], "work": self.work.data, "events": [told.plain()]}
+        step = said_step(self._next_id, "user", fresh.text, compacted=True, **saved)
         await self.recorder.append(step)
         self.setting.watch(step)
-        self.conversation.begin(system, self.definitions, fresh.text)
+        self.conversation.begin(fresh.system, self.definitions, fresh.text)
 
     async def _summary(self) -> str:
         """The model's own, if there is room to ask for it; nothing depends on what it says. It is asked beside the
@@ -300,38 +288,6 @@ class Rollout:
         conversation = self.setting.converse()
         replay(conversation, line, self.definitions)
         return conversation
-
-    def _saved_now(self, line: Sequence[Step]) -> dict[str, object]:
-        return {"checkpoint": _saved_at(line)[0], "work": self.work.data}
-
-
-def last_checkpoint(steps: Sequence[Step]) -> str:
-    """The file tree after the last finished turn of a record."""
-    return _saved_at(line_of(steps))[0]
-
-
-def _saved_at(line: Sequence[Step], step_id: int | None = None) -> tuple[str, Work]:
-    """The file tree and the work in hand at the end of a line of steps."""
-    if step_id is not None and (not line or line[-1].step_id != step_id):
-        raise BadInput(f"there is no step {step_id} to go back to")
-    for step in reversed(line):
-        if step.ours.checkpoint:
-            return step.ours.checkpoint, Work.from_data(step.ours.work) if step.ours.work else Work()
-    raise BadInput("the record has no checkpoint to go on from")
-
-
-async def _enter(environment: Environment, work: Work) -> None:
-    """The shell of a new sandbox is in the workspace; what was said goes by where the shell was."""
-    if work.directory != WORKSPACE:
-        await environment.shell(f"builtin cd -- {shlex.quote(work.directory)}", _SECONDS_TO_ENTER)
-
-
-def _copied(step: Step, number: int) -> Step:
-    document = step.model_dump() | {"step_id": number, "is_copied_context": True}
-    ours = (document.get("extra") or {}).get("gametape") or {}
-    if ours.get("loss_mask"):
-        ours["loss_mask"] = [0] * len(ours["loss_mask"])
-    return Step.model_validate(document)
 
 
 def _failures(conversation: Conversation) -> list[Event]:

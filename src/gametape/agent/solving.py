@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gametape import __version__
+from gametape.agent.checkpoints import last_checkpoint
 from gametape.agent.constraints import Constraints
 from gametape.agent.context import opening_text, standing_instructions, system_text
 from gametape.agent.limits import Limits, Over
 from gametape.agent.notes import ScratchNotes
 from gametape.agent.place import Place
 from gametape.agent.recording import OnDisk, final_metrics, spent_in
-from gametape.agent.rollout import Rollout, Setting, Watcher, last_checkpoint
+from gametape.agent.rollout import Rollout, Setting, Watcher
 from gametape.agent.tools import standard_tools
 from gametape.agent.work import Work
 from gametape.core.atif import Agent, Extra

@@ -108,7 +108,8 @@ async def _attempt(order: "Order", resume: bool) -> "Solved":
     from gametape.agent.solving import solve as attempt
     from gametape.cli.live_view import LiveView
 
-    running = asyncio.ensure_future(attempt(order, resume, LiveView(order.limits.turns).show))
+    begun = order.place.recorded().turns if resume and order.place.trajectory.exists() else 0
+    running = asyncio.ensure_future(attempt(order, resume, LiveView(order.limits.turns, begun).show))
     loop = asyncio.get_running_loop()
 
     def stop() -> None:
