@@ -142,7 +142,7 @@ def test_a_sandbox_that_dies_is_replaced_and_no_finished_turn_is_lost(tmp_path: 
             steps = [await asyncio.wait_for(rollout.turn(), 30), await rollout.turn()]
             await killing
             dead = next(step for step in steps if step.ours.events)
-            assert {event["kind"] for event in dead.ours.events} == {"sandbox_death"}
+            assert {event["kind"] for event in dead.ours.events} == {"sandbox_death"}, dead.ours.events
             assert "The workspace is as it was before this turn" in observed(dead)
             assert observed(await rollout.turn()) == "kept"
             assert (await rollout.run()).reason == "finished"

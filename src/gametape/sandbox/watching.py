@@ -50,9 +50,10 @@ class GroupWatch:
         return self.since(counters)
 
     def since(self, now: Counters) -> Counters:
+        """What was counted since `begin`; a group that is gone counts nothing, which is not less than before."""
         before = self._before
         return Counters(
-            cpu_seconds=(now.cpu_seconds or 0.0) - (before.cpu_seconds or 0.0),
+            cpu_seconds=max(0.0, (now.cpu_seconds or 0.0) - (before.cpu_seconds or 0.0)),
             peak_memory_bytes=now.peak_memory_bytes,
             processes=now.processes,
             memory_kills=now.memory_kills - before.memory_kills,
