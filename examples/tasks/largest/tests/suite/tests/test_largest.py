@@ -11,3 +11,11 @@ def test_the_first_one() -> None:
 
 def test_only_one() -> None:
     assert largest([4]) == 4
+
+
+def test_two() -> None:
+    assert largest([5, 6]) == 6
+
+
+def test_large_numbers() -> None:
+    assert largest([100, 2000, 30]) == 2000
