@@ -25,7 +25,7 @@ _INTERRUPTED = 2
 
 def main(words: list[str]) -> int:
     began = time.monotonic()
-    place = Path(tempfile.mkdtemp(prefix="tests-"))
+    place = Path(tempfile.mkdtemp(prefix="gametape-suite-"))
     place.chmod(0o755)  # some tests become another user
     (place / "taken").mkdir()
     parts: list[subprocess.Popen[bytes]] = []

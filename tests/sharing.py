@@ -31,11 +31,16 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     """As pytest's own, over the files that this process gets."""
     if session.testsfailed:
         raise session.Interrupted(f"{session.testsfailed} errors during collection")
-    items = _own(session, session.items)
+    items = _own(session.items)
     item = next(items, None)
+    began, failed = time.monotonic(), 0
     while item is not None:
         following = next(items, None)
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        if following is None or following.location[0] != item.location[0]:
+            word = "failed" if session.testsfailed > failed else "ok"
+            os.write(_SCREEN, f"{word:6} {time.monotonic() - began:6.1f} s  {item.location[0]}\n".encode())
+            began, failed = time.monotonic(), session.testsfailed
         if session.shouldfail:
             raise session.Failed(session.shouldfail)
         if session.shouldstop:
@@ -44,13 +49,10 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     return True
 
 
-def _own(session: pytest.Session, items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
+def _own(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
     for file, tests in itertools.groupby(items, key=lambda item: item.location[0]):
         if _take(file):
-            began, failed = time.monotonic(), session.testsfailed
             yield from tests
-            word = "failed" if session.testsfailed > failed else "ok"
-            os.write(_SCREEN, f"{word:6} {time.monotonic() - began:6.1f} s  {file}\n".encode())
 
 
 def _take(file: str) -> bool:

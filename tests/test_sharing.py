@@ -56,7 +56,7 @@ def test_a_failure_is_shown_whole(tmp_path: Path) -> None:
     assert code == 1
     assert "assert 41 == 42" in out
     assert "1 failed" in out
-    assert f"temporary files are kept in {tmp_path / 'tmp'}/tests-" in out
+    assert f"temporary files are kept in {tmp_path / 'tmp'}/gametape-suite-" in out
     assert sum(line.startswith("failed ") for line in err.splitlines()) == 1
 
 

@@ -1,5 +1,6 @@
 import importlib.metadata
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -103,9 +104,7 @@ def test_a_reference_that_changes_nothing_is_refused(tmp_path: Path) -> None:
 
 def in_place_of_a_container(task: Path, root: Path, script: str) -> None:
     """Run a script of a task with the directories that Harbor's container has, moved below `root`."""
-    text = (task / script).read_text()
-    for place in ("app", "tests", "solution", "logs"):
-        text = text.replace(f"/{place}", f"{root}/{place}")
+    text = re.sub(r"/(app|tests|solution|logs)\b", rf"{root}/\1", (task / script).read_text())
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     subprocess.run(["sh", "-c", text], check=False, env={"PATH": path}, capture_output=True, timeout=60)
 

@@ -49,6 +49,19 @@ def test_an_object_that_equals_everything_is_unmasked() -> None:
             assert handle == pytest.approx(3)
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["__array__", "__array_interface__", "__array_struct__", "__cuda_array_interface__", "__dlpack__", "__buffer__"],
+)
+def test_no_object_is_taken_for_memory(name: str) -> None:
+    """A library that is given an address by hostile code would read the memory of the tests."""
+    script, get = handle_that(lambda _: True)
+    with impostor(script) as session:
+        handle = get(session)
+        assert not hasattr(handle, name)
+        assert not hasattr(type(handle), name) or name in dir(type)
+
+
 def test_an_object_that_guesses_is_mostly_wrong() -> None:
     script, get = handle_that(lambda index: index == 0)
     with impostor(script) as session:

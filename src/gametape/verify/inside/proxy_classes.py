@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from . import wire_protocol as words
 from .proxy_decoys import among_decoys
 from .proxy_errors import build_error_class
-from .proxy_remotes import Remote, RemoteMethod, leave, raised_by_test
+from .proxy_remotes import Remote, RemoteMethod, leave, no_foreign_memory, raised_by_test
 from .wire import Unsendable, WireError
 
 __tracebackhide__ = True  # a failed test shows the test, not these frames
@@ -60,6 +60,7 @@ class RemoteClass(type):
         return cls._ask(words.CALL, args, kwargs or None)
 
     def __getattr__(cls, name: str) -> Any:
+        no_foreign_memory(name)
         return cls._ask(words.GET, name)
 
     def __setattr__(cls, name: str, value: Any) -> None:
@@ -93,6 +94,7 @@ class Handle(Remote):
     __slots__ = ()
 
     def __getattr__(self, name: str) -> Any:
+        no_foreign_memory(name)
         if name in type(self)._gametape_class[2]:  # type: ignore[attr-defined]
             return RemoteMethod(self, name)
         return self._gametape_session.ask(words.GET, self._gametape_number, name)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _R = TypeVar("_R", bound="Remote")
 _RAISE = dis.opmap["RAISE_VARARGS"]
 
+_MEMORY = frozenset({"__cuda_array_interface__", "__dlpack__", "__dlpack_device__", "__buffer__", "__release_buffer__"})
+
 
 class Remote:
     """An object of the worker, by its number. The worker keeps it for as long as this one is alive."""
@@ -53,6 +55,12 @@ class Remote:
         raise TypeError("split mode: an object of the code under test cannot be pickled")
 
 
+def no_foreign_memory(name: str) -> None:
+    """Refuse the attributes by which libraries take an object for memory: its address would be hostile code's word."""
+    if name.startswith("__array") or name in _MEMORY:
+        raise AttributeError(f"split mode: {name} is not asked for")
+
+
 class RemoteFunction(Remote):
     """A function or method of the code under test."""
 
@@ -64,6 +72,7 @@ class RemoteFunction(Remote):
         return self._gametape_session.ask(words.CALL, self._gametape_number, args, kwargs or None)
 
     def __getattr__(self, name: str) -> Any:
+        no_foreign_memory(name)
         if name == "__signature__":
             return _signature(self._gametape_session.ask(words.SIGNATURE, self._gametape_number))
         return self._gametape_session.ask(words.GET, self._gametape_number, name)
