@@ -1,0 +1,150 @@
+"""Attention on a CPU that reads keys and values where they lie.
+
+Sequences lie in runs of neighbouring blocks (see `BlockPool`). Those that hold the same leading blocks have them read
+once for all; of the rest, runs at even distances are one strided view, read in one call. What each part gives is put
+together by its log-sum-exp.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from gametape.engines.torch.attention.parts import Part, Strided, own_parts, shared_parts, strided
+from gametape.engines.torch.attention.seam import Attend, Span, rows
+from gametape.engines.torch.blocks import BlockPool
+
+_flash = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
+
+
+def plan(pool: BlockPool, spans: Sequence[Span]) -> Attend:
+    rows_N = rows(pool, spans)
+    decodes = [span for span in spans if span.count == 1]
+    chunks = [span for span in spans if span.count > 1]
+    decode = _Decode(pool, decodes) if decodes else None
+    chunk_runs = [own_parts(pool.block, at, span.blocks, 0, span.past) for at, span in enumerate(chunks)]
+    view = _Views(pool)
+
+    def attend(layer: int, q_NHD: Tensor, k_NGD: Tensor, v_NGD: Tensor) -> Tensor:
+        pool.keys_LBTGD[layer].view(-1, *k_NGD.shape[1:]).index_copy_(0, rows_N, k_NGD)
+        pool.values_LBTGD[layer].view(-1, *v_NGD.shape[1:]).index_copy_(0, rows_N, v_NGD)
+        if decode and not chunks:
+            return decode.attend(layer, q_NHD)
+        out_NHD = torch.empty_like(q_NHD)
+        if decode:
+            out_NHD.index_copy_(0, decode.index_S, decode.attend(layer, q_NHD))
+        for span, parts in zip(chunks, chunk_runs, strict=True):
+            here = slice(span.start, span.start + span.count)
+            out_NHD[here] = _chunk(view, layer, parts, q_NHD[here], k_NGD[here], v_NGD[here])
+        return out_NHD
+
+    return attend
+
+
+class _Views:
+    """Keys and values of a layer as [runs, G, tokens, D], without copying."""
+
+    def __init__(self, pool: BlockPool) -> None:
+        self._keys, self._values = pool.keys_LBTGD, pool.values_LBTGD
+        _, _, _, self._heads, self._dim = pool.keys_LBTGD.shape
+        self._row = self._heads * self._dim
+        self._layer: int = pool.keys_LBTGD.stride(0)
+
+    def __call__(self, layer: int, runs: int, start: int, step: int, length: int) -> tuple[Tensor, Tensor]:
+        size = (runs, self._heads, length, self._dim)
+        stride = (step * self._row, self._dim, self._row, 1)
+        offset = layer * self._layer + start * self._row
+        return self._keys.as_strided(size, stride, offset), self._values.as_strided(size, stride, offset)
+
+
+class _Decode:
+    """One new token for each of S sequences."""
+
+    def __init__(self, pool: BlockPool, spans: Sequence[Span]) -> None:
+        self._view = _Views(pool)
+        self._groups = pool.keys_LBTGD.shape[3]
+        shared = shared_parts(pool.block, spans)
+        read = [sum(part.length for part in shared if at in part.members) for at in range(len(spans))]
+        own = [
+            part
+            for at, span in enumerate(spans)
+            for part in own_parts(pool.block, at, span.blocks, read[at], span.past + 1)
+        ]
+        self._shared = [(part, torch.tensor(part.members)) for part in shared]
+        self._strided = strided(own, pool.blocks * pool.block)
+        self._masks = [_mask(batch, pool.keys_LBTGD.dtype) for batch in self._strided]
+        owners = [member for part in shared for member in part.members]
+        owners += [part.members[0] for batch in self._strided for part in batch.parts]
+        self.index_S: Tensor = torch.tensor([span.start for span in spans])
+        self._own_order_P: Tensor = torch.tensor([part.members[0] for batch in self._strided for part in batch.parts])
+        self._merge_SK, self._absent_SK = _merging(owners, len(spans))
+
+    def attend(self, layer: int, q_NHD: Tensor) -> Tensor:
+        heads, dim = q_NHD.shape[1:]
+        repeats = heads // self._groups
+        q_SGRD = q_NHD.index_select(0, self.index_S).view(-1, self._groups, repeats, dim)
+        outs, sums = [], []
+        for part, members_M in self._shared:
+            q_1GMD = q_SGRD.index_select(0, members_M).transpose(0, 1).reshape(1, self._groups, -1, dim)
+            out, lse = _flash(q_1GMD, *self._view(layer, 1, part.start, 0, part.length))
+            outs.append(out.reshape(self._groups, -1, repeats, dim).transpose(0, 1))
+            sums.append(lse.reshape(self._groups, -1, repeats).transpose(0, 1))
+        at = 0
+        q_PGRD = q_SGRD.index_select(0, self._own_order_P)
+        for batch, mask in zip(self._strided, self._masks, strict=True):
+            runs = len(batch.parts)
+            out, lse = _flash(
+                q_PGRD[at : at + runs],
+                *self._view(layer, runs, batch.parts[0].start, batch.step, batch.length),
+                attn_mask=mask,
+            )
+            outs.append(out)
+            sums.append(lse)
+            at += runs
+        out_PGRD = torch.cat(outs) if len(outs) > 1 else outs[0]
+        if self._merge_SK.shape[1] == 1:
+            return out_PGRD.index_select(0, self._merge_SK[:, 0]).reshape(-1, heads, dim)
+        lse_SKGR = torch.cat(sums)[self._merge_SK].masked_fill_(self._absent_SK[..., None, None], -torch.inf)
+        out_SKGRD = out_PGRD[self._merge_SK]
+        weight_SKGR = lse_SKGR.softmax(1).to(out_SKGRD.dtype)
+        return (out_SKGRD * weight_SKGR[..., None]).sum(1).reshape(-1, heads, dim)
+
+
+def _mask(batch: Strided, dtype: torch.dtype) -> Tensor | None:
+    lengths = [part.length for part in batch.parts]
+    if min(lengths) == batch.length:
+        return None
+    beyond_PT = torch.arange(batch.length) >= torch.tensor(lengths)[:, None]
+    return torch.zeros(beyond_PT.shape, dtype=dtype).masked_fill_(beyond_PT, -torch.inf)[:, None, None]
+
+
+def _merging(owners: list[int], spans: int) -> tuple[Tensor, Tensor]:
+    """Which results belong to each sequence, and where there are none to fill the row."""
+    found: list[list[int]] = [[] for _ in range(spans)]
+    for at, owner in enumerate(owners):
+        found[owner].append(at)
+    most = max(map(len, found))
+    merge = torch.tensor([each + [0] * (most - len(each)) for each in found])
+    absent = torch.tensor([[False] * len(each) + [True] * (most - len(each)) for each in found])
+    return merge, absent
+
+
+def _chunk(view: _Views, layer: int, past: Sequence[Part], q_CHD: Tensor, k_CGD: Tensor, v_CGD: Tensor) -> Tensor:
+    """Several new tokens of one sequence: to each other as far as they come before, and to all of the past."""
+    count, heads, dim = q_CHD.shape
+    groups = k_CGD.shape[1]
+    repeats = heads // groups
+    q_1HCD = q_CHD.transpose(0, 1)[None]
+    k_1HCD = k_CGD.repeat_interleave(repeats, 1).transpose(0, 1)[None]
+    v_1HCD = v_CGD.repeat_interleave(repeats, 1).transpose(0, 1)[None]
+    out, lse = _flash(q_1HCD, k_1HCD, v_1HCD, is_causal=True)
+    if not past:
+        return out[0].transpose(0, 1)
+    outs, sums = [out[0]], [lse[0]]
+    q_1GXD = q_1HCD.reshape(1, groups, repeats * count, dim)
+    for part in past:
+        out, lse = _flash(q_1GXD, *view(layer, 1, part.start, 0, part.length))
+        outs.append(out.reshape(heads, count, dim))
+        sums.append(lse.reshape(heads, count))
+    weight_KHC = torch.stack(sums).softmax(0).to(q_CHD.dtype)
+    return (torch.stack(outs) * weight_KHC[..., None]).sum(0).transpose(0, 1)

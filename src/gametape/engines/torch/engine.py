@@ -1,0 +1,178 @@
+"""The engine as the harness sees it: requests come from an event loop, a thread of its own steps the batch."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import Any, TypeVar
+
+from gametape.core.errors import BadInput
+from gametape.core.messages import GenerateRequest, Generation, Sampling, WeightUpdate
+from gametape.engines.torch.jobs import Continue, Job, Score
+from gametape.engines.torch.stepper import Stats, Stepper
+from gametape.engines.torch.weights import Weights, fitting, load
+from gametape.engines.trouble import EngineTrouble
+
+T = TypeVar("T")
+
+
+class TorchEngine:
+    """An `Engine` over a `Stepper`. Keys and values of what has been read are kept until their room is needed.
+
+    The weights are those of the decoder's module. A trainer in the same process changes them inside `changing`, and
+    nothing is copied. One that works elsewhere publishes a directory (`update_weights`) or tensors (`publish`): they
+    are read while decoding goes on, and copied in between two steps.
+    """
+
+    def __init__(self, stepper: Stepper) -> None:
+        self._stepper = stepper
+        self._vocabulary = stepper.decoder.spec.vocabulary
+        self._arrivals = count()
+        self._errands: list[Callable[[], None]] = []
+        self._pending: set[asyncio.Future[Any]] = set()
+        self._wake = threading.Condition()
+        self._closing = False
+        self._worker = threading.Thread(target=self._work, name="torch-engine", daemon=True)
+        self._worker.start()
+
+    async def generate(self, request: GenerateRequest) -> Generation:
+        self._check(request.prompt_ids)
+        return await self._asked(lambda told, arrival: Continue(request, told, arrival), request.min_policy_version)
+
+    async def score(self, ids: Sequence[int], start: int = 1, sampling: Sampling = Sampling()) -> list[float]:  # noqa: B008 - frozen
+        """How likely each id from `start` on was in the distribution that `sampling` states, given those before."""
+        self._check(ids)
+        if not 1 <= start < len(ids):
+            raise BadInput(f"of {len(ids)} ids those from 1 up to the last can be scored, not from {start}")
+        scored: list[float] | None = await self._asked(
+            lambda told, arrival: Score(list(ids), start, sampling, told, arrival)
+        )
+        if scored is None:
+            raise EngineTrouble("cut_stream", "the engine was closed")
+        return scored
+
+    async def update_weights(self, update: WeightUpdate) -> None:
+        weights = await asyncio.to_thread(load, Path(update.location))
+        await self.publish(update.policy_version, weights)
+
+    async def publish(self, version: int, weights: Weights) -> None:
+        """Copy these weights in, all of them or none, between two steps."""
+        pairs = fitting(self._stepper.decoder.module, weights)
+        async with self.changing(version):
+            await asyncio.to_thread(pairs.copy)
+
+    @asynccontextmanager
+    async def changing(self, version: int) -> AsyncIterator[None]:
+        """No step runs inside, so the module's parameters may be changed in place; they are `version` afterwards."""
+        loop = asyncio.get_running_loop()
+        reached: asyncio.Future[None] = loop.create_future()
+        over: asyncio.Future[None] = loop.create_future()
+        go_on = threading.Event()
+        changed = False
+
+        def hold() -> None:
+            _tell(reached, None)
+            go_on.wait()
+            if changed:
+                self._stepper.weights_changed(version)
+            _tell(over, None)
+
+        self._errand(hold)
+        try:
+            await reached
+            changed = True
+            yield
+        finally:
+            go_on.set()
+        await over
+
+    async def policy_version(self) -> int:
+        return self._stepper.version
+
+    async def stats(self) -> Stats:
+        return await self._answered(lambda answer: _tell(answer, replace(self._stepper.stats)))
+
+    async def close(self) -> None:
+        """End what is running, as cancelled, and the thread; the weights go with the object."""
+        with self._wake:
+            self._closing = True
+            self._wake.notify()
+        await asyncio.to_thread(self._worker.join)
+
+    async def _answered(self, errand: Callable[["asyncio.Future[T]"], None]) -> T:
+        """Have something done on the worker's thread, and wait until it settles the answer."""
+        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._pending.add(answer)
+        try:
+            self._errand(lambda: errand(answer))
+            return await answer
+        finally:
+            self._pending.discard(answer)
+
+    async def _asked(self, made: Callable[[Callable[[T], None], int], Job], min_version: int = 0) -> T:
+        arrival = next(self._arrivals)
+
+        def add(answer: "asyncio.Future[T]") -> None:
+            job = made(lambda result: _tell(answer, result), arrival)
+            version, capacity = self._stepper.version, self._stepper.capacity
+            if version < min_version:
+                text = f"weights {min_version} or newer were asked for; these are {version}"
+                _tell(answer, EngineTrouble("refused", text))
+            elif job.longest > capacity:
+                _tell(answer, EngineTrouble("refused", f"{job.longest} tokens do not fit into memory for {capacity}"))
+            else:
+                self._stepper.add(job)
+
+        try:
+            return await self._answered(add)
+        except asyncio.CancelledError:
+            self._errand(lambda: self._stepper.cancel(arrival))
+            raise
+
+    def _errand(self, errand: Callable[[], None]) -> None:
+        with self._wake:
+            if self._closing:
+                raise EngineTrouble("refused", "the engine is closed")
+            self._errands.append(errand)
+            self._wake.notify()
+
+    def _work(self) -> None:
+        try:
+            while not self._closing:
+                with self._wake:
+                    self._wake.wait_for(lambda: self._errands or self._closing or self._stepper.busy)
+                    errands, self._errands = self._errands, []
+                for errand in errands:
+                    errand()
+                if self._stepper.busy:
+                    self._stepper.step()
+            self._stepper.end_all()
+        except BaseException as error:
+            with self._wake:
+                self._closing = True
+            for answer in list(self._pending):
+                _tell(answer, EngineTrouble("server_error", f"the engine broke down: {error}"))
+            raise
+
+    def _check(self, ids: Sequence[int]) -> None:
+        if not ids or max(ids) >= self._vocabulary or min(ids) < 0:
+            raise BadInput(f"a prompt has one token or more, each with an id below {self._vocabulary}")
+
+
+def _tell(answer: "asyncio.Future[T]", result: T | EngineTrouble) -> None:
+    """From the worker's thread; a loop that has been closed has nobody left to tell."""
+    loop = answer.get_loop()
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(_settle, answer, result)
+
+
+def _settle(answer: "asyncio.Future[Any]", result: Any) -> None:
+    if answer.done():
+        return
+    if isinstance(result, EngineTrouble):
+        answer.set_exception(result)
+    else:
+        answer.set_result(result)

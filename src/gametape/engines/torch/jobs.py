@@ -1,0 +1,111 @@
+"""What the engine has been asked to do: continue a prompt, or say how likely given ids are."""
+
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from gametape.core.messages import GenerateRequest, Generation, Sampling, Usage
+from gametape.engines.torch.slots import Slot
+
+Finish = Literal["stop", "length", "cancelled"]
+
+
+@dataclass(eq=False)
+class Continue:
+    """A prompt and what has been sampled so far."""
+
+    request: GenerateRequest
+    told: Callable[[Generation], None]
+    arrival: int
+    slot: Slot = field(init=False)
+    seed: int = field(init=False)
+    logprobs: list[float] = field(default_factory=list)
+    versions: list[int] = field(default_factory=list)
+    cached: int = 0
+    interrupted: bool = False
+    """Whether it has lost keys and values, so that what it finds again is not news."""
+    started: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        prompt = self.request.prompt_ids
+        self.slot = Slot(list(prompt), wanted=len(prompt) - 1)
+        seed = self.request.sampling.seed
+        self.seed = secrets.randbits(63) if seed is None else seed % (1 << 63)
+        self._stops = frozenset(self.request.stop_ids)
+
+    @property
+    def sampling(self) -> Sampling:
+        return self.request.sampling
+
+    @property
+    def longest(self) -> int:
+        """How many tokens may have to be kept at once."""
+        return len(self.request.prompt_ids) + self.request.max_tokens - 1
+
+    def sampled(self, token: int, logprob: float, version: int) -> Finish | None:
+        """Take one more token; returns why it was the last one."""
+        self.slot.ids.append(token)
+        self.slot.wanted = len(self.slot.ids) - 1
+        self.logprobs.append(logprob)
+        self.versions.append(version)
+        if token in self._stops:
+            return "stop"
+        return "length" if len(self.logprobs) >= self.request.max_tokens else None
+
+    def finish(self, reason: Finish) -> None:
+        prompt = len(self.request.prompt_ids)
+        self.told(
+            Generation.model_construct(
+                request_id=self.request.request_id,
+                completion_ids=self.slot.ids[prompt:],
+                logprobs=self.logprobs,
+                policy_versions=self.versions,
+                finish=reason,
+                usage=Usage(
+                    prompt_tokens=prompt,
+                    completion_tokens=len(self.logprobs),
+                    cached_tokens=self.cached,
+                    seconds=time.monotonic() - self.started,
+                ),
+                constrained=False,
+            )
+        )
+
+
+@dataclass(eq=False)
+class Score:
+    """Ids whose log-probabilities are asked for, from `start` on. `told` hears None if it was cancelled."""
+
+    ids: list[int]
+    start: int
+    sampling: Sampling
+    told: Callable[[list[float] | None], None]
+    arrival: int
+    slot: Slot = field(init=False)
+    logprobs: list[float] = field(default_factory=list)
+    cached: int = 0
+    interrupted: bool = False
+
+    def __post_init__(self) -> None:
+        self.slot = Slot(self.ids[:-1], wanted=self.start - 1)
+
+    @property
+    def longest(self) -> int:
+        return len(self.ids) - 1
+
+    def begin(self) -> None:
+        """Forget what has been scored: it was by other weights."""
+        self.logprobs.clear()
+        self.slot.wanted = self.start - 1
+
+    def scored(self, logprobs: list[float]) -> None:
+        self.logprobs += logprobs
+        self.slot.wanted += len(logprobs)
+
+    def finish(self, reason: Finish) -> None:
+        self.told(None if reason == "cancelled" else self.logprobs)
+
+
+Job = Continue | Score

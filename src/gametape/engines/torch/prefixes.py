@@ -1,0 +1,93 @@
+"""Finding what has been computed already, by what it is: a chain of blocks, each known by its parent and its tokens.
+
+Nothing is told about conversations. A group's prompt, a system prompt, the next turn of a rollout, a fork and a return
+to an earlier turn all begin with tokens that were read before, and that is what is looked up.
+"""
+
+from dataclasses import dataclass
+from itertools import count
+
+from gametape.engines.torch.blocks import BlockPool
+
+ROOT = 0
+"""The parent of a sequence's first block."""
+
+_LOOKED_AT = 64
+"""How many children of a block are compared when the last, unfinished block of a prompt is looked for."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A block whose first rows hold the keys and values of `tokens`, which follow the block known as `parent`."""
+
+    name: int
+    parent: int
+    tokens: tuple[int, ...]
+    block: int
+    version: int
+    """The oldest weights that took part."""
+
+
+class PrefixIndex:
+    """Full blocks are shared as they are, for nobody writes to them again. The last block of a sequence may be known
+    by its beginning while its holder goes on writing behind that; others copy the beginning.
+    """
+
+    def __init__(self, pool: BlockPool) -> None:
+        self._pool = pool
+        self._children: dict[int, dict[tuple[int, ...], Entry]] = {}
+        self._by_block: dict[int, Entry] = {}
+        self._names = count(ROOT + 1)
+        pool.forget = self.forget
+
+    def full(self, parent: int, tokens: tuple[int, ...]) -> Entry | None:
+        """The full block with these tokens."""
+        return self._children.get(parent, {}).get(tokens)
+
+    def beginning(self, parent: int, tokens: tuple[int, ...]) -> tuple[Entry, int] | None:
+        """The block that begins most like these tokens, and for how many of them."""
+        best, most = None, 0
+        for _, entry in zip(range(_LOOKED_AT), self._children.get(parent, {}).values(), strict=False):
+            same = common(entry.tokens, tokens)
+            if same > most:
+                best, most = entry, same
+        return (best, most) if best else None
+
+    def add(self, parent: int, tokens: tuple[int, ...], block: int, version: int) -> Entry:
+        """Make a held block known. What is known already, by weights no older, stays; its name is returned."""
+        siblings = self._children.setdefault(parent, {})
+        known = siblings.get(tokens)
+        if known and known.version >= version:
+            return known
+        if known:
+            self.forget(known.block)
+            self._pool.unknow(known.block)
+            siblings = self._children.setdefault(parent, {})
+        if block in self._by_block:
+            self.forget(block)
+            siblings = self._children.setdefault(parent, {})
+        entry = Entry(next(self._names), parent, tokens, block, version)
+        siblings[tokens] = self._by_block[block] = entry
+        self._pool.know(block)
+        return entry
+
+    def forget(self, block: int) -> None:
+        """The block is about to hold something else."""
+        entry = self._by_block.pop(block, None)
+        if entry is None:
+            return
+        siblings = self._children[entry.parent]
+        del siblings[entry.tokens]
+        if not siblings:
+            del self._children[entry.parent]
+
+    def forget_older(self, oldest: int) -> None:
+        """What weights older than these took part in must not be found any more."""
+        for entry in [entry for entry in self._by_block.values() if entry.version < oldest]:
+            self.forget(entry.block)
+            self._pool.unknow(entry.block)
+
+
+def common(a: tuple[int, ...], b: tuple[int, ...]) -> int:
+    """How many leading tokens are the same."""
+    return next((at for at, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))

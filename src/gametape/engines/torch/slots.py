@@ -1,0 +1,133 @@
+"""One sequence that is being read or continued: its ids, the blocks it holds, and how far they are filled."""
+
+from dataclasses import dataclass, field
+
+from gametape.engines.torch.blocks import BlockPool
+from gametape.engines.torch.prefixes import ROOT, PrefixIndex, common
+
+
+@dataclass
+class Slot:
+    """`computed` of `ids` have keys and values. `wanted` is the first position whose prediction is asked for, so
+    nothing from there on is taken from the cache.
+    """
+
+    ids: list[int]
+    wanted: int
+    blocks: list[int] = field(default_factory=list)
+    names: list[int] = field(default_factory=list)
+    """What the index calls the full blocks, the leading ones."""
+    versions: list[int] = field(default_factory=list)
+    """The weights at which each block was begun."""
+    computed: int = 0
+
+    @property
+    def remaining(self) -> int:
+        return len(self.ids) - self.computed
+
+
+class Slots:
+    """Moves blocks between the pool, the index and slots."""
+
+    def __init__(self, pool: BlockPool, index: PrefixIndex) -> None:
+        self.pool, self.index, self._size = pool, index, pool.block
+
+    def missing(self, slot: Slot, tokens: int) -> int:
+        """How many blocks it has to take before this many tokens more can be read."""
+        return max(0, -(-(slot.computed + tokens) // self._size) - len(slot.blocks))
+
+    def catch_up(self, slot: Slot) -> int:
+        """Take over what others have computed of this slot's next tokens; returns how many those are.
+
+        The slot stands at the end of a block. There is a block to spare for a copy, or nothing is copied.
+        """
+        before = slot.computed
+        while slot.computed % self._size == 0 and slot.computed + self._size <= slot.wanted:
+            entry = self.index.full(self._parent(slot), self._next(slot))
+            if entry is None:
+                break
+            self.pool.hold([entry.block])
+            slot.blocks.append(entry.block)
+            slot.names.append(entry.name)
+            slot.versions.append(entry.version)
+            slot.computed += self._size
+        self._copy_beginning(slot)
+        return slot.computed - before
+
+    def _copy_beginning(self, slot: Slot) -> None:
+        tokens = tuple(slot.ids[slot.computed : min(slot.computed + self._size, slot.wanted)])
+        found = self.index.beginning(self._parent(slot), tokens) if tokens else None
+        if found is None:
+            return
+        entry, same = found
+        kept = self.pool.is_kept(entry.block)
+        if kept and len(entry.tokens) == same < self._size:
+            self.pool.hold([entry.block])
+            self.index.forget(entry.block)  # nobody else uses it: write on in place
+            self.pool.unknow(entry.block)
+            slot.blocks.append(entry.block)
+        elif self.pool.available <= kept:
+            return
+        else:
+            self.pool.hold([entry.block])
+            slot.blocks += self.pool.take(1, slot.blocks[-1] if slot.blocks else None)
+            self.pool.copy(entry.block, slot.blocks[-1], same)
+            self.pool.release([entry.block])
+        slot.versions.append(entry.version)
+        slot.computed += same
+
+    def next_key(self, slot: Slot) -> tuple[int, tuple[int, ...]] | None:
+        """What the block that this slot is about to begin will be known by; None in the middle of a block."""
+        if slot.computed % self._size or slot.computed >= slot.wanted:
+            return None
+        return self._parent(slot), self._next(slot)
+
+    def make_room(self, slot: Slot, tokens: int, version: int) -> None:
+        """Take the blocks for the next tokens; they are there."""
+        missing = self.missing(slot, tokens)
+        if missing:
+            slot.blocks += self.pool.take(missing, slot.blocks[-1] if slot.blocks else None)
+            slot.versions += [version] * missing
+
+    def advance(self, slot: Slot, tokens: int) -> None:
+        """So many tokens more have been read: full blocks become known."""
+        slot.computed += tokens
+        while (len(slot.names) + 1) * self._size <= slot.computed:
+            at = len(slot.names)
+            known = tuple(slot.ids[at * self._size : (at + 1) * self._size])
+            slot.names.append(self.index.add(self._parent(slot), known, slot.blocks[at], slot.versions[at]).name)
+
+    def share_beginning(self, slot: Slot) -> None:
+        """Make the last, unfinished block known by what is in it."""
+        full = len(slot.names)
+        tokens = tuple(slot.ids[full * self._size : slot.computed])
+        if tokens:
+            self.index.add(self._parent(slot), tokens, slot.blocks[full], slot.versions[full])
+
+    def crop(self, slot: Slot, blocks: int) -> None:
+        """Let go of all blocks but the first so many; what they held is read again later."""
+        if blocks < len(slot.blocks):
+            self.pool.release(slot.blocks[blocks:])
+            del slot.blocks[blocks:], slot.versions[blocks:], slot.names[blocks:]
+            slot.computed = min(slot.computed, blocks * self._size)
+
+    def let_go(self, slot: Slot) -> None:
+        """Release everything; what is known can be found again as long as nobody needs its room."""
+        if slot.blocks:
+            self.share_beginning(slot)
+        self.crop(slot, 0)
+
+    def fresh_blocks(self, slot: Slot, oldest: int) -> int:
+        """How many leading blocks are of weights no older than `oldest`."""
+        return next((at for at, version in enumerate(slot.versions) if version < oldest), len(slot.versions))
+
+    def _parent(self, slot: Slot) -> int:
+        return slot.names[-1] if slot.names else ROOT
+
+    def _next(self, slot: Slot) -> tuple[int, ...]:
+        return tuple(slot.ids[slot.computed : slot.computed + self._size])
+
+
+def alike(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+    """Whether it is worth waiting until one of two blocks is computed, to copy from it."""
+    return 2 * common(a, b) >= min(len(a), len(b))
