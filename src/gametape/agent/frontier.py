@@ -4,6 +4,7 @@ It is made from the steps alone, so nothing in it depends on a model's memory of
 """
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ from gametape.engines.conversation import Answer
 
 _LOOKING = frozenset({"read", "search", "jump", "recall", "history", "semantic_search"})
 _LONGEST_LINE = 160
+_FAILED = re.compile(r"^\[(exit code \d+|the command was ended: .*)\]$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ def frontier_of(line: Sequence[Step], turns_in_full: int = 3, most: int = 2_000)
     done, failed = [], []
     for number, step in enumerate(turns, start=1):
         for answer in answers_of(step)[0]:
-            if answer.failed or _exit_code(answer):
+            if answer.failed or _went_wrong(answer):
                 failed.append(f"turn {number}: {_call_text(answer)} -> {_last_line(answer.content)}")
             elif answer.call.name not in _LOOKING:
                 done.append(f"turn {number}: {_call_text(answer)}")
@@ -78,10 +80,9 @@ def _call_text(answer: Answer, most: int = _LONGEST_LINE) -> str:
     return f"{answer.call.name} {_cut(arguments, most)}"
 
 
-def _exit_code(answer: Answer) -> bool:
-    """Whether a command ended with an error: the tool says so in the first or the last line of its answer."""
-    lines = answer.content.strip().splitlines()
-    return answer.call.name == "shell" and any("exit code" in line for line in (*lines[:1], *lines[-1:]))
+def _went_wrong(answer: Answer) -> bool:
+    """Whether a command failed or was ended: the shell tool says so on a line of its own."""
+    return answer.call.name == "shell" and _FAILED.search(answer.content) is not None
 
 
 def _last_line(text: str) -> str:

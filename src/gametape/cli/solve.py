@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
+_EXIT_CODES = {"passed": 0, "cancelled": 130}
+
 
 @app.command()
 def solve(
@@ -81,11 +83,7 @@ def solve(
         place=Place(out.absolute()),
         home=kept,
         limits=Limits(
-            turns=max_turns,
-            turn_tokens=max_turn_tokens,
-            tokens=max_tokens,
-            cost_usd=max_cost,
-            wall_seconds=max_seconds,
+            turns=max_turns, turn_tokens=max_turn_tokens, tokens=max_tokens, cost_usd=max_cost, wall_seconds=max_seconds
         ),
         sampling=Sampling(temperature=temperature, top_p=top_p, seed=seed),
         constraints=read_constraints(constraints) if constraints else Constraints(),
@@ -93,11 +91,8 @@ def solve(
         tools=frozenset(filter(None, tools.split(","))) if tools is not None else None,
     )
     solved = asyncio.run(_attempt(order, resume))
-    if as_json:
-        emit_json(_answer(solved))
-    else:
-        _show(solved)
-    raise typer.Exit(0 if solved.outcome == "passed" else 130 if solved.outcome == "cancelled" else 1)
+    emit_json(_answer(solved)) if as_json else _show(solved)
+    raise typer.Exit(_EXIT_CODES.get(solved.outcome, 1))
 
 
 async def _attempt(order: "Order", resume: bool) -> "Solved":

@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor
 from transformers import AutoModelForCausalLM, DynamicCache
 from transformers.utils.logging import disable_progress_bar
@@ -20,6 +18,7 @@ from gametape.core.errors import BadInput
 from gametape.core.messages import GenerateRequest, Generation, Usage, WeightUpdate
 from gametape.engines.dialects.choosing import dialect_of
 from gametape.engines.token_conversation import TokenModel
+from gametape.engines.torch.weights import fitting, load
 from gametape.engines.transformers_sampling import draw
 from gametape.engines.trouble import EngineTrouble
 
@@ -151,25 +150,7 @@ class TransformersEngine:
 
     def _update(self, update: WeightUpdate) -> None:
         """All of the new weights, or none of them."""
-        weights = _load(Path(update.location))
-        own: dict[str, Tensor] = self._network.state_dict()
-        # Two names for one tensor (tied embeddings): it is enough that the files hold one of them.
-        given = {own[name].data_ptr() for name in weights if name in own}
-        missing = [name for name, tensor in own.items() if name not in weights and tensor.data_ptr() not in given]
-        odd = [name for name, tensor in weights.items() if name not in own or own[name].shape != tensor.shape]
-        if missing or odd:
-            raise BadInput(f"{update.location} holds weights of another model: see {(missing + odd)[0]}")
+        pairs = fitting(self._network, load(Path(update.location)))
         self._read.clear()
-        self._network.load_state_dict(weights, strict=False)
+        pairs.copy()
         self._version = update.policy_version
-
-
-def _load(directory: Path) -> dict[str, Tensor]:
-    try:
-        files = sorted(directory.glob("*.safetensors"))
-        weights = {name: tensor for path in files for name, tensor in load_file(path).items()}
-    except (OSError, SafetensorError) as error:
-        raise BadInput(f"{directory}: weights cannot be read: {error}") from None
-    if not weights:
-        raise BadInput(f"{directory} has no safetensors files in it")
-    return weights

@@ -39,7 +39,9 @@ def test_any_turn_can_be_read(turn):
 
 @given(st.binary(max_size=40))
 def test_any_bytes_can_be_read(sampled):
-    DIALECT.parse([*sampled, END])
+    parsed = DIALECT.parse([*sampled, END])
+    assert not (parsed.problem and parsed.calls)
+    parsed.text.encode()
 
 
 def test_two_calls_are_both_read():
