@@ -41,8 +41,8 @@ class Setting:
     constraints: Constraints = field(default_factory=Constraints)
     changed: Callable[[str, str], Iterable[str]] = lambda _before, _after: ()
     """The paths that differ between two checkpoints, to see what a command has done to forbidden ones."""
-    tidy: Callable[[Iterable[str]], object] = lambda _kept: None
-    """Drops old checkpoints where they take too much room, but none of these."""
+    tidy: Callable[[Iterable[str]], object] | None = None
+    """Drops old checkpoints where they take too much room, but none of these; None where they take none."""
     watch: Watcher = lambda _step: None
 
     @property
@@ -208,10 +208,11 @@ class Rollout:
 
     async def _snapshot(self) -> str:
         """Old checkpoints go before there is no room for new ones: all but the first and the last."""
-        line = line_of(self.recorder.steps)
-        if len(line) % _TIDY_EVERY == 0:
-            first = next(step.ours.checkpoint for step in line if step.ours.checkpoint)
-            await asyncio.to_thread(self.setting.tidy, (first, saved_at(line)[0]))
+        if tidy := self.setting.tidy:
+            line = line_of(self.recorder.steps)
+            if len(line) % _TIDY_EVERY == 0:
+                first = next(step.ours.checkpoint for step in line if step.ours.checkpoint)
+                await asyncio.to_thread(tidy, (first, saved_at(line)[0]))
         return await self.environment.snapshot()
 
     async def _undo_forbidden(self, checkpoint: str, routed: Routed) -> str:

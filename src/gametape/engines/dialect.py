@@ -32,6 +32,11 @@ class Dialect(Protocol):
         """Each of them ends a turn, and is part of it."""
         ...
 
+    @property
+    def header(self) -> Sequence[int]:
+        """What every prompt ends with to begin a turn of the model; empty where it also ends the message before it."""
+        ...
+
     def opening(self, system: str, tools: Sequence[ToolDefinition], user: str) -> list[int]:
         """The beginning of a conversation, up to where the model's first turn begins."""
         ...
@@ -50,6 +55,10 @@ class Dialect(Protocol):
 
     def parse(self, completion_ids: Sequence[int]) -> Parsed:
         """Read a turn; whatever is in it, this does not raise."""
+        ...
+
+    def written(self, call: Call) -> list[int]:
+        """A turn that holds this call, as the model would have to write it."""
         ...
 
     def grammar(self, tools: Sequence[ToolDefinition]) -> str | None:

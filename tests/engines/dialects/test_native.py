@@ -80,6 +80,13 @@ def test_a_description_with_a_marker_in_it_still_says_what_it_said():
     assert json.dumps(tools[0]) in TOKENIZER.decode_marked(ids)
 
 
+def test_what_is_written_for_the_model_is_read_as_its_own():
+    for dialect in (QWEN, LLAMA3):
+        ids = dialect.written(READ)
+        assert dialect.parse(ids) == ("", (READ,), None)
+        assert dialect.closing(ids) == dialect.closing([dialect.stop_ids[-1]])
+
+
 def test_calls_are_read():
     turn = 'Look.\n<tool_call>\n{"name": "read", "arguments": {"path": "a.py"}}\n</tool_call>'
     for ids in (TOKENIZER.encode(turn), TOKENIZER.encode_marked(turn)):

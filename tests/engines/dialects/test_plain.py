@@ -44,6 +44,11 @@ def test_any_bytes_can_be_read(sampled):
     parsed.text.encode()
 
 
+def test_what_is_written_for_the_model_is_read_as_its_own():
+    ids = DIALECT.written(READ)
+    assert (DIALECT.parse(ids), DIALECT.closing(ids)) == (("", (READ,), None), [])
+
+
 def test_two_calls_are_both_read():
     turn = f"First.\n{fenced('read', {'path': 'a.py'})}\nThen.\n{fenced('finish', {})}\n"
     assert parse_fenced(turn) == ("First.\nThen.", (READ, Call("finish", {})), None)

@@ -9,16 +9,21 @@ from gametape.engines.dialects.native import NativeDialect, format_of
 from gametape.engines.dialects.plain import PlainDialect
 from gametape.engines.dialects.template import ChatTemplate
 from gametape.engines.dialects.template_frame import frame_of
+from gametape.engines.dialects.terse import TerseDialect
 from gametape.engines.tokenizing.trained import TrainedTokenizer
+from gametape.engines.tokenizing.words import TERSE
 
 
-def dialect_of(directory: Path) -> PlainDialect | NativeDialect:
-    """The model's own tool format where its chat template shows one that is known, else the plain form.
+def dialect_of(directory: Path) -> PlainDialect | NativeDialect | TerseDialect:
+    """The model's own tool format where its chat template shows one that is known, else the plain form. Tiny policies
+    of ours say in `tokenizer_config.json` that they speak the terse one.
 
     Reads `tokenizer.json`, `tokenizer_config.json`, `chat_template.jinja`, `config.json` and `generation_config.json`.
     """
     tokenizer = TrainedTokenizer.load(directory / "tokenizer.json")
     settings = _json(directory / "tokenizer_config.json")
+    if (signatures := _terse(settings)) is not None:
+        return TerseDialect(tokenizer, signatures)
     template = ChatTemplate(_source(directory, settings), _special_tokens(settings))
     stops = {*_ids(_json(directory / "generation_config.json")), *_ids(_json(directory / "config.json"))}
     try:
@@ -27,6 +32,17 @@ def dialect_of(directory: Path) -> PlainDialect | NativeDialect:
         raise BadInput(f"{directory}: {error}") from None
     form = format_of(template)
     return NativeDialect(tokenizer, frame, template, form) if form else PlainDialect(tokenizer, frame)
+
+
+def _terse(settings: dict[str, Any]) -> dict[str, list[str]] | None:
+    """The arguments of tools, by tool, of a policy that speaks the terse dialect."""
+    ours = settings.get("gametape")
+    if not isinstance(ours, dict) or ours.get("dialect") != TERSE:
+        return None
+    signatures = ours.get("signatures")
+    if not isinstance(signatures, dict):
+        raise BadInput("tokenizer_config.json names the terse dialect, but not the signatures of its tools")
+    return {str(tool): [str(name) for name in names] for tool, names in signatures.items()}
 
 
 def _source(directory: Path, settings: dict[str, Any]) -> str:

@@ -34,6 +34,13 @@ class Frame:
     end: tuple[int, ...]
     stop_ids: tuple[int, ...]
 
+    @property
+    def header(self) -> tuple[int, ...]:
+        """See `Dialect.header`: what follows the end of a message, where messages end as turns of the model do."""
+        last = self.told[-1]
+        ids = () if isinstance(last, Place) else last
+        return ids[len(self.end) :] if ids[: len(self.end)] == self.end else ()
+
     def closing(self, completion_ids: Sequence[int]) -> list[int]:
         """See `Dialect.closing`. A turn that ended with any of the stop ids has ended itself."""
         ended = bool(completion_ids) and completion_ids[-1] in self.stop_ids

@@ -95,6 +95,10 @@ class NativeDialect:
     def stop_ids(self) -> Sequence[int]:
         return self.frame.stop_ids
 
+    @property
+    def header(self) -> Sequence[int]:
+        return self.frame.header
+
     def opening(self, system: str, tools: Sequence[ToolDefinition], user: str) -> list[int]:
         pieces = self._opening(json.dumps(tools, ensure_ascii=False)) if tools else self.frame.opening
         return filled(pieces, self._marker_texts | {"system": system, "user": user}, self.tokenizer)
@@ -116,6 +120,12 @@ class NativeDialect:
             return _parse_tagged(turn) if self.form is HERMES else _parse_whole(turn)
         except Malformed as error:
             return Parsed(turn.strip(), problem=f"Your tool call cannot be read: {error}.")
+
+    def written(self, call: Call) -> list[int]:
+        document = json.dumps({"name": call.name, self.form.arguments: call.arguments}, ensure_ascii=False)
+        marked = self.tokenizer.encode_marked
+        ids = [*marked(self.form.opened), *self.tokenizer.encode(document), *marked(self.form.closed)]
+        return [*ids, self.frame.end[0]]
 
     def grammar(self, tools: Sequence[ToolDefinition]) -> str | None:
         names = [tool["name"] for tool in tools]

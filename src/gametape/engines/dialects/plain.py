@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from gametape.engines.conversation import Answer, ToolDefinition
+from gametape.engines.conversation import Answer, Call, ToolDefinition
 from gametape.engines.dialect import Parsed, Tokenizer
 from gametape.engines.dialects.calls import Malformed, read_call
 from gametape.engines.dialects.describing import described, example
@@ -29,6 +29,10 @@ class PlainDialect:
     def stop_ids(self) -> Sequence[int]:
         return self.frame.stop_ids
 
+    @property
+    def header(self) -> Sequence[int]:
+        return self.frame.header
+
     def opening(self, system: str, tools: Sequence[ToolDefinition], user: str) -> list[int]:
         return filled(self.frame.opening, {"system": system + _about(tools), "user": user}, self.tokenizer)
 
@@ -48,6 +52,9 @@ class PlainDialect:
 
     def parse(self, completion_ids: Sequence[int]) -> Parsed:
         return parse_fenced(self.tokenizer.decode(completion_ids))
+
+    def written(self, call: Call) -> list[int]:
+        return [*self.tokenizer.encode(fenced(call.name, call.arguments)), self.frame.end[0]]
 
     def grammar(self, tools: Sequence[ToolDefinition]) -> str | None:
         return fenced_grammar([tool["name"] for tool in tools]) if tools else None

@@ -46,6 +46,11 @@ class TrainedTokenizer:
     def vocabulary(self) -> int:
         return self._plain.get_vocab_size()
 
+    def document(self) -> str:
+        """What a `tokenizer.json` of it holds."""
+        document: str = self._plain.to_str()
+        return document
+
     def encode(self, text: str) -> list[int]:
         text = encodable(text)
         ids = self._ids(text)

@@ -1,0 +1,19 @@
+"""Worlds with a name, from those that a warm start nearly masters to those in which a reward is hardly ever seen."""
+
+from collections.abc import Mapping
+
+from gametape.core.errors import BadInput
+from gametape.tasks.worlds.spec import WorldSpec
+
+PRESETS: Mapping[str, WorldSpec] = {
+    "easy": WorldSpec(horizon=8, load_bearing=1, base_rate=0.5),
+    "moderate": WorldSpec(horizon=12, load_bearing=1, base_rate=0.2),
+    "starved": WorldSpec(horizon=16, load_bearing=2, base_rate=0.05),
+    "long": WorldSpec(horizon=48, load_bearing=2, base_rate=0.2),
+}
+
+
+def preset(name: str) -> WorldSpec:
+    if name not in PRESETS:
+        raise BadInput(f"worlds:{name}: no such worlds; there are {', '.join(PRESETS)}")
+    return PRESETS[name]

@@ -1,0 +1,137 @@
+"""A world in play: what its things hold, which jobs are left, what is still to be told. Never changed in place.
+
+Every call uses up the job at hand, whatever it does. What it does depends on the things alone, never on the job: a
+call at the wrong thing goes through, and is found out at the end.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from gametape.core.assignment import Mark
+from gametape.tasks.worlds.plan import KEEP, NOTE, Holds, Job, Move, Plan, with_value, without_value
+from gametape.tasks.worlds.rules import DEMANDS, MODES, rule_text
+
+_LONGEST_VALUE = 64
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A refused call: which job it cost, what was wrong, and how many calls later that is told."""
+
+    job: int
+    error: str
+    due: int
+
+
+@dataclass(frozen=True)
+class State:
+    holds: Holds
+    queue: tuple[int, ...]
+    """The jobs that are left, the one at hand first."""
+    calls: int = 0
+    untold: tuple[Loss, ...] = ()
+    came_back: frozenset[int] = frozenset()
+    """Jobs that have been given a second time."""
+    marks: tuple[Mark, ...] = ()
+
+    @property
+    def over(self) -> bool:
+        return not self.queue
+
+
+class Told(NamedTuple):
+    """What a call is answered with."""
+
+    text: str
+    failed: bool
+    over: bool
+
+
+def beginning(plan: Plan) -> State:
+    return State(plan.start, tuple(range(len(plan.jobs))))
+
+
+def at_hand(plan: Plan, state: State) -> Job:
+    return plan.jobs[state.queue[0]]
+
+
+def passed(plan: Plan, state: State) -> bool:
+    """Whether all is as it should be: each thing holds what was asked for, and nothing else. What a note is worth, a
+    later episode shows."""
+    return state.over and all(state.holds[item] == plan.goal[item] for item in plan.kinds)
+
+
+def after(plan: Plan, state: State, move: Move, turn: int, delay: int, retry: bool) -> tuple[State, Told]:
+    """What a call makes of the world, and what it is told."""
+    if state.over:
+        return state, Told("error : no job is left", failed=True, over=True)
+    number, *left = state.queue
+    job = plan.jobs[number]
+    holds, error = _tried(plan, state.holds, move)
+    right = not error and holds == _wanted(state.holds, job)
+    calls = state.calls + 1
+    losses = [*state.untold, *([Loss(number, error, calls + delay)] if error else [])]
+    due = [loss for loss in losses if loss.due <= calls or not left]
+    back = [loss.job for loss in due if retry and loss.job not in state.came_back]
+    now = State(
+        holds,
+        (*back, *left),
+        calls,
+        tuple(loss for loss in losses if loss not in due),
+        state.came_back.union(back),
+        (*state.marks, Mark(turn, right, bool(job.marking), job.key)),
+    )
+    if not now.over:
+        return now, Told(f"{_said(due)} , next {at_hand(plan, now).text}", bool(due), over=False)
+    return now, Told(f"{_said(due)} , done", bool(due), over=True)
+
+
+def _said(due: list[Loss]) -> str:
+    return " , ".join(loss.error for loss in due) or "ok"
+
+
+def _wanted(holds: Holds, job: Job) -> Holds | None:
+    """What the job asked for, as things stand; None where it cannot be had any more."""
+    if job.verb == "keep":
+        return {**holds, NOTE: (job.item, job.value)}
+    if job.verb == "put":
+        return with_value(holds, job.item, job.value)
+    return without_value(holds, job.item, job.value) if job.value in holds[job.item] else None
+
+
+def _tried(plan: Plan, holds: Holds, move: Move) -> tuple[Holds, str]:
+    """The things after a call and an empty line, or the things as they were and what was wrong."""
+    item, value, mode = (*move.values, "", "", "")[:3]
+    if error := _refusal(plan, holds, move.tool, item, value, mode):
+        return holds, error
+    if move.tool == KEEP:
+        return {**holds, NOTE: (item, value)}, ""
+    change = without_value if move.tool == plan.family.drop_tool else with_value
+    return change(holds, item, value), ""
+
+
+def _refusal(plan: Plan, holds: Holds, tool: str, item: str, value: str, mode: str) -> str:
+    """What is wrong with a call as things are, or nothing."""
+    if item not in plan.kinds:
+        return "error : no such name"
+    wrong = ""
+    if not value or len(value) > _LONGEST_VALUE:
+        wrong = "no value"
+    elif mode and mode not in MODES:
+        wrong = "no such mode"
+    elif tool != KEEP:
+        wrong = _broken_rule(plan, item, mode or tool)
+        if not wrong and tool == plan.family.drop_tool and value not in holds[item]:
+            wrong = f"no {value} in it"
+    return f"error at {item} : {wrong}" if wrong else ""
+
+
+def _broken_rule(plan: Plan, item: str, used: str) -> str:
+    """What the thing takes, if this tool or mode is not it."""
+    kind = plan.kinds[item]
+    if marking := plan.marked.get(item):
+        demand = plan.demands[marking]
+        return f"{rule_text(marking, kind, demand)} , not {used}" if used != demand else ""
+    if used in DEMANDS:
+        return f"a plain {kind} takes {plan.family.put_tool} , not {used}"
+    return ""

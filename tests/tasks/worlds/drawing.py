@@ -1,0 +1,40 @@
+"""Worlds of every kind, for properties that hold for all of them."""
+
+import asyncio
+
+from hypothesis import strategies as st
+
+from gametape.core.assignment import Judged
+from gametape.tasks.worlds.experts import Expert, script
+from gametape.tasks.worlds.place import WorldPlace
+from gametape.tasks.worlds.spec import WorldSpec
+from gametape.tasks.worlds.state import Told
+from gametape.tasks.worlds.world import World
+
+specs = st.builds(
+    WorldSpec,
+    seed=st.integers(0, 2**48),
+    family=st.sampled_from([None, "files", "database", "build"]),
+    horizon=st.integers(4, 24),
+    load_bearing=st.integers(0, 4),
+    error_delay=st.integers(0, 6),
+    hints=st.sampled_from(["shared", "instance"]),
+    split=st.sampled_from(["all", "train", "held_out"]),
+    retry=st.booleans(),
+)
+
+
+async def _acted(world: World, expert: Expert, seed: int) -> tuple[WorldPlace, list[Told], Judged]:
+    place = await world.open()
+    assert isinstance(place, WorldPlace)
+    await place.snapshot()
+    told = []
+    for act in script(world, expert, seed):
+        told.append(place.act(act.move))
+        await place.snapshot()
+    return place, told, await world.judge(place)
+
+
+def acted(world: World, expert: Expert, seed: int = 0) -> tuple[WorldPlace, list[Told], Judged]:
+    """What comes of an expert's episode: the place as it was left, every answer, and the judgement."""
+    return asyncio.run(_acted(world, expert, seed))
