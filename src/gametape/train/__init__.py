@@ -1,0 +1,1 @@
+"""Learning: from tasks and rollouts to losses, updates and checkpoints."""

@@ -1,0 +1,162 @@
+"""The policy losses: where gradients go, and what nothing may change."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from hypothesis import given, settings  # noqa: E402
+from hypothesis import strategies as st  # noqa: E402
+
+from gametape.core.errors import BadInput  # noqa: E402
+from gametape.train.losses import normaliser, rl_loss  # noqa: E402
+from tests.train.losses.batches import random_batch, slope  # noqa: E402
+
+VARIANTS = ["loo", "dr_grpo", "grpo", "dapo", "cispo", "gspo"]
+
+
+@pytest.mark.parametrize("denominator", [None, 40.0])
+@pytest.mark.parametrize("variant", [name for name in VARIANTS if name != "cispo"])
+def test_gradients_are_finite_differences(variant, denominator):
+    batch = random_batch(1)
+
+    def loss(logp):
+        return rl_loss(logp, batch.old, batch.adv, batch.mask, variant, 0.2, 0.28, denominator)
+
+    assert torch.autograd.gradcheck(loss, batch.logp)
+
+
+def test_cispo_weighs_a_plain_policy_gradient():
+    """Its weights are constants, which finite differences do not know: so the derivative of the rest."""
+    batch = random_batch(2)
+    weight = (batch.logp - batch.old).exp().clamp(max=1.28).detach()
+    expected = -weight * batch.adv[:, None] * batch.mask / 10
+    found = slope(rl_loss(batch.logp, batch.old, batch.adv, batch.mask, "cispo", denominator=10), batch.logp)
+    torch.testing.assert_close(found, expected)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.sampled_from(VARIANTS),
+    st.integers(1, 5),
+    st.integers(1, 9),
+    st.integers(0, 10**6),
+    st.sampled_from([None, 12.0]),
+    st.booleans(),
+)
+def test_nothing_outside_the_mask_matters(variant, rollouts, tokens, seed, denominator, stale):
+    """Not even infinities; and a rollout without an advantage gets exactly no gradient, however far it has moved."""
+    batch = random_batch(seed, rollouts, tokens, torch.float32)
+    outside = ~batch.mask
+    old = batch.old.masked_fill(outside, float("nan"))
+    old[0] -= 1000.0
+    logp = batch.logp.detach().masked_fill(outside, -torch.inf).requires_grad_()
+    adv = batch.adv.clone()
+    adv[0] = 0.0
+    behaviour = old - 0.5 if stale else None
+    mask = batch.mask.clone()
+    mask[-1] = False
+    loss = rl_loss(logp, old, adv, mask, variant, denominator=denominator, behaviour_logp_BT=behaviour)
+    gradient = slope(loss, logp)
+    assert loss.isfinite()
+    assert loss.dtype == torch.float32
+    assert gradient.isfinite().all()
+    assert (gradient[~mask] == 0).all()
+    assert (gradient[0] == 0).all()
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.sampled_from(VARIANTS), st.integers(0, 10**6), st.integers(1, 4), st.integers(0, 3))
+def test_with_a_denominator_batches_add_up(variant, seed, cut, padding):
+    """Split over backward passes, padded, or with its zero-advantage rollouts dropped: the same gradient."""
+    batch = random_batch(seed)
+    adv = batch.adv.clone()
+    adv[2] = 0.0
+
+    def loss(rows, pad=0):
+        wide = [torch.nn.functional.pad(part[rows], (0, pad)) for part in (batch.logp, batch.old, batch.mask)]
+        return rl_loss(wide[0], wide[1], adv[rows], wide[2], variant, denominator=normaliser(variant, 5, 7))
+
+    whole = slope(loss([0, 1, 2, 3, 4]), batch.logp)
+    parts = loss([0, 1, 2, 3, 4][:cut], padding) + loss([0, 1, 2, 3, 4][cut:])
+    torch.testing.assert_close(slope(parts, batch.logp), whole)
+    torch.testing.assert_close(slope(loss([0, 1, 3, 4]), batch.logp), whole)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_on_policy_all_are_a_plain_policy_gradient(variant):
+    """Nothing is clipped at a ratio of 1: a token's slope is its advantage over the normaliser."""
+    batch = random_batch(3)
+    gradient = slope(rl_loss(batch.logp, batch.logp, batch.adv, batch.mask, variant, denominator=20), batch.logp)
+    expected = -batch.adv[:, None] * batch.mask / 20
+    if variant in {"grpo", "gspo"}:
+        expected = expected / batch.mask.sum(-1, keepdim=True)
+    torch.testing.assert_close(gradient, expected)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_an_advantage_for_each_token(variant):
+    batch = random_batch(4)
+    adv = batch.adv[:, None].repeat(1, 7)
+    one = rl_loss(batch.logp, batch.old, batch.adv, batch.mask, variant)
+    each = rl_loss(batch.logp, batch.old, adv, batch.mask, variant)
+    torch.testing.assert_close(slope(each, batch.logp), slope(one, batch.logp))
+    adv[:, 3:] = 0.0
+    gradient = slope(rl_loss(batch.logp, batch.logp, adv, batch.mask, variant), batch.logp)
+    assert (gradient[:, 3:] == 0).all()
+    assert (gradient[:, 0] != 0).all()
+
+
+def test_clipping_drops_a_rare_token_and_cispo_keeps_it():
+    logp, old = torch.tensor([[-1.0]], requires_grad=True), torch.tensor([[-3.0]])
+    clipped = rl_loss(logp, old, [1.0], [[1]], "dapo")
+    assert clipped.item() == pytest.approx(-1.28)
+    assert slope(clipped, logp).item() == 0
+    assert rl_loss(old, logp, [-1.0], [[1]], "dapo").item() == pytest.approx(0.8)
+    assert slope(rl_loss(logp, old, [1.0], [[1]], "cispo"), logp).item() == pytest.approx(-1.28)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_tokens_of_older_weights_are_weighed_one_by_one(variant):
+    """By what the old policy gives them over what the sampling one did, at most the cap."""
+    logp = torch.full((1, 3), -1.0, requires_grad=True)
+    behaviour = logp.detach() - torch.tensor([0.25, 1.0, 4.0]).log()
+    stale = rl_loss(logp, logp, [1.0], [[1, 1, 1]], variant, denominator=1, behaviour_logp_BT=behaviour)
+    fresh = rl_loss(logp, logp, [1.0], [[1, 1, 1]], variant, denominator=1)
+    torch.testing.assert_close(slope(stale, logp), slope(fresh, logp) * torch.tensor([0.25, 1.0, 2.0]))
+
+
+def test_half_precision_is_summed_in_full():
+    logp = torch.full((1, 4096), -0.001, dtype=torch.bfloat16, requires_grad=True)
+    loss = rl_loss(logp, logp, [1.0], torch.ones(1, 4096), denominator=1)
+    assert loss.dtype == torch.float32
+    assert loss.item() == -4096
+
+
+def test_lists_will_do():
+    loss = rl_loss([[-1.0, -2.0]], [[-1.0, -2.0]], [3], [[True, False]], "Dr.GRPO")
+    assert loss.item() == -1.5
+
+
+@pytest.mark.parametrize("call", [lambda: rl_loss([[0.0]], [[0.0]], [1.0], [[1]], "ppo"), lambda: normaliser("", 1, 1)])
+def test_an_unknown_variant_is_told_the_known_ones(call):
+    with pytest.raises(BadInput, match="there are loo, dr_grpo, grpo, dapo, cispo, gspo"):
+        call()
+    with pytest.raises(ValueError, match="no variant"):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"mask_BT": [[1]]}, "the mask is"),
+        ({"old_logp_BT": [[0.0]]}, "differ in shape"),
+        ({"behaviour_logp_BT": [[0.0]]}, "differ in shape"),
+        ({"logp_BT": [0.0, 0.0]}, "rollouts x tokens"),
+        ({"denominator": 0}, "above 0"),
+        ({"clip_low": -0.1}, "clip bounds"),
+    ],
+)
+def test_what_does_not_fit_is_refused(wrong, said):
+    right = {"logp_BT": [[0.0, 0.0]], "old_logp_BT": [[0.0, 0.0]], "adv_B": [1.0], "mask_BT": [[1, 1]]}
+    with pytest.raises(ValueError, match=said):
+        rl_loss(**right | wrong)
