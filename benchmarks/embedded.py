@@ -10,7 +10,6 @@ first if it is not there (`gametape models fetch smollm2`).
 import argparse
 import asyncio
 import json
-import math
 import os
 import platform
 import tempfile
@@ -28,6 +27,7 @@ from gametape.core.messages import Sampling
 from gametape.engines import smollm2
 from gametape.engines.conversation import Model
 from gametape.engines.naming import resolve
+from gametape.evals.estimators import pass_at_k
 from gametape.record.files import load
 from gametape.tasks.directory import load_task
 
@@ -92,17 +92,12 @@ def told(task: Path, found: list[Solved]) -> dict[str, Any]:
         "task": task.name,
         "attempts": len(found),
         "passed": passed,
-        "pass_at": {k: pass_at(len(found), passed, k) for k in (1, 2, 4, 8, 16) if k <= len(found)},
+        "pass_at": {k: pass_at_k(len(found), passed, k) for k in (1, 2, 4, 8, 16) if k <= len(found)},
         "outcomes": dict(Counter(one.outcome for one in found)),
         "events": dict(events),
         "turns": sum(one.turns for one in found),
         "seconds_per_attempt": round(sum(one.seconds for one in found) / len(found), 1),
     }
-
-
-def pass_at(samples: int, passed: int, k: int) -> float:
-    """The chance that at least one of k attempts, drawn without putting back, passes."""
-    return 1.0 - math.comb(samples - passed, k) / math.comb(samples, k)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,6 @@
 
 import asyncio
 import secrets
-import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,14 +9,13 @@ from pathlib import Path
 from gametape import __version__
 from gametape.agent.checkpoints import last_checkpoint
 from gametape.agent.constraints import Constraints
-from gametape.agent.context import opening_text, standing_instructions, system_text
 from gametape.agent.limits import Limits, Over
 from gametape.agent.notes import ScratchNotes
 from gametape.agent.place import Place
 from gametape.agent.recording import OnDisk, final_metrics, spent_in
 from gametape.agent.rollout import Rollout, Setting, Watcher
-from gametape.agent.tools import standard_tools
 from gametape.agent.work import Work
+from gametape.agent.workshop import first_words, import_start, sandbox_of, tools_for
 from gametape.core.atif import Agent, Extra
 from gametape.core.errors import BadInput
 from gametape.core.messages import Sampling
@@ -28,16 +25,12 @@ from gametape.core.verdict import Verdict
 from gametape.engines.conversation import Model
 from gametape.record.atomic import write_atomically
 from gametape.record.journal import Journal
-from gametape.sandbox.backend import Spec
 from gametape.sandbox.live import Floor, RewindableEnvironment
-from gametape.sandbox.policy import Policy
 from gametape.sandbox.snapshots.store import SnapshotStore
 from gametape.verify.export import export
-from gametape.verify.interpreter import prefixes, strangers_of
 from gametape.verify.patch import unified
 from gametape.verify.pipeline import Verifier
 from gametape.verify.subject import Subject
-from gametape.verify.toolbox import Toolbox
 from gametape.verify.tree import Tree
 
 _CHECKPOINT_BYTES = 2 << 30
@@ -91,8 +84,8 @@ async def _attempt(order: Order, journal: Journal, watch: Watcher) -> Solved:
         recorder = OnDisk(journal)
         async with Floor(store=store) as floor:
             begun = bool(recorder.steps) and any(step.ours.checkpoint for step in recorder.steps)
-            start = last_checkpoint(recorder.steps) if begun else _import_start(store, order.subject)
-            environment = await floor.open_snapshot(start, _spec(order.subject))
+            start = last_checkpoint(recorder.steps) if begun else import_start(store, order.subject)
+            environment = await floor.open_snapshot(start, sandbox_of(order.subject))
             setting = _setting(order, watch, recorder, store)
             rollout = await _begun(order, setting, environment, recorder, begun)
             over = await _run(rollout)
@@ -148,40 +141,9 @@ def _same_order(order: Order, begun: Trajectory) -> None:
         raise BadInput(f"{order.place.root}: was begun with {begun.agent.model_name}, not with {order.model.name}")
 
 
-def _import_start(store: SnapshotStore, subject: Subject) -> str:
-    with tempfile.TemporaryDirectory(prefix="gametape-start-") as scratch:
-        start = Path(scratch) / "workspace"
-        start.mkdir()
-        subject.start.write_to(start)
-        return store.import_tree(start)
-
-
-def _spec(subject: Subject) -> Spec:
-    """The agent's sandbox: the workspace and the task's own interpreter, first on the path."""
-    wanted, python = subject.task.limits, subject.interpreter
-    policy = Policy().with_limits(memory_mb=wanted.memory_mb, disk_mb=wanted.disk_mb)
-    if python:
-        path = f"{python.parent}:/usr/local/bin:/usr/bin:/bin"
-        shown = {"read_only": prefixes(python), "hidden": strangers_of(python), "environment": (("PATH", path),)}
-        policy = policy.model_copy(update={"python": False, **shown})
-    return Spec(policy=policy)
-
-
 def _tools(order: Order, work: Work) -> Sequence[Tool]:
-    every = standard_tools(
-        work=work,
-        notes=ScratchNotes(order.place.notes),
-        python=str(order.subject.interpreter or sys.executable),
-        subject=order.subject,
-        toolbox=Toolbox(order.home),
-        longest=order.limits.tool_seconds,
-    )
-    if order.tools is None:
-        return every
-    if unknown := order.tools - {tool.name for tool in every}:
-        known = ", ".join(tool.name for tool in every)
-        raise BadInput(f"there is no tool {min(unknown)!r}; the tools are: {known}")
-    return [tool for tool in every if tool.name in order.tools or tool.name == "finish"]
+    notes = ScratchNotes(order.place.notes)
+    return tools_for(order.subject, work, order.home, order.limits.tool_seconds, notes, order.tools)
 
 
 def _setting(order: Order, watch: Watcher, recorder: OnDisk, store: SnapshotStore) -> Setting:
@@ -203,15 +165,8 @@ async def _begun(
 ) -> Rollout:
     if begun:
         return await Rollout.resume(setting, environment, recorder)
-    subject = order.subject
-    system = system_text(standing_instructions(subject.start.files), order.constraints.describe())
-    facts = [f"The tests run with `python -m pytest`. Only these paths are taken from your work: {_named(subject)}."]
-    opening = opening_text(subject.task.instruction, subject.start, facts)
+    system, opening = first_words(order.subject, order.constraints.describe())
     return await Rollout.begin(setting, environment, recorder, system, opening)
-
-
-def _named(subject: Subject) -> str:
-    return ", ".join(subject.task.source_paths)
 
 
 async def _run(rollout: Rollout) -> Over:

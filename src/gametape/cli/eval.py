@@ -1,0 +1,230 @@
+"""`gametape eval`: what a model can do on a suite."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from gametape.agent.constraints import Constraints
+    from gametape.agent.playing import Played
+    from gametape.engines.conversation import Model
+    from gametape.engines.perimeter import Perimeter
+    from gametape.evals.attempt import Attempt
+    from gametape.evals.running import Keeper, Order
+    from gametape.tasks.worlds.world import World
+    from gametape.verify.subject import Subject
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+
+@app.command(name="eval")
+def evaluate(
+    suite: Annotated[str, typer.Argument(help="A directory of tasks, a list file, a suite of worlds, or worlds:NAME.")],
+    model: Annotated[
+        str, typer.Option(help="smollm2, a directory of weights, openai:MODEL@URL, scripted:FILE, scripted:expert.")
+    ],
+    k: Annotated[int, typer.Option("-k", min=1, help="For pass@k and pass^k.")] = 1,
+    n: Annotated[int | None, typer.Option("-n", min=1, help="Attempts at each task; K if not given.")] = None,
+    seed: Annotated[int, typer.Option(help="Decides every attempt's sampling, and which worlds worlds:NAME are.")] = 0,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep all in a new directory.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out where it ended.")] = False,
+    trajectories: Annotated[bool, typer.Option("--trajectories", help="Keep every rollout too, in --out.")] = False,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Only the first so many tasks; 100 for worlds:NAME if not given.")
+    ] = None,
+    temperature: Annotated[float, typer.Option(min=0.0, max=100.0, help="0 is greedy.")] = 1.0,
+    max_turns: Annotated[int, typer.Option(min=1, help="A task's attempt ends after so many; worlds say so.")] = 50,
+    max_turn_tokens: Annotated[int, typer.Option(min=1, help="What one turn may have in new tokens.")] = 512,
+    jobs: Annotated[int, typer.Option(min=1, max=4096, help="Attempts under way at a time.")] = 16,
+    constraints: Annotated[
+        Path | None, typer.Option(help="A TOML file: what no agent at a task may touch, run or say.")
+    ] = None,
+    local_only: Annotated[bool, typer.Option(help="Refuse every model that is not on this machine.")] = False,
+    home: Annotated[Path | None, typer.Option(help="Where models and verdicts are kept ($GAMETAPE_HOME).")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line of stdout.")] = False,
+) -> None:
+    """Let MODEL attempt every task of SUITE N times, and say how often, how far and at what cost it succeeds.
+
+    Attempts run side by side through one engine and are on disk as they end: after kill -9, --resume plays only what
+    is missing. Katas are put as questions, other tasks as work in a sandbox, worlds in memory.
+
+    Exits 0 when every attempt was made, 2 for bad input, 3 if something is missing here.
+
+    \b
+    Examples:
+      gametape eval examples/tasks --model scripted:expert -n 2 -k 2
+      gametape eval worlds:moderate --model runs/first/checkpoints/last -n 8 -k 8 --out evals/first
+    """
+    import asyncio
+
+    from gametape.agent.constraints import Constraints, read_constraints
+    from gametape.agent.limits import Limits
+    from gametape.cli.home import home_directory
+    from gametape.cli.output import emit_json
+    from gametape.core.errors import BadInput
+    from gametape.core.messages import Sampling
+    from gametape.engines.perimeter import Perimeter
+    from gametape.evals.ledger import Ledger
+    from gametape.evals.running import Nowhere, Order
+    from gametape.evals.suites import WORLDS, digest_of, find
+
+    attempts = n or k
+    if attempts < k:
+        raise BadInput(f"-n {attempts} attempts say nothing about pass@{k}; give -n {k} or more")
+    if out is None and (resume or trajectories):
+        raise BadInput("--resume and --trajectories need --out")
+    kept = home_directory(home)
+    forbidden = read_constraints(constraints) if constraints else Constraints()
+    found = find(suite, kept, limit, seed)
+    order = Order(
+        attempts=attempts,
+        jobs=jobs,
+        seed=seed,
+        sampling=Sampling(temperature=temperature),
+        limits=Limits(turns=1_000_000, turn_tokens=max_turn_tokens),
+    )
+    settings: dict[str, Any] = {
+        "suite": suite if suite.startswith(WORLDS) else str(Path(suite).absolute()),
+        "suite_digest": digest_of(found),
+        "model": model,
+        "seed": seed,
+        "temperature": temperature,
+        "max_turns": max_turns,
+        "max_turn_tokens": max_turn_tokens,
+        "constraints": forbidden.model_dump(exclude_defaults=True),
+    }
+    rollouts = out / "trajectories" if out and trajectories else None
+    run = _Run(model, kept, Perimeter(local_only=local_only), max_turns, forbidden, rollouts)
+    if out is None:
+        answer = settings | asyncio.run(run.play(found, order, Nowhere(), k))
+    else:
+        with Ledger.open(out, settings, resume) as ledger:
+            answer = settings | asyncio.run(run.play(found, order, ledger, k))
+            answer |= _kept(out, answer)
+    emit_json(answer) if as_json else _show(answer)
+
+
+class _Run:
+    """Everything that has to be open while a suite is played."""
+
+    def __init__(
+        self, model: str, home: Path, perimeter: "Perimeter", turns: int, forbidden: "Constraints", out: Path | None
+    ) -> None:
+        """`out` is where rollouts are kept, if they are."""
+        self._model, self._home, self._perimeter = model, home, perimeter
+        self._turns, self._forbidden, self._out = turns, forbidden, out
+
+    async def play(
+        self, found: "list[World] | list[Subject]", order: "Order", keeper: "Keeper", k: int
+    ) -> dict[str, Any]:
+        from gametape.core.errors import Lacking
+        from gametape.evals.cast import Cast
+        from gametape.evals.report import report
+        from gametape.evals.running import errors_in, evaluate
+        from gametape.evals.suites import opened
+
+        async with opened(found, self._home, self._turns, self._forbidden) as items:
+            cast = Cast.for_items(self._model, self._home, items, self._perimeter)
+            try:
+                with _Bar(len(items) * order.attempts) as bar:
+                    attempts = await evaluate(items, cast, order, keeper, bar.show, self._record)
+            finally:
+                await cast.close()
+        if all(attempt.passed is None for attempt in attempts):
+            raise Lacking(f"no attempt came to an end: {next(errors_in(attempts))}")
+        return report(attempts, order.attempts, k)
+
+    def _record(self, played: "Played", model: "Model", number: int) -> None:
+        from gametape.evals.keeping import save_played
+
+        if self._out:
+            save_played(played, model, number, self._out)
+
+
+def _kept(out: Path, answer: dict[str, Any]) -> dict[str, Any]:
+    import json
+
+    from gametape.record.atomic import write_atomically
+
+    path = (out / "report.json").absolute()
+    write_atomically(path, (json.dumps(answer, indent=1, allow_nan=False) + "\n").encode())
+    return {"report": str(path)}
+
+
+class _Bar:
+    """A line on stderr: how many attempts are done, how many passed."""
+
+    def __init__(self, total: int) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        console = Console(stderr=True)
+        columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.fields[more]}"))
+        self._progress = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+        self._task = self._progress.add_task("attempts", total=total, more="")
+        self._passed = self._judged = 0
+
+    def __enter__(self) -> "_Bar":
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def show(self, attempt: "Attempt") -> None:
+        self._judged += attempt.passed is not None
+        self._passed += bool(attempt.passed)
+        more = f"{self._passed / self._judged:.0%} passed" if self._judged else "none judged"
+        self._progress.update(self._task, advance=1, more=more)
+
+
+def _show(answer: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    success = answer["success"]
+    broken = f", {answer['errors']} broken off" if answer["errors"] else ""
+    console.print(
+        Text(f"{answer['suite']}: {answer['tasks']} tasks, {answer['attempts']} attempts{broken}"), soft_wrap=True
+    )
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(style="dim")
+    table.add_column()
+    for title, told in (
+        ("success", _with_interval(success["rate"], success)),
+        (f"pass@{answer['k']}", _percent(answer["pass_at_k"])),
+        (f"pass^{answer['k']}", _percent(answer["pass_hat_k"])),
+        *((f"horizon {row['horizon']}", f"{_percent(row['rate'])} of {row['n']}") for row in answer["by_horizon"]),
+        *_far(answer["survival"]),
+        ("first derailed step", str(answer["first_derailed_step"] or "-")),
+        ("recovered after a mistake", _percent(answer["recovery_rate"])),
+        ("tokens for a success", _number(answer["cost_per_success"]["tokens"])),
+        ("seconds for a success", _number(answer["cost_per_success"]["seconds"])),
+        ("spent on failures", _percent(answer["cost_per_success"]["spent_on_failures"])),
+    ):
+        table.add_row(title, told)
+    console.print(table)
+    if "report" in answer:
+        console.print(Text(f"report {answer['report']}", style="dim"), soft_wrap=True)
+
+
+def _far(survival: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """The curve in a few points."""
+    last = survival[-1:]
+    picked = [point for point in survival if point["step"] in (1, 2, 4, 8, 16, 32, 48, 64) or point in last]
+    return [(f"on track after {point['step']}", _with_interval(point["s"], point)) for point in picked]
+
+
+def _with_interval(share: float | None, told: dict[str, Any]) -> str:
+    return f"{_percent(share)}  ({_percent(told['low'])} to {_percent(told['high'])})"
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{share:.1%}"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.1f}"

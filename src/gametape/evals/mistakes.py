@@ -1,0 +1,118 @@
+"""Where attempts go wrong, whether they recover, and what one mistake brings after it."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from gametape.evals.attempt import Attempt, Turn
+from gametape.evals.survival import Ended
+
+
+def derailed_at(attempt: Attempt) -> int | None:
+    """The step from which on it was lost; None if it passed, or if nothing can be said.
+
+    In a task with stages a step is a stage, and it derailed at the first that does not hold in the end. Elsewhere a
+    step is a turn: the first one that the judge calls wrong, or, where the judge does not say, the first whose failure
+    was never made up for, or the one after the last that did something new.
+    """
+    if attempt.passed is not False:
+        return None
+    if attempt.stages:
+        return next((number for number, holds in enumerate(attempt.stages, start=1) if not holds), len(attempt.stages))
+    turns = attempt.turns
+    if any(turn.right is not None for turn in turns):
+        return next((number for number, turn in enumerate(turns, start=1) if turn.right is False), len(turns))
+    return _never_made_up_for(turns) or _no_progress_after(turns)
+
+
+def ended(attempt: Attempt) -> Ended | None:
+    """For the survival curve; None if nothing can be said."""
+    if attempt.passed is None:
+        return None
+    step = derailed_at(attempt)
+    return Ended(step or max(1, len(attempt.stages) or len(attempt.turns)), step is not None)
+
+
+def recovery_rate(attempts: Iterable[Attempt]) -> float | None:
+    """Of the attempts with a mistake in them, the share that passed all the same; None if there are none."""
+    erred = [bool(one.passed) for one in attempts if one.passed is not None and _mistakes(one)]
+    return sum(erred) / len(erred) if erred else None
+
+
+@dataclass(frozen=True)
+class Cascades:
+    """What follows a first mistake, and how often turns are mistaken before and after one."""
+
+    attempts: int
+    follow_on: float
+    """Further mistakes, on average."""
+    longest: int
+    """The longest run of mistaken turns."""
+    rate_before: float | None
+    rate_after: float | None
+
+
+def cascades(attempts: Iterable[Attempt]) -> Cascades:
+    """The rate before counts every turn up to a first mistake, so a policy that errs at random has equal rates."""
+    erred = follow_on = longest = before = after = 0
+    for attempt in attempts:
+        wrong = _mistakes(attempt)
+        first = wrong[0] if wrong else len(attempt.turns)
+        before += first
+        if not wrong:
+            continue
+        erred += 1
+        follow_on += len(wrong) - 1
+        after += len(attempt.turns) - first
+        longest = max(longest, _longest_run(wrong))
+    return Cascades(
+        attempts=erred,
+        follow_on=follow_on / erred if erred else 0.0,
+        longest=longest,
+        rate_before=erred / before if before else None,
+        rate_after=follow_on / after if after else None,
+    )
+
+
+def breaches_by_step(attempts: Iterable[Attempt]) -> dict[int, int]:
+    """How often a standing constraint was to be broken, by turn."""
+    found: Counter[int] = Counter()
+    for attempt in attempts:
+        found.update({number: turn.breaches for number, turn in enumerate(attempt.turns, start=1) if turn.breaches})
+    return dict(sorted(found.items()))
+
+
+def _mistakes(attempt: Attempt) -> list[int]:
+    return [number for number, turn in enumerate(attempt.turns, start=1) if turn.mistaken]
+
+
+def _longest_run(numbers: Sequence[int]) -> int:
+    longest = run = 0
+    last = -1
+    for number in numbers:
+        run = run + 1 if number == last + 1 else 1
+        longest, last = max(longest, run), number
+    return longest
+
+
+def _never_made_up_for(turns: Sequence[Turn]) -> int | None:
+    """A failure is made up for once one of the tools that failed is used without failing; one without a tool, once
+    anything is."""
+    for number, turn in enumerate(turns, start=1):
+        if not turn.failed:
+            continue
+        later = [tool for other in turns[number:] if not other.failed for tool in other.tools]
+        if not (set(turn.tools) & set(later) if turn.tools else later):
+            return number
+    return None
+
+
+def _no_progress_after(turns: Sequence[Turn]) -> int:
+    """The turn after the last one with a call that had not been made before; at the latest the last turn."""
+    seen: set[str] = set()
+    last = 0
+    for number, turn in enumerate(turns, start=1):
+        if set(turn.done) - seen:
+            last = number
+        seen.update(turn.done)
+    return min(last + 1, max(1, len(turns)))

@@ -1,0 +1,92 @@
+"""`gametape eval` and `gametape katas` as a user runs them: real processes, killed and resumed."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from .command import GAMETAPE, run
+
+ROOT = Path(__file__).parents[2]
+TASK = ROOT / "examples/tasks/double"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GAMETAPE_HOME", str(tmp_path_factory.getbasetemp() / "home"))
+
+
+def test_worlds_have_everything_the_contract_names(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    words = ("eval", "worlds:moderate", "--model", "scripted:noisy", "-n", "4", "-k", "2", "--limit", "5", "--json")
+    done = run(*words, "--out", out, "--seed", "7", "--trajectories")
+    answer = done.answer
+    assert done.code == 0, done.err
+    assert (answer["n"], answer["k"], answer["tasks"], answer["attempts"], answer["errors"]) == (4, 2, 5, 20, 0)
+    assert 0.0 <= answer["pass_hat_k"] <= answer["success"]["rate"] <= answer["pass_at_k"] <= 1.0
+    assert answer["success"]["rate"] < 1.0
+    assert [row["horizon"] for row in answer["by_horizon"]] == [12]
+    assert [set(point) >= {"step", "s", "low", "high"} for point in answer["survival"]] == [True] * 12
+    assert 1 <= answer["first_derailed_step"] <= 12
+    assert {"recovery_rate", "cost_per_success"} <= answer.keys()
+    report = json.loads(Path(answer["report"]).read_text())
+    assert report == {name: value for name, value in answer.items() if name != "report"}
+    assert len(list((out / "trajectories").glob("*.json"))) == 20
+    again = run(*words, "--out", tmp_path / "again", "--seed", "7").answer
+    assert again["success"] == answer["success"]
+
+
+def test_after_a_kill_only_what_is_missing_is_played(tmp_path: Path) -> None:
+    words = ["worlds:long", "--model", "scripted:noisy", "-n", "6", "--limit", "10", "--out", str(tmp_path / "out")]
+    command = [sys.executable, GAMETAPE, "eval", *words, "--json"]
+    attempts = tmp_path / "out/attempts.jsonl"
+    running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while not attempts.exists() or attempts.read_bytes().count(b"\n") < 10:
+        assert running.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    running.send_signal(signal.SIGKILL)
+    running.wait()
+    before = attempts.read_text().splitlines()
+    refused = run("eval", *words)
+    assert refused.code == 2
+    assert "--resume" in refused.err
+    done = run("eval", *words, "--resume", "--json")
+    after = attempts.read_text().splitlines()
+    assert done.code == 0, done.err
+    assert after[: len(before) - 1] == before[:-1]
+    assert len(after) == 1 + 60
+    assert done.answer["attempts"] == 60
+
+
+def test_tasks_and_katas_are_played_by_their_experts(tmp_path: Path) -> None:
+    katas = run("katas", "make", "--out", tmp_path / "katas", "--count", "1", "--seed", "2", "--json")
+    assert katas.code == 0, katas.err
+    assert katas.answer["suite"] == str(tmp_path / "katas")
+    listed = tmp_path / "list.txt"
+    listed.write_text(f"{TASK}\n\n{Path(katas.answer['tasks'][0]).relative_to(tmp_path)}\n")
+    done = run("eval", listed, "--model", "scripted:expert", "--json")
+    assert done.code == 0, done.err
+    assert (done.answer["tasks"], done.answer["pass_at_k"], done.answer["errors"]) == (2, 1.0, 0)
+    assert {row["cell"] for row in done.answer["by_cell"]} == {"gametape/double", "katas-arithmetic"}
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("nowhere", "--model", "scripted:expert"), "no such suite"),
+        (("worlds:easy", "--model", "scripted:nobody"), "no such script"),
+        (("worlds:easy", "--model", "scripted:expert", "-k", "3", "-n", "2"), "pass@3"),
+        (("worlds:easy", "--model", "scripted:expert", "--resume"), "--out"),
+    ],
+)
+def test_bad_input_is_one_line(words: tuple[str, ...], says: str) -> None:
+    done = run("eval", *words)
+    assert done.code == 2
+    assert says in done.err
+    assert len(done.err.splitlines()) == 1

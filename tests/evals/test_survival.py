@@ -1,0 +1,38 @@
+"""The survival curve against a published example, and its interval where the usual formula has none."""
+
+import pytest
+
+from gametape.evals.survival import Ended, kaplan_meier
+
+# Remission under 6-MP (Freireich 1963), the example of most textbooks, with Greenwood's interval on the log-log scale.
+RELAPSED = [6, 6, 6, 7, 10, 13, 16, 22, 23]
+CENSORED = [6, 9, 10, 11, 17, 19, 20, 25, 32, 32, 34, 35]
+PUBLISHED = {6: (0.8571, 0.6197, 0.9516), 10: (0.7529, 0.5032, 0.8894), 23: (0.4482, 0.1881, 0.6801)}
+
+
+def test_a_published_curve() -> None:
+    curve = kaplan_meier([*(Ended(week, True) for week in RELAPSED), *(Ended(week, False) for week in CENSORED)])
+    assert [point.step for point in curve] == list(range(1, 36))
+    for week, expected in PUBLISHED.items():
+        point = curve[week - 1]
+        assert (point.s, point.low, point.high) == pytest.approx(expected, abs=1e-4)
+    assert (curve[5].at_risk, curve[5].derailed, curve[6].at_risk) == (21, 3, 17)
+
+
+def test_without_any_failure_the_bound_is_the_exact_one() -> None:
+    curve = kaplan_meier([Ended(4, False)] * 10)
+    assert [point.s for point in curve] == [1.0] * 4
+    assert curve[-1].low == pytest.approx(0.6915, abs=1e-4)  # Clopper and Pearson for 10 of 10
+    assert curve[-1].high == 1.0
+
+
+def test_when_all_have_failed_the_curve_stays_at_zero_with_an_upper_bound() -> None:
+    last = kaplan_meier([Ended(2, True)] * 10)[-1]
+    assert (last.s, last.low) == (0.0, 0.0)
+    assert last.high == pytest.approx(0.3085, abs=1e-4)
+
+
+def test_there_may_be_nothing_to_say() -> None:
+    assert kaplan_meier([]) == []
+    with pytest.raises(ValueError, match="from 1"):
+        kaplan_meier([Ended(0, False)])
