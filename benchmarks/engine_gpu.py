@@ -1,15 +1,17 @@
-"""The embedded engine's decoding on one GPU: right, how far from the trainer, how fast, and where the time goes.
+"""The embedded engine on one GPU: how far from the trainer, how fast, and where the time goes.
 
     python benchmarks/engine_gpu.py [--model DIRECTORY] [--out FILE] [--part right|fast|all]
 
-Needs torch, triton and transformers alone. Without a directory of weights the network is SmolLM2-135M in shape, with
-random weights: the speed is the same, and it can be checked against transformers all the same. Prints a summary and
-writes everything, as JSON, into the file.
+Needs torch, triton, transformers and pydantic alone. Without a directory of weights the network is SmolLM2-135M in
+shape, with random weights: the speed is the same, and it can be checked against transformers all the same. Prints a
+summary and writes everything, as JSON, into the file.
 """
 
 import argparse
+import asyncio
 import json
 import platform
+import random
 import statistics
 import tempfile
 import time
@@ -20,15 +22,18 @@ from typing import Any
 import torch
 import transformers
 import triton
-from torch import Tensor
 
-from gametape.engines.torch.attention.reference import plan
-from gametape.engines.torch.attention.seam import Span
+from engine_mismatch import mismatch
+from gametape.core.messages import GenerateRequest, Sampling
 from gametape.engines.torch.blocks import BlockPool
-from gametape.engines.torch.cuda_graphs import DecodeGraphs, Line
+from gametape.engines.torch.cuda_graphs import DecodeGraphs
 from gametape.engines.torch.cuda_step import DecodeStep, Room
 from gametape.engines.torch.decoder import Decoder
+from gametape.engines.torch.engine import TorchEngine
 from gametape.engines.torch.family import spec_of
+from gametape.engines.torch.opening import engine_for
+from gametape.engines.torch.rounds import Line
+from gametape.engines.torch.stepper import Limits
 
 DEVICE = torch.device("cuda")
 RESULTS = Path(__file__).parent / "results" / "engine_gpu.json"
@@ -44,7 +49,6 @@ SHAPE = {
     "tie_word_embeddings": True,
     "rope_parameters": {"rope_type": "default", "rope_theta": 100000.0},
 }
-TEXT = Path(__file__).parents[1] / "ARCHITECTURE.md"
 BLOCK = 16
 ROUND = 16
 
@@ -65,9 +69,9 @@ def main() -> None:
         "weights": "SmolLM2-135M" if arguments.model else "random",
     }
     if arguments.part != "fast":
-        report["float32"] = right(network(arguments.model, torch.float32), arguments.model)
+        report["float32"] = mismatch(network(arguments.model, torch.float32), arguments.model, jitter=False)
         print("float32", json.dumps(report["float32"], indent=1), flush=True)
-        report["bfloat16"] = right(network(arguments.model, torch.bfloat16), arguments.model)
+        report["bfloat16"] = mismatch(network(arguments.model, torch.bfloat16), arguments.model, jitter=True)
         print("bfloat16", json.dumps(report["bfloat16"], indent=1), flush=True)
     if arguments.part != "right":
         report |= fast(network(arguments.model, torch.bfloat16))
@@ -104,139 +108,19 @@ class Bench:
         # A row's blocks lie apart, as they do in a pool that has been in use.
         self.blocks = [[row + number * rows for number in range(self.per_row)] for row in range(rows)]
 
-    def prefill(self, row: int, ids: list[int]) -> None:
-        attend = plan(self.pool, [Span(0, len(ids), 0, self.blocks[row])])
-        self.decoder.forward(torch.tensor(ids, device=DEVICE), torch.arange(len(ids), device=DEVICE), attend)
-
-    def decode(
-        self, prompts: list[list[int]], count: int, temperature: float, company: int = 0
-    ) -> tuple[list[list[int]], Tensor]:
-        """Tokens drawn after each prompt, and their log-probabilities [rows, count], beside `company` other rows."""
-        for row, ids in enumerate(prompts):
-            self.prefill(row, ids[:-1])
-        sequences = [list(ids) for ids in prompts]
-        logprobs: list[list[float]] = [[] for _ in prompts]
-        others = range(len(prompts), len(prompts) + company)
-        for done in range(0, count, ROUND):
-            lines = [
-                Line(ids[-1], len(ids) - 1, self.blocks[row], ROUND, seed=row, temperature=temperature)
-                for row, ids in enumerate(sequences)
-            ]
-            lines += [Line(7, 50 + row % 99 + done, self.blocks[row], ROUND, seed=row) for row in others]
-            self.graphs.start(lines, ROUND)
-            for row, drawn in enumerate(self.graphs.finish()[: len(prompts)]):
-                sequences[row] += drawn.ids
-                logprobs[row] += drawn.logprobs
-        return [ids[len(prompt) :] for ids, prompt in zip(sequences, prompts, strict=True)], torch.tensor(logprobs)
-
-
-def right(module: Any, directory: Path | None, count: int = 64) -> dict[str, Any]:
-    """Greedy and sampled tokens of the graphs against plain forwards of the whole sequences."""
-    prompts = made_prompts(directory, groups=6, size=8)
-    bench = Bench(module, 400, 320)
-    found: dict[str, Any] = {}
-    for name, temperature in (("greedy", 0.0), ("sampled", 1.0)):
-        drawn, own_NT = bench.decode(prompts, count, temperature)
-        alone_NT, likeliest_NT = plain(module, prompts, drawn, 1)
-        batched_NT, _ = plain(module, prompts, drawn, 16)
-        exact_NT, _ = plain(module, prompts, drawn, 1, wide_head=True)
-        stepped_NT, stepped_likeliest_NT = stepped(module, prompts, drawn, 8)
-        drawn_NT = torch.tensor(drawn)
-        found[name] = {
-            "tokens": drawn_NT.numel(),
-            "engine - plain": distance(own_NT, alone_NT),
-            "engine - plain with float32 logits": distance(own_NT, exact_NT),
-            "plain in batches of 16 - plain": distance(batched_NT, alone_NT),
-            "plain token by token in batches of 8 - plain": distance(stepped_NT, alone_NT),
-        }
-        if temperature == 0:
-            found[name]["likeliest of plain"] = share(drawn_NT == likeliest_NT)
-            found[name]["plain token by token: likeliest of plain"] = share(stepped_likeliest_NT == likeliest_NT)
-    for company in (0, 100, 390):
-        again, again_NT = bench.decode(prompts[:5], count, 1.0, company)
-        found[f"as in a batch of 48, among {company} others"] = {
-            "ids": again == drawn[:5],
-            "logprobs to the last bit": bool(torch.equal(again_NT, own_NT[:5])),
-        }
-    return found
-
-
-def made_prompts(directory: Path | None, groups: int, size: int) -> list[list[int]]:
-    """Groups of one length each: stretches of a text where there is a tokenizer, else random tokens."""
-    generator = torch.Generator().manual_seed(1)
-    lengths = torch.randint(16, 200, (groups,), generator=generator).tolist()
-    if directory is None:
-        return [
-            torch.randint(1000, 40000, (each,), generator=generator).tolist() for each in lengths for _ in range(size)
-        ]
-    text = transformers.AutoTokenizer.from_pretrained(directory)(TEXT.read_text())["input_ids"]
-    starts = torch.randint(len(text) - 200, (groups * size,), generator=generator).tolist()
-    return [text[start : start + lengths[number // size]] for number, start in enumerate(starts)]
-
-
-def stepped(module: Any, prompts: list[list[int]], drawn: list[list[int]], batch: int) -> tuple[Tensor, Tensor]:
-    """As `plain`, by transformers' own decoding with its cache: what the network disagrees with itself."""
-    logprobs, likeliest = [], []
-    for start in range(0, len(prompts), batch):
-        given = torch.tensor(drawn[start : start + batch], device=DEVICE)
-        logp_columns = []
-        cache = transformers.DynamicCache(config=module.config)
-        ids = torch.tensor(prompts[start : start + batch], device=DEVICE)
-        with torch.no_grad():
-            for at in range(given.shape[1]):
-                logits_BV = module(ids, past_key_values=cache, use_cache=True, logits_to_keep=1).logits[:, -1]
-                logp_columns.append(logits_BV.float().log_softmax(-1))
-                ids = given[:, at : at + 1]
-        logp_BTV = torch.stack(logp_columns, 1)
-        logprobs.append(logp_BTV.gather(2, given[..., None])[..., 0].cpu())
-        likeliest.append(logp_BTV.argmax(-1).cpu())
-    return torch.cat(logprobs), torch.cat(likeliest)
-
-
-def plain(
-    module: Any, prompts: list[list[int]], drawn: list[list[int]], batch: int, wide_head: bool = False
-) -> tuple[Tensor, Tensor]:
-    """Log-probabilities of drawn tokens, and the likeliest ones, by a forward of transformers over whole sequences."""
-    logprobs, likeliest = [], []
-    for start in range(0, len(prompts), batch):
-        wholes = [p + d for p, d in zip(prompts[start : start + batch], drawn[start : start + batch], strict=True)]
-        longest = max(map(len, wholes))
-        ids = torch.tensor([whole + [0] * (longest - len(whole)) for whole in wholes], device=DEVICE)
-        mask = torch.tensor([[1] * len(whole) + [0] * (longest - len(whole)) for whole in wholes], device=DEVICE)
-        with torch.no_grad():
-            hidden = module.model(ids, attention_mask=mask).last_hidden_state
-            for at, whole in enumerate(wholes):
-                count = len(drawn[start + at])
-                rows_TE = hidden[at, len(whole) - count - 1 : len(whole) - 1]
-                head_VE = module.lm_head.weight
-                logits_TV = rows_TE.float() @ head_VE.float().T if wide_head else (rows_TE @ head_VE.T).float()
-                logp_TV = logits_TV.log_softmax(-1)
-                chosen_T = torch.tensor(whole[-count:], device=DEVICE)
-                logprobs.append(logp_TV.gather(1, chosen_T[:, None])[:, 0].cpu())
-                likeliest.append(logp_TV.argmax(-1).cpu())
-    return torch.stack(logprobs), torch.stack(likeliest)
-
-
-def distance(one_NT: Tensor, two_NT: Tensor) -> dict[str, float]:
-    """|difference| of log-probabilities, and importance ratios of tokens and of whole rows."""
-    difference_NT = two_NT.double() - one_NT.double()
-    ratios_NT = difference_NT.exp()
-    return {
-        "mean": float(difference_NT.abs().mean()),
-        "max": float(difference_NT.abs().max()),
-        "ratio min": float(ratios_NT.min()),
-        "ratio max": float(ratios_NT.max()),
-        "row ratio std": float(difference_NT.sum(1).std()),
-    }
-
-
-def share(equal: Tensor) -> float:
-    return float(equal.float().mean())
-
 
 def fast(module: Any) -> dict[str, Any]:
     found: dict[str, Any] = {"copy, TB/s": copy_bandwidth(), "decode": [], "variants": {}}
     print("copy, TB/s", found["copy, TB/s"], flush=True)
+    for prompt, count in ((224, 64), (128, 256)):
+        name = f"512 slots, {count} tokens after {prompt}"
+        found[name] = {
+            "engine": engine_decoding(module, 512, prompt, count),
+            "transformers.generate": generate(module, 512, prompt, count),
+        }
+        print(name, json.dumps(found[name]), flush=True)
+    found["stream"] = stream(module)
+    print("stream", json.dumps(found["stream"]), flush=True)
     bytes_of_weights = 2 * sum(parameter.numel() for parameter in module.parameters())
     variants: dict[str, dict[str, Any]] = {
         "rounds of 8": {"steps": 8},
@@ -249,7 +133,7 @@ def fast(module: Any) -> dict[str, Any]:
     for context in (256, 512, 2048):
         bench = Bench(module, 512, context + 64)
         spec = bench.decoder.spec
-        for rows in (512, 256, 128, 64, 8, 1):
+        for rows in (512, 256, 64, 1):
             figures = throughput(bench, rows, context)
             kv = rows * context * spec.layers * 2 * spec.kv_heads * spec.head_dim * 2
             figures["share of 4.8 TB/s"] = (bytes_of_weights + kv) / 4.8e12 / (figures["ms a step"] / 1e3)
@@ -265,10 +149,80 @@ def fast(module: Any) -> dict[str, Any]:
                     print(rows, json.dumps(line), flush=True)
         del bench
         torch.cuda.empty_cache()
-    for prompt in (16, 224):
-        found[f"transformers.generate after {prompt} tokens"] = generate(module, 512, prompt, 64)
-        print(f"generate after {prompt}", found[f"transformers.generate after {prompt} tokens"], flush=True)
     return found
+
+
+def engine_decoding(module: Any, rows: int, prompt: int, count: int) -> dict[str, float]:
+    """Through `TorchEngine`, from requests to generations; the prompts' share is measured and taken off."""
+
+    async def run() -> tuple[float, float]:
+        engine = opened(module, rows, rows * (prompt + count + 64) * 4)
+        try:
+            wholes, firsts = [], []
+            for number in range(5):
+                firsts.append(await seconds(engine, 1, number))
+                wholes.append(await seconds(engine, count + 1, number + 100))
+            return statistics.median(firsts[1:]), statistics.median(wholes[1:])
+        finally:
+            await engine.close()
+
+    async def seconds(engine: TorchEngine, new: int, seed: int) -> float:
+        """With prompts that the engine has not seen."""
+        dice = random.Random(seed)
+        requests = [asked([dice.randrange(1000, 40000) for _ in range(prompt)], new, row) for row in range(rows)]
+        started = time.perf_counter()
+        told = await asyncio.gather(*(engine.generate(request) for request in requests))
+        spent = time.perf_counter() - started
+        assert sum(len(each.completion_ids) for each in told) == rows * new
+        return spent
+
+    first, whole = asyncio.run(run())
+    return {
+        "tokens a second": rows * count / (whole - first),
+        "ms a step": (whole - first) / count * 1e3,
+        "prompt tokens a second": rows * prompt / first,
+        "tokens a second with prompts": rows * (count + 1) / whole,
+    }
+
+
+def stream(module: Any, requests: int = 4096, slots: int = 512) -> dict[str, float]:
+    """Requests of many lengths, half of them behind one system prompt, all waiting for a slot from the start."""
+    dice = random.Random(0)
+    system = [dice.randrange(1000, 40000) for _ in range(200)]
+    given = []
+    for row in range(requests):
+        own = [dice.randrange(1000, 40000) for _ in range(dice.randrange(16, 300))]
+        given.append(asked(system + own if row % 2 else own, dice.randrange(16, 400), row))
+
+    async def run() -> dict[str, float]:
+        engine = opened(module, slots, slots * 4096)
+        try:
+            await asyncio.gather(*(engine.generate(request) for request in given[: 2 * slots]))
+            before = await engine.stats()
+            started = time.perf_counter()
+            await asyncio.gather(*(engine.generate(request) for request in given[2 * slots :]))
+            spent = time.perf_counter() - started
+            after = await engine.stats()
+        finally:
+            await engine.close()
+        sampled = after.sampled - before.sampled
+        return {
+            "tokens a second": sampled / spent,
+            "prompt tokens read a second": (after.read - before.read - sampled) / spent,
+            "tokens cached a second": (after.cached - before.cached) / spent,
+        }
+
+    return asyncio.run(run())
+
+
+def opened(module: Any, slots: int, tokens: int) -> TorchEngine:
+    engine = engine_for(module, Limits(slots=slots, budget=8192), tokens)
+    assert engine is not None
+    return engine
+
+
+def asked(prompt: list[int], new: int, seed: int) -> GenerateRequest:
+    return GenerateRequest(request_id=str(seed), prompt_ids=prompt, max_tokens=new, sampling=Sampling(seed=seed))
 
 
 def copy_bandwidth() -> float:

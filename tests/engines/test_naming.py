@@ -1,5 +1,6 @@
 """What a name may reach for."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,9 @@ import pytest
 from gametape.core.errors import BadInput, Lacking
 from gametape.engines.naming import resolve
 from gametape.engines.perimeter import Perimeter
+from gametape.engines.token_conversation import TokenModel
+
+from .tiny import CHATML, tiny_network, write_directory
 
 
 @pytest.mark.parametrize("local_only", [True, False])
@@ -30,3 +34,13 @@ def test_a_hub_is_not_asked_where_nothing_may_leave(
 def test_a_port_that_cannot_be_is_bad_input(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="no port 99999"):
         resolve("openai:some@http://127.0.0.1:99999/v1", tmp_path)
+
+
+def test_a_directory_of_weights_is_run_by_the_embedded_engine(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    opening = pytest.importorskip("gametape.engines.torch.opening")
+    tiny_network(402).save_pretrained(tmp_path)
+    model = resolve(str(write_directory(tmp_path, CHATML)), tmp_path)
+    assert isinstance(model, TokenModel)
+    assert isinstance(model.engine, opening.TorchEngine)
+    asyncio.run(model.close())

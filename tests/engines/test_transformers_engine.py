@@ -1,7 +1,6 @@
-"""Weights on this machine: equal to transformers' own generation, whatever was cached before."""
+"""Networks that only transformers can run: equal to transformers' own generation, whatever was cached before."""
 
 import asyncio
-import math
 
 import pytest
 
@@ -16,11 +15,11 @@ from gametape.core.messages import GenerateRequest, Sampling, WeightUpdate  # no
 from gametape.engines.conversation import Answer, Call  # noqa: E402
 from gametape.engines.dialects.byte_frame import byte_dialect  # noqa: E402
 from gametape.engines.token_conversation import TokenModel  # noqa: E402
-from gametape.engines.transformers_engine import TransformersEngine, open_directory  # noqa: E402
-from gametape.engines.transformers_sampling import draw  # noqa: E402
+from gametape.engines.torch.opening import engine_for  # noqa: E402
+from gametape.engines.transformers_engine import TransformersEngine  # noqa: E402
 from gametape.engines.trouble import EngineTrouble  # noqa: E402
 
-from .tiny import CHATML, TOOLS, fetched_smollm2, texts, tiny_network, tokenizer_document, write_directory  # noqa: E402
+from .tiny import TOOLS, texts, tiny_network  # noqa: E402
 
 GREEDY = Sampling(temperature=0)
 NETWORK = tiny_network(260)
@@ -112,29 +111,18 @@ def test_seeds_decide():
     assert unseeded[0] != unseeded[1]
 
 
-@pytest.mark.parametrize(
-    ("sampling", "kept"),
-    [
-        ({}, [0.5, 0.25, 0.15, 0.1]),
-        ({"top_k": 2}, [2 / 3, 1 / 3, 0, 0]),
-        ({"top_p": 0.7}, [2 / 3, 1 / 3, 0, 0]),
-        ({"top_p": 0.1}, [1, 0, 0, 0]),
-        ({"top_k": 3, "top_p": 0.8}, [2 / 3, 1 / 3, 0, 0]),
-        ({"temperature": 0.5}, [50 / 69, 12.5 / 69, 4.5 / 69, 2 / 69]),
-    ],
-)
-def test_log_probabilities_are_those_of_the_distribution_drawn_from(sampling, kept):
-    """Tokens are shuffled, so that ranks and ids differ."""
-    ids = [2, 0, 3, 1]
-    logits = torch.empty(4)
-    logits[ids] = torch.tensor([0.5, 0.25, 0.15, 0.1]).log() + 3
-    generator = torch.Generator().manual_seed(0)
-    counts, rounds = dict.fromkeys(ids, 0), 3000
-    for _ in range(rounds):
-        chosen, logprob = draw(logits, Sampling(**sampling), generator)
-        counts[chosen] += 1
-        assert math.isclose(math.exp(logprob), kept[ids.index(chosen)], rel_tol=1e-4)
-    assert all(abs(counts[i] / rounds - p) < 0.04 for i, p in zip(ids, kept, strict=True))
+def test_it_draws_what_the_embedded_engine_draws():
+    async def run():
+        fast = engine_for(tiny_network(260), tokens=256)
+        drawn = await fast.generate(request([5, 6], 30, Sampling(seed=3, top_p=0.9)))
+        await fast.close()
+        return drawn
+
+    drawn = asyncio.run(run())
+    same(
+        generate(TransformersEngine(NETWORK), [5, 6], 30, Sampling(seed=3, top_p=0.9)),
+        (drawn.completion_ids, drawn.logprobs),
+    )
 
 
 def test_the_event_loop_stays_free_and_requests_do_not_mix():
@@ -227,46 +215,3 @@ def test_forks_and_recalled_conversations_continue_alike(said, last, sampling):
         ] * 2
 
     asyncio.run(run())
-
-
-def test_a_directory_is_opened_with_its_own_dialect(tmp_path):
-    vocabulary = 400
-    assert len(tokenizer_document()) > 0
-    network = tiny_network(vocabulary + 2)
-    network.save_pretrained(tmp_path)
-    model = open_directory(write_directory(tmp_path, CHATML), "tiny")
-    talk = model.converse(GREEDY)
-    talk.begin("s", TOOLS, "u")
-    reply = asyncio.run(talk.ask(8))
-    assert (model.name, model.local, model.trainable, model.window) == ("tiny", True, True, 4096)
-    same(
-        asyncio.run(model.engine.generate(request(reply.tokens.prompt_ids, 8))),
-        reference(network, reply.tokens.prompt_ids, 8),
-    )
-    asyncio.run(model.close())
-
-
-def test_a_directory_without_weights_is_refused_in_one_line(tmp_path):
-    with pytest.raises(BadInput) as refused:
-        open_directory(write_directory(tmp_path, CHATML), "tiny")
-    assert "\n" not in str(refused.value)
-
-
-@pytest.mark.slow
-def test_smollm2_says_what_transformers_makes_it_say():
-    model = open_directory(fetched_smollm2(), "smollm2")
-    asked = ["Write a Python function that adds two numbers.", "What is the capital of France?", "Count to five."]
-
-    async def run():
-        talk = model.converse(GREEDY)
-        talk.begin("You are a helpful assistant.", TOOLS, asked[0])
-        replies = [await talk.ask(40)]
-        for text in asked[1:]:
-            talk.tell(text)
-            replies.append(await talk.ask(40))
-        return replies
-
-    for reply in asyncio.run(run()):
-        ids, logprobs = reference(model.engine._network, reply.tokens.prompt_ids, 40)
-        assert reply.tokens.completion_ids == ids
-        assert max(abs(a - b) for a, b in zip(reply.tokens.logprobs, logprobs, strict=True)) < 1e-4

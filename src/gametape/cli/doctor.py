@@ -30,12 +30,15 @@ def doctor(
 
 
 def examine() -> dict[str, Any]:
+    from gametape.engines.torch.cpu_dtype import bfloat16
     from gametape.sandbox.backend import backends
 
+    found = bfloat16()
     return {
         "backends": {name: backend.probe().model_dump(mode="json") for name, backend in backends().items()},
         "python": platform.python_version(),
         "torch": _version("torch"),
+        "cpu_bfloat16": found.model_dump() if found else None,
         "gpu": _gpu(),
     }
 
@@ -69,3 +72,6 @@ def _show(found: dict[str, Any]) -> None:
     console = Console()
     console.print(table)
     console.print(f"Python {found['python']}, torch {found['torch'] or 'not installed'}, GPU {found['gpu'] or 'none'}")
+    if trial := found["cpu_bfloat16"]:
+        pays = f"{trial['speedup']} times as fast as float32" if trial["works"] else "does not work"
+        console.print(f"bfloat16 on this CPU: {pays}")

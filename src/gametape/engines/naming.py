@@ -61,10 +61,10 @@ def _weights(name: str, home: Path, perimeter: Perimeter) -> Model:
                 raise BadInput(f"{name}: no such model; give smollm2, a directory, openai:MODEL@URL or scripted:FILE")
             directory = _from_hub(name, perimeter)
     try:
-        from gametape.engines.transformers_engine import open_directory  # noqa: PLC0415 - needs torch
+        from gametape.engines.torch.opening import open_torch  # noqa: PLC0415 - needs torch
     except ImportError as error:
         raise Lacking(f"{name} needs torch and transformers: pip install 'gametape[train]' ({error})") from error
-    return open_directory(directory, name)
+    return open_torch(directory, name)
 
 
 def _from_hub(name: str, perimeter: Perimeter) -> Path:

@@ -1,6 +1,7 @@
-"""Weights on this machine, run plainly with transformers: one request at a time, in float32."""
+"""Networks that the engine does not run itself, run by transformers: one request at a time, and slower for it."""
 
 import asyncio
+import secrets
 import threading
 import time
 from collections import OrderedDict
@@ -11,34 +12,16 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import AutoModelForCausalLM, DynamicCache
-from transformers.utils.logging import disable_progress_bar
+from transformers import DynamicCache
 
 from gametape.core.errors import BadInput
 from gametape.core.messages import GenerateRequest, Generation, Usage, WeightUpdate
-from gametape.engines.dialects.choosing import dialect_of
-from gametape.engines.token_conversation import TokenModel
+from gametape.engines.torch.sampling import draw, uniform
 from gametape.engines.torch.weights import fitting, load
-from gametape.engines.transformers_sampling import draw
 from gametape.engines.trouble import EngineTrouble
 
 _CHUNK = 1024
 """How many tokens of a prompt are read at once."""
-
-
-def open_directory(directory: Path, name: str) -> TokenModel:
-    """The model in a directory of weights, config and tokenizer files, ready to be spoken to. Code in it is not run."""
-    dialect = dialect_of(directory)
-    auto: Any = AutoModelForCausalLM
-    disable_progress_bar()
-    try:
-        network = auto.from_pretrained(directory, dtype=torch.float32, local_files_only=True, trust_remote_code=False)
-    except Exception as error:  # whatever strange files make transformers raise, there is no model in them
-        why = next(iter(str(error).splitlines()), type(error).__name__)
-        raise BadInput(f"{directory} is not a model that can be loaded: {why}") from error
-    engine = TransformersEngine(network)
-    window = int(network.config.get_text_config().max_position_embeddings)
-    return TokenModel(name=name, engine=engine, dialect=dialect, window=window, closing=engine.close)
 
 
 @dataclass
@@ -59,7 +42,10 @@ class _Read:
 
 
 class TransformersEngine:
-    """An `Engine`. It keeps what it has read of conversations, the latest ones, up to `kept_tokens` in all."""
+    """An `Engine`. It keeps what it has read of conversations, the latest ones, up to `kept_tokens` in all.
+
+    It draws by the same rules and the same random numbers as `TorchEngine`, and holds to no grammar.
+    """
 
     def __init__(self, network: Any, kept_tokens: int = 1 << 15) -> None:
         """`network` is a causal language model as transformers makes it."""
@@ -94,21 +80,19 @@ class TransformersEngine:
         # Out of the shelf while in use: if this fails half-way, what was read is not what `ids` says.
         read = self._read.pop(request.conversation_id, None) or _Read()
         cached = read.cut_back(request.prompt_ids)
-        generator = torch.Generator()
-        if request.sampling.seed is None:
-            generator.seed()
-        else:
-            generator.manual_seed(request.sampling.seed % (1 << 63))
+        seed = secrets.randbits(63) if request.sampling.seed is None else request.sampling.seed % (1 << 63)
         sampled: list[int] = []
         logprobs: list[float] = []
         unread = request.prompt_ids[cached:]
         while len(sampled) < request.max_tokens and not given_up.is_set():
-            token, logprob = draw(self._logits(read, unread), request.sampling, generator)
-            sampled.append(token)
-            logprobs.append(logprob)
-            if token in request.stop_ids:
+            logits_1V = self._logits(read, unread)
+            number_1 = uniform(torch.tensor([seed]), torch.tensor([len(read.ids)]))
+            token_1, logprob_1 = draw(logits_1V, [request.sampling], number_1)
+            unread = token_1.tolist()
+            sampled += unread
+            logprobs += logprob_1.tolist()
+            if unread[0] in request.stop_ids:
                 break
-            unread = [token]
         if request.conversation_id:
             self._keep(request.conversation_id, read)
         ended = bool(sampled) and sampled[-1] in request.stop_ids
@@ -140,8 +124,8 @@ class TransformersEngine:
             with torch.inference_mode():
                 output = self._network(chunk, past_key_values=read.cache, use_cache=True, logits_to_keep=1)
         read.ids += ids
-        logits_V: Tensor = output.logits[0, -1].cpu()
-        return logits_V
+        logits_1V: Tensor = output.logits[:, -1].float().cpu()
+        return logits_1V
 
     def _keep(self, conversation_id: str, read: _Read) -> None:
         self._read[conversation_id] = read

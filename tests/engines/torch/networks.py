@@ -41,6 +41,7 @@ _SHAPE = {
 _YARN = {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": 512}
 _MADE = {
     "llama": lambda: LlamaForCausalLM(LlamaConfig(**_SHAPE, tie_word_embeddings=False)),
+    "llama-wide": lambda: LlamaForCausalLM(LlamaConfig(**_SHAPE, head_dim=16)),
     "llama-tied": lambda: LlamaForCausalLM(LlamaConfig(**_SHAPE, tie_word_embeddings=True)),
     "llama-biased": lambda: LlamaForCausalLM(LlamaConfig(**_SHAPE, attention_bias=True, mlp_bias=True)),
     "llama-yarn": lambda: LlamaForCausalLM(LlamaConfig(**_SHAPE, rope_parameters=_YARN)),

@@ -1,5 +1,7 @@
 """Attention on a CPU against attention written plainly, over blocks that lie anyhow."""
 
+import shutil
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -36,8 +38,16 @@ def batches(draw):
 
 
 @settings(deadline=None, max_examples=60)
-@given(batches(), st.integers(0, 1000))
-def test_any_batch_is_attended_to_as_the_reference_does(spans, seed):
+@given(batches(), st.booleans(), st.integers(0, 1000))
+def test_any_batch_is_attended_to_as_the_reference_does(spans, compiled, seed):
+    """By our own kernel or, as without a compiler, by torch's."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not compiled:
+            patch.setattr(cpu, "library", lambda pool: None)
+        compare_with_the_reference(spans, seed)
+
+
+def compare_with_the_reference(spans, seed):
     generator = torch.Generator().manual_seed(seed)
     pools = [BlockPool(SPEC, 128, BLOCK, torch.device("cpu"), torch.float32) for _ in range(2)]
     for name in ("keys_LBTGD", "values_LBTGD"):
@@ -65,6 +75,23 @@ def test_what_lies_behind_a_sequence_does_not_matter():
         pool.keys_LBTGD[:, unused] = 1e6
         pool.values_LBTGD[:, unused] = 1e6
     torch.testing.assert_close(cpu.plan(pool, spans)(0, q_NHD, k_NGD, v_NGD), first)
+
+
+@pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler")
+def test_a_long_sequence_is_cut_where_its_own_length_says():
+    """Exactly the same alone and in company, and what the reference gives."""
+    pool = BlockPool(SPEC, 512, BLOCK, torch.device("cpu"), torch.float32)
+    generator = torch.Generator().manual_seed(1)
+    for filled in (pool.keys_LBTGD, pool.values_LBTGD):
+        filled.normal_(generator=generator)
+    spans = [Span(0, 1, 255, range(64)), Span(1, 1, 256, range(100, 165)), Span(2, 1, 900, range(200, 426))]
+    q_NHD, k_NGD, v_NGD = torch.randn(3, 6, 16), torch.randn(3, 2, 16), torch.randn(3, 2, 16)
+    together = cpu.plan(pool, spans)(0, q_NHD, k_NGD, v_NGD)
+    torch.testing.assert_close(together, reference.plan(pool, spans)(0, q_NHD, k_NGD, v_NGD), atol=1e-5, rtol=0)
+    for at, span in enumerate(spans):
+        alone = [Span(0, 1, span.past, span.blocks)]
+        row = slice(at, at + 1)
+        assert torch.equal(cpu.plan(pool, alone)(0, q_NHD[row], k_NGD[row], v_NGD[row]), together[row])
 
 
 def test_neighbours_are_one_run():

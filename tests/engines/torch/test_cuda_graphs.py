@@ -8,10 +8,11 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from gametape.engines.torch.attention.triton_decode import Cut
 from gametape.engines.torch.blocks import BlockPool
-from gametape.engines.torch.cuda_graphs import DecodeGraphs, Drawn, Line, bucket
+from gametape.engines.torch.cuda_graphs import DecodeGraphs, bucket
 from gametape.engines.torch.cuda_step import DecodeStep, Room
 from gametape.engines.torch.decoder import Decoder
 from gametape.engines.torch.family import spec_of
+from gametape.engines.torch.rounds import Drawn, Line
 
 on_a_gpu = pytest.mark.skipif(DEVICE.type != "cuda", reason="graphs are recorded on a GPU")
 

@@ -162,6 +162,23 @@ def test_closing_ends_what_runs():
     assert with_engine(use).finish == "cancelled"
 
 
+def test_closing_answers_those_that_were_not_begun():
+    async def use(engine):
+        async with engine.changing(1):
+            late = [asyncio.ensure_future(engine.generate(request([1], 5))), asyncio.ensure_future(held(engine))]
+            await asyncio.sleep(0)
+            closing = asyncio.ensure_future(engine.close())
+            await asyncio.sleep(0.01)
+        await closing
+        return await asyncio.gather(*late, return_exceptions=True)
+
+    async def held(engine):
+        async with engine.changing(2):
+            pass
+
+    assert [error.kind for error in with_engine(use)] == ["refused"] * 2
+
+
 def test_a_directory_is_opened_with_its_own_dialect(tmp_path):
     tiny_network(402).save_pretrained(tmp_path)
     model = open_torch(write_directory(tmp_path, CHATML), "tiny")
@@ -178,6 +195,12 @@ def test_a_directory_is_opened_with_its_own_dialect(tmp_path):
     first, second = asyncio.run(run())
     assert second.usage.cached_tokens >= len(first.tokens.prompt_ids) + len(first.tokens.completion_ids) - 1
     assert (model.name, model.trainable, model.window) == ("tiny", True, 4096)
+
+
+def test_a_directory_without_weights_is_refused_in_one_line(tmp_path):
+    with pytest.raises(BadInput) as refused:
+        open_torch(write_directory(tmp_path, CHATML), "tiny")
+    assert "\n" not in str(refused.value)
 
 
 def test_seeds_decide():

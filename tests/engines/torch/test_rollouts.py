@@ -47,10 +47,11 @@ turns = st.tuples(st.integers(0, 5), st.integers(0, 60), tokens, st.integers(1, 
     st.lists(st.lists(turns, min_size=1, max_size=5), min_size=1, max_size=4),
     st.sampled_from([96, 1024]),
     st.sampled_from([8, 64]),
+    st.sampled_from([0, 3, 100]),
 )
-def test_conversations_that_fork_and_go_back(family, rounds, room, budget):
+def test_conversations_that_fork_and_go_back(family, rounds, room, budget, offload):
     """A small pool has to stop sequences and to give kept blocks away; a small budget cuts prompts into chunks."""
-    heart = stepper(network(family), tokens=room, slots=4, budget=budget)
+    heart = stepper(network(family), tokens=room, slots=4, budget=budget, offload_blocks=offload)
     texts = [[1, 2, 3, 4, 5, 6, 7, 8, 9]]
     for together in rounds:
         asked = []

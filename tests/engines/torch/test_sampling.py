@@ -79,3 +79,23 @@ def test_random_numbers_depend_on_seed_and_position_alone_and_fill_the_interval(
     in_a_row = uniform(torch.full((5000,), 3), torch.arange(5000))
     assert abs(float(in_a_row.mean()) - 0.5) < 0.02
     assert abs(float(torch.corrcoef(torch.stack((in_a_row[1:], in_a_row[:-1])))[0, 1])) < 0.05
+
+
+def test_what_has_no_weight_is_never_drawn():
+    """Not at the borders of the pieces in which the vocabulary is searched, and not behind its end."""
+    logits = torch.full((7, 1000), -torch.inf)
+    logits[:, [255, 511, 700]] = 0.0
+    numbers = torch.tensor(
+        [0.0, 1 / 3, 1 / 3 - 1e-9, 1 / 3 + 1e-9, 2 / 3, 2 / 3 + 1e-9, 1 - 2**-53], dtype=torch.float64
+    )
+    tokens, _ = draw(logits, [Sampling()] * 7, numbers)
+    assert set(tokens.tolist()) <= {255, 511, 700}
+    assert tokens[0] == 255
+    assert tokens[-1] == 700
+
+
+def test_of_equals_the_first_is_the_likeliest():
+    logits = torch.zeros(2, 1000)
+    logits[1, [300, 600]] = 1.0
+    tokens, _ = draw(logits, [Sampling(temperature=0)] * 2, torch.zeros(2, dtype=torch.float64))
+    assert tokens.tolist() == [0, 300]

@@ -12,10 +12,10 @@ from gametape.core.messages import Sampling  # noqa: E402
 from .networks import GREEDY, VOCABULARY, ask, check, network, plain, stepper  # noqa: E402
 
 
-def soak(rollouts, slots, tokens, seed):
+def soak(rollouts, slots, tokens, seed, made=stepper, family="llama"):
     """Rollouts of a few turns: some are cancelled, some fork, and the weights change under them."""
     dice = random.Random(seed)
-    heart = stepper(network(seed=0), tokens=tokens, block=8, slots=slots, budget=64)
+    heart = made(network(family), tokens=tokens, block=8, slots=slots, budget=64)
     system = [dice.randrange(VOCABULARY) for _ in range(30)]
     begun = finished = cancelled = forked = updates = longest_wait = step = 0
     running = []
@@ -34,7 +34,7 @@ def soak(rollouts, slots, tokens, seed):
         step += 1
         if dice.random() < 0.02:
             updates += 1
-            heart.decoder.module.load_state_dict(plain(seed=updates % 3).state_dict())
+            heart.decoder.module.load_state_dict(plain(family, updates % 3).state_dict())
             heart.weights_changed(updates)
         if running and dice.random() < 0.05:
             heart.cancel(dice.choice(running)[0].arrival)
@@ -42,7 +42,7 @@ def soak(rollouts, slots, tokens, seed):
             running.remove(entry)
             _, told, prompt, sampling, turns, since = entry
             assert len(told) == 1
-            modules = {version: plain(seed=version % 3) for version in set(told[0].policy_versions)}
+            modules = {version: plain(family, version % 3) for version in set(told[0].policy_versions)}
             check(told[0], prompt, sampling, modules)
             longest_wait = max(longest_wait, step - since)
             finished += 1

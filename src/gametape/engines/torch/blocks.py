@@ -23,15 +23,19 @@ class BlockPool:
     sequence lies in its block number t // block, at row t % block.
 
     A sequence is given neighbouring blocks where that is possible, because attention on a CPU reads a run of
-    neighbours in place and has to copy anything else.
+    neighbours in place and has to copy anything else. On a GPU the next free block is as good as any.
     """
 
     def __init__(self, spec: DecoderSpec, blocks: int, block: int, device: torch.device, dtype: torch.dtype) -> None:
         self.blocks, self.block = blocks, block
+        self.share = spec.heads // spec.kv_heads
+        """How many query heads read one key head."""
         shape = (spec.layers, blocks, block, spec.kv_heads, spec.head_dim)
         self.keys_LBTGD: Tensor = _blank(shape, device, dtype)
         self.values_LBTGD: Tensor = _blank(shape, device, dtype)
+        self._in_runs = device.type == "cpu"
         self._taken = bytearray(blocks)
+        self._last = 0
         self._free = blocks
         self._holders = [0] * blocks
         self._known: set[int] = set()
@@ -57,7 +61,7 @@ class BlockPool:
         while len(taken) < count:
             at = -1 if after is None else after + 1
             if not 0 < at < self.blocks or self._taken[at]:
-                at = self._start(count - len(taken))
+                at = self._start(count - len(taken)) if self._in_runs else self._next()
             self._taken[at] = 1
             self._holders[at] = 1
             self._free -= 1
@@ -111,6 +115,12 @@ class BlockPool:
             block = next(iter(self._kept))
             self.forget(block)
             self.unknow(block)
+
+    def _next(self) -> int:
+        """A free block, searched from where the last one was found."""
+        found = self._taken.find(0, self._last)
+        self._last = found if found >= 0 else self._taken.find(0)
+        return self._last
 
     def _start(self, count: int) -> int:
         """Where a new run begins: at the roundest number that has room behind it.

@@ -1,44 +1,18 @@
-"""Decoding in rounds: several steps of a whole batch per look of the host, each step one replay of a CUDA graph.
+"""Rounds on a GPU: several steps of a whole batch per look of the host, each step one replay of a CUDA graph.
 
 Graphs are recorded when they are first needed, for a few sizes of batch and lengths of context; a batch runs in the
 smallest that holds it. Rows that end within a round stand still for the rest of it and cost next to nothing.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from gametape.engines.torch.attention.triton_decode import splits_for
 from gametape.engines.torch.cuda_step import DecodeStep
+from gametape.engines.torch.rounds import Drawn, Line
 from gametape.engines.torch.triton_sampling import Progress
-
-
-@dataclass(frozen=True)
-class Line:
-    """A sequence that decodes: its last token has no KV yet, all before it have, in `blocks`.
-
-    The blocks have room for `limit` tokens more than have KV now. `seed` and the position of a token decide its draw.
-    """
-
-    token: int
-    length: int
-    blocks: list[int]
-    limit: int
-    seed: int
-    temperature: float = 1.0
-    top_k: int = 0
-    top_p: float = 1.0
-    stop_ids: Sequence[int] = ()
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """What a line drew in a round. A stop token is the last; all but the last have KV now."""
-
-    ids: list[int]
-    logprobs: list[float]
 
 
 class _Answers:
@@ -67,10 +41,10 @@ class _Answers:
 
 
 class DecodeGraphs:
-    """Not for more than one thread at a time.
+    """`Recorded` steps. Not for more than one thread at a time.
 
-    A round may be sent after another before that one is finished: `start`, `go_on`, `finish`, `go_on`, `finish`, ...
-    Then the device does not wait for the host to look at what was drawn.
+    A round may be sent after another before that one is finished: then the device does not wait for the host to look
+    at what was drawn.
     """
 
     def __init__(self, step: DecodeStep) -> None:
@@ -89,11 +63,16 @@ class DecodeGraphs:
         self._tables_NB = _mirror(step.tables_NB)
         self._tables: list[list[int]] = [[] for _ in range(step.room.rows)]
 
-    def start(self, lines: Sequence[Line], steps: int) -> None:
-        """Begin a round: every line draws `steps` tokens, or fewer if its limit or a stop token ends it before.
+    @property
+    def longest(self) -> int:
+        return self._step.room.context
 
-        Returns while the device works: `finish` waits for it.
-        """
+    @property
+    def stops(self) -> int:
+        return self._step.room.stops
+
+    def start(self, lines: Sequence[Line], steps: int) -> None:
+        """Returns while the device works: `finish` waits for it."""
         room = self._step.room
         if self._sent != self._finished:
             raise ValueError("rounds that were sent have not been finished")
@@ -108,13 +87,11 @@ class DecodeGraphs:
         self._send(steps)
 
     def go_on(self, steps: int) -> None:
-        """Begin another round of the lines that have not ended, up to the limits they were started with."""
         if self._sent - self._finished != 1:
             raise ValueError("a round goes on from one that has been sent and not finished")
         self._send(steps)
 
     def finish(self) -> list[Drawn]:
-        """What the lines drew in the oldest round that was sent, in their order."""
         if self._sent == self._finished:
             raise ValueError("no round has been sent")
         self._finished += 1
@@ -179,7 +156,8 @@ class DecodeGraphs:
         self._step.launch(rows, splits)
         torch.cuda.synchronize()
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=self._pool):
+        # Other threads may use the GPU meanwhile: a trainer, say.
+        with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
             self._step.launch(rows, splits)
         return graph
 

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from gametape.engines.torch.attention.seam import Attend
+from gametape.engines.torch.elementwise import add_and_norm, gated, normed, turned
 from gametape.engines.torch.family import DecoderSpec
 from gametape.engines.torch.products import Packed, Plain, Product, fastest
 
@@ -99,24 +100,24 @@ class Decoder:
     def forward(self, ids_N: Tensor, positions_N: Tensor, attend: Attend) -> Tensor:
         """Hidden states [N, E] after the last norm."""
         spec = self.spec
-        turned = spec.heads + spec.kv_heads
+        turning = spec.heads + spec.kv_heads
         cos_N1D, sin_N1D = self.rotation(positions_N)
         hidden_NE = functional.embedding(ids_N, self.embedding_VE)
+        more_NE: Tensor | None = None
         for number, (layer, products) in enumerate(zip(self.layers, self._products, strict=True)):
-            normed_NE = functional.rms_norm(hidden_NE, (spec.hidden,), layer.before_attention_E, spec.eps)
+            normed_NE = add_and_norm(hidden_NE, more_NE, layer.before_attention_E, spec.eps)
             packed_NPD = products.qkv(normed_NE).view(len(ids_N), -1, spec.head_dim)
-            qk_NPD = packed_NPD[:, :turned]
+            qk_NPD = packed_NPD[:, :turning]
             if layer.q_norm_D is not None and layer.k_norm_D is not None:
-                q_NHD = functional.rms_norm(qk_NPD[:, : spec.heads], (spec.head_dim,), layer.q_norm_D, spec.eps)
-                k_NGD = functional.rms_norm(qk_NPD[:, spec.heads :], (spec.head_dim,), layer.k_norm_D, spec.eps)
+                q_NHD = normed(qk_NPD[:, : spec.heads], layer.q_norm_D, spec.eps)
+                k_NGD = normed(qk_NPD[:, spec.heads :], layer.k_norm_D, spec.eps)
                 qk_NPD = torch.cat((q_NHD, k_NGD), 1)
-            qk_NPD = torch.addcmul(qk_NPD * cos_N1D, qk_NPD.roll(spec.head_dim // 2, -1), sin_N1D)
-            out_NHD = attend(number, qk_NPD[:, : spec.heads], qk_NPD[:, spec.heads :], packed_NPD[:, turned:])
-            hidden_NE = hidden_NE + products.output(out_NHD.reshape(len(ids_N), spec.heads * spec.head_dim))
-            normed_NE = functional.rms_norm(hidden_NE, (spec.hidden,), layer.before_mlp_E, spec.eps)
-            gate_NI, up_NI = products.gate_up(normed_NE).chunk(2, -1)
-            hidden_NE = hidden_NE + products.down(functional.silu(gate_NI).mul_(up_NI))
-        return functional.rms_norm(hidden_NE, (spec.hidden,), self.final_norm_E, spec.eps)
+            qk_NPD = turned(qk_NPD, cos_N1D, sin_N1D)
+            out_NHD = attend(number, qk_NPD[:, : spec.heads], qk_NPD[:, spec.heads :], packed_NPD[:, turning:])
+            more_NE = products.output(out_NHD.reshape(len(ids_N), spec.heads * spec.head_dim))
+            normed_NE = add_and_norm(hidden_NE, more_NE, layer.before_mlp_E, spec.eps)
+            more_NE = products.down(gated(products.gate_up(normed_NE)))
+        return add_and_norm(hidden_NE, more_NE, self.final_norm_E, spec.eps)
 
     def rotation(self, positions_N: Tensor) -> tuple[Tensor, Tensor]:
         """Cosines, and sines signed so that a vector rolled by half its length can be multiplied with them."""
@@ -126,7 +127,10 @@ class Decoder:
         return cos_ND[:, None].to(self.dtype), sin_ND[:, None].to(self.dtype)
 
     def logits(self, hidden_ME: Tensor) -> Tensor:
-        """[M, V] in float32, for the rows that are needed."""
+        """[M, V] in float32, for the rows that are needed; on a GPU never rounded to a narrower type on the way."""
+        if self.device.type == "cuda" and self.dtype != torch.float32:
+            logits_MV: Tensor = torch.mm(hidden_ME, self.head_VE.t(), out_dtype=torch.float32)
+            return logits_MV
         return self._head(hidden_ME).float()
 
 

@@ -5,13 +5,16 @@ import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
 from gametape.core.errors import BadInput
 from gametape.core.messages import GenerateRequest, Generation, Sampling, WeightUpdate
+from gametape.engines.torch.constraining import Grammars, Matcher
 from gametape.engines.torch.jobs import Continue, Job, Score
+from gametape.engines.torch.shadow import Shadow
 from gametape.engines.torch.stepper import Stats, Stepper
 from gametape.engines.torch.weights import Weights, fitting, load
 from gametape.engines.trouble import EngineTrouble
@@ -23,12 +26,17 @@ class TorchEngine:
     """An `Engine` over a `Stepper`. Keys and values of what has been read are kept until their room is needed.
 
     The weights are those of the decoder's module. A trainer in the same process changes them inside `changing`, and
-    nothing is copied. One that works elsewhere publishes a directory (`update_weights`) or tensors (`publish`): they
-    are read while decoding goes on, and copied in between two steps.
+    nothing is copied. One that works beside it or elsewhere publishes tensors (`publish`) or a directory
+    (`update_weights`). With a `shadow` these are written while decoding goes on, and only the swap is between two
+    steps; without one they are copied in between two steps.
     """
 
-    def __init__(self, stepper: Stepper) -> None:
+    def __init__(self, stepper: Stepper, grammars: Grammars | None = None, shadow: Shadow | None = None) -> None:
+        """Without `grammars` no request is held to one, and its generation says so."""
         self._stepper = stepper
+        self._grammars = grammars
+        self._shadow = shadow
+        self._publishing = asyncio.Lock()
         self._vocabulary = stepper.decoder.spec.vocabulary
         self._arrivals = count()
         self._errands: list[Callable[[], None]] = []
@@ -40,7 +48,12 @@ class TorchEngine:
 
     async def generate(self, request: GenerateRequest) -> Generation:
         self._check(request.prompt_ids)
-        return await self._asked(lambda told, arrival: Continue(request, told, arrival), request.min_policy_version)
+        matcher: Matcher | None = None
+        if request.grammar is not None and self._grammars:
+            matcher = await asyncio.to_thread(self._grammars.matcher, request.grammar)
+        return await self._asked(
+            lambda told, arrival: Continue(request, told, arrival, matcher), request.min_policy_version
+        )
 
     async def score(self, ids: Sequence[int], start: int = 1, sampling: Sampling = Sampling()) -> list[float]:  # noqa: B008 - frozen
         """How likely each id from `start` on was in the distribution that `sampling` states, given those before."""
@@ -59,10 +72,21 @@ class TorchEngine:
         await self.publish(update.policy_version, weights)
 
     async def publish(self, version: int, weights: Weights) -> None:
-        """Copy these weights in, all of them or none, between two steps."""
-        pairs = fitting(self._stepper.decoder.module, weights)
-        async with self.changing(version):
-            await asyncio.to_thread(pairs.copy)
+        """Take over these weights, all of them or none; they must not change until this returns.
+
+        Whoever gives up waiting does not stop it half-way.
+        """
+        await asyncio.shield(self._publish(version, weights))
+
+    async def _publish(self, version: int, weights: Weights) -> None:
+        async with self._publishing:
+            if self._shadow:
+                await asyncio.to_thread(self._shadow.write, weights)
+                await self._answered(partial(_swap, self._shadow, version))
+            else:
+                pairs = fitting(self._stepper.decoder.module, weights)
+                async with self.changing(version):
+                    await asyncio.to_thread(pairs.copy)
 
     @asynccontextmanager
     async def changing(self, version: int) -> AsyncIterator[None]:
@@ -80,12 +104,14 @@ class TorchEngine:
                 self._stepper.weights_changed(version)
             _tell(over, None)
 
-        self._errand(hold)
+        self._pending.add(reached)
         try:
+            self._errand(hold)
             await reached
             changed = True
             yield
         finally:
+            self._pending.discard(reached)
             go_on.set()
         await over
 
@@ -148,18 +174,28 @@ class TorchEngine:
                 for errand in errands:
                     errand()
                 if self._stepper.busy:
-                    self._stepper.step()
+                    self._stepper.step(lambda: bool(self._errands) or self._closing)
             self._stepper.end_all()
+            self._give_up(EngineTrouble("refused", "the engine was closed"))
         except BaseException as error:
             with self._wake:
                 self._closing = True
-            for answer in list(self._pending):
-                _tell(answer, EngineTrouble("server_error", f"the engine broke down: {error}"))
+            self._give_up(EngineTrouble("server_error", f"the engine broke down: {error}"))
             raise
+
+    def _give_up(self, why: EngineTrouble) -> None:
+        """Whoever has no answer yet will not get one."""
+        for answer in list(self._pending):
+            _tell(answer, why)
 
     def _check(self, ids: Sequence[int]) -> None:
         if not ids or max(ids) >= self._vocabulary or min(ids) < 0:
             raise BadInput(f"a prompt has one token or more, each with an id below {self._vocabulary}")
+
+
+def _swap(shadow: Shadow, version: int, done: "asyncio.Future[None]") -> None:
+    shadow.swap(version)
+    _tell(done, None)
 
 
 def _tell(answer: "asyncio.Future[T]", result: T | EngineTrouble) -> None:

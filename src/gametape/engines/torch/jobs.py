@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from gametape.core.messages import GenerateRequest, Generation, Sampling, Usage
+from gametape.engines.torch.constraining import Matcher
 from gametape.engines.torch.slots import Slot
 
 Finish = Literal["stop", "length", "cancelled"]
@@ -19,6 +20,8 @@ class Continue:
     request: GenerateRequest
     told: Callable[[Generation], None]
     arrival: int
+    matcher: Matcher | None = None
+    """Holds it to the grammar that was asked for, where there is one and as long as that is possible."""
     slot: Slot = field(init=False)
     seed: int = field(init=False)
     logprobs: list[float] = field(default_factory=list)
@@ -44,15 +47,28 @@ class Continue:
         """How many tokens may have to be kept at once."""
         return len(self.request.prompt_ids) + self.request.max_tokens - 1
 
-    def sampled(self, token: int, logprob: float, version: int) -> Finish | None:
-        """Take one more token; returns why it was the last one."""
-        self.slot.ids.append(token)
+    @property
+    def left(self) -> int:
+        """How many tokens it may still draw."""
+        return self.request.max_tokens - len(self.logprobs)
+
+    def sampled(self, tokens: list[int], logprobs: list[float], version: int) -> Finish | None:
+        """Take one token more, or several; returns why the last of them is the last one of all."""
+        self.slot.ids += tokens
         self.slot.wanted = len(self.slot.ids) - 1
-        self.logprobs.append(logprob)
-        self.versions.append(version)
-        if token in self._stops:
+        self.logprobs += logprobs
+        self.versions += [version] * len(tokens)
+        if tokens[-1] in self._stops:
             return "stop"
-        return "length" if len(self.logprobs) >= self.request.max_tokens else None
+        if self.matcher and self._grammar_ends(self.matcher, tokens):
+            return "stop"
+        return "length" if self.left <= 0 else None
+
+    def _grammar_ends(self, matcher: Matcher, tokens: list[int]) -> bool:
+        """Whether it is fulfilled, and no stop id is there to say so."""
+        for token in tokens:
+            matcher.take(token)
+        return not self._stops and matcher.ended
 
     def finish(self, reason: Finish) -> None:
         prompt = len(self.request.prompt_ids)
@@ -69,7 +85,7 @@ class Continue:
                     cached_tokens=self.cached,
                     seconds=time.monotonic() - self.started,
                 ),
-                constrained=False,
+                constrained=self.matcher is not None,
             )
         )
 

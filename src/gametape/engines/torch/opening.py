@@ -2,50 +2,77 @@
 
 import logging
 import os
+from copy import deepcopy
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM
 from transformers.utils.logging import disable_progress_bar
 
 from gametape.core.errors import BadInput
+from gametape.engines.dialect import Tokenizer
 from gametape.engines.dialects.choosing import dialect_of
 from gametape.engines.token_conversation import TokenModel
+from gametape.engines.torch import cpu_dtype
 from gametape.engines.torch.attention import cpu, reference
+from gametape.engines.torch.attention.seam import Planner
 from gametape.engines.torch.blocks import BlockPool
+from gametape.engines.torch.constraining import Grammars
 from gametape.engines.torch.decoder import Decoder
 from gametape.engines.torch.engine import TorchEngine
 from gametape.engines.torch.family import spec_of
+from gametape.engines.torch.rounds import Recorded
+from gametape.engines.torch.shadow import Shadow
 from gametape.engines.torch.stepper import Limits, Stepper
 from gametape.engines.transformers_engine import TransformersEngine
 
 BLOCK = 16
-ON_CPU = Limits(budget=128)
-"""A CPU's matrix products are as fast for 100 rows as for 1,000, and decoding waits less."""
-ON_GPU = Limits(slots=512, budget=4096)
+ON_CPU = Limits(budget=512)
+"""A CPU's matrix products are faster for 500 rows than for 100; with more, decoding would only wait."""
+ON_GPU = Limits(slots=512, budget=8192)
+_WIDTHS = (16, 32, 64, 128)
+"""Of heads that the kernels for a GPU take."""
 
 
 def open_torch(directory: Path, name: str) -> TokenModel:
-    """The model in a directory of weights, config and tokenizer files, ready to be spoken to."""
+    """The model in a directory of weights, config and tokenizer files, ready to be spoken to. Code in it is not run."""
     dialect = dialect_of(directory)
     auto: Any = AutoModelForCausalLM
+    dtype = getattr(torch, cpu_dtype.chosen())
     disable_progress_bar()
     try:
-        network = auto.from_pretrained(directory, dtype=torch.float32, local_files_only=True)
-    except (OSError, ValueError, KeyError, SafetensorError) as error:
-        raise BadInput(f"{directory} is not a model that can be loaded: {str(error).splitlines()[0]}") from None
-    engine = engine_for(network) or _plain(network, name)
+        network = auto.from_pretrained(directory, dtype=dtype, local_files_only=True, trust_remote_code=False)
+    except Exception as error:  # whatever strange files make transformers raise, there is no model in them
+        why = next(iter(str(error).splitlines()), type(error).__name__)
+        raise BadInput(f"{directory} is not a model that can be loaded: {why}") from error
+    engine = engine_for(network, tokenizer=dialect.tokenizer) or _plain(network, name)
     window = int(network.config.get_text_config().max_position_embeddings)
     return TokenModel(name=name, engine=engine, dialect=dialect, window=window, closing=engine.close)
 
 
-def engine_for(network: Any, limits: Limits | None = None, tokens: int | None = None) -> TorchEngine | None:
+def engine_for(
+    network: Any,
+    limits: Limits | None = None,
+    tokens: int | None = None,
+    tokenizer: Tokenizer | None = None,
+    own: bool = False,
+) -> TorchEngine | None:
     """An engine over the very parameters of this network, with room for the keys and values of so many tokens.
 
-    None where the network is of a family that the engine does not run.
+    With `own` weights it works on two copies instead, and decodes on while new ones are published. With a tokenizer it
+    can hold requests to grammars. None where the network is of a family that the engine does not run.
     """
+    stepper = stepper_for(deepcopy(network).requires_grad_(False) if own else network, limits, tokens)
+    if stepper is None:
+        return None
+    grammars = Grammars(tokenizer, stepper.decoder.spec.vocabulary) if tokenizer else None
+    return TorchEngine(stepper, grammars, Shadow(stepper) if own else None)
+
+
+def stepper_for(network: Any, limits: Limits | None = None, tokens: int | None = None) -> Stepper | None:
+    """The same without a thread, for whoever takes the steps."""
     spec = spec_of(network.config)
     if spec is None:
         return None
@@ -54,8 +81,21 @@ def engine_for(network: Any, limits: Limits | None = None, tokens: int | None = 
     width = 2 * spec.layers * spec.kv_heads * spec.head_dim * decoder.dtype.itemsize
     blocks = -(-(tokens or _room(decoder.device) // width) // BLOCK)
     pool = BlockPool(spec, blocks, BLOCK, decoder.device, decoder.dtype)
-    planner = cpu.plan if on_cpu else reference.plan
-    return TorchEngine(Stepper(decoder, pool, planner, limits or (ON_CPU if on_cpu else ON_GPU)))
+    limits = limits or (ON_CPU if on_cpu else ON_GPU)
+    planner, recorded = (cpu.plan, None) if on_cpu else _on_gpu(decoder, pool, limits)
+    return Stepper(decoder, pool, planner, limits, recorded)
+
+
+def _on_gpu(decoder: Decoder, pool: BlockPool, limits: Limits) -> tuple[Planner, Recorded | None]:
+    """Kernels of our own, where Triton is installed and heads are of a width that they take."""
+    if decoder.spec.head_dim not in _WIDTHS or find_spec("triton") is None:
+        return reference.plan, None
+    from gametape.engines.torch.attention.triton_prefill import plan  # noqa: PLC0415 - needs triton
+    from gametape.engines.torch.cuda_graphs import DecodeGraphs  # noqa: PLC0415
+    from gametape.engines.torch.cuda_step import DecodeStep, Room  # noqa: PLC0415
+
+    longest = min(int(decoder.module.config.max_position_embeddings), pool.blocks * pool.block)
+    return plan, DecodeGraphs(DecodeStep(decoder, pool, Room(rows=limits.slots, context=longest)))
 
 
 def _plain(network: Any, name: str) -> TransformersEngine:

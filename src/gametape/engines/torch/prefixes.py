@@ -4,7 +4,8 @@ Nothing is told about conversations. A group's prompt, a system prompt, the next
 to an earlier turn all begin with tokens that were read before, and that is what is looked up.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from itertools import count
 
 from gametape.engines.torch.blocks import BlockPool
@@ -38,7 +39,9 @@ class PrefixIndex:
         self._children: dict[int, dict[tuple[int, ...], Entry]] = {}
         self._by_block: dict[int, Entry] = {}
         self._names = count(ROOT + 1)
-        pool.forget = self.forget
+        self.leaving: Callable[[Entry], None] = lambda _entry: None
+        """Called with what is known of a block that is about to be given away."""
+        pool.forget = self._give_away
 
     def full(self, parent: int, tokens: tuple[int, ...]) -> Entry | None:
         """The full block with these tokens."""
@@ -48,7 +51,7 @@ class PrefixIndex:
         """The block that begins most like these tokens, and for how many of them."""
         best, most = None, 0
         for _, entry in zip(range(_LOOKED_AT), self._children.get(parent, {}).values(), strict=False):
-            same = common(entry.tokens, tokens)
+            same = common(entry.tokens, tokens) if entry.tokens[0] == tokens[0] else 0
             if same > most:
                 best, most = entry, same
         return (best, most) if best else None
@@ -70,6 +73,18 @@ class PrefixIndex:
         siblings[tokens] = self._by_block[block] = entry
         self._pool.know(block)
         return entry
+
+    def restore(self, entry: Entry, block: int) -> Entry:
+        """What has left is in a held block again, under the name by which its children know it."""
+        back = replace(entry, block=block)
+        self._children.setdefault(entry.parent, {})[entry.tokens] = self._by_block[block] = back
+        self._pool.know(block)
+        return back
+
+    def _give_away(self, block: int) -> None:
+        if block in self._by_block:
+            self.leaving(self._by_block[block])
+        self.forget(block)
 
     def forget(self, block: int) -> None:
         """The block is about to hold something else."""

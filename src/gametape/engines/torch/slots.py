@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass, field
 
+from gametape.engines.torch.attic import Attic
 from gametape.engines.torch.blocks import BlockPool
-from gametape.engines.torch.prefixes import ROOT, PrefixIndex, common
+from gametape.engines.torch.prefixes import ROOT, Entry, PrefixIndex, common
 
 
 @dataclass
@@ -27,32 +28,50 @@ class Slot:
 
 
 class Slots:
-    """Moves blocks between the pool, the index and slots."""
+    """Moves blocks between the pool, the index, the attic and slots."""
 
-    def __init__(self, pool: BlockPool, index: PrefixIndex) -> None:
-        self.pool, self.index, self._size = pool, index, pool.block
+    def __init__(self, pool: BlockPool, index: PrefixIndex, attic: Attic) -> None:
+        self.pool, self.index, self.attic, self._size = pool, index, attic, pool.block
+        index.leaving = attic.put
 
     def missing(self, slot: Slot, tokens: int) -> int:
         """How many blocks it has to take before this many tokens more can be read."""
         return max(0, -(-(slot.computed + tokens) // self._size) - len(slot.blocks))
 
-    def catch_up(self, slot: Slot) -> int:
+    def catch_up(self, slot: Slot, fetch: bool = True) -> int:
         """Take over what others have computed of this slot's next tokens; returns how many those are.
 
-        The slot stands at the end of a block. There is a block to spare for a copy, or nothing is copied.
+        The slot stands at the end of a block. There is a block to spare for a copy, or nothing is copied. What has left
+        the device is fetched if that is wanted, and left for later if not.
         """
         before = slot.computed
         while slot.computed % self._size == 0 and slot.computed + self._size <= slot.wanted:
             entry = self.index.full(self._parent(slot), self._next(slot))
-            if entry is None:
+            if entry:
+                self.pool.hold([entry.block])
+            elif self.attic.find(self._parent(slot), self._next(slot)):
+                entry = self._fetched(slot) if fetch else None
+                if entry is None:
+                    return slot.computed - before
+            else:
                 break
-            self.pool.hold([entry.block])
             slot.blocks.append(entry.block)
             slot.names.append(entry.name)
             slot.versions.append(entry.version)
             slot.computed += self._size
         self._copy_beginning(slot)
         return slot.computed - before
+
+    def _fetched(self, slot: Slot) -> Entry | None:
+        """The next block from the attic; None if there is no block to put it into, or making room has pushed it out."""
+        kept = self.attic.find(self._parent(slot), self._next(slot))
+        if kept is None or not self.pool.available:
+            return None
+        (block,) = self.pool.take(1, slot.blocks[-1] if slot.blocks else None)
+        if self.attic.fetch(kept, block):
+            return self.index.restore(kept, block)
+        self.pool.release([block])
+        return None
 
     def _copy_beginning(self, slot: Slot) -> None:
         tokens = tuple(slot.ids[slot.computed : min(slot.computed + self._size, slot.wanted)])
@@ -120,6 +139,11 @@ class Slots:
     def fresh_blocks(self, slot: Slot, oldest: int) -> int:
         """How many leading blocks are of weights no older than `oldest`."""
         return next((at for at, version in enumerate(slot.versions) if version < oldest), len(slot.versions))
+
+    def forget_older(self, oldest: int) -> None:
+        """What weights older than these took part in must not be found any more."""
+        self.index.forget_older(oldest)
+        self.attic.forget_older(oldest)
 
     def _parent(self, slot: Slot) -> int:
         return slot.names[-1] if slot.names else ROOT

@@ -1,8 +1,9 @@
 """Attention on a CPU that reads keys and values where they lie.
 
-Sequences lie in runs of neighbouring blocks (see `BlockPool`). Those that hold the same leading blocks have them read
-once for all; of the rest, runs at even distances are one strided view, read in one call. What each part gives is put
-together by its log-sum-exp.
+Sequences that decode are left to a kernel of our own where there is one (`compiled`), and to torch's elsewhere. For
+that, sequences lie in runs of neighbouring blocks (see `BlockPool`). Those that hold the same leading blocks have them
+read once for all; of the rest, runs at even distances are one strided view, read in one call. What each part gives is
+put together by its log-sum-exp. Prompts are read by torch's kernel, a run of the past at a time.
 """
 
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from gametape.engines.torch.attention.compiled import CompiledDecode, library, store
 from gametape.engines.torch.attention.parts import Part, Strided, own_parts, shared_parts, strided
 from gametape.engines.torch.attention.seam import Attend, Span, rows
 from gametape.engines.torch.blocks import BlockPool
@@ -21,18 +23,20 @@ def plan(pool: BlockPool, spans: Sequence[Span]) -> Attend:
     rows_N = rows(pool, spans)
     decodes = [span for span in spans if span.count == 1]
     chunks = [span for span in spans if span.count > 1]
-    decode = _Decode(pool, decodes) if decodes else None
+    kernels = library(pool)
+    decode = (CompiledDecode(kernels, pool, decodes) if kernels else TorchDecode(pool, decodes)) if decodes else None
     chunk_runs = [own_parts(pool.block, at, span.blocks, 0, span.past) for at, span in enumerate(chunks)]
     view = _Views(pool)
 
     def attend(layer: int, q_NHD: Tensor, k_NGD: Tensor, v_NGD: Tensor) -> Tensor:
-        pool.keys_LBTGD[layer].view(-1, *k_NGD.shape[1:]).index_copy_(0, rows_N, k_NGD)
-        pool.values_LBTGD[layer].view(-1, *v_NGD.shape[1:]).index_copy_(0, rows_N, v_NGD)
-        if decode and not chunks:
-            return decode.attend(layer, q_NHD)
-        out_NHD = torch.empty_like(q_NHD)
+        if kernels:
+            store(kernels, pool, layer, rows_N, k_NGD, v_NGD)
+        else:
+            pool.keys_LBTGD[layer].view(-1, *k_NGD.shape[1:]).index_copy_(0, rows_N, k_NGD)
+            pool.values_LBTGD[layer].view(-1, *v_NGD.shape[1:]).index_copy_(0, rows_N, v_NGD)
+        out_NHD = torch.empty(q_NHD.shape, dtype=q_NHD.dtype)
         if decode:
-            out_NHD.index_copy_(0, decode.index_S, decode.attend(layer, q_NHD))
+            decode.attend(layer, q_NHD, out_NHD)
         for span, parts in zip(chunks, chunk_runs, strict=True):
             here = slice(span.start, span.start + span.count)
             out_NHD[here] = _chunk(view, layer, parts, q_NHD[here], k_NGD[here], v_NGD[here])
@@ -57,7 +61,7 @@ class _Views:
         return self._keys.as_strided(size, stride, offset), self._values.as_strided(size, stride, offset)
 
 
-class _Decode:
+class TorchDecode:
     """One new token for each of S sequences."""
 
     def __init__(self, pool: BlockPool, spans: Sequence[Span]) -> None:
@@ -75,14 +79,15 @@ class _Decode:
         self._masks = [_mask(batch, pool.keys_LBTGD.dtype) for batch in self._strided]
         owners = [member for part in shared for member in part.members]
         owners += [part.members[0] for batch in self._strided for part in batch.parts]
-        self.index_S: Tensor = torch.tensor([span.start for span in spans])
+        self._index_S: Tensor = torch.tensor([span.start for span in spans])
         self._own_order_P: Tensor = torch.tensor([part.members[0] for batch in self._strided for part in batch.parts])
         self._merge_SK, self._absent_SK = _merging(owners, len(spans))
 
-    def attend(self, layer: int, q_NHD: Tensor) -> Tensor:
+    def attend(self, layer: int, q_NHD: Tensor, out_NHD: Tensor) -> None:
+        """Writes the rows of these sequences."""
         heads, dim = q_NHD.shape[1:]
         repeats = heads // self._groups
-        q_SGRD = q_NHD.index_select(0, self.index_S).view(-1, self._groups, repeats, dim)
+        q_SGRD = q_NHD.index_select(0, self._index_S).view(-1, self._groups, repeats, dim)
         outs, sums = [], []
         for part, members_M in self._shared:
             q_1GMD = q_SGRD.index_select(0, members_M).transpose(0, 1).reshape(1, self._groups, -1, dim)
@@ -103,11 +108,14 @@ class _Decode:
             at += runs
         out_PGRD = torch.cat(outs) if len(outs) > 1 else outs[0]
         if self._merge_SK.shape[1] == 1:
-            return out_PGRD.index_select(0, self._merge_SK[:, 0]).reshape(-1, heads, dim)
+            joined_SGRD = out_PGRD.index_select(0, self._merge_SK[:, 0])
+            out_NHD.index_copy_(0, self._index_S, joined_SGRD.reshape(-1, heads, dim))
+            return
         lse_SKGR = torch.cat(sums)[self._merge_SK].masked_fill_(self._absent_SK[..., None, None], -torch.inf)
         out_SKGRD = out_PGRD[self._merge_SK]
         weight_SKGR = lse_SKGR.softmax(1).to(out_SKGRD.dtype)
-        return (out_SKGRD * weight_SKGR[..., None]).sum(1).reshape(-1, heads, dim)
+        joined_SGRD = (out_SKGRD * weight_SKGR[..., None]).sum(1)
+        out_NHD.index_copy_(0, self._index_S, joined_SGRD.reshape(-1, heads, dim))
 
 
 def _mask(batch: Strided, dtype: torch.dtype) -> Tensor | None:

@@ -152,7 +152,7 @@ def _turned(at, there, gain, cosine, sine, eps, WIDTH: tl.constexpr, NORMED: tl.
 
 
 @triton.jit
-def _loaded(
+def loaded(
     keys,
     values,
     table,
@@ -164,6 +164,7 @@ def _loaded(
     BLOCK: tl.constexpr,
     TILE: tl.constexpr,
 ):
+    """Keys and values of the tokens from `start` on, [TILE, WIDTH] each, and zeros from `end` on."""
     at = start + tl.arange(0, TILE)
     inside = at < end
     blocks = tl.load(table + at // BLOCK, mask=inside, other=0).to(tl.int64)
@@ -175,11 +176,10 @@ def _loaded(
 
 
 @triton.jit
-def _attended(q, k, v, start, end, top, mass, total, to_log2, TILE: tl.constexpr):
+def attended(q, k, v, seen, top, mass, total, to_log2):
     """Softmax so far, with one more tile: the highest score, the mass relative to it, the weighted sum of values."""
-    inside = start + tl.arange(0, TILE) < end
     scores = tl.dot(q, tl.trans(k), input_precision="ieee") * to_log2
-    scores = tl.where(inside[None, :], scores, float("-inf"))
+    scores = tl.where(seen, scores, float("-inf"))
     higher = tl.maximum(top, tl.max(scores, 1))
     weights = tl.exp2(scores - higher[:, None])
     shrink = tl.exp2(top - higher)
@@ -238,7 +238,7 @@ def _attend(
     table = tables + row.to(tl.int64) * table_stride
     begin = split * SPLIT
     end = tl.minimum(position, begin + SPLIT)
-    k_tile, v_tile = _loaded(keys, values, table, begin, end, group, GROUPS, WIDTH, BLOCK, TILE)
+    k_tile, v_tile = loaded(keys, values, table, begin, end, group, GROUPS, WIDTH, BLOCK, TILE)
     follow(EARLY)
 
     here = qkv + row.to(tl.int64) * qkv_stride
@@ -261,10 +261,11 @@ def _attend(
     top = tl.where(newest, own, float("-inf"))
     mass = tl.where(newest, 1.0, 0.0) + tl.zeros([SHARE], tl.float32)
     total = tl.where(newest, v.to(tl.float32), 0.0) + tl.zeros([SHARE, WIDTH], tl.float32)
-    top, mass, total = _attended(q, k_tile, v_tile, begin, end, top, mass, total, to_log2, TILE)
+    t = tl.arange(0, TILE)[None, :]
+    top, mass, total = attended(q, k_tile, v_tile, begin + t < end, top, mass, total, to_log2)
     for start in range(begin + TILE, end, TILE):
-        k_tile, v_tile = _loaded(keys, values, table, start, end, group, GROUPS, WIDTH, BLOCK, TILE)
-        top, mass, total = _attended(q, k_tile, v_tile, start, end, top, mass, total, to_log2, TILE)
+        k_tile, v_tile = loaded(keys, values, table, start, end, group, GROUPS, WIDTH, BLOCK, TILE)
+        top, mass, total = attended(q, k_tile, v_tile, start + t < end, top, mass, total, to_log2)
 
     head = group * PER_GROUP + h
     if WHOLE:

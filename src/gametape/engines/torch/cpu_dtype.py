@@ -1,0 +1,118 @@
+"""In which type a CPU computes: float32, or bfloat16 where that is asked for, works and pays.
+
+Some CPUs announce instructions for bfloat16 that they do not have, and a process that uses them dies; so a process of
+its own tries. What it found is kept in the user's cache directory, by the CPU and the version of torch.
+
+float32 is what one gets unasked: a trainer on a CPU works in it, and what bfloat16 samples is a little off from that.
+"""
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from typing import Literal
+
+from pydantic import ValidationError
+
+from gametape.core.errors import BadInput
+from gametape.core.model import Closed
+
+VARIABLE = "GAMETAPE_CPU_DTYPE"
+PAYS = 1.2
+"""How much faster it has to be."""
+_PATIENCE_SECONDS = 120
+
+
+class Bfloat16(Closed):
+    """What became of the trial: whether products come out right, and how fast they are as a multiple of float32."""
+
+    works: bool
+    speedup: float = 0.0
+
+
+def chosen() -> Literal["float32", "bfloat16"]:
+    """By the environment: float32 (also if nothing is said), or auto."""
+    wish = os.environ.get(VARIABLE) or "float32"
+    if wish not in {"float32", "auto"}:
+        raise BadInput(f"{VARIABLE} is float32 or auto, not {wish}")
+    found = bfloat16() if wish == "auto" else None
+    return "bfloat16" if found and found.works and found.speedup >= PAYS else "float32"
+
+
+def bfloat16() -> Bfloat16 | None:
+    """Tried once on each machine. None where that could not be found out: torch is not there, or the trial failed."""
+    try:
+        kept = _cache_file()
+        return Bfloat16.model_validate_json(kept.read_text())
+    except metadata.PackageNotFoundError:
+        return None
+    except (OSError, ValidationError):
+        found = _tried()
+    if found:
+        try:
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.write_text(found.model_dump_json())
+        except OSError:
+            return found  # then it is tried again next time
+    return found
+
+
+def _tried() -> Bfloat16 | None:
+    command = [sys.executable, "-m", __name__]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        return None
+    if done.returncode == -signal.SIGILL:
+        return Bfloat16(works=False)
+    return None if done.returncode else Bfloat16.model_validate_json(done.stdout.splitlines()[-1])
+
+
+def _cache_file() -> Path:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
+        cpu = [line for line in lines if line.startswith(("model name", "flags", "Features", "CPU"))]
+    except OSError:
+        cpu = []
+    digest = hashlib.sha256("\n".join([*cpu, metadata.version("torch")]).encode()).hexdigest()[:16]
+    directory = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return directory / "gametape" / f"bfloat16-{digest}.json"
+
+
+def _try() -> Bfloat16:
+    """The products of a decode step, in the layout that is fastest for each type, and attention."""
+    import torch  # noqa: PLC0415 - only in the process that tries
+    from torch.nn import functional  # noqa: PLC0415
+
+    from gametape.engines.torch.products import fastest  # noqa: PLC0415
+
+    def tried(dtype: torch.dtype) -> tuple[float, torch.Tensor]:
+        x_NI, weight_OI = whole_NI.to(dtype), whole_OI.to(dtype)
+        product = fastest(weight_OI, weight_OI.nbytes)(weight_OI, None)
+        y_NO = product(x_NI)
+        seconds = min(_timed(lambda: product(x_NI)) for _ in range(50))
+        heads_BHTD = y_NO.view(1, 4, -1, 64)
+        return seconds, functional.scaled_dot_product_attention(heads_BHTD, heads_BHTD, heads_BHTD).float()
+
+    torch.manual_seed(0)
+    whole_NI, whole_OI = torch.randn(32, 576), torch.randn(3072, 576) / 24
+    with torch.inference_mode():
+        plain, expected = tried(torch.float32)
+        short, found = tried(torch.bfloat16)
+    right = bool((found - expected).abs().max() < 0.05 * expected.abs().max())
+    return Bfloat16(works=right, speedup=round(plain / short, 2))
+
+
+def _timed(work: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+if __name__ == "__main__":
+    print(_try().model_dump_json())

@@ -1,0 +1,72 @@
+"""What a decoder does between its matrix products.
+
+On a CPU in float32 each is one pass by a kernel of our own, where torch takes several and dispatches more than it
+computes. Types narrower than float32 are rounded where transformers rounds them.
+"""
+
+import ctypes
+from functools import cache
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from gametape.engines.torch.compiling import ADDRESS, FLOAT, NUMBER, compiled
+
+
+def add_and_norm(hidden_NE: Tensor, more_NE: Tensor | None, gain_E: Tensor, eps: float) -> Tensor:
+    """`hidden_NE` grows by `more_NE`, in place; what is returned is that, normalised."""
+    kernels = _kernels(hidden_NE)
+    if kernels is None:
+        return normed(hidden_NE if more_NE is None else hidden_NE.add_(more_NE), gain_E, eps)
+    out_NE = torch.empty_like(hidden_NE)
+    more = None if more_NE is None else more_NE.data_ptr()
+    kernels.add_and_norm(hidden_NE.data_ptr(), more, gain_E.data_ptr(), eps, *hidden_NE.shape, out_NE.data_ptr())
+    return out_NE
+
+
+def normed(x_NE: Tensor, gain_E: Tensor, eps: float) -> Tensor:
+    if x_NE.dtype == torch.float32:
+        return functional.rms_norm(x_NE, gain_E.shape, gain_E, eps)
+    return functional.rms_norm(x_NE, gain_E.shape, None, eps) * gain_E
+
+
+def turned(x_NPD: Tensor, cos_N1D: Tensor, sin_N1D: Tensor) -> Tensor:
+    """Heads by their position. Rows may lie apart, and may be overwritten."""
+    kernels = _kernels(x_NPD)
+    if kernels is not None:
+        at, apart = x_NPD.data_ptr(), x_NPD.stride(0)
+        kernels.turn(at, apart, cos_N1D.data_ptr(), sin_N1D.data_ptr(), *x_NPD.shape)
+        return x_NPD
+    across_NPD = x_NPD.roll(x_NPD.shape[-1] // 2, -1)
+    if x_NPD.dtype == torch.float32:
+        return torch.addcmul(x_NPD * cos_N1D, across_NPD, sin_N1D)
+    return x_NPD * cos_N1D + across_NPD * sin_N1D
+
+
+def gated(gate_up_NP: Tensor) -> Tensor:
+    """silu(gate) * up, [N, P / 2]."""
+    kernels = _kernels(gate_up_NP)
+    if kernels is None:
+        gate_NI, up_NI = gate_up_NP.chunk(2, -1)
+        return functional.silu(gate_NI).mul_(up_NI)
+    rows, width = len(gate_up_NP), gate_up_NP.shape[1] // 2
+    out_NI = torch.empty(rows, width)
+    kernels.gate(gate_up_NP.data_ptr(), rows, width, out_NI.data_ptr())
+    return out_NI
+
+
+def _kernels(x: Tensor) -> ctypes.CDLL | None:
+    return _library() if x.dtype == torch.float32 and x.device.type == "cpu" else None
+
+
+@cache
+def _library() -> ctypes.CDLL | None:
+    found = compiled("elementwise")
+    if found:
+        found.add_and_norm.argtypes = (ADDRESS, ADDRESS, ADDRESS, FLOAT, NUMBER, NUMBER, ADDRESS)
+        found.turn.argtypes = (ADDRESS, NUMBER, ADDRESS, ADDRESS, NUMBER, NUMBER, NUMBER)
+        found.gate.argtypes = (ADDRESS, NUMBER, NUMBER, ADDRESS)
+        for each in (found.add_and_norm, found.turn, found.gate):
+            each.restype = None
+    return found

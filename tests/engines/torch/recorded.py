@@ -1,0 +1,80 @@
+"""Engines whose sequences decode in rounds: by recorded steps where there is a GPU, else by a plain stand-in."""
+
+from collections import deque
+
+import torch
+
+from gametape.core.messages import Sampling
+from gametape.engines.torch.attention import cpu
+from gametape.engines.torch.attention.seam import Span
+from gametape.engines.torch.blocks import BlockPool
+from gametape.engines.torch.decoder import Decoder
+from gametape.engines.torch.family import spec_of
+from gametape.engines.torch.rounds import Drawn
+from gametape.engines.torch.sampling import draw, uniform
+from gametape.engines.torch.stepper import Limits, Stepper
+
+ON_GPU = torch.cuda.is_available()
+FAMILIES = ["llama-wide", "qwen3"]
+"""With heads as wide as the kernels need them."""
+
+
+def stepper_in_rounds(module, tokens=1024, block=4, longest=1 << 20, **limits):
+    """As `networks.stepper`; rounds are for sequences of at most `longest` tokens."""
+    spec = spec_of(module.config)
+    decoder = Decoder(module.to("cuda" if ON_GPU else "cpu"), spec)
+    pool = BlockPool(spec, tokens // block, block, decoder.device, decoder.dtype)
+    if not ON_GPU:
+        return Stepper(decoder, pool, cpu.plan, Limits(**limits), PlainRounds(decoder, pool, longest))
+    from gametape.engines.torch.attention.triton_prefill import plan
+    from gametape.engines.torch.cuda_graphs import DecodeGraphs
+    from gametape.engines.torch.cuda_step import DecodeStep, Room
+
+    made = Limits(**limits)
+    room = Room(rows=made.slots, context=min(longest, tokens), stops=2)
+    return Stepper(decoder, pool, plan, made, DecodeGraphs(DecodeStep(decoder, pool, room)))
+
+
+class PlainRounds:
+    """What `DecodeGraphs` promises, one plain step after the other, as soon as a round is sent."""
+
+    stops = 2
+
+    def __init__(self, decoder, pool, longest):
+        self.longest = longest
+        self._decoder, self._pool = decoder, pool
+        self._sent = deque()
+
+    def start(self, lines, steps):
+        assert not self._sent
+        assert all(line.length + line.limit <= len(line.blocks) * self._pool.block for line in lines)
+        self._lines = [(line, list(line.blocks)) for line in lines]
+        self._drawn = [[] for _ in lines]
+        self._send(steps)
+
+    def go_on(self, steps):
+        assert len(self._sent) == 1
+        self._send(steps)
+
+    def finish(self):
+        return self._sent.popleft()
+
+    def _send(self, steps):
+        drawn = [Drawn([], []) for _ in self._lines]
+        for _ in range(steps):
+            for (line, blocks), own, new in zip(self._lines, self._drawn, drawn, strict=True):
+                if len(own) < line.limit and not (own and own[-1] in line.stop_ids):
+                    token, logprob = self._step(line, blocks, own)
+                    own.append(token)
+                    new.ids.append(token)
+                    new.logprobs.append(logprob)
+        self._sent.append(drawn)
+
+    def _step(self, line, blocks, own):
+        at = line.length + len(own)
+        attend = cpu.plan(self._pool, [Span(0, 1, at, blocks)])
+        hidden = self._decoder.forward(torch.tensor([own[-1] if own else line.token]), torch.tensor([at]), attend)
+        rule = Sampling(temperature=line.temperature, top_k=line.top_k, top_p=line.top_p)
+        number = uniform(torch.tensor([line.seed]), torch.tensor([at + 1]))
+        token, logprob = draw(self._decoder.logits(hidden), [rule], number)
+        return int(token), float(logprob)
