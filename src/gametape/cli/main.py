@@ -16,15 +16,23 @@ from gametape.core.errors import GametapeError
 
 VERBS = {
     "audit": "Look for reward hacks in finished trajectories.",
+    "calibration": "Say how far an agent's confidence can be trusted.",
+    "coach": "Find the turn that went wrong, hint it, and show whether the hint helps.",
+    "costs": "Say what attempts cost, and what failures did.",
     "demo": "Watch a harmless program and five hostile ones meet the sandbox.",
     "doctor": "Say what this machine can do, and how to get what is missing.",
+    "eval": "Say how often, how far and at what cost a model succeeds on a suite.",
+    "katas": "Make small Python functions to write, as tasks.",
     "mine": "Make tasks from a repository with tests.",
     "models": "List models, and fetch the embedded one.",
     "sandbox": "Run a command that is assumed to be hostile.",
     "solve": "Let a model attempt a task.",
     "task": "Show, check out, check and export task directories.",
+    "train": "Let a policy learn from rewards that can be checked.",
     "trajectory": "Check and convert trajectory files.",
     "verify": "Decide what a workspace is worth.",
+    "watch": "Notice when an agent narrows to a phrase, a template, a loop or silence.",
+    "worlds": "Make suites of procedural tool worlds.",
 }
 
 

@@ -1,63 +1,196 @@
-"""The configuration of a training run: the knobs that are settled, with their defaults."""
+"""The configuration of a training run: every knob, its default and what it is for, in one place.
+
+`gametape train --defaults` prints this as a TOML file with comments.
+"""
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from gametape.core.model import Closed, Fraction
 
 Arm = Literal["sft", "rejection", "rlvr", "rlvr_ttf", "rlvr_ttf_gated"]
 
 Positive = Annotated[float, Field(gt=0)]
+AtLeastZero = Annotated[float, Field(ge=0)]
 AtLeastOne = Annotated[int, Field(ge=1)]
+Natural = Annotated[int, Field(ge=0)]
 
 
-class RLConfig(Closed):
+class Section(Closed):
+    """A table of the file. What stands below a field is its documentation."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+class TinyConfig(Section):
+    """The shape of the policy that `model = "tiny"` makes."""
+
+    layers: AtLeastOne = 3
+    width: Annotated[int, Field(ge=16)] = 96
+    heads: AtLeastOne = 4
+    window: Annotated[int, Field(ge=64)] = 1024
+    """How many tokens it can read and write in all."""
+
+
+class WarmConfig(Section):
+    """The warm start of a tiny policy: supervised, on traces of a noisy expert, some of whose turns follow a hint."""
+
+    episodes: Natural = 4000
+    """Demonstrations; 0 leaves the weights as they are."""
+    batch: AtLeastOne = 32
+    """Demonstrations in one update."""
+    epochs: AtLeastOne = 1
+    learning_rate: Positive = 2e-3
+    ordinary_rate: Fraction = 0.99
+    """How often the expert is right where no rule under test applies."""
+    hint_share: Fraction = 0.5
+    """The share of turns before which a hint is put and followed. Rules under test are never among them."""
+
+
+class OptimConfig(Section):
+    """How gradients become steps."""
+
+    name: Literal["adamw", "muon"] = "adamw"
+    learning_rate: Positive = 3e-4
+    weight_decay: AtLeastZero = 0.0
+    schedule: Literal["constant", "linear", "cosine"] = "constant"
+    warmup: Natural = 0
+    """Updates over which the learning rate rises from nothing."""
+    clip_norm: Positive = 1.0
+    """The gradient is scaled down to this norm."""
+    portion: AtLeastOne = 16384
+    """Tokens in one pass; a larger batch is accumulated over several."""
+
+
+class RLConfig(Section):
     """The group-relative policy gradient on verified rewards."""
 
     group_size: Annotated[int, Field(ge=2)] = 8
-    loss: Literal["clip", "cispo"] = "clip"
+    """Rollouts of one prompt, which are each other's baseline."""
+    groups: AtLeastOne = 8
+    """Groups with a signal that an update waits for."""
+    resample: Annotated[float, Field(ge=1)] = 2.0
+    """Groups sampled for one update at most, as a multiple of `groups`: those without a signal are replaced."""
+    advantage: Literal["loo", "dr_grpo", "grpo"] = "loo"
+    """Leave-one-out mean; mean; mean and standard deviation."""
+    loss: Literal["loo", "dr_grpo", "grpo", "dapo", "cispo", "gspo"] = "loo"
     clip_low: Positive = 0.2
     clip_high: Positive = 0.28
-    importance_cap: Positive = 2.0
-    max_staleness: Annotated[int, Field(ge=2, le=8)] = 4
+    length: AtLeastOne = 64
+    """The constant number of chosen tokens that a rollout counts for, whatever its own length."""
+    temperature: Positive = 1.0
+    turns: AtLeastOne = 64
+    """How many turns a rollout may take, where the task itself does not say less."""
+    turn_tokens: AtLeastOne = 16
+    """What one turn may have in new tokens."""
     retire_pass_rate: Fraction = 0.9
     retire_samples: AtLeastOne = 24
+    """Prompts (in worlds: cells of knobs) that pass this often over at least so many samples retire."""
     replay_share: Fraction = 0.05
+    """The share of draws that go to retired ones."""
+    asynchronous: bool = False
+    """Sample in a second process while this one learns."""
+    max_staleness: Annotated[int, Field(ge=1, le=8)] = 4
+    """Asynchronous: samples by weights more versions old than this are dropped, and counted."""
+    importance_cap: Positive = 2.0
+    """Asynchronous: the bound of each token's importance weight."""
 
 
-class TTFConfig(Closed):
-    """Distillation of a hinted teacher on the target spans.
+class TTFConfig(Section):
+    """Distillation of a hinted teacher on the target spans."""
 
-    `beta` weighs forward against reverse KL, `gamma` is the decay after each disagreement, `weight` the
-    constant factor of the term.
-    """
-
-    weight: Annotated[float, Field(ge=0)] = 0.1
+    weight: AtLeastZero = 0.1
+    """The constant factor of the term."""
     beta: Fraction = 0.7
+    """The weight of forward KL; the rest is reverse."""
     gamma: Fraction = 0.5
+    """How much a position counts less for each earlier one where teacher and student disagreed."""
+    kappa: Positive = 4.0
+    """Divergences above this are scaled down to it; their direction stays."""
     teacher: Literal["ema", "start", "current"] = "ema"
+    ema: Fraction = 0.98
+    """How much of the teacher's weights an update keeps."""
+    clip_norm: Positive = 0.5
+    """The cap on the norm of this term's gradient, at the last hidden states."""
+    length: AtLeastOne = 4
+    """The constant number of tokens that a rollout counts for in this term."""
+    anchor: AtLeastZero = 0.02
+    """The weight of KL to the start on turns that are no target."""
+    alone: Fraction = 0.3
+    """The learning rate of an update without any reward signal, as a share: the optimiser would make it full size."""
+    per_group: AtLeastOne = 4
+    """Targets of one group at most."""
 
 
-class GateConfig(Closed):
-    """When the verified gate G2 believes that a type of hint helps."""
+class GateConfig(Section):
+    """When a hint is believed to help."""
 
+    delta: AtLeastZero = 0.5
+    """G0: nats by which the hint must make the error less likely, unless it changes the first choice."""
     min_forks: AtLeastOne = 32
+    """G2: forks of one type of hint, pooled, before anything is believed."""
     min_posterior: Fraction = 0.95
+    """G2: how sure the gain must be."""
 
 
-class RunConfig(Closed):
+class EvalConfig(Section):
+    """Held-out success while training."""
+
+    every: Natural = 512
+    """In episodes; 0 only before and after."""
+    episodes: AtLeastOne = 256
+    temperature: AtLeastZero = 1.0
+    stop_at: Fraction | None = None
+    """Stop as soon as held-out success is this high."""
+
+
+class CheckpointConfig(Section):
+    every: AtLeastOne = 5
+    """In updates. A run that is killed begins again at the last one, and comes to the same numbers."""
+    keep: AtLeastOne = 2
+
+
+class AlarmConfig(Section):
+    """What is worth a warning while training. None of them stops a run."""
+
+    entropy_low: AtLeastZero = 0.02
+    """Nats per chosen token."""
+    length_drift: Positive = 2.0
+    """Times shorter or longer than at the start."""
+    kl_to_start: Positive = 2.0
+    """Nats per chosen token."""
+    hack_rate: Fraction = 0.02
+    zero_variance: Fraction = 0.9
+    """The share of groups without a signal."""
+    mismatch: Positive = 0.05
+    """Mean difference between the trainer's and the sampler's log-probabilities, under the same weights."""
+
+
+class RunConfig(Section):
     """One run: which arm, from which weights, on which tasks."""
 
     schema_version: Literal["run-v1"] = "run-v1"
     arm: Arm
-    model: str
+    """sft: noisy demonstrations. rejection: the policy's own successes. rlvr: verified rewards. rlvr_ttf: and hints."""
+    model: str = "tiny"
+    """`tiny` makes one and warm-starts it; else smollm2, a directory of weights, or another run."""
     tasks: str
+    """worlds:NAME, a suite of worlds, or a directory of tasks."""
     seed: Annotated[int, Field(ge=0)] = 0
-    learning_rate: Positive = 3e-4
+    episodes: AtLeastOne = 4000
+    """The budget: every rollout counts, resampled and dropped ones too."""
+    flops: AtLeastOne | None = None
+    """Another budget: operations of sampling, reading and learning together."""
+    tiny: TinyConfig = TinyConfig()
+    warm: WarmConfig = WarmConfig()
+    optim: OptimConfig = OptimConfig()
     rl: RLConfig = RLConfig()
     ttf: TTFConfig = TTFConfig()
     gates: GateConfig = GateConfig()
+    eval: EvalConfig = EvalConfig()
+    checkpoint: CheckpointConfig = CheckpointConfig()
+    alarms: AlarmConfig = AlarmConfig()
 
     @property
     def uses_rl(self) -> bool:

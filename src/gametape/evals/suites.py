@@ -140,10 +140,6 @@ def _task_script(subject: Subject, made: Callable[[Subject], list[ScriptedTurn]]
     return lambda _number: made(subject)
 
 
-def _in_answers(model: Model) -> Model:
-    return in_blocks(model, "answer", "code")
-
-
 def _answered(subject: Subject) -> list[ScriptedTurn]:
     if subject.reference is None:
         raise BadInput(f"{subject.task.name}: has no solution, so a scripted expert cannot solve it")

@@ -1,0 +1,138 @@
+"""Do the arms learn? Held-out success of a tiny policy in the moderate worlds, from one warm start for each seed.
+
+    python benchmarks/learning.py [--only arms async] [--seeds 3] [--keep DIR] [--results FILE]
+
+arms   RLVR for its whole budget of episodes; then supervised training and rejection sampling from the same weights with
+       as many operations as RLVR took (2N for a token read or sampled, 4N more for one that is learned from)
+async  RLVR again with a second process that samples while the first learns, for as many episodes
+
+Success is that of the last weights at temperature 1, on prompts whose pairs of a rule and a context no training world
+has. The demonstrations are those of the warm start: right at ordinary turns 99 times in 100, at rules as seldom as the
+worlds' base rate says. Runs of one thread each go on at once, one for each core; `async` has the machine to itself.
+Everything is saved as it ends; runs that are there already are not made again.
+"""
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from gametape.studio.svg import Series, line_chart
+
+HERE = Path(__file__).parent
+CONFIGS = HERE.parent / "configs"
+RESULTS = HERE / "results" / "learning.json"
+CHART = HERE.parent / "docs" / "learning.svg"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="*", choices=["arms", "async"], default=["arms", "async"])
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--keep", type=Path, default=Path("runs") / "learning")
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    chosen = parser.parse_args()
+    report = json.loads(chosen.results.read_text()) if chosen.results.exists() else {}
+    report["machine"] = {"cores": os.cpu_count(), "kernel": platform.release(), "python": platform.python_version()}
+
+    def save(name: str, answers: list[dict[str, Any]]) -> None:
+        report[name] = answers
+        chosen.results.write_text(json.dumps(report, indent=1) + "\n")
+
+    seeds = range(chosen.seeds)
+    if "arms" in chosen.only:
+        save("rlvr", at_once(lambda seed: arm("rlvr", seed, chosen.keep), seeds))
+        for name in ("sft", "rejection"):
+            save(name, at_once(lambda seed, name=name: beside(name, seed, chosen.keep, report), seeds))
+        CHART.write_text(chart(report))
+    if "async" in chosen.only:
+        timed = {"arm": "rlvr", "threads": os.cpu_count() or 1}
+        save(
+            "synchronous",
+            [trained(chosen.keep, f"timed-sync-{seed}", seed, start(chosen.keep, seed), **timed) for seed in seeds],
+        )
+        other = timed | {"changes": ["rl.asynchronous=true"]}
+        save(
+            "asynchronous",
+            [trained(chosen.keep, f"timed-async-{seed}", seed, start(chosen.keep, seed), **other) for seed in seeds],
+        )
+    print(table(report))
+
+
+def arm(name: str, seed: int, keep: Path) -> dict[str, Any]:
+    return trained(keep, f"{name}-{seed}", seed, None, arm=name)
+
+
+def beside(name: str, seed: int, keep: Path, report: dict[str, Any]) -> dict[str, Any]:
+    """From the same weights, with as many operations."""
+    flops = report["rlvr"][seed]["flops"]
+    changes = [f"flops={flops}", "episodes=1000000"]
+    return trained(keep, f"{name}-{seed}", seed, start(keep, seed), arm=name, changes=changes)
+
+
+def start(keep: Path, seed: int) -> Path:
+    return keep / f"rlvr-{seed}" / "start"
+
+
+def trained(
+    keep: Path, name: str, seed: int, model: Path | None, arm: str, threads: int = 1, changes: list[str] | None = None
+) -> dict[str, Any]:
+    """The answer of `gametape train`, with the curve of its log."""
+    root, answer = keep / name, keep / f"{name}.json"
+    if not answer.exists():
+        command = [sys.executable, "-m", "gametape.cli.main", "train", "--json"]
+        if (root / "config.toml").exists():
+            command += ["--resume", str(root)]
+        else:
+            command += [str(CONFIGS / f"{arm}-moderate.toml"), "--out", str(root), "--seed", str(seed)]
+            for change in [*(changes or []), *([f'model="{model}"'] if model else [])]:
+                command += ["--set", change]
+        settings = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+        done = subprocess.run(command, env=settings, stdout=subprocess.PIPE, text=True, check=True)
+        answer.write_text(done.stdout.splitlines()[-1])
+    told: dict[str, Any] = json.loads(answer.read_text())
+    lines = [json.loads(line) for line in (root / "metrics.jsonl").read_text().splitlines()]
+    told["curve"] = [[line["episodes_so_far"], line["success"]] for line in lines if line["kind"] == "eval"]
+    told["run"] = name
+    print(name, {key: told[key] for key in ("success_before", "success_after", "episodes", "seconds")}, flush=True)
+    return told
+
+
+def at_once(work: Any, seeds: Any) -> list[dict[str, Any]]:
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        return list(pool.map(work, seeds))
+
+
+def chart(report: dict[str, Any]) -> str:
+    """Mean and range over seeds, against episodes. Arms that stopped at their budget of operations end earlier."""
+    series = []
+    for name in ("rlvr", "rejection", "sft"):
+        curves = [answer["curve"] for answer in report[name]]
+        points = list(zip(*curves, strict=False))
+        ys = [[point[1] for point in at] for at in points]
+        xs = [sum(point[0] for point in at) / len(at) for at in points]
+        series.append(Series(name, xs, [sum(y) / len(y) for y in ys], [min(y) for y in ys], [max(y) for y in ys]))
+    return line_chart("Held-out success, moderate worlds", series, "episodes", "success at temperature 1")
+
+
+def table(report: dict[str, Any]) -> str:
+    rows = [
+        "| arm | seed | before | after | episodes | episodes to 80 % | seconds | dropped |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for name in ("rlvr", "rejection", "sft", "synchronous", "asynchronous"):
+        for seed, one in enumerate(report.get(name, [])):
+            rows.append(
+                f"| {name} | {seed} | {one['success_before']:.1%} | {one['success_after']:.1%} | {one['episodes']} "
+                f"| {one['episodes_to']['0.8'] or 'not reached'} | {one['seconds']:.0f} | {one['dropped']} |"
+            )
+    return "\n".join(rows)
+
+
+if __name__ == "__main__":
+    main()

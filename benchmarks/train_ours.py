@@ -1,0 +1,149 @@
+"""Our side of `benchmarks/train.py`: prints one JSON object about steps over one of its batches."""
+
+import copy
+import json
+import random
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from gametape.train.chunked import span_logits, token_logprobs
+from gametape.train.forward import forward, head_of
+from gametape.train.heap import map_large_blocks
+from gametape.train.losses import rl_loss, ttf_loss
+from gametape.train.packing import Node, Packed, pack
+from train_batch import (
+    CASES,
+    HINT,
+    LEARNING_RATE,
+    LENGTH,
+    SPAN,
+    TARGET,
+    Case,
+    drawn,
+    network_in,
+    resident_mb,
+    some_ids,
+    told,
+)
+
+WAYS = ("plain", "packed", "second_forward", "averaged")
+
+
+def main() -> None:
+    map_large_blocks()
+    what, model, rounds = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
+    print(json.dumps(ways(model, rounds) if what == "ttf" else group_step(CASES[what], model)))
+
+
+def group_step(case: Case, model: Path) -> dict[str, Any]:
+    batch, network = drawn(case), network_in(model)
+    network.gradient_checkpointing_enable()
+    optimizer = _optimizer(network)
+    nodes = [Node(batch.prompt), *(Node(ids, parent=0) for ids in batch.completions)]
+    before_mb = resident_mb("VmRSS")
+    norms, seconds = [], 0.0
+    for _ in range(2):
+        start = time.perf_counter()
+        _, _, logp_M = _scored(network, nodes)
+        parts = logp_M.split([len(ids) for ids in batch.completions])
+        logp_BT = pad_sequence(parts, batch_first=True)
+        mask_BT = pad_sequence([torch.ones_like(part) for part in parts], batch_first=True)
+        denominator = case.rollouts * case.longest
+        loss = rl_loss(logp_BT, logp_BT.detach(), batch.advantages, mask_BT, "dr_grpo", 0.2, 0.2, denominator)
+        norms.append(_learn(network, optimizer, loss))
+        seconds = time.perf_counter() - start
+    return told(batch, seconds, before_mb, norms[0])
+
+
+def ways(model: Path, rounds: int) -> dict[str, Any]:
+    """Seconds of each way to make a step, taken in turns."""
+    network = network_in(model)
+    step = _Target(network)
+    step("plain")
+    seconds: dict[str, list[float]] = {way: [] for way in WAYS}
+    for number in range(rounds):
+        for way in WAYS if number % 2 == 0 else reversed(WAYS):
+            start = time.perf_counter()
+            step(way)
+            seconds[way].append(round(time.perf_counter() - start, 3))
+            print(f"ttf    {way:15} {seconds[way][-1]} s", file=sys.stderr, flush=True)
+    return {"seconds": seconds, "peak_mb": round(resident_mb("VmHWM"))}
+
+
+class _Target:
+    """A step over one long rollout with a target in its middle."""
+
+    def __init__(self, network: Any) -> None:
+        self._network, self._average = network, copy.deepcopy(network)
+        self._optimizer = _optimizer(network)
+        batch = drawn(TARGET)
+        self._prompt, (self._completion,) = batch.prompt, batch.completions
+        self._hint = some_ids(random.Random(1), HINT)
+        self._at = LENGTH // 2 - len(self._prompt)
+
+    def __call__(self, way: str) -> None:
+        teacher_SV = self._second_forward(way)
+        nodes = [Node(self._prompt), Node(self._completion, parent=0)]
+        if way == "packed":
+            span = self._completion[self._at : self._at + SPAN]
+            nodes.append(Node([*self._hint, *span], parent=1, at=self._at, detached=True))
+        packed, hidden_NE, logp_M = _scored(self._network, nodes)
+        loss = rl_loss(logp_M[None], logp_M[None].detach(), [1.0], torch.ones(1, len(logp_M)), "dr_grpo")
+        if way != "plain":
+            head_VE = head_of(self._network)
+            if teacher_SV is None:
+                teacher_SV = span_logits(hidden_NE[packed.before_N[packed.rows[2]][HINT:]], head_VE).detach()
+            before_S = packed.before_N[packed.rows[1]][self._at : self._at + SPAN]
+            loss = loss + 0.1 * ttf_loss(span_logits(hidden_NE[before_S], head_VE), teacher_SV) / SPAN
+        _learn(self._network, self._optimizer, loss)
+        if way == "averaged":
+            with torch.no_grad():
+                torch._foreach_lerp_(list(self._average.parameters()), list(self._network.parameters()), 0.01)
+
+    def _second_forward(self, way: str) -> Tensor | None:
+        """The teacher's logits of the span, from the whole hinted rollout or up to the end of the span."""
+        hinted = [*self._prompt, *self._completion[: self._at], *self._hint, *self._completion[self._at :]]
+        first = len(self._prompt) + self._at + HINT
+        if way == "second_forward":
+            teacher = self._network
+        elif way == "averaged":
+            teacher, hinted = self._average, hinted[: first + SPAN]
+        else:
+            return None
+        with torch.no_grad():
+            hidden_NE = forward(teacher, pack([Node(hinted)]))
+            return span_logits(hidden_NE[first - 1 : first - 1 + SPAN], head_of(teacher))
+
+
+def _optimizer(network: Any) -> torch.optim.Optimizer:
+    return torch.optim.AdamW(network.parameters(), lr=LEARNING_RATE, weight_decay=0.0, fused=True)
+
+
+def _scored(network: Any, nodes: Sequence[Node]) -> tuple[Packed, Tensor, Tensor]:
+    """The packed nodes, their hidden states, and the log-probs of all completions, one after the other."""
+    packed = pack(nodes)
+    hidden_NE = forward(network, packed)
+    chosen = [rows for rows, node in zip(packed.rows, nodes, strict=True) if node.parent == 0]
+    before_M = torch.cat([packed.before_N[rows] for rows in chosen])
+    targets_M = torch.cat([packed.ids_N[rows] for rows in chosen])
+    logp_M, _ = token_logprobs(hidden_NE[before_M], head_of(network), targets_M)
+    return packed, hidden_NE, logp_M
+
+
+def _learn(network: Any, optimizer: torch.optim.Optimizer, loss: Tensor) -> float:
+    loss.backward()
+    norm = torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+    optimizer.step()
+    optimizer.zero_grad()
+    return float(norm)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+"""`gametape train`: let a policy learn from rewards that can be checked."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gametape.cli.output import emit_json
+
+if TYPE_CHECKING:
+    from gametape.core.config import RunConfig
+    from gametape.train.run_directory import RunDirectory
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+
+@app.command()
+def train(
+    config: Annotated[Path | None, typer.Argument(help="A TOML file; see configs/ and --defaults.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="RUN", help="A new directory for the run.")] = None,
+    resume: Annotated[
+        Path | None, typer.Option(metavar="RUN", help="Go on with this run after its last checkpoint.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, metavar="N", help="Decides everything that is drawn.")] = None,
+    changes: Annotated[
+        list[str] | None, typer.Option("--set", metavar="K=V", help="Another value for a knob, such as rl.groups=4.")
+    ] = None,
+    defaults: Annotated[bool, typer.Option("--defaults", help="Print every knob with its default, as TOML.")] = False,
+    home: Annotated[Path | None, typer.Option(metavar="DIR", help="Where models are kept ($GAMETAPE_HOME).")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line of stdout.")] = False,
+) -> None:
+    """Train a policy as CONFIG says: a warm start where it asks for one, then rollouts, rewards, updates.
+
+    Everything lies in RUN: config.toml, metrics.jsonl (a line for each update), start/ (the weights it began with) and
+    checkpoints/ (each a model that transformers loads). A run that was interrupted, even by kill -9, goes on with
+    --resume and comes to the same numbers.
+
+    \b
+    Exit code 0 if the run came to its end, 1 if it had to stop (a loss that is no number), 2 for bad input,
+    3 if something is missing here, such as room on the disk.
+
+    \b
+    Examples:
+      gametape train configs/rlvr-moderate.toml --out runs/first
+      gametape train configs/rlvr-moderate.toml --out runs/second --seed 1 --set rl.group_size=16
+      gametape train --resume runs/first
+    """
+    if defaults:
+        from gametape.train.config_file import defaults as every_default
+
+        typer.echo(every_default())
+        return
+    directory, settings = _run(config, out, resume, seed, changes or [])
+    answer = _trained(directory, settings, home, resumed=resume is not None)
+    if as_json:
+        emit_json(answer)
+    else:
+        _show(answer)
+    raise typer.Exit(1 if answer["stopped_by"].startswith("nan") else 0)
+
+
+def _run(
+    config: Path | None, out: Path | None, resume: Path | None, seed: int | None, changes: list[str]
+) -> "tuple[RunDirectory, RunConfig]":
+    from gametape.core.errors import BadInput
+    from gametape.train.config_file import read_config
+    from gametape.train.run_directory import RunDirectory
+
+    if resume is not None:
+        if config or out or seed is not None or changes:
+            raise BadInput("--resume takes a run as it was begun: no CONFIG, --out, --seed or --set beside it")
+        directory = RunDirectory(resume)
+        return directory, directory.take_up()
+    if config is None:
+        raise BadInput("give a configuration file, or --resume RUN, or --defaults to see what can be set")
+    if seed is not None:
+        changes = [*changes, f"seed={seed}"]
+    settings = read_config(config, changes)
+    return RunDirectory(out or _free_name(Path("runs") / config.stem)), settings
+
+
+def _free_name(wanted: Path) -> Path:
+    """This one, or the first with a number that is not taken."""
+    number, path = 1, wanted
+    while path.exists():
+        number += 1
+        path = wanted.with_name(f"{wanted.name}-{number}")
+    return path
+
+
+def _trained(directory: "RunDirectory", config: "RunConfig", home: Path | None, resumed: bool) -> dict[str, Any]:
+    import asyncio
+
+    from gametape.cli.home import home_directory
+    from gametape.core.errors import Lacking
+    from gametape.record.trouble import shown
+
+    try:
+        from gametape.cli.train_view import TrainView
+        from gametape.train.training import train as run
+    except ImportError as error:
+        raise Lacking(f"training needs torch and transformers: pip install 'gametape[train]' ({error})") from error
+    with directory.held():
+        if not resumed:
+            directory.begin(config)
+        try:
+            with TrainView(config) as view:
+                return asyncio.run(run(config, directory, home_directory(home), view.telling))
+        except KeyboardInterrupt:
+            typer.echo(f"gametape: interrupted; go on with: gametape train --resume {shown(directory.root)}", err=True)
+            raise typer.Exit(130) from None
+
+
+def _show(answer: dict[str, Any]) -> None:
+    reached = ", ".join(f"{rate} after {count}" for rate, count in answer["episodes_to"].items() if count is not None)
+    typer.echo(f"{answer['arm']}: {answer['episodes']} episodes, {answer['steps']} updates, {answer['seconds']:.0f} s")
+    typer.echo(f"held-out success: {answer['success_before']:.1%} before, {answer['success_after']:.1%} after")
+    if reached:
+        typer.echo(f"held-out success of {reached} episodes")
+    typer.echo(f"stopped by: {answer['stopped_by']}")
+    typer.echo(answer["run"])

@@ -1,0 +1,50 @@
+"""Where a hint is distilled: the span of one turn, and the same span after the hint."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gametape.core.segments import Segment
+
+
+@dataclass(frozen=True)
+class Aim:
+    """A target in a line of ids. The teacher reads the line's first `cut` ids, then `inserted`, then the span."""
+
+    start: int
+    """Where the span begins in the line."""
+    length: int
+    cut: int
+    inserted: tuple[int, ...]
+    """The hint, up to where the turn begins again."""
+    weight: float = 1.0
+    kind: str = ""
+    """The type of the hint, by which targets are counted together."""
+    text: str = ""
+    step: int = 0
+
+    def branch(self, segment: Segment) -> list[int]:
+        """What hangs off the line after `cut`."""
+        return [*self.inserted, *self.span(segment)]
+
+    def span(self, segment: Segment) -> list[int]:
+        return segment.ids[self.start : self.start + self.length]
+
+
+def aim_at(
+    segments: Sequence[Segment], step: int, hinted_prompt: Sequence[int], kind: str, text: str
+) -> tuple[int, Aim]:
+    """The aim at what was chosen in a step, and in which segment it is; `hinted_prompt` is the prompt with the hint."""
+    for number, segment in enumerate(segments):
+        places = [at for at, chosen in enumerate(segment.steps) if chosen == step]
+        if places:
+            start, stop = places[0], places[-1] + 1
+            cut = _common(segment.ids[:start], hinted_prompt)
+            inserted = tuple(hinted_prompt[cut:])
+            return number, Aim(start, stop - start, cut, inserted, kind=kind, text=text, step=step)
+    raise ValueError(f"nothing was chosen in step {step}")
+
+
+def _common(line: Sequence[int], other: Sequence[int]) -> int:
+    """How many ids both begin with."""
+    pairs = zip(line, other, strict=False)
+    return next((at for at, (mine, theirs) in enumerate(pairs) if mine != theirs), min(len(line), len(other)))

@@ -1,0 +1,180 @@
+"""A source in a process of its own: it samples while the learner learns, with weights a few versions old.
+
+The two share memory for the weights, two copies of them: one is read while the other may be written. Everything else
+is small messages. On a cluster the same messages go to other machines.
+"""
+
+import asyncio
+import multiprocessing
+import threading
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gametape.agent.limits import Limits
+from gametape.core.config import RunConfig
+from gametape.core.errors import GametapeError
+from gametape.train.policy import open_policy
+from gametape.train.rolled import Draw, Group
+from gametape.train.source import Players
+from gametape.train.supply import Supply, supplied
+
+Buffers = tuple[dict[str, Tensor], dict[str, Tensor]]
+
+
+@dataclass(frozen=True)
+class _Fresh:
+    """Weights of a version lie in this buffer."""
+
+    version: int
+    buffer: int
+
+
+@dataclass(frozen=True)
+class _Broken:
+    """The other process ended with this."""
+
+    why: str
+
+
+class Apart:
+    """A `Source`. At most two versions of weights are on their way; a third waits until the first has been read."""
+
+    def __init__(self, config: RunConfig, start: Path, home: Path, weights: dict[str, Tensor]) -> None:
+        self._buffers: Buffers = (_shared(weights), _shared(weights))
+        self._free = [threading.Event(), threading.Event()]
+        for event in self._free:
+            event.set()
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(
+            target=_sample, args=(theirs, config.model_dump_json(), str(start), str(home), self._buffers), daemon=True
+        )
+        self._process.start()
+        theirs.close()
+        self._loop = asyncio.get_running_loop()
+        self._finished: asyncio.Queue[Group | _Broken] = asyncio.Queue()
+        threading.Thread(target=self._listen, daemon=True, name="rollouts").start()
+
+    def order(self, draw: Draw) -> None:
+        self._send(draw)
+
+    async def take(self) -> Group:
+        """The next that is finished, whichever was ordered first."""
+        group = await self._finished.get()
+        if isinstance(group, _Broken):
+            self._finished.put_nowait(group)
+            raise GametapeError(f"the process that samples rollouts ended: {group.why}")
+        return group
+
+    async def publish(self, version: int, weights: dict[str, Tensor]) -> None:
+        buffer = version % 2
+        await asyncio.to_thread(self._free[buffer].wait)
+        self._free[buffer].clear()
+        for name, tensor in weights.items():
+            self._buffers[buffer][name].copy_(tensor.detach())
+        self._send(_Fresh(version, buffer))
+
+    async def close(self) -> None:
+        self._send(None)
+        await asyncio.to_thread(self._process.join, 10)
+        if self._process.is_alive():
+            self._process.kill()
+
+    def _send(self, message: Draw | _Fresh | None) -> None:
+        try:
+            self._pipe.send(message)
+        except OSError:
+            self._tell(_Broken("its pipe is closed"))
+
+    def _listen(self) -> None:
+        try:
+            while True:
+                message = self._pipe.recv()
+                if isinstance(message, _Fresh):
+                    self._free[message.buffer].set()
+                else:
+                    self._tell(message)
+        except (EOFError, OSError):
+            self._tell(_Broken(f"exit code {self._process.exitcode}"))
+            for event in self._free:
+                event.set()
+
+    def _tell(self, message: Group | _Broken) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._finished.put_nowait, message)
+
+
+def _shared(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.detach().clone().share_memory_() for name, tensor in weights.items()}
+
+
+def _sample(pipe: Connection, config: str, start: str, home: str, buffers: Buffers) -> None:
+    """The other process, from its first line to its last."""
+    torch.set_num_threads(1)
+    try:
+        asyncio.run(_sampling(pipe, RunConfig.model_validate_json(config), Path(start), Path(home), buffers))
+    except (EOFError, BrokenPipeError, KeyboardInterrupt):
+        return
+    except Exception as error:
+        pipe.send(_Broken(f"{type(error).__name__}: {error}"))
+        raise
+
+
+async def _sampling(pipe: Connection, config: RunConfig, start: Path, home: Path, buffers: Buffers) -> None:
+    async with supplied(config.tasks, config.seed, home, config.rl.turns) as supply:
+        await _Sampler(pipe, config, start, supply, buffers).run()
+
+
+class _Sampler:
+    """Plays what is ordered, a bounded number of groups at once, and takes up new weights between two steps."""
+
+    def __init__(self, pipe: Connection, config: RunConfig, start: Path, supply: Supply, buffers: Buffers) -> None:
+        self._pipe, self._buffers, self._rl = pipe, buffers, config.rl
+        self._policy = open_policy(start)
+        limits = Limits(turns=config.rl.turns, turn_tokens=config.rl.turn_tokens, wall_seconds=None)
+        model = self._policy.sampler(staleness=config.rl.max_staleness)
+        self._engine: Any = model.engine
+        self._players = Players(model, supply, limits, config.rl.temperature, config.seed)
+        self._room = asyncio.Semaphore(config.rl.groups)
+        self._over = asyncio.Event()
+        self._playing: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> None:
+        loop = asyncio.get_running_loop()
+        threading.Thread(target=self._listen, args=(loop,), daemon=True).start()
+        await self._over.wait()
+        for task in self._playing:
+            task.cancel()
+
+    def _listen(self, loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            while (message := self._pipe.recv()) is not None:
+                loop.call_soon_threadsafe(self._heard, message)
+        except (EOFError, OSError):
+            pass
+        loop.call_soon_threadsafe(self._over.set)
+
+    def _heard(self, message: Draw | _Fresh) -> None:
+        if isinstance(message, _Fresh):
+            self._policy.take(self._buffers[message.buffer])
+            self._engine.changed(message.version)
+            self._pipe.send(message)
+        else:
+            task = asyncio.ensure_future(self._play(message))
+            self._playing.add(task)
+            task.add_done_callback(self._ended)
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        self._playing.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            self._pipe.send(_Broken(f"{type(error).__name__}: {error}"))
+
+    async def _play(self, draw: Draw) -> None:
+        async with self._room:
+            group, _ = await self._players.group(draw, self._rl.group_size)
+        self._pipe.send(group)

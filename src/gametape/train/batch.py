@@ -1,0 +1,85 @@
+"""What one update learns from: lines of ids, each with what it counts in the streams of the loss."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+from gametape.core.segments import Segment
+from gametape.train.aims import Aim
+from gametape.train.losses import group_advantages
+from gametape.train.rolled import Group
+from gametape.train.selection import baseline_members, with_gradient
+
+
+@dataclass(frozen=True)
+class Line:
+    """One context with the tokens that were chosen in it. `family`: lines of one group begin with the same prompt."""
+
+    segment: Segment
+    family: int
+    advantage: float = 0.0
+    """In the policy gradient; 0 leaves the line out of it."""
+    imitated: bool = False
+    """Whether its chosen tokens are made likelier, as in supervised training."""
+    aims: tuple[Aim, ...] = ()
+    """Turns at which a hint is distilled, whatever else the line counts for."""
+
+    @property
+    def chosen(self) -> list[int]:
+        """The places of the tokens that the policy chose."""
+        return [at for at, bit in enumerate(self.segment.mask) if bit]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """`rollouts` counts all that were sampled for this update, whatever became of them: it fixes the normaliser."""
+
+    lines: tuple[Line, ...]
+    rollouts: int
+    draws: tuple[int, ...] = field(default=())
+    """The numbers of the draws that it comes from, to name it by."""
+
+
+def reinforced(groups: Sequence[Group], advantage: str) -> Batch:
+    """Mixed groups, each rollout with its advantage over the others. Rollouts that may not have a gradient are left
+    out here, and have counted in the baseline of the others."""
+    lines = [
+        Line(segment, group.draw.number, advantage=value)
+        for group in groups
+        if group.kind == "mixed"
+        for at, value in _advantages(group, advantage)
+        for segment in group.rollouts[at].segments
+    ]
+    return _batch(lines, groups)
+
+
+def accepted(groups: Sequence[Group]) -> Batch:
+    """Rejection sampling: what passed is imitated."""
+    lines = [
+        Line(segment, group.draw.number, imitated=True)
+        for group in groups
+        for rolled in group.rollouts
+        if rolled.result.passed
+        for segment in rolled.segments
+    ]
+    return _batch(lines, groups)
+
+
+def imitated(segments: Iterable[Segment]) -> Batch:
+    """Demonstrations, each a rollout of its own."""
+    lines = tuple(Line(segment, number, imitated=True) for number, segment in enumerate(segments))
+    return Batch(lines, rollouts=len(lines))
+
+
+def _advantages(group: Group, variant: str) -> list[tuple[int, float]]:
+    """For those that get a gradient: who, and how much better than the rest."""
+    counted = baseline_members(group.results)
+    rewards_G = torch.tensor([group.results[at].reward for at in counted])
+    values = dict(zip(counted, group_advantages(rewards_G, variant).tolist(), strict=True))
+    return [(at, values[at]) for at in with_gradient(group.results) if values[at]]
+
+
+def _batch(lines: Sequence[Line], groups: Sequence[Group]) -> Batch:
+    rollouts = sum(len(group.rollouts) for group in groups)
+    return Batch(tuple(lines), rollouts, tuple(group.draw.number for group in groups))

@@ -1,0 +1,118 @@
+"""The state of a run on disk: whole or not there. The last few are kept.
+
+The weights of a checkpoint are a directory that `transformers` loads. Beside them lie the optimiser's tensors and all
+counters, so that a run that begins again comes to the same numbers.
+"""
+
+import json
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from gametape.core.errors import BadInput, GametapeError
+from gametape.record.atomic import sync_directory
+
+Tensors = Mapping[str, Tensor]
+_NAME = re.compile(r"\d{8}")
+
+
+class NotSaved(GametapeError):
+    """A checkpoint could not be written. What was there before is untouched."""
+
+    exit_code = 3
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Everything a run needs to go on. `files` make the weights a model that others can open."""
+
+    weights: Tensors
+    state: dict[str, Any]
+    optimizer: Tensors = field(default_factory=dict)
+    teacher: Tensors = field(default_factory=dict)
+    """The weights of a slow teacher, where there is one."""
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+
+def save(directory: Path, step: int, checkpoint: Checkpoint, keep: int) -> Path:
+    """Write it beside the others, give it its name in one move, and let go of the oldest."""
+    place = directory / f"{step:08}"
+    begun = directory / f".{step:08}.{secrets.token_hex(4)}"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        begun.mkdir()
+        _write(begun, checkpoint)
+        if place.exists():
+            shutil.rmtree(place)
+        begun.rename(place)
+        sync_directory(directory)
+    except (OSError, SafetensorError) as error:
+        shutil.rmtree(begun, ignore_errors=True)
+        before = latest(directory)
+        kept = f"{before} is intact" if before else "there is none before it"
+        raise NotSaved(f"checkpoint {step} could not be written: {_why(error)}; {kept}") from error
+    for old in saved(directory)[:-keep]:
+        shutil.rmtree(old, ignore_errors=True)
+    return place
+
+
+def load(place: Path) -> Checkpoint:
+    try:
+        return Checkpoint(
+            weights=load_file(place / "model.safetensors"),
+            state=json.loads((place / "state.json").read_text(encoding="utf-8")),
+            optimizer=load_file(place / "optimizer.safetensors"),
+            teacher=load_file(place / "teacher.safetensors") if (place / "teacher.safetensors").exists() else {},
+        )
+    except (OSError, SafetensorError, ValueError) as error:
+        raise BadInput(f"{place}: not a checkpoint that can be read: {_why(error)}") from error
+
+
+def saved(directory: Path) -> list[Path]:
+    """Those that are whole, oldest first."""
+    if not directory.is_dir():
+        return []
+    return sorted(path for path in directory.iterdir() if _NAME.fullmatch(path.name))
+
+
+def latest(directory: Path) -> Path | None:
+    found = saved(directory)
+    return found[-1] if found else None
+
+
+def clear_unfinished(directory: Path) -> None:
+    """What a killed process had begun to write. Only for whoever holds the run."""
+    for path in directory.glob(".????????.*") if directory.is_dir() else ():
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _write(place: Path, checkpoint: Checkpoint) -> None:
+    for name, content in checkpoint.files.items():
+        (place / name).write_bytes(content)
+    (place / "state.json").write_text(json.dumps(checkpoint.state), encoding="utf-8")
+    kinds = {"model": checkpoint.weights, "optimizer": checkpoint.optimizer, "teacher": checkpoint.teacher}
+    for name, tensors in kinds.items():
+        if tensors or name != "teacher":
+            apart = {key: tensor.detach().contiguous().clone() for key, tensor in tensors.items()}
+            save_file(apart, place / f"{name}.safetensors", metadata={"format": "pt"})
+    for path in place.iterdir():
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+    sync_directory(place)
+
+
+def _why(error: Exception) -> str:
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return " ".join(text.split())

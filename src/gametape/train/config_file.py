@@ -1,0 +1,118 @@
+"""A run's configuration from a TOML file and `--set`; what is wrong with it is said with its line."""
+
+import json
+import re
+import tomllib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import PydanticUndefined
+
+from gametape.core.config import RunConfig
+from gametape.core.errors import BadInput
+from gametape.core.problems import problems_in
+
+_TABLE = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]\s*(#.*)?$")
+_KEY = re.compile(r"\s*([A-Za-z0-9_.\-\" ]+?)\s*=")
+
+
+def read_config(path: Path, changes: Iterable[str] = ()) -> RunConfig:
+    """`changes` are `key.path=value`, as TOML; a value that is no TOML is taken as text."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{path}: not UTF-8: byte {error.start}") from error
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise BadInput(f"{path}: not TOML: {error}") from error
+    changed = dict(_change(change) for change in changes)
+    for key, value in changed.items():
+        _put(document, key.split("."), value)
+    try:
+        return RunConfig.model_validate(document)
+    except ValidationError as error:
+        problem = problems_in(error, document)[0]
+        raise BadInput(f"{_where(path, text, problem.path, changed)}: {problem}{_known(problem.path)}") from error
+
+
+def write_config(config: RunConfig) -> str:
+    """The whole configuration as TOML, defaults and all."""
+    return _table(config, comments=False)
+
+
+def defaults() -> str:
+    """Every knob with its default and what it is for, as a file to start from."""
+    return _table(RunConfig.model_construct(arm="rlvr", tasks="worlds:moderate"), comments=True)
+
+
+def _change(text: str) -> tuple[str, Any]:
+    key, equals, value = text.partition("=")
+    if not equals or not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", key.strip()):
+        raise BadInput(f"--set {text}: expected KEY=VALUE, such as rl.groups=4")
+    try:
+        return key.strip(), tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        return key.strip(), value.strip()
+
+
+def _put(document: dict[str, Any], keys: Sequence[str], value: Any) -> None:
+    *tables, last = keys
+    for name in tables:
+        document = document.setdefault(name, {})
+        if not isinstance(document, dict):
+            raise BadInput(f"--set {'.'.join(keys)}: {name} is no table")
+    document[last] = value
+
+
+def _where(path: Path, text: str, place: str, changed: Iterable[str]) -> str:
+    if place in changed:
+        return "--set"
+    line = _line(text, place)
+    return f"{path}, line {line}" if line else str(path)
+
+
+def _line(text: str, place: str) -> int | None:
+    """Where a key stands, or the table that it belongs into."""
+    wanted, table, of_table = place.split("."), [], None
+    for number, line in enumerate(text.splitlines(), start=1):
+        if found := _TABLE.match(line):
+            table = [part.strip(' "') for part in found[1].split(".")]
+            if table == wanted[: len(table)]:
+                of_table = number
+        elif found := _KEY.match(line):
+            keys = [*table, *(part.strip(' "') for part in found[1].split("."))]
+            if keys == wanted[: len(keys)]:
+                return number
+    return of_table
+
+
+def _known(place: str) -> str:
+    """For a field that does not exist: those that do."""
+    model: type[BaseModel] = RunConfig
+    for part in place.split("."):
+        field = model.model_fields.get(part)
+        if field is None:
+            return f" (there are: {', '.join(model.model_fields)})"
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            model = field.annotation
+    return ""
+
+
+def _table(config: BaseModel, comments: bool, name: str = "") -> str:
+    lines, tables = [], []
+    for key, field in type(config).model_fields.items():
+        value = getattr(config, key, PydanticUndefined)
+        if isinstance(value, BaseModel):
+            tables.append(_table(value, comments, f"{name}.{key}".lstrip(".")))
+            continue
+        if comments and field.description:
+            lines.append(f"# {' '.join(field.description.split())}")
+        lines.append(f"# {key} = (none)" if value is None else f"{key} = {json.dumps(value)}")
+    about = (type(config).__doc__ or "").strip().splitlines()
+    heading = ([f"# {about[0]}"] if comments and name and about else []) + ([f"[{name}]"] if name else [])
+    return "\n".join([*heading, *lines, "", *tables])

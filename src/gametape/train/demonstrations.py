@@ -1,0 +1,98 @@
+"""What a warm start learns from: experts at work in worlds, and single turns that follow a hint.
+
+Experts go through the same loop as policies, in the ids of the policy's own dialect, so that what is imitated is token
+by token what would be sampled.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+from gametape.agent.limits import Limits
+from gametape.agent.playing import Played, play, setting_for
+from gametape.core.messages import GenerateRequest, Generation, Sampling, Usage, WeightUpdate
+from gametape.core.segments import Segment
+from gametape.core.tokens import TurnTokens
+from gametape.engines.conversation import Call
+from gametape.engines.dialect import Dialect
+from gametape.engines.hinting import spliced
+from gametape.engines.token_conversation import TokenModel
+from gametape.tasks.worlds.experts import Act, Expert, script
+from gametape.tasks.worlds.plan import Move
+from gametape.tasks.worlds.rules import DEMANDS, SHARED
+from gametape.tasks.worlds.tools import arguments_of
+from gametape.tasks.worlds.world import World
+
+_WINDOW = 1 << 20
+
+
+@dataclass(frozen=True)
+class Demonstration:
+    """An expert's episode: what it did about which job, and how the loop recorded it."""
+
+    acts: Sequence[Act]
+    played: Played
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """An `Engine` that answers the n-th question with the n-th turn."""
+
+    turns: Sequence[list[int]]
+
+    async def generate(self, request: GenerateRequest) -> Generation:
+        ids = self.turns[request.turn]
+        return Generation(
+            request_id=request.request_id,
+            completion_ids=ids,
+            logprobs=[0.0] * len(ids),
+            policy_versions=[0] * len(ids),
+            finish="stop",
+            usage=Usage(prompt_tokens=len(request.prompt_ids), completion_tokens=len(ids)),
+        )
+
+    async def update_weights(self, update: WeightUpdate) -> None:
+        raise NotImplementedError("what an expert says is written down")
+
+    async def policy_version(self) -> int:
+        return 0
+
+
+async def demonstrate(world: World, expert: Expert, dialect: Dialect, seed: int = 0) -> Demonstration:
+    """Play a world as an expert does; `segments` of the steps is what to imitate."""
+    acts = script(world, expert, seed)
+    setting = setting_for(world, expert_model(acts, dialect), Sampling(), Limits(turns=len(acts)))
+    return Demonstration(acts, await play(world, setting))
+
+
+def expert_model(acts: Sequence[Act], dialect: Dialect) -> TokenModel:
+    """A model that says what an expert has done."""
+    return TokenModel("expert", _Prepared([_written(dialect, act.move) for act in acts]), dialect, _WINDOW)
+
+
+def hinted_turns(shown: Demonstration, dialect: Dialect, rng: Random) -> list[Segment]:
+    """At each load-bearing turn: a hint of some rule, spliced before it, and the call that obeys this rule.
+
+    The rule is made up anew each time, so that only reading helps; jobs under a shared rule are left out, so that none
+    of those is given away. Only the call is to be imitated.
+    """
+    turns = [step.tokens() for step in shown.played.steps if step.source == "agent"]
+    found = []
+    for act, turn in zip(shown.acts, turns, strict=True):
+        if turn is not None and act.job.marking and act.job.marking not in SHARED:
+            found.append(_hinted(act, turn, dialect, rng.choice(DEMANDS)))
+    return found
+
+
+def _hinted(act: Act, turn: TurnTokens, dialect: Dialect, demand: str) -> Segment:
+    prompt = spliced(dialect, turn.prompt_ids, act.job.hint(demand))
+    written = _written(dialect, act.job.obeying(demand))
+    segment = Segment()
+    segment.take(
+        TurnTokens(prompt_ids=prompt, completion_ids=written, loss_mask=[1] * len(written)), step=1, copied=False
+    )
+    return segment
+
+
+def _written(dialect: Dialect, move: Move) -> list[int]:
+    return dialect.written(Call(move.tool, arguments_of(move)))

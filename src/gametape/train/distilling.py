@@ -1,0 +1,134 @@
+"""The term of targeted feedback: what the teacher would do at a target after the hint is to be done without it."""
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gametape.core.config import TTFConfig
+from gametape.train.chunked import span_logits
+from gametape.train.forward import forward, head_of
+from gametape.train.lines import Span, hinted_in
+from gametape.train.losses import disagreement_weights, divergence, prefix_ratios, ttf_loss
+
+_SHOWN = 5
+"""How many of the likeliest tokens are kept to look at."""
+
+
+@dataclass(frozen=True)
+class Distilled:
+    """What one target did in an update, token by token, for people to look at."""
+
+    kind: str
+    text: str
+    step: int
+    ids: list[int]
+    student: list[float]
+    """Log-probabilities of the sampled tokens, without the hint."""
+    teacher: list[float]
+    """And after it."""
+    kl: list[float]
+    weights: list[float]
+    student_top: list[list[tuple[int, float]]]
+    teacher_top: list[list[tuple[int, float]]]
+
+    def plain(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+class Teacher:
+    """Whose reading of the hint is learned: a slow average of the policy, its start, or the policy as it is now."""
+
+    def __init__(self, network: Any, config: TTFConfig) -> None:
+        self._config = config
+        self._network = None if config.teacher == "current" else deepcopy(network).requires_grad_(False).eval()
+
+    @property
+    def beside(self) -> bool:
+        """Whether it can read in the student's own forward."""
+        return self._network is None
+
+    def follow(self, network: Any) -> None:
+        """After an update of the policy."""
+        if self._network is None or self._config.teacher == "start":
+            return
+        with torch.no_grad():
+            for mine, theirs in zip(self._network.parameters(), network.parameters(), strict=True):
+                mine.lerp_(theirs, 1 - self._config.ema)
+
+    def read(self, spans: Sequence[Span], hidden_NE: Tensor, head_VE: Tensor, temperature: float) -> list[Tensor]:
+        """Its logits at each span, without a gradient."""
+        with torch.no_grad():
+            if self._network is None:
+                rows = [span.hinted_rows_S for span in spans]
+                return [span_logits(hidden_NE[row_S], head_VE, temperature) for row_S in rows]
+            packed, found = hinted_in(spans)
+            own_NE = forward(self._network, packed.to(hidden_NE.device))
+            return [span_logits(own_NE[row_S], head_of(self._network), temperature) for row_S in found]
+
+    def forwarded(self, spans: Sequence[Span]) -> int:
+        """How many tokens it had to read for these."""
+        inserted = sum(len(span.aim.inserted) + span.aim.length for span in spans)
+        return inserted + (0 if self._network is None else sum(span.aim.cut for span in spans))
+
+    def tensors(self) -> dict[str, Tensor]:
+        return {} if self._network is None else dict(self._network.named_parameters())
+
+    def load(self, tensors: Mapping[str, Tensor]) -> None:
+        with torch.no_grad():
+            for name, parameter in self.tensors().items():
+                parameter.copy_(tensors[name])
+
+
+def ttf_term(
+    spans: Sequence[Span],
+    student: Sequence[Tensor],
+    teacher: Sequence[Tensor],
+    sampled_logp_M: Tensor,
+    config: TTFConfig,
+    importance_cap: float,
+) -> tuple[Tensor, list[Distilled]]:
+    """The sum over targets, before the factor and the normaliser; and what there is to see of each."""
+    total = student[0].new_zeros(())
+    seen = []
+    for span, student_SV, teacher_SV in zip(spans, student, teacher, strict=True):
+        ids_S = torch.tensor(span.aim.span(span.line.segment), device=student_SV.device)
+        weights_S = disagreement_weights(student_SV.detach(), teacher_SV, ids_S, config.gamma)
+        logp_S = _of(student_SV.detach(), ids_S)
+        ratio_S = prefix_ratios(logp_S, sampled_logp_M[span.places_S], importance_cap)
+        total = total + span.aim.weight * ttf_loss(
+            student_SV, teacher_SV, weights_S, ratio_S, config.beta, config.kappa
+        )
+        seen.append(_seen(span, student_SV.detach(), teacher_SV, ids_S, weights_S, config.beta))
+    return total, seen
+
+
+def _seen(
+    span: Span, student_SV: Tensor, teacher_SV: Tensor, ids_S: Tensor, weights_S: Tensor, beta: float
+) -> Distilled:
+    return Distilled(
+        kind=span.aim.kind,
+        text=span.aim.text,
+        step=span.aim.step,
+        ids=ids_S.tolist(),
+        student=_of(student_SV, ids_S).tolist(),
+        teacher=_of(teacher_SV, ids_S).tolist(),
+        kl=divergence(student_SV, teacher_SV, beta).tolist(),
+        weights=weights_S.tolist(),
+        student_top=_top(student_SV),
+        teacher_top=_top(teacher_SV),
+    )
+
+
+def _of(logits_SV: Tensor, ids_S: Tensor) -> Tensor:
+    chosen: Tensor = logits_SV.log_softmax(-1).gather(1, ids_S[:, None])[:, 0]
+    return chosen
+
+
+def _top(logits_SV: Tensor) -> list[list[tuple[int, float]]]:
+    probs_ST, ids_ST = logits_SV.softmax(-1).topk(min(_SHOWN, logits_SV.shape[1]))
+    rows = zip(ids_ST.tolist(), probs_ST.tolist(), strict=True)
+    return [list(zip(ids, (round(prob, 5) for prob in probs), strict=True)) for ids, probs in rows]

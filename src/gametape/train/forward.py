@@ -1,0 +1,125 @@
+"""A training forward over packed trees, with the parameters of a transformers module and nothing beside them.
+
+Decoders of the Llama family run here layer by layer, with attention along the tree. Other families go through their own
+forward, one padded line per node. Gradient checkpointing is the module's own setting (`gradient_checkpointing_enable`).
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+from torch.utils.checkpoint import checkpoint
+
+from gametape.core.errors import BadInput
+from gametape.engines.torch.family import DecoderSpec, spec_of
+from gametape.train.lean import gated, rms_norm
+from gametape.train.packing import Packed, Plan
+from gametape.train.tree_attention import tree_attention
+
+_Pair = tuple[Tensor, Tensor]
+
+
+def forward(network: Any, packed: Packed) -> Tensor:
+    """Hidden states [N, E] after the last norm, in the order of the packed rows; detached rows have no gradient."""
+    spec = spec_of(network.config)
+    return _by_lines(network, packed) if spec is None else _by_tree(network, spec, packed)
+
+
+def head_of(network: Any) -> Tensor:
+    """The matrix [V, E] that makes logits of hidden states, where that is all a network does to them."""
+    head, config = network.get_output_embeddings(), network.config
+    scales = [getattr(config, name, None) for name in ("logit_scale", "logits_scaling")]
+    capped = getattr(config, "final_logit_softcapping", None) is not None
+    if head is None or head.bias is not None or capped or any(scale not in {None, 1.0} for scale in scales):
+        raise BadInput(f"cannot train {config.model_type}: its logits are not a plain product with its last layer")
+    weight_VE: Tensor = head.weight
+    return weight_VE
+
+
+def _by_tree(network: Any, spec: DecoderSpec, packed: Packed) -> Tensor:
+    """Detached rows follow the others through each layer, reading their keys and values."""
+    body, live = network.model, packed.live
+    cos_N1D, sin_N1D = _rotation(body, packed.positions_N)
+    turn, detached_turn = (cos_N1D[:live], sin_N1D[:live]), (cos_N1D[live:], sin_N1D[live:])
+    saving = network.is_gradient_checkpointing and torch.is_grad_enabled()
+    hidden_NE = body.embed_tokens(packed.ids_N[:live])
+    with torch.no_grad():
+        detached_NE = body.embed_tokens(packed.ids_N[live:])
+    for layer in body.layers:
+        if saving:
+            hidden_NE, seen = checkpoint(
+                _layer, layer, spec, hidden_NE, turn, packed.plan, use_reentrant=False, preserve_rng_state=False
+            )
+        else:
+            hidden_NE, seen = _layer(layer, spec, hidden_NE, turn, packed.plan)
+        if live < len(packed.ids_N):
+            with torch.no_grad():
+                detached_NE, _ = _layer(layer, spec, detached_NE, detached_turn, packed.detached_plan, seen)
+    normed_NE = _norm(hidden_NE, body.norm)
+    with torch.no_grad():
+        detached_NE = _norm(detached_NE, body.norm)
+    return torch.cat((normed_NE, detached_NE))
+
+
+def _layer(
+    layer: Any, spec: DecoderSpec, hidden_NE: Tensor, turn: _Pair, plan: Plan, seen: _Pair | None = None
+) -> tuple[Tensor, _Pair]:
+    """The next hidden states, and the keys and values of these rows; `seen` are those of the rows before them."""
+    attention, mlp = layer.self_attn, layer.mlp
+    normed_NE = _norm(hidden_NE, layer.input_layernorm)
+    q_NHD = attention.q_proj(normed_NE).view(-1, spec.heads, spec.head_dim)
+    k_NGD = attention.k_proj(normed_NE).view(-1, spec.kv_heads, spec.head_dim)
+    v_NGD = attention.v_proj(normed_NE).view(-1, spec.kv_heads, spec.head_dim)
+    if spec.qk_norm:
+        q_NHD, k_NGD = _norm(q_NHD, attention.q_norm), _norm(k_NGD, attention.k_norm)
+    q_NHD, k_NGD = _turned(q_NHD, turn), _turned(k_NGD, turn)
+    keys_values = (k_NGD, v_NGD)
+    if seen is not None:
+        k_NGD, v_NGD = torch.cat((seen[0], k_NGD)), torch.cat((seen[1], v_NGD))
+    hidden_NE = hidden_NE + attention.o_proj(tree_attention(q_NHD, k_NGD, v_NGD, plan).flatten(1))
+    normed_NE = _norm(hidden_NE, layer.post_attention_layernorm)
+    hidden_NE = hidden_NE + mlp.down_proj(gated(mlp.gate_proj(normed_NE), mlp.up_proj(normed_NE)))
+    return hidden_NE, keys_values
+
+
+def _norm(x: Tensor, norm: Any) -> Tensor:
+    return rms_norm(x, norm.weight, norm.variance_epsilon)
+
+
+def _rotation(body: Any, positions_N: Tensor) -> _Pair:
+    """Cosines, and sines signed so that a vector rolled by half its length can be multiplied with them."""
+    cos_1ND, sin_1ND = body.rotary_emb(body.norm.weight, positions_N[None])
+    sin_1ND[..., : sin_1ND.shape[-1] // 2].neg_()
+    return cos_1ND[0, :, None], sin_1ND[0, :, None]
+
+
+def _turned(x_NHD: Tensor, turn: _Pair) -> Tensor:
+    cos_N1D, sin_N1D = turn
+    return torch.addcmul(x_NHD * cos_N1D, x_NHD.roll(x_NHD.shape[-1] // 2, -1), sin_N1D)
+
+
+def _by_lines(network: Any, packed: Packed) -> Tensor:
+    """Each node's whole line through the module's own forward; what lines share is computed for each of them."""
+    detached = [rows.start >= packed.live for rows in packed.rows]
+    hidden_NE: Tensor | None = None
+    for without_gradient in (False, True):
+        chosen = [number for number, kept_out in enumerate(detached) if kept_out == without_gradient]
+        if not chosen:
+            continue
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not without_gradient):
+            part_NE = _lines(network, packed, chosen)
+        hidden_NE = part_NE if hidden_NE is None else torch.cat((hidden_NE, part_NE))
+    assert hidden_NE is not None
+    return hidden_NE
+
+
+def _lines(network: Any, packed: Packed, chosen: list[int]) -> Tensor:
+    lines = [packed.ids_N[packed.lines[number]] for number in chosen]
+    mask_BT = pad_sequence([torch.ones_like(line) for line in lines], batch_first=True)
+    out = network.base_model(pad_sequence(lines, batch_first=True), attention_mask=mask_BT, use_cache=False)
+    parts = []
+    for hidden_TE, line, number in zip(out.last_hidden_state, lines, chosen, strict=True):
+        rows = packed.rows[number]
+        parts.append(hidden_TE[len(line) - (rows.stop - rows.start) : len(line)])
+    return torch.cat(parts)

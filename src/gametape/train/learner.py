@@ -1,0 +1,235 @@
+"""One update: from a batch of lines to new weights. Logits of a whole rollout are never held."""
+
+import math
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gametape.core.config import RunConfig
+from gametape.core.errors import GametapeError
+from gametape.train.batch import Batch, Line
+from gametape.train.chunked import span_logits, token_logprobs
+from gametape.train.distilling import Distilled, Teacher, ttf_term
+from gametape.train.forward import forward, head_of
+from gametape.train.lines import Chosen, chosen_in, portions
+from gametape.train.losses import anchor_loss, normaliser, rl_loss, sft_loss
+from gametape.train.optim import clip_norm, make_optimizer, schedule_factor
+from gametape.train.policy import Policy
+
+_LOOKED_AT = 8
+"""Lines of a batch that are compared with the start of the run."""
+
+
+class Diverged(GametapeError):
+    """A loss or a gradient is not a number. The weights are those before the update."""
+
+    exit_code = 1
+
+
+@dataclass(frozen=True)
+class Update:
+    """What an update did, in numbers. None where there was nothing to measure it on."""
+
+    lines: int
+    tokens: int
+    """Back-propagated."""
+    forwarded: int
+    loss: float | None = None
+    ttf: float | None = None
+    """The part of the loss that comes from targets, with its factor."""
+    targets: int = 0
+    gradient: float | None = None
+    entropy: float | None = None
+    kl_to_start: float | None = None
+    mismatch: float | None = None
+    """Mean difference to the sampler's log-probabilities, over tokens that these very weights sampled."""
+    mismatch_max: float | None = None
+
+
+class Learner:
+    """Holds the optimiser, the teacher, and a copy of the weights that the run began with."""
+
+    def __init__(self, policy: Policy, config: RunConfig, updates: int) -> None:
+        self.policy, self._config, self._updates = policy, config, updates
+        self._start = deepcopy(policy.network).requires_grad_(False)
+        self.teacher = Teacher(policy.network, config.ttf) if config.uses_ttf else None
+        optim = config.optim
+        self.optimizer = make_optimizer(policy.network, optim.name, optim.learning_rate, optim.weight_decay)
+        self.distilled: list[Distilled] = []
+        """What the targets of the last update did."""
+
+    def update(self, batch: Batch, step: int, version: int) -> Update:
+        """Learn from a batch, in portions. `step` counts updates from 0. Without a line nothing changes."""
+        self.distilled = []
+        if not batch.lines:
+            return Update(lines=0, tokens=0, forwarded=0)
+        sums = _Sums()
+        for portion in portions(batch.lines, self._config.optim.portion):
+            self._backward(portion, batch, version, sums)
+        self._step(batch, step, sums)
+        return Update(
+            lines=len(batch.lines),
+            tokens=sums.rows,
+            forwarded=sums.rows + sums.only_read,
+            loss=sums.loss,
+            ttf=sums.ttf if self.distilled else None,
+            targets=len(self.distilled),
+            gradient=sums.gradient,
+            entropy=sums.entropy / sums.chosen,
+            kl_to_start=sums.kl / sums.compared if sums.compared else None,
+            mismatch=sums.mismatch / sums.own if sums.own else None,
+            mismatch_max=sums.mismatch_max if sums.own else None,
+        )
+
+    def _step(self, batch: Batch, step: int, sums: "_Sums") -> None:
+        optim = self._config.optim
+        norm = clip_norm((parameter.grad for parameter in self.policy.network.parameters()), optim.clip_norm)
+        sums.gradient = norm.value
+        if not (norm.finite and math.isfinite(sums.loss)):
+            self.optimizer.clear()
+            named = ", ".join(map(str, batch.draws[:8])) or "demonstrations"
+            raise Diverged(f"update {step}: the loss is {sums.loss}, its gradient {norm.value}; the draws are {named}")
+        factor = schedule_factor(optim.schedule, step, self._updates, optim.warmup)
+        if not any(line.advantage or line.imitated for line in batch.lines):
+            factor *= self._config.ttf.alone
+        self.optimizer.step(factor)
+        self.optimizer.clear()
+        if self.teacher:
+            self.teacher.follow(self.policy.network)
+
+    def _backward(self, lines: list[Line], batch: Batch, version: int, sums: "_Sums") -> None:
+        """Gradients down to the last hidden states are taken stream by stream, so that one can have a cap of its own;
+        from there all go back together."""
+        network, temperature = self.policy.network, self._config.rl.temperature
+        chosen = chosen_in(lines, branches=bool(self.teacher and self.teacher.beside))
+        hidden_NE, head_VE = forward(network, chosen.packed), head_of(network)
+        ends: tuple[Tensor, Tensor] = (hidden_NE.detach().requires_grad_(), head_VE.detach().requires_grad_())
+        logp_M, entropy_M = token_logprobs(ends[0][chosen.rows_M], ends[1], chosen.targets_M, temperature)
+        loss = self._loss(lines, chosen, logp_M, batch)
+        grads = torch.autograd.grad(loss, ends, allow_unused=True)
+        sums.loss += float(loss.detach())
+        if chosen.spans and self.teacher:
+            grads = _added(grads, self._ttf_grads(chosen, ends, batch, sums))
+        hidden_NE.backward(grads[0])
+        head_VE.grad = grads[1] if head_VE.grad is None else head_VE.grad + grads[1]
+        with torch.no_grad():
+            self._measure(lines, chosen, logp_M.detach(), entropy_M.detach(), version, sums)
+
+    def _loss(self, lines: list[Line], chosen: Chosen, logp_M: Tensor, batch: Batch) -> Tensor:
+        """Reinforced and imitated lines are two streams, each with its own constant normaliser."""
+        rl = self._config.rl
+        logp_BT, mask_BT = chosen.spread(logp_M), chosen.mask_BT
+        loss = logp_M.sum() * 0.0
+        if any(line.advantage for line in lines):
+            loss = loss + rl_loss(
+                logp_BT,
+                logp_BT.detach(),
+                torch.tensor([line.advantage for line in lines]),
+                mask_BT,
+                rl.loss,
+                rl.clip_low,
+                rl.clip_high,
+                normaliser(rl.loss, batch.rollouts, rl.length),
+                behaviour_logp_BT=chosen.spread(chosen.sampled_logp_M) if rl.asynchronous else None,
+                importance_cap=rl.importance_cap,
+            )
+        imitated_B1 = torch.tensor([line.imitated for line in lines])[:, None]
+        if imitated_B1.any():
+            loss = loss + sft_loss(logp_BT, mask_BT & imitated_B1, batch.rollouts * rl.length)
+        return loss
+
+    def _ttf_grads(
+        self, chosen: Chosen, ends: tuple[Tensor, Tensor], batch: Batch, sums: "_Sums"
+    ) -> tuple[Tensor | None, ...]:
+        """The third stream, with the anchor that holds what is no target; its gradient is capped by itself."""
+        assert self.teacher
+        ttf, temperature = self._config.ttf, self._config.rl.temperature
+        student = [span_logits(ends[0][span.rows_S], ends[1], temperature) for span in chosen.spans]
+        teacher = self.teacher.read(chosen.spans, ends[0].detach(), ends[1].detach(), temperature)
+        cap = self._config.rl.importance_cap
+        term, seen = ttf_term(chosen.spans, student, teacher, chosen.sampled_logp_M, ttf, cap)
+        loss = ttf.weight * term / (batch.rollouts * ttf.length)
+        if ttf.anchor:
+            loss = loss + ttf.anchor * self._anchor(chosen, ends, batch, sums)
+        grads: tuple[Tensor | None, ...] = torch.autograd.grad(loss, ends, allow_unused=True)
+        clip_norm(grads, ttf.clip_norm)
+        self.distilled += seen
+        sums.only_read += self.teacher.forwarded(chosen.spans)
+        sums.ttf += float(loss.detach())
+        sums.loss += float(loss.detach())
+        return grads
+
+    def _anchor(self, chosen: Chosen, ends: tuple[Tensor, Tensor], batch: Batch, sums: "_Sums") -> Tensor:
+        """Divergence from the start of the run at those chosen tokens of lines with a target that are none of it."""
+        lines = list({id(span.line): span.line for span in chosen.spans}.values())
+        apart = chosen_in(lines)
+        start_M, _ = self._logprobs(self._start, apart)
+        sums.only_read += len(apart.packed.ids_N)
+        places = _places_of(lines, chosen)
+        target = torch.cat([span.places_S for span in chosen.spans])
+        free = ~torch.isin(places, target)
+        logp_K, _ = token_logprobs(
+            ends[0][chosen.rows_M[places]], ends[1], chosen.targets_M[places], self._config.rl.temperature
+        )
+        denominator = batch.rollouts * self._config.rl.length
+        return anchor_loss(logp_K[None], start_M[None], free[None], denominator)
+
+    def _logprobs(self, network: Any, chosen: Chosen) -> tuple[Tensor, Tensor]:
+        with torch.no_grad():
+            hidden_ME = forward(network, chosen.packed)[chosen.rows_M]
+            return token_logprobs(hidden_ME, head_of(network), chosen.targets_M, self._config.rl.temperature)
+
+    def _measure(
+        self, lines: list[Line], chosen: Chosen, logp_M: Tensor, entropy_M: Tensor, version: int, sums: "_Sums"
+    ) -> None:
+        sums.rows += chosen.packed.live
+        sums.chosen += len(logp_M)
+        sums.entropy += float(entropy_M.sum())
+        versions = [line.segment.policy_versions[at] for line in lines for at in line.chosen]
+        own_M = torch.tensor(versions) == version
+        if own_M.any():
+            apart = (logp_M - chosen.sampled_logp_M)[own_M].abs()
+            sums.own += len(apart)
+            sums.mismatch += float(apart.sum())
+            sums.mismatch_max = max(sums.mismatch_max, float(apart.max()))
+        if not sums.compared:
+            some = chosen_in(lines[:_LOOKED_AT])
+            before_M, _ = self._logprobs(self._start, some)
+            sums.compared = len(before_M)
+            sums.only_read += len(some.packed.ids_N)
+            sums.kl = float((logp_M[: len(before_M)] - before_M).sum())
+
+
+@dataclass
+class _Sums:
+    """Over the portions of one update."""
+
+    loss: float = 0.0
+    ttf: float = 0.0
+    gradient: float = 0.0
+    rows: int = 0
+    only_read: int = 0
+    chosen: int = 0
+    entropy: float = 0.0
+    own: int = 0
+    mismatch: float = 0.0
+    mismatch_max: float = 0.0
+    compared: int = 0
+    kl: float = field(default=0.0)
+
+
+def _added(one: Sequence[Tensor | None], other: Sequence[Tensor | None]) -> tuple[Tensor | None, ...]:
+    pairs = zip(one, other, strict=True)
+    return tuple(b if a is None else a if b is None else a + b for a, b in pairs)
+
+
+def _places_of(lines: Sequence[Line], chosen: Chosen) -> Tensor:
+    """Which of the chosen tokens belong to these lines, in the lines' order."""
+    wanted = {id(line.segment) for line in lines}
+    rows = [at for at, line in enumerate(chosen.lines) if id(line.segment) in wanted]
+    places_BT = chosen.places_BT[rows]
+    return places_BT[places_BT >= 0]

@@ -1,0 +1,148 @@
+"""Lines of a batch as trees for one forward, and where in it each chosen token is predicted."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gametape.train.aims import Aim
+from gametape.train.batch import Line
+from gametape.train.packing import Node, Packed, pack
+
+
+@dataclass(frozen=True)
+class Span:
+    """The rows that predict the tokens of a target, in the line and, where it is packed beside it, after the hint."""
+
+    line: Line
+    aim: Aim
+    rows_S: Tensor
+    hinted_rows_S: Tensor | None
+    places_S: Tensor
+    """Which of the chosen tokens they are."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The chosen tokens of B lines, M in all. `places_BT` says which they are, line by line; -1 where there is none."""
+
+    lines: tuple[Line, ...]
+    packed: Packed
+    rows_M: Tensor
+    """The row whose hidden state predicts the token."""
+    targets_M: Tensor
+    sampled_logp_M: Tensor
+    places_BT: Tensor
+    spans: tuple[Span, ...]
+
+    @property
+    def mask_BT(self) -> Tensor:
+        return self.places_BT >= 0
+
+    def spread(self, values_M: Tensor) -> Tensor:
+        """By line: [B, T], with 0 where there is none."""
+        padded = torch.cat((values_M, values_M.new_zeros(1)))
+        return padded[self.places_BT]
+
+
+def chosen_in(lines: Sequence[Line], branches: bool = False) -> Chosen:
+    """Lines of one family share the beginning that they have in common, up to their first choice. With `branches` the
+    hinted spans hang off their lines, forward only."""
+    nodes: list[Node] = []
+    leaves: list[tuple[int, int]] = []
+    for family in _families(lines):
+        shared = _shared(family) if len(family) > 1 else 0
+        if shared:
+            nodes.append(Node(family[0].segment.ids[:shared]))
+        trunk = len(nodes) - 1 if shared else None
+        for line in family:
+            nodes.append(Node(line.segment.ids[shared:], parent=trunk))
+            leaves.append((len(nodes) - 1, shared))
+    hung: list[int | None] = []
+    for line, (leaf, shared) in zip(lines, leaves, strict=True):
+        for aim in line.aims:
+            if branches:
+                nodes.append(Node(aim.branch(line.segment), parent=leaf, at=aim.cut - shared, detached=True))
+            hung.append(len(nodes) - 1 if branches else None)
+    packed = pack(nodes)
+    rows, targets, logprobs, counts = [], [], [], []
+    for line, (leaf, _) in zip(lines, leaves, strict=True):
+        at = torch.tensor(line.chosen)
+        rows.append(packed.lines[leaf][at - 1])
+        targets.append(torch.tensor(line.segment.ids)[at])
+        logprobs.append(torch.tensor(line.segment.logprobs)[at])
+        counts.append(len(at))
+    spans = _spans(lines, leaves, hung, packed)
+    return Chosen(
+        tuple(lines), packed, torch.cat(rows), torch.cat(targets), torch.cat(logprobs), _places(counts), tuple(spans)
+    )
+
+
+def hinted_in(spans: Sequence[Span]) -> tuple[Packed, list[Tensor]]:
+    """For a teacher with other weights: lines up to their targets with the hinted spans, and the rows that predict."""
+    packed = pack(
+        [Node([*span.line.segment.ids[: span.aim.cut], *span.aim.branch(span.line.segment)]) for span in spans]
+    )
+    lines = zip(spans, packed.lines, strict=True)
+    return packed, [line[len(line) - span.aim.length - 1 : -1] for span, line in lines]
+
+
+def portions(lines: Sequence[Line], most: int) -> Iterator[list[Line]]:
+    """Whole families, as many as have `most` tokens together; a larger one comes alone."""
+    portion: list[Line] = []
+    size = 0
+    for family in _families(lines):
+        tokens = sum(len(line.segment.ids) for line in family)
+        if portion and size + tokens > most:
+            yield portion
+            portion, size = [], 0
+        portion += family
+        size += tokens
+    if portion:
+        yield portion
+
+
+def _spans(
+    lines: Sequence[Line], leaves: Sequence[tuple[int, int]], hung: Sequence[int | None], packed: Packed
+) -> Iterator[Span]:
+    branches = iter(hung)
+    before = 0
+    for line, (leaf, _) in zip(lines, leaves, strict=True):
+        chosen = line.chosen
+        for aim in line.aims:
+            number = next(branches)
+            rows = packed.lines[leaf][aim.start - 1 : aim.start + aim.length - 1]
+            hinted = None if number is None else packed.lines[number][-aim.length - 1 : -1]
+            first = before + chosen.index(aim.start)
+            yield Span(line, aim, rows, hinted, torch.arange(first, first + aim.length))
+        before += len(chosen)
+
+
+def _families(lines: Sequence[Line]) -> list[list[Line]]:
+    """In the order of the lines, which has families together."""
+    families: list[list[Line]] = []
+    for line in lines:
+        if families and families[-1][0].family == line.family:
+            families[-1].append(line)
+        else:
+            families.append([line])
+    return families
+
+
+def _shared(family: Sequence[Line]) -> int:
+    """How many tokens all lines begin with; hints, and the first choice of each, come after them."""
+    first = family[0].segment.ids
+    most = min(min(line.chosen[0], *(aim.cut for aim in line.aims)) if line.aims else line.chosen[0] for line in family)
+    for line in family[1:]:
+        ids = line.segment.ids
+        most = next((at for at in range(most) if ids[at] != first[at]), most)
+    return most
+
+
+def _places(counts: Sequence[int]) -> Tensor:
+    longest = max(counts)
+    starts_B = torch.tensor([0, *counts[:-1]]).cumsum(0)
+    steps_T = torch.arange(longest)
+    inside_BT = steps_T[None] < torch.tensor(counts)[:, None]
+    return torch.where(inside_BT, starts_B[:, None] + steps_T[None], -1)

@@ -1,0 +1,222 @@
+"""The loop: collect, learn, publish, write down. What it does with a group is the arm's, where groups come from the
+source's."""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from gametape.core.config import RunConfig
+from gametape.train import checkpoints
+from gametape.train.alarms import Alarm, Alarms, Health
+from gametape.train.batch import Batch
+from gametape.train.checkpoints import Checkpoint
+from gametape.train.curriculum import Curriculum
+from gametape.train.held_out import HeldOut, Score
+from gametape.train.learner import Diverged, Learner, Update
+from gametape.train.metrics import MetricsLog
+from gametape.train.progress import Progress
+from gametape.train.rolled import Draw, Group
+from gametape.train.run_directory import RunDirectory
+from gametape.train.seeds import seed_for
+from gametape.train.selection import missing
+from gametape.train.source import Source
+
+Arm = Callable[[Sequence[Group]], Batch]
+
+
+@dataclass
+class Watching:
+    """Who is told how it goes, besides the log."""
+
+    step: Callable[[Progress, Update], None] = lambda _progress, _update: None
+    score: Callable[[Progress, Score], None] = lambda _progress, _score: None
+    alarm: Callable[[Alarm], None] = lambda _alarm: None
+
+
+@dataclass
+class Run:
+    """Everything that works together in a run. `progress` and the tensors are what a checkpoint holds."""
+
+    config: RunConfig
+    directory: RunDirectory
+    arm: Arm
+    learner: Learner
+    source: Source
+    curriculum: Curriculum
+    held_out: HeldOut
+    alarms: Alarms
+    log: MetricsLog
+    progress: Progress = field(default_factory=Progress)
+    watching: Watching = field(default_factory=Watching)
+    _began: float = field(default_factory=time.monotonic)
+
+    async def train(self) -> str:
+        """Until something ends it; returns what."""
+        try:
+            if not self.progress.scores:
+                await self.evaluate()
+                self.save()
+            while not (why := self._over()):
+                groups = await self.collect()
+                update = self.learn(groups)
+                await self.publish()
+                self.note(groups, update)
+                if self._evaluation_is_due():
+                    await self.evaluate()
+                if self.progress.step % self.config.checkpoint.every == 0:
+                    self.save()
+        except Diverged as error:
+            self.log.write("halt", self.progress.step, why=str(error))
+            self.save()
+            return f"nan: {error}"
+        if self.progress.scores[-1]["episodes_so_far"] < self.progress.episodes:
+            await self.evaluate()
+        self.save()
+        return why
+
+    @property
+    def flops(self) -> int:
+        """Operations so far; evaluation is left out."""
+        return self.progress.tokens.flops(self.learner.policy.parameters)
+
+    async def collect(self) -> list[Group]:
+        """As many groups as an update waits for that carry a signal, or as many as may be sampled for it."""
+        rl, progress = self.config.rl, self.progress
+        wanted = rl.groups
+        most = math.ceil(wanted * (rl.resample if self.config.uses_rl else 1))
+        ahead = 2 * wanted if rl.asynchronous else 0
+        taken: list[Group] = []
+        while need := missing([group.kind for group in taken], wanted, most):
+            for _ in range(max(need, ahead) - len(progress.ordered) - len(progress.waiting)):
+                self._order()
+            group = progress.waiting.pop(0) if progress.waiting else await self._take()
+            progress.episodes += len(group.rollouts)
+            self._charge(group)
+            if rl.asynchronous and not self._is_fresh(group):
+                progress.dropped += len(group.rollouts)
+                continue
+            taken.append(group)
+        return taken
+
+    def learn(self, groups: Sequence[Group]) -> Update:
+        update = self.learner.update(self.arm(groups), self.progress.step, self.progress.version)
+        self.progress.step += 1
+        self.progress.version += update.lines > 0
+        self.progress.tokens.backpropagated += update.tokens
+        self.progress.tokens.forwarded += update.forwarded
+        for group in groups:
+            self.curriculum.record(group.draw.cell, [one.passed for one in group.results if not one.lost])
+        return update
+
+    async def publish(self) -> None:
+        """From now on everybody samples with the new weights, or will soon."""
+        self.held_out.changed(self.progress.version)
+        await self.source.publish(self.progress.version, self.learner.policy.weights())
+
+    def note(self, groups: Sequence[Group], update: Update) -> None:
+        """A line for the update, and one for each alarm that begins with it."""
+        progress, kinds = self.progress, [group.kind for group in groups]
+        rolled = [one for group in groups for one in group.rollouts]
+        counted = [one for one in rolled if not one.result.lost]
+        length = sum(one.generated for one in rolled) / max(1, sum(one.turns for one in rolled))
+        self.log.write(
+            "update",
+            progress.step,
+            version=progress.version,
+            episodes=progress.episodes,
+            reward=sum(one.result.reward for one in counted) / max(1, len(counted)),
+            groups={kind: kinds.count(kind) for kind in ("mixed", "all_fail", "all_pass", "lost")},
+            overlong=sum(one.result.overlong for one in rolled),
+            lost=len(rolled) - len(counted),
+            dropped=progress.dropped,
+            turn_tokens=length,
+            **vars(update),
+            seconds=round(self._seconds(), 3),
+        )
+        health = Health(
+            entropy=update.entropy,
+            length=length,
+            kl_to_start=update.kl_to_start,
+            hack_rate=sum(one.hacked for one in rolled) / max(1, len(rolled)),
+            zero_variance=1 - kinds.count("mixed") / max(1, len(kinds)) if self.config.uses_rl else 0.0,
+            mismatch=update.mismatch,
+            saturated=len(self.curriculum.retired) == self.curriculum.cells,
+        )
+        for alarm in self.alarms.look(health):
+            self.log.write("alarm", progress.step, **vars(alarm))
+            self.watching.alarm(alarm)
+        self.watching.step(progress, update)
+
+    async def evaluate(self) -> None:
+        score = await self.held_out.score()
+        entry = {"episodes_so_far": self.progress.episodes, **score.plain()}
+        self.progress.scores.append(entry)
+        self.log.write("eval", self.progress.step, **entry, seconds=round(self._seconds(), 3))
+        self.held_out.changed(self.progress.version)
+        self.watching.score(self.progress, score)
+
+    def save(self) -> None:
+        policy = self.learner.policy
+        self.progress.seconds, self._began = self._seconds(), time.monotonic()
+        state = {
+            "progress": self.progress.plain(),
+            "curriculum": self.curriculum.state(),
+            "alarms": {"first_length": self.alarms.first_length, "ringing": sorted(self.alarms.ringing)},
+        }
+        teacher = self.learner.teacher.tensors() if self.learner.teacher else {}
+        checkpoint = Checkpoint(policy.weights(), state, self.learner.optimizer.tensors(), teacher, policy.files)
+        checkpoints.save(self.directory.checkpoints, self.progress.step, checkpoint, self.config.checkpoint.keep)
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Everything but what the run began with."""
+        self.learner.policy.take(dict(checkpoint.weights))
+        self.learner.optimizer.load(checkpoint.optimizer)
+        if self.learner.teacher:
+            self.learner.teacher.load(checkpoint.teacher)
+        self.progress = Progress.from_plain(checkpoint.state["progress"])
+        self.curriculum.restore(checkpoint.state["curriculum"])
+        self.alarms.first_length = checkpoint.state["alarms"]["first_length"]
+        self.alarms.ringing = set(checkpoint.state["alarms"]["ringing"])
+        for draw in self.progress.ordered:
+            self.source.order(draw)
+
+    def _order(self) -> None:
+        progress = self.progress
+        seed = seed_for(self.config.seed, "draw", progress.draws)
+        draw = Draw(progress.draws, self.curriculum.draw(progress.draws), seed)
+        progress.draws += 1
+        progress.ordered.append(draw)
+        self.source.order(draw)
+
+    async def _take(self) -> Group:
+        group = await self.source.take()
+        self.progress.ordered.remove(group.draw)
+        return group
+
+    def _charge(self, group: Group) -> None:
+        tokens = self.progress.tokens
+        tokens.generated += sum(rolled.generated for rolled in group.rollouts)
+        tokens.forwarded += sum(rolled.read for rolled in group.rollouts)
+
+    def _is_fresh(self, group: Group) -> bool:
+        age = self.progress.version - group.oldest_version
+        if age > self.config.rl.max_staleness:
+            return False
+        self.progress.staleness[age] = self.progress.staleness.get(age, 0) + len(group.rollouts)
+        return True
+
+    def _over(self) -> str:
+        wanted, last = self.config.eval.stop_at, self.progress.scores[-1]
+        if wanted is not None and last["success"] >= wanted:
+            return "success"
+        if self.config.flops and self.flops >= self.config.flops:
+            return "flops"
+        return "episodes" if self.progress.episodes >= self.config.episodes else ""
+
+    def _evaluation_is_due(self) -> bool:
+        every, last = self.config.eval.every, self.progress.scores[-1]["episodes_so_far"]
+        return bool(every) and self.progress.episodes // every > last // every
+
+    def _seconds(self) -> float:
+        return self.progress.seconds + time.monotonic() - self._began

@@ -1,0 +1,51 @@
+"""`metrics.jsonl`: a line for every update, evaluation and alarm, on disk when it is written."""
+
+import json
+import math
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from gametape.record.atomic import write_all, write_atomically
+
+
+class MetricsLog:
+    """Appends; on resume it first forgets what came after the checkpoint, for it will come again."""
+
+    def __init__(self, path: Path, last_step: int | None = None) -> None:
+        self.path = path
+        if path.exists():
+            kept = [line for line in read_metrics(path) if last_step is not None and line["step"] <= last_step]
+            write_atomically(path, b"".join(_line(entry) for entry in kept))
+        self._fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o666)
+
+    def write(self, kind: str, step: int, **values: Any) -> None:
+        write_all(self._fd, _line({"kind": kind, "step": step, **values}))
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
+def read_metrics(path: Path) -> Iterator[dict[str, Any]]:
+    """Every whole line; the last may have been cut off by a crash."""
+    for line in path.read_bytes().split(b"\n"):
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(entry, dict) and "step" in entry:
+            yield entry
+
+
+def _line(entry: dict[str, Any]) -> bytes:
+    """Numbers that are none are written as null: the file stays JSON whatever happens to a loss."""
+    return json.dumps(_finite(entry), allow_nan=False).encode() + b"\n"
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    return [_finite(each) for each in value] if isinstance(value, list) else value

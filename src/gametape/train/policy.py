@@ -1,0 +1,107 @@
+"""The policy that learns: a network, how it is spoken to, and the files that make its weights a model."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
+from transformers.utils.logging import disable_progress_bar
+
+from gametape.core.config import TinyConfig
+from gametape.core.errors import BadInput
+from gametape.engines.dialect import Dialect
+from gametape.engines.dialects.choosing import dialect_of
+from gametape.engines.token_conversation import TokenModel
+from gametape.engines.tokenizing.words import MARKERS, save_words
+from gametape.engines.torch.lockstep import LockstepEngine
+from gametape.engines.torch.opening import stepper_for
+from gametape.engines.torch.stepper import Limits
+from gametape.tasks.worlds.tools import signatures
+from gametape.tasks.worlds.vocabulary import words
+
+_NOT_TAKEN_ALONG = {"state.json"}
+_SLOTS = 256
+_BUDGET = 1024
+"""Tokens in one step of the sampler: rounds are short and there is nobody to keep waiting."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """`files` lie beside the weights wherever they are saved: configuration, tokenizer, and the like."""
+
+    network: Any
+    dialect: Dialect
+    window: int
+    files: dict[str, bytes]
+
+    @property
+    def parameters(self) -> int:
+        return sum(parameter.numel() for parameter in self.network.parameters())
+
+    def weights(self) -> dict[str, Tensor]:
+        """By name, as they are now, each once: of tied tensors the one that `transformers` expects."""
+        tied = set(getattr(self.network, "_tied_weights_keys", None) or ()) if self._ties else set()
+        return {name: tensor for name, tensor in self.network.state_dict().items() if name not in tied}
+
+    def take(self, weights: dict[str, Tensor]) -> None:
+        with torch.no_grad():
+            own = self.network.state_dict()
+            for name, tensor in weights.items():
+                own[name].copy_(tensor)
+
+    def sampler(self, staleness: int = 0) -> TokenModel:
+        """A model on these very tensors, for synchronous sampling."""
+        limits = Limits(slots=_SLOTS, budget=_BUDGET, staleness=staleness)
+        stepper = stepper_for(self.network, limits, tokens=_SLOTS * self.window // 2)
+        if stepper is None:
+            raise BadInput(f"networks of type {self.network.config.model_type} cannot be trained here")
+        engine = LockstepEngine(stepper)
+        return TokenModel("policy", engine, self.dialect, self.window, closing=engine.close)
+
+    @property
+    def _ties(self) -> bool:
+        return bool(self.network.config.tie_word_embeddings)
+
+
+def open_policy(directory: Path) -> Policy:
+    """From a directory that `transformers` could load."""
+    auto: Any = AutoModelForCausalLM
+    disable_progress_bar()
+    try:
+        network = auto.from_pretrained(directory, dtype=torch.float32, local_files_only=True)
+    except (OSError, ValueError, KeyError) as error:
+        raise BadInput(f"{directory} is not a model that can be loaded: {str(error).splitlines()[0]}") from None
+    files = {
+        path.name: path.read_bytes()
+        for path in directory.iterdir()
+        if path.suffix in (".json", ".jinja", ".txt", ".model") and path.name not in _NOT_TAKEN_ALONG
+    }
+    window = int(network.config.max_position_embeddings)
+    return Policy(network.eval(), dialect_of(directory), window, files)
+
+
+def make_tiny(directory: Path, shape: TinyConfig, seed: int) -> None:
+    """Write a new small Llama with random weights, whose vocabulary is the words of the worlds."""
+    if shape.width % (2 * shape.heads):
+        raise BadInput(f"tiny.width: a multiple of twice tiny.heads ({shape.heads}), not {shape.width}")
+    vocabulary = words()
+    save_words(directory, vocabulary, signatures())
+    dialect = dialect_of(directory)
+    config = LlamaConfig(
+        vocab_size=-(-(len(vocabulary) + 1 + len(MARKERS)) // 16) * 16,
+        hidden_size=shape.width,
+        intermediate_size=3 * shape.width,
+        num_hidden_layers=shape.layers,
+        num_attention_heads=shape.heads,
+        num_key_value_heads=shape.heads,
+        max_position_embeddings=shape.window,
+        tie_word_embeddings=True,
+        initializer_range=shape.width**-0.5,  # at the usual 0.02 so narrow a network takes ten times as long to copy
+        bos_token_id=None,
+        eos_token_id=dialect.stop_ids[0],
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        LlamaForCausalLM(config).save_pretrained(directory)

@@ -1,0 +1,74 @@
+"""Where a run lies: `RUN/{config.toml, metrics.jsonl, start/, checkpoints/}`. One process at a time holds it."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from gametape.core.config import RunConfig
+from gametape.core.errors import BadInput
+from gametape.record.atomic import write_atomically
+from gametape.train import checkpoints
+from gametape.train.config_file import read_config, write_config
+
+
+@dataclass(frozen=True)
+class RunDirectory:
+    root: Path
+
+    @property
+    def config(self) -> Path:
+        return self.root / "config.toml"
+
+    @property
+    def metrics(self) -> Path:
+        return self.root / "metrics.jsonl"
+
+    @property
+    def start(self) -> Path:
+        """The weights that the run began with, as a model."""
+        return self.root / "start"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.root / "checkpoints"
+
+    def begin(self, config: RunConfig) -> None:
+        """A new run: whatever is there already is not written over."""
+        if self.config.exists():
+            raise BadInput(f"{self.root}: there is a run here already; give --resume {self.root}, or another --out")
+        self.root.mkdir(parents=True, exist_ok=True)
+        write_atomically(self.config, write_config(config).encode())
+
+    def take_up(self) -> RunConfig:
+        """The configuration of a run that is there."""
+        if not self.config.exists():
+            raise BadInput(f"{self.root}: there is no run here to resume (no config.toml)")
+        return read_config(self.config)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Alone, or not at all."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        fd = os.open(self.root / ".lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
+        try:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise BadInput(f"{self.root}: another process is training here") from None
+            checkpoints.clear_unfinished(self.checkpoints)
+            yield
+        finally:
+            os.close(fd)
+
+
+def weights_of(path: Path) -> Path:
+    """The directory of weights that a path means: itself, or the last checkpoint of the run that lies there."""
+    if (path / "checkpoints").is_dir():
+        found = checkpoints.latest(path / "checkpoints")
+        if found is None:
+            raise BadInput(f"{path}: the run there has no checkpoint yet")
+        return found
+    return path

@@ -1,0 +1,107 @@
+"""Attention along a tree without a mask over it: a causal call for a node's own tokens, a plain one for what precedes.
+
+The two are merged by their log-sum-exps. Backward runs the same calls with the merged output and log-sum-exp, which
+makes each call's share of the gradient that of the whole softmax, as ring attention does.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gametape.train.attention_kernels import backward_of, forward_of
+from gametape.train.buckets import Bucket
+from gametape.train.packing import Plan
+
+
+def tree_attention(q_NHD: Tensor, k_MGD: Tensor, v_MGD: Tensor, plan: Plan) -> Tensor:
+    """[N, H, D]; H is a multiple of G, and consecutive query heads share a key head."""
+    out_NHD: Tensor = _TreeAttention.apply(q_NHD, k_MGD, v_MGD, plan)
+    return out_NHD
+
+
+class _TreeAttention(torch.autograd.Function):  # type: ignore[misc]
+    @staticmethod
+    def forward(ctx: Any, q_NHD: Tensor, k_MGD: Tensor, v_MGD: Tensor, plan: Plan) -> Tensor:
+        out_NHD = torch.empty_like(q_NHD, memory_format=torch.contiguous_format)
+        lse_NH = q_NHD.new_empty(q_NHD.shape[:2], dtype=torch.promote_types(q_NHD.dtype, torch.float32))
+        for bucket in plan.own:
+            rows_S, part_SHD, lse_SH = _attended(bucket, q_NHD, k_MGD, v_MGD)
+            out_NHD.index_copy_(0, rows_S, part_SHD)
+            lse_NH.index_copy_(0, rows_S, lse_SH)
+        for bucket in plan.context:
+            rows_S, part_SHD, lse_SH = _attended(bucket, q_NHD, k_MGD, v_MGD)
+            own_SHD, own_lse_SH = out_NHD.index_select(0, rows_S), lse_NH.index_select(0, rows_S)
+            share_SH1 = torch.sigmoid(lse_SH - own_lse_SH)[..., None].to(out_NHD.dtype)
+            out_NHD.index_copy_(0, rows_S, torch.lerp(own_SHD, part_SHD, share_SH1))
+            lse_NH.index_copy_(0, rows_S, torch.logaddexp(own_lse_SH, lse_SH))
+        ctx.save_for_backward(q_NHD, k_MGD, v_MGD, out_NHD, lse_NH)
+        ctx.plan = plan
+        return out_NHD
+
+    @staticmethod
+    def backward(ctx: Any, grad_NHD: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+        q_NHD, k_MGD, v_MGD, out_NHD, lse_NH = ctx.saved_tensors
+        grad_q_NHD, grad_k_MGD, grad_v_MGD = (torch.zeros_like(one) for one in (q_NHD, k_MGD, v_MGD))
+        groups, repeats = k_MGD.shape[1], q_NHD.shape[1] // k_MGD.shape[1]
+        for bucket in (*ctx.plan.own, *ctx.plan.context):
+            queries_S, keys_K = bucket.queries_BS.flatten(), bucket.keys_BK.flatten()
+            q_CRSD, out_CRSD = (_queries(one.index_select(0, queries_S), bucket, groups) for one in (q_NHD, out_NHD))
+            k_CRKD, v_CRKD = (_keys(one, bucket, repeats) for one in (k_MGD, v_MGD))
+            lse_CRS = _queries(lse_NH.index_select(0, queries_S)[..., None], bucket, groups)[..., 0]
+            grad_CRSD = _queries(_without_padding(grad_NHD, bucket), bucket, groups)
+            mask = _mask(bucket, q_NHD, groups)
+            grads = backward_of(grad_CRSD, q_CRSD, k_CRKD, v_CRKD, out_CRSD, lse_CRS, mask, bucket.causal)
+            grad_q_NHD.index_add_(0, queries_S, _rows(grads[0], bucket))
+            grad_k_MGD.index_add_(0, keys_K, _rows(grads[1].sum(1, keepdim=True), bucket))
+            grad_v_MGD.index_add_(0, keys_K, _rows(grads[2].sum(1, keepdim=True), bucket))
+        return grad_q_NHD, grad_k_MGD, grad_v_MGD, None
+
+
+def _attended(bucket: Bucket, q_NHD: Tensor, k_MGD: Tensor, v_MGD: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The rows of a bucket's queries, their outputs over its keys alone, and the log-sum-exps of their scores."""
+    groups, repeats = k_MGD.shape[1], q_NHD.shape[1] // k_MGD.shape[1]
+    q_CRSD = _queries(q_NHD.index_select(0, bucket.queries_BS.flatten()), bucket, groups)
+    k_CRKD, v_CRKD = (_keys(one, bucket, repeats) for one in (k_MGD, v_MGD))
+    out_CRSD, lse_CRS = forward_of(q_CRSD, k_CRKD, v_CRKD, _mask(bucket, q_NHD, groups), bucket.causal)
+    out_SHD, lse_SH = _rows(out_CRSD, bucket), _rows(lse_CRS[..., None], bucket)[..., 0]
+    if bucket.real_M is not None:
+        out_SHD, lse_SH = out_SHD[bucket.real_M], lse_SH[bucket.real_M]
+    return bucket.rows_M, out_SHD, lse_SH
+
+
+def _queries(rows_SHD: Tensor, bucket: Bucket, groups: int) -> Tensor:
+    """[B x S, H, D] as [B x G, R, S, D]: with the key heads in the batch, a repeated key head is a stride of zero."""
+    batch, depth = len(bucket.queries_BS), rows_SHD.shape[-1]
+    split_BSGRD = rows_SHD.view(batch, -1, groups, rows_SHD.shape[1] // groups, depth)
+    return split_BSGRD.permute(0, 2, 3, 1, 4).flatten(0, 1)
+
+
+def _keys(all_MGD: Tensor, bucket: Bucket, repeats: int) -> Tensor:
+    """[M, G, D] as [B x G, R, K, D]."""
+    rows_BKGD = all_MGD.index_select(0, bucket.keys_BK.flatten()).view(*bucket.keys_BK.shape, *all_MGD.shape[1:])
+    return rows_BKGD.transpose(1, 2).flatten(0, 1)[:, None].expand(-1, repeats, -1, -1)
+
+
+def _rows(split_CRSD: Tensor, bucket: Bucket) -> Tensor:
+    """[B x G, R, S, D] as [B x S, H, D]."""
+    batch = len(bucket.queries_BS)
+    _, repeats, length, depth = split_CRSD.shape
+    split_BGRSD = split_CRSD.view(batch, -1, repeats, length, depth)
+    return split_BGRSD.permute(0, 3, 1, 2, 4).reshape(batch * length, -1, depth)
+
+
+def _without_padding(grad_NHD: Tensor, bucket: Bucket) -> Tensor:
+    """The gradient of a bucket's outputs, zero where a query is padding: so nothing else of padding flows back."""
+    if bucket.real_M is None:
+        return grad_NHD.index_select(0, bucket.queries_BS.flatten())
+    grad_SHD = grad_NHD.new_zeros(bucket.queries_BS.numel(), *grad_NHD.shape[1:])
+    return grad_SHD.index_copy_(0, bucket.real_M, grad_NHD.index_select(0, bucket.rows_M))
+
+
+def _mask(bucket: Bucket, like: Tensor, groups: int) -> Tensor | None:
+    """[B x G, 1, 1, K], to be added to the scores."""
+    if bucket.hidden_BK is None:
+        return None
+    mask_BK = like.new_zeros(bucket.hidden_BK.shape).masked_fill_(bucket.hidden_BK, float("-inf"))
+    return mask_BK.repeat_interleave(groups, 0)[:, None, None]

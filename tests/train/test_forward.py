@@ -1,0 +1,194 @@
+"""A tree of lines gives what its lines give one by one: hidden states, logits and gradients."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from hypothesis import given, settings  # noqa: E402
+from hypothesis import strategies as st  # noqa: E402
+from transformers import Gemma2Config, Gemma2ForCausalLM, GPT2Config, GPT2LMHeadModel, PhiConfig, PhiForCausalLM  # noqa: E402
+
+from gametape.core.errors import BadInput  # noqa: E402
+from gametape.train.forward import forward, head_of  # noqa: E402
+from gametape.train.packing import Node, pack  # noqa: E402
+
+from ..engines.torch.networks import FAMILIES  # noqa: E402
+from ..engines.torch.networks import network as frozen_network  # noqa: E402
+from .trees import GROUP, Largest, alone, ids, line_of  # noqa: E402
+
+
+def network(family="llama"):
+    return frozen_network(family).requires_grad_()
+
+
+def gradients(module, loss):
+    found = torch.autograd.grad(loss, list(module.parameters()), allow_unused=True, materialize_grads=True)
+    return dict(zip((name for name, _ in module.named_parameters()), found, strict=True))
+
+
+def weighted(logits, start):
+    """A loss that every logit is in, each with a weight of its own."""
+    steps = torch.arange(start, start + logits.numel(), dtype=logits.dtype)
+    return (logits * torch.sin(steps).view_as(logits)).sum()
+
+
+def close(found, expected, tolerance):
+    for name, one in found.items():
+        scale = max(1.0, float(expected[name].abs().max()))
+        torch.testing.assert_close(
+            one / scale, expected[name] / scale, atol=tolerance, rtol=0, msg=lambda m, n=name: f"{n}: {m}"
+        )
+
+
+@pytest.mark.parametrize("checkpointing", [False, True])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_logits_and_gradients_are_those_of_transformers_line_by_line(family, checkpointing):
+    module, packed = network(family), pack(GROUP)
+    if checkpointing:
+        module.gradient_checkpointing_enable()
+    hidden = forward(module, packed)
+    logits = hidden @ head_of(module).t()
+    loss, expected_loss = torch.zeros(()), torch.zeros(())
+    for number, (node, rows) in enumerate(zip(GROUP, packed.rows, strict=True)):
+        expected = module(line_of(packed, number)[None]).logits[0, -len(node.ids) :]
+        torch.testing.assert_close(logits[rows], expected, atol=1e-4, rtol=1e-5)
+        if not node.detached:
+            loss, expected_loss = (
+                loss + weighted(logits[rows], rows.start),
+                expected_loss + weighted(expected, rows.start),
+            )
+    close(gradients(module, loss), gradients(module, expected_loss), 1e-5)
+
+
+@st.composite
+def trees(draw):
+    nodes = []
+    for number in range(draw(st.integers(1, 7))):
+        length = draw(st.sampled_from([1, 2, 5, 17, 33, 40, 70]))
+        parent = draw(st.one_of(st.none(), st.integers(0, number - 1))) if number else None
+        at = None if parent is None else draw(st.one_of(st.none(), st.integers(0, len(nodes[parent].ids))))
+        held = parent is not None and nodes[parent].detached
+        nodes.append(Node(ids(length, draw(st.integers(0, 96))), parent, at, held or draw(st.booleans())))
+    return nodes
+
+
+@given(nodes=trees(), family=st.sampled_from(["llama", "qwen2", "qwen3"]))
+@settings(max_examples=40, deadline=None)
+def test_any_tree_equals_its_lines(nodes, family):
+    module, packed = network(family).double(), pack(nodes)
+    hidden = forward(module, packed)
+    loss = expected_loss = torch.zeros((), dtype=torch.float64)
+    for number, (node, rows) in enumerate(zip(nodes, packed.rows, strict=True)):
+        expected = forward(module, alone(packed, number))[-len(node.ids) :]
+        torch.testing.assert_close(hidden[rows], expected, atol=1e-10, rtol=0)
+        loss = loss + weighted(hidden[rows], rows.start)
+        expected_loss = expected_loss + weighted(expected.detach() if node.detached else expected, rows.start)
+    if packed.live:
+        close(gradients(module, loss), gradients(module, expected_loss), 1e-10)
+
+
+def test_gradients_agree_with_finite_differences():
+    module, packed = network("qwen3").double(), pack([Node(ids(5)), Node(ids(3, 1), 0), Node(ids(4, 2), 0, at=2)])
+    weight = module.model.layers[0].self_attn.k_proj.weight
+    loss = weighted(forward(module, packed), 0)
+    (grad,) = torch.autograd.grad(loss, [weight])
+    step = torch.zeros_like(weight)
+    step[3, 7] = 1e-5
+    with torch.no_grad():
+        up, down = (
+            weighted(
+                torch.func.functional_call(
+                    _Wrapped(module, packed),
+                    {"module.model.layers.0.self_attn.k_proj.weight": weight + sign * step},
+                    (),
+                ),
+                0,
+            )
+            for sign in (1, -1)
+        )
+    assert float((up - down) / 2e-5) == pytest.approx(float(grad[3, 7]), rel=1e-6)
+
+
+class _Wrapped(torch.nn.Module):
+    def __init__(self, module, packed):
+        super().__init__()
+        self.module, self.packed = module, packed
+
+    def forward(self):
+        return forward(self.module, self.packed)
+
+
+@pytest.mark.parametrize("checkpointing", [False, True])
+def test_a_detached_branch_leaves_no_trace_in_the_gradient(checkpointing):
+    module, packed = network(), pack(GROUP)
+    if checkpointing:
+        module.gradient_checkpointing_enable()
+    hidden = forward(module, packed)
+    none = gradients(module, hidden[packed.live :].square().sum())
+    assert all(not one.any() for one in none.values())
+    without = pack([node for node in GROUP if not node.detached])
+    found = gradients(module, forward(module, packed)[: packed.live].square().sum())
+    expected = gradients(module, forward(module, without).square().sum())
+    assert all(torch.equal(found[name], expected[name]) for name in expected)
+
+
+def test_nothing_is_saved_for_the_backward_of_detached_rows():
+    module = network()
+
+    def saved(nodes):
+        sizes = []
+        with torch.autograd.graph.saved_tensors_hooks(lambda one: sizes.append(one.numel()) or one, lambda one: one):
+            forward(module, pack(nodes))
+        return sum(sizes)
+
+    assert saved([Node(ids(20)), Node(ids(40, 1), 0, detached=True)]) == saved([Node(ids(20))])
+
+
+def test_no_tensor_is_as_large_as_a_mask_over_the_tree():
+    module = network()
+    packed = pack([Node(ids(400)), *(Node(ids(300, number), 0) for number in range(3)), Node(ids(30), 1, at=200)])
+    with Largest() as seen:
+        forward(module, packed).sum().backward()
+    assert seen.numel < len(packed.ids_N) ** 2 / 4
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: GPT2LMHeadModel(GPT2Config(vocab_size=97, n_positions=256, n_embd=48, n_layer=2, n_head=4)),
+        lambda: Gemma2ForCausalLM(
+            Gemma2Config(
+                vocab_size=97, hidden_size=48, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
+                num_key_value_heads=2, head_dim=12, sliding_window=16,
+            )
+        ),
+    ],
+)  # fmt: skip
+def test_another_family_runs_line_by_line(made):
+    torch.manual_seed(0)
+    module, packed = made().eval(), pack(GROUP)
+    hidden = forward(module, packed)
+    loss = expected_loss = torch.zeros(())
+    for number, (node, rows) in enumerate(zip(GROUP, packed.rows, strict=True)):
+        expected = module.base_model(line_of(packed, number)[None]).last_hidden_state[0, -len(node.ids) :]
+        torch.testing.assert_close(hidden[rows], expected, atol=1e-4, rtol=1e-5)
+        loss = loss + weighted(hidden[rows], rows.start)
+        if not node.detached:
+            expected_loss = expected_loss + weighted(expected, rows.start)
+    close(gradients(module, loss), gradients(module, expected_loss), 1e-5)
+
+
+def test_a_head_that_is_more_than_a_product_is_refused():
+    shape = {
+        "vocab_size": 97,
+        "hidden_size": 48,
+        "intermediate_size": 64,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 4,
+    }
+    capped = Gemma2ForCausalLM(Gemma2Config(**shape, num_key_value_heads=2, head_dim=12))
+    biased = PhiForCausalLM(PhiConfig(**shape))
+    for module in (capped, biased):
+        with pytest.raises(BadInput, match="not a plain product"):
+            head_of(module)

@@ -1,0 +1,174 @@
+"""Whole runs of a tiny policy: they learn from what they should, and an interruption changes nothing."""
+
+import asyncio
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from gametape.core.config import RunConfig
+from gametape.core.errors import BadInput
+from gametape.tasks.worlds.spec import WorldSpec
+from gametape.tasks.worlds.suite import make_suite
+from gametape.train import checkpoints
+from gametape.train.learner import Learner
+from gametape.train.metrics import read_metrics
+from gametape.train.run_directory import RunDirectory
+from gametape.train.training import Telling, train
+
+SMALL: dict[str, Any] = {
+    "arm": "rlvr",
+    "episodes": 96,
+    "tiny": {"layers": 2, "width": 64, "heads": 2, "window": 256},
+    "warm": {"episodes": 1600, "batch": 16, "learning_rate": 0.008, "hint_share": 0.0},
+    "rl": {"groups": 2, "group_size": 4},
+    "eval": {"every": 32, "episodes": 8},
+    "checkpoint": {"every": 2},
+}
+"""Just enough of a warm start for some rollouts to pass and some to fail."""
+
+
+def trained(root: Path, config: dict[str, Any] | None = None) -> dict[str, Any]:
+    directory = RunDirectory(root)
+    with directory.held():
+        if config:
+            directory.begin(RunConfig.model_validate(config))
+        return asyncio.run(train(directory.take_up(), directory, root, Telling()))
+
+
+def curve(root: Path) -> list[dict[str, Any]]:
+    """Everything in the log but the clock."""
+    return [
+        {key: value for key, value in line.items() if key != "seconds"} for line in read_metrics(root / "metrics.jsonl")
+    ]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run from its beginning to its end, without an interruption."""
+    torch.set_num_threads(1)
+    place = tmp_path_factory.mktemp("runs")
+    spec = WorldSpec(family="files", horizon=4, load_bearing=0)
+    make_suite(place / "suite", spec, 1)
+    trained(place / "whole", SMALL | {"tasks": str(place / "suite")})
+    return place / "whole"
+
+
+def begun(whole: Path, root: Path, **changes: Any) -> Path:
+    """Another run from the same weights, to save the warm start."""
+    directory = RunDirectory(root)
+    directory.begin(RunConfig.model_validate(SMALL | {"tasks": str(whole.parent / "suite")} | changes))
+    shutil.copytree(whole / "start", directory.start)
+    return root
+
+
+def test_the_log_tells_the_whole_story(whole: Path) -> None:
+    lines = curve(whole)
+    updates = [line for line in lines if line["kind"] == "update"]
+    assert updates[-1]["episodes"] >= 96
+    assert any(line["loss"] is not None for line in updates)
+    for line in updates:
+        assert sum(line["groups"].values()) * 4 == line["episodes"] - _before(updates, line)
+        if line["mismatch_max"] is not None:
+            assert line["mismatch_max"] < 1e-3
+    assert next(line["episodes_so_far"] for line in lines if line["kind"] == "eval") == 0
+
+
+def _before(updates: list[dict[str, Any]], line: dict[str, Any]) -> int:
+    at = updates.index(line)
+    return int(updates[at - 1]["episodes"]) if at else 0
+
+
+def test_a_checkpoint_is_a_model_for_plain_transformers(whole: Path) -> None:
+    place = checkpoints.latest(whole / "checkpoints")
+    assert place is not None
+    network = AutoModelForCausalLM.from_pretrained(place)
+    ids = AutoTokenizer.from_pretrained(place)("put blue into file f3", return_tensors="pt").input_ids
+    assert torch.isfinite(network(ids).logits).all()
+    assert torch.equal(network.model.embed_tokens.weight, checkpoints.load(place).weights["model.embed_tokens.weight"])
+
+
+def test_a_second_run_with_the_same_seed_is_the_same_to_the_bit(whole: Path, tmp_path: Path) -> None:
+    again = begun(whole, tmp_path / "again")
+    trained(again)
+    assert curve(again) == curve(whole)
+
+
+def test_kill_at_random_instants_changes_nothing(whole: Path, tmp_path: Path) -> None:
+    """Real processes and SIGKILL; three here, twenty in the slow suite."""
+    _killed(whole, begun(whole, tmp_path / "killed"), kills=3)
+
+
+@pytest.mark.slow
+def test_twenty_kills_at_random_instants_change_nothing(whole: Path, tmp_path: Path) -> None:
+    _killed(whole, begun(whole, tmp_path / "killed"), kills=20)
+
+
+def _killed(whole: Path, root: Path, kills: int) -> None:
+    dice = random.Random(5)
+    command = [sys.executable, "-m", "gametape.cli.main", "train", "--resume", str(root), "--json"]
+    settings = {**os.environ, "OMP_NUM_THREADS": "1"}
+    for _ in range(kills):
+        process = subprocess.Popen(command, env=settings, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        size = (root / "metrics.jsonl").stat().st_size if (root / "metrics.jsonl").exists() else 0
+        deadline = time.monotonic() + 60
+        while process.poll() is None and time.monotonic() < deadline:
+            grown = (root / "metrics.jsonl").exists() and (root / "metrics.jsonl").stat().st_size > size
+            if grown:
+                break
+            time.sleep(0.05)
+        time.sleep(dice.uniform(0, 0.5))
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    done = subprocess.run(command, env=settings, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])["stopped_by"] == "episodes"
+    assert curve(root) == curve(whole)
+
+
+def test_a_loss_that_is_no_number_stops_it_and_keeps_the_last_good_state(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = begun(whole, tmp_path / "nan")
+    real = Learner._loss
+
+    def broken(self: Learner, lines: Any, chosen: Any, logp_M: Any, batch: Any) -> Any:
+        loss = real(self, lines, chosen, logp_M, batch)
+        return loss * float("nan") if len(curve(root)) > 3 else loss
+
+    monkeypatch.setattr(Learner, "_loss", broken)
+    answer = trained(root)
+    assert answer["stopped_by"].startswith("nan: update")
+    assert "the draws are" in answer["stopped_by"]
+    saved = checkpoints.latest(root / "checkpoints")
+    assert saved is not None
+    assert all(torch.isfinite(tensor).all() for tensor in checkpoints.load(saved).weights.values())
+    assert curve(root)[-1]["kind"] == "halt"
+
+
+@pytest.mark.parametrize("arm", ["sft", "rejection"])
+def test_the_other_arms_run(whole: Path, tmp_path: Path, arm: str) -> None:
+    answer = trained(begun(whole, tmp_path / arm, arm=arm))
+    assert (answer["arm"], answer["stopped_by"]) == (arm, "episodes")
+    assert answer["tokens"]["backpropagated"] > 0
+
+
+def test_two_processes_never_train_in_one_place(whole: Path) -> None:
+    directory = RunDirectory(whole)
+    with directory.held(), pytest.raises(BadInput, match="another process"), directory.held():
+        pass
+
+
+def test_a_run_that_is_there_is_not_written_over(whole: Path) -> None:
+    with pytest.raises(BadInput, match="there is a run here already"):
+        RunDirectory(whole).begin(RunDirectory(whole).take_up())
