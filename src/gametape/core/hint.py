@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, Strict, model_validator
 
-from gametape.core.model import Closed, Number, PolicyVersion, TokenId
+from gametape.core.model import Closed, Count, LogProb, Number, PolicyVersion, TokenId
 from gametape.core.problems import refuse
 
 Source = Literal[
@@ -13,7 +13,9 @@ Source = Literal[
     "types",
     "lint",
     "policy",
+    "verifier",
     "integrity",
+    "monitor",
     "repetition",
     "judge",
     "counterfactual",
@@ -22,10 +24,13 @@ Source = Literal[
 
 
 class Gate(Closed):
-    """One test a hint was put to, and the number it was decided on."""
+    """One test a hint was put to, and the number it was decided on. `forks` and `tokens` are what it took."""
 
     passed: bool
     value: Number
+    detail: str = ""
+    forks: Count = 0
+    tokens: Count = 0
 
 
 class Gates(Closed):
@@ -50,7 +55,9 @@ class Hint(Closed):
     """What to say before a target turn, given in text and in the tokens that are spliced in.
 
     `span` is half-open and counts the completion tokens of step `step`. `text` states a rule in one line,
-    never the answer; hints of one `type` are pooled when they are judged.
+    never the answer; hints of one `type` are pooled when they are judged. `noticed` is the step that showed the
+    fault, `evidence` what it showed, and `refused` why the hint is not used in spite of its gates. The two columns of
+    log-probabilities are of the span's tokens, before and after the hint; `kl` is estimated from them.
     """
 
     schema_version: Literal["hint-v1"] = "hint-v1"
@@ -64,6 +71,11 @@ class Hint(Closed):
     gates: Gates
     used: bool
     kl: Annotated[float, Field(ge=0)] | None = None
+    evidence: str = ""
+    noticed: Annotated[int, Field(ge=1)] | None = None
+    refused: str = ""
+    student_logprobs: list[LogProb] | None = None
+    teacher_logprobs: list[LogProb] | None = None
     versions: HintVersions
 
     @model_validator(mode="after")

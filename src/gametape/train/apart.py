@@ -18,9 +18,10 @@ from torch import Tensor
 from gametape.agent.limits import Limits
 from gametape.core.config import RunConfig
 from gametape.core.errors import GametapeError
+from gametape.train.coaching import Coaching
 from gametape.train.policy import open_policy
 from gametape.train.rolled import Draw, Group
-from gametape.train.source import Players
+from gametape.train.source import Looker, NobodyLooks, Players
 from gametape.train.supply import Supply, supplied
 
 Buffers = tuple[dict[str, Tensor], dict[str, Tensor]]
@@ -140,6 +141,7 @@ class _Sampler:
         model = self._policy.sampler(staleness=config.rl.max_staleness)
         self._engine: Any = model.engine
         self._players = Players(model, supply, limits, config.rl.temperature, config.seed)
+        self._looker: Looker = Coaching(config, model, limits) if config.uses_ttf else NobodyLooks()
         self._room = asyncio.Semaphore(config.rl.groups)
         self._over = asyncio.Event()
         self._playing: set[asyncio.Task[None]] = set()
@@ -176,5 +178,6 @@ class _Sampler:
 
     async def _play(self, draw: Draw) -> None:
         async with self._room:
-            group, _ = await self._players.group(draw, self._rl.group_size)
+            group, played = await self._players.group(draw, self._rl.group_size)
+            group = await self._looker.coached(group, played)
         self._pipe.send(group)

@@ -42,15 +42,18 @@ class Batch:
 
 
 def reinforced(groups: Sequence[Group], advantage: str) -> Batch:
-    """Mixed groups, each rollout with its advantage over the others. Rollouts that may not have a gradient are left
-    out here, and have counted in the baseline of the others."""
-    lines = [
-        Line(segment, group.draw.number, advantage=value)
-        for group in groups
-        if group.kind == "mixed"
-        for at, value in _advantages(group, advantage)
-        for segment in group.rollouts[at].segments
-    ]
+    """Mixed groups, each rollout with its advantage over the others; and whatever the coach aims at, advantage or not.
+
+    Rollouts that may not have a gradient get none here, and have counted in the baseline of the others.
+    """
+    lines = []
+    for group in groups:
+        values = _advantages(group, advantage) if group.kind == "mixed" else {}
+        for at, rolled in enumerate(group.rollouts):
+            for number, segment in enumerate(rolled.segments):
+                aims = tuple(one.aim for one in group.aims if (one.rollout, one.segment) == (at, number))
+                if aims or values.get(at):
+                    lines.append(Line(segment, group.draw.number, values.get(at, 0.0), aims=aims))
     return _batch(lines, groups)
 
 
@@ -72,12 +75,12 @@ def imitated(segments: Iterable[Segment]) -> Batch:
     return Batch(lines, rollouts=len(lines))
 
 
-def _advantages(group: Group, variant: str) -> list[tuple[int, float]]:
-    """For those that get a gradient: who, and how much better than the rest."""
+def _advantages(group: Group, variant: str) -> dict[int, float]:
+    """By rollout, of those that get a gradient: how much better it was than the rest."""
     counted = baseline_members(group.results)
     rewards_G = torch.tensor([group.results[at].reward for at in counted])
     values = dict(zip(counted, group_advantages(rewards_G, variant).tolist(), strict=True))
-    return [(at, values[at]) for at in with_gradient(group.results) if values[at]]
+    return {at: values[at] for at in with_gradient(group.results)}
 
 
 def _batch(lines: Sequence[Line], groups: Sequence[Group]) -> Batch:

@@ -11,6 +11,7 @@ from gametape.train import checkpoints
 from gametape.train.alarms import Alarm, Alarms, Health
 from gametape.train.batch import Batch
 from gametape.train.checkpoints import Checkpoint
+from gametape.train.coaching import Coaching
 from gametape.train.curriculum import Curriculum
 from gametape.train.held_out import HeldOut, Score
 from gametape.train.learner import Diverged, Learner, Update
@@ -47,6 +48,7 @@ class Run:
     held_out: HeldOut
     alarms: Alarms
     log: MetricsLog
+    coaching: Coaching | None = None
     progress: Progress = field(default_factory=Progress)
     watching: Watching = field(default_factory=Watching)
     _began: float = field(default_factory=time.monotonic)
@@ -162,6 +164,7 @@ class Run:
         state = {
             "progress": self.progress.plain(),
             "curriculum": self.curriculum.state(),
+            "coach": self.coaching.state() if self.coaching else {},
             "alarms": {"first_length": self.alarms.first_length, "ringing": sorted(self.alarms.ringing)},
         }
         teacher = self.learner.teacher.tensors() if self.learner.teacher else {}
@@ -176,6 +179,8 @@ class Run:
             self.learner.teacher.load(checkpoint.teacher)
         self.progress = Progress.from_plain(checkpoint.state["progress"])
         self.curriculum.restore(checkpoint.state["curriculum"])
+        if self.coaching:
+            self.coaching.restore(checkpoint.state["coach"])
         self.alarms.first_length = checkpoint.state["alarms"]["first_length"]
         self.alarms.ringing = set(checkpoint.state["alarms"]["ringing"])
         for draw in self.progress.ordered:
@@ -198,6 +203,7 @@ class Run:
         tokens = self.progress.tokens
         tokens.generated += sum(rolled.generated for rolled in group.rollouts)
         tokens.forwarded += sum(rolled.read for rolled in group.rollouts)
+        tokens.coach += group.coach_tokens
 
     def _is_fresh(self, group: Group) -> bool:
         age = self.progress.version - group.oldest_version

@@ -7,6 +7,7 @@ from typing import Any, Self
 from gametape.agent.playing import Played
 from gametape.core.assignment import Mark
 from gametape.core.segments import Segment, segments
+from gametape.train.aims import Aim
 from gametape.train.selection import Kind, Result, kind_of
 
 
@@ -57,11 +58,23 @@ class Rolled:
 
 
 @dataclass(frozen=True)
+class Aimed:
+    """A target in one of a group's rollouts, and in one of its segments."""
+
+    rollout: int
+    segment: int
+    aim: Aim
+
+
+@dataclass(frozen=True)
 class Group:
-    """All rollouts of one draw, in the order of their seeds."""
+    """All rollouts of one draw, in the order of their seeds, with what the coach found in them."""
 
     draw: Draw
     rollouts: tuple[Rolled, ...]
+    aims: tuple[Aimed, ...] = ()
+    coach_tokens: int = 0
+    """What the coach read and sampled for it."""
 
     @property
     def results(self) -> Sequence[Result]:
@@ -93,4 +106,11 @@ class Group:
                 )
                 for rolled in told["rollouts"]
             ),
+            aims=tuple(_aimed(one) for one in told["aims"]),
+            coach_tokens=told["coach_tokens"],
         )
+
+
+def _aimed(told: dict[str, Any]) -> Aimed:
+    aim = told["aim"]
+    return Aimed(told["rollout"], told["segment"], Aim(**aim | {"inserted": tuple(aim["inserted"])}))

@@ -61,14 +61,25 @@ class Players:
             return Played(assignment, [], Over("error", str(error)), None, Spent())
 
 
+class Looker(Protocol):
+    """Adds to a finished group what it finds in it."""
+
+    async def coached(self, group: Group, played: Sequence[Played]) -> Group: ...
+
+
+class NobodyLooks:
+    async def coached(self, group: Group, played: Sequence[Played]) -> Group:  # noqa: ARG002
+        return group
+
+
 class InProcess:
     """A `Source` on the learner's own tensors: what is taken was sampled by the weights as they are now.
 
     Whoever changes them tells the engine.
     """
 
-    def __init__(self, players: Players, group_size: int) -> None:
-        self._players, self._size = players, group_size
+    def __init__(self, players: Players, group_size: int, looker: Looker) -> None:
+        self._players, self._size, self._looker = players, group_size, looker
         self._ordered: list[Draw] = []
         self._finished: list[Group] = []
 
@@ -79,8 +90,8 @@ class InProcess:
         """All that is ordered is played at once: the engine batches it."""
         if not self._finished:
             draws, self._ordered = self._ordered, []
-            groups = await asyncio.gather(*(self._players.group(draw, self._size) for draw in draws))
-            self._finished = [group for group, _ in groups]
+            played = await asyncio.gather(*(self._players.group(draw, self._size) for draw in draws))
+            self._finished = [await self._looker.coached(group, each) for group, each in played]
         return self._finished.pop(0)
 
     async def publish(self, version: int, weights: dict[str, Tensor]) -> None:

@@ -16,6 +16,7 @@ from gametape.train.alarms import Alarms
 from gametape.train.apart import Apart
 from gametape.train.arms import arm_of
 from gametape.train.checkpoints import Checkpoint
+from gametape.train.coaching import Coaching
 from gametape.train.curriculum import Curriculum
 from gametape.train.held_out import HeldOut
 from gametape.train.learner import Learner, Update
@@ -25,7 +26,7 @@ from gametape.train.policy import Policy, make_tiny, open_policy
 from gametape.train.run_directory import RunDirectory, weights_of
 from gametape.train.seeds import seed_for
 from gametape.train.shown import Shown
-from gametape.train.source import InProcess, Players, Source
+from gametape.train.source import InProcess, NobodyLooks, Players, Source
 from gametape.train.supply import Supply, WorldSupply, supplied
 from gametape.train.warm_start import warm_start
 
@@ -122,12 +123,14 @@ def _assembled(
     limits = Limits(turns=rl.turns, turn_tokens=rl.turn_tokens, wall_seconds=None)
     model = policy.sampler()
     players = Players(model, supply, limits, rl.temperature, config.seed)
+    coaching = Coaching(config, model, limits) if config.uses_ttf and not rl.asynchronous else None
     return Run(
         config=config,
         directory=directory,
         arm=arm_of(config),
         learner=learner,
-        source=_source(config, directory, home, policy, players, supply),
+        source=_source(config, directory, home, policy, players, supply, coaching),
+        coaching=coaching,
         curriculum=Curriculum(
             len(supply.cells), rl.retire_pass_rate, rl.retire_samples, rl.replay_share, seed_for(config.seed, "cells")
         ),
@@ -139,10 +142,16 @@ def _assembled(
 
 
 def _source(
-    config: RunConfig, directory: RunDirectory, home: Path, policy: Policy, players: Players, supply: Supply
+    config: RunConfig,
+    directory: RunDirectory,
+    home: Path,
+    policy: Policy,
+    players: Players,
+    supply: Supply,
+    coaching: Coaching | None,
 ) -> Source:
     if config.arm == "sft":
         return Shown(supply, policy.dialect, config.warm.ordinary_rate, config.rl.group_size, config.seed)
     if config.rl.asynchronous:
         return Apart(config, directory.start, home, policy.weights())
-    return InProcess(players, config.rl.group_size)
+    return InProcess(players, config.rl.group_size, coaching or NobodyLooks())

@@ -51,6 +51,9 @@ async def _batch(policy: Policy, specs: tuple[WorldSpec, ...], config: RunConfig
 
 
 async def _shown(spec: WorldSpec, dialect: Dialect, skill: float) -> list[Segment]:
+    """With more turns on which something depends than there will be later: their base rate is to be learned too."""
+    marked = max(spec.load_bearing, spec.horizon // 3) if spec.load_bearing else 0
+    spec = spec.model_copy(update={"load_bearing": marked})
     shown = await demonstrate(World(spec), Noisy(skill, spec.base_rate), dialect, spec.seed)
     return segments(shown.played.steps)
 

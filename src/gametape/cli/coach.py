@@ -1,0 +1,287 @@
+"""`gametape coach`: where a rollout went wrong, what to say there, and whether it helps."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from gametape.agent.playing import Played
+    from gametape.coach.coach import Coach
+    from gametape.coach.hints import Reference
+    from gametape.coach.target import Target
+    from gametape.core.assignment import Assignment
+    from gametape.core.hint import Hint
+    from gametape.core.trajectory import Trajectory
+    from gametape.engines.perimeter import Perimeter
+    from gametape.tasks.worlds.world import World
+    from gametape.verify.subject import Subject
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+
+@app.command()
+def coach(
+    trajectory: Annotated[Path, typer.Argument(help="A finished rollout with token ids, as .json or .jsonl.")],
+    task: Annotated[str, typer.Option(help="What it was about: a task, a world, a suite with it, or worlds:NAME.")],
+    model: Annotated[str, typer.Option(help="Who reads the hints: the policy whose ids are on record.")],
+    gates: Annotated[str, typer.Option(help="Which of g0, g1 and g2 a hint has to pass.")] = "g0",
+    target: Annotated[int | None, typer.Option(metavar="STEP", help="A step that somebody says went wrong.")] = None,
+    hint: Annotated[str | None, typer.Option(metavar="TEXT", help="What to say before --target: one line.")] = None,
+    judge: Annotated[
+        str | None, typer.Option(metavar="M", help="Also ask a model: scripted:FILE or openai:MODEL@URL.")
+    ] = None,
+    bisect: Annotated[
+        bool, typer.Option("--bisect", help="Where nothing shows a fault, play on from turns to find the decisive one.")
+    ] = False,
+    forks: Annotated[int, typer.Option(min=2, help="How many of them g2 plays for a type of hint.")] = 32,
+    temperature: Annotated[float, typer.Option(min=0.0, max=100.0, help="Of the policy, in forks.")] = 1.0,
+    max_turn_tokens: Annotated[int, typer.Option(min=1, help="What one turn may have in new tokens.")] = 512,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Keep the trajectory with its targets here, not in place.")
+    ] = None,
+    local_only: Annotated[bool, typer.Option(help="Refuse every model that is not on this machine.")] = False,
+    home: Annotated[Path | None, typer.Option(help="Where models and verdicts are kept ($GAMETAPE_HOME).")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line of stdout.")] = False,
+) -> None:
+    """Find the turns of a rollout that went wrong, and say before each, in one line, which rule was broken.
+
+    \b
+      g0  with the hint the model turns away from what it did
+      g1  what it likes best then is a call that can be made
+      g2  more forks succeed with the hint than without it, with all other targets hinted in both
+
+    All that is decided is kept in the trajectory file, with its evidence, under extra.gametape.targets.
+
+    Exits 0 if a hint is worth using (the given one, where one is given), 1 if none is, 2 for bad input, 3 if something
+    is missing here.
+
+    \b
+    Example:
+      gametape coach rollout.json --task worlds:moderate --model runs/first/checkpoints/last --gates g0,g1,g2
+    """
+    import asyncio
+
+    from gametape.agent.limits import Limits
+    from gametape.cli.home import home_directory
+    from gametape.cli.output import emit_json
+    from gametape.coach.coach import Coach, Looking
+    from gametape.core.errors import BadInput
+    from gametape.engines.perimeter import Perimeter
+    from gametape.record.files import examine, trajectory_in
+
+    if (target is None) != (hint is None):
+        raise BadInput("--target and --hint belong together")
+    if hint is not None and (not hint.strip() or len(hint.splitlines()) != 1):
+        raise BadInput("--hint is one line of text")
+    examined = examine(trajectory)
+    record = trajectory_in(examined, trajectory)
+    looking = Looking(
+        gates=_gates(gates),
+        forks=forks,
+        bisect=bisect,
+        temperature=temperature,
+        limits=Limits(turns=1_000_000, turn_tokens=max_turn_tokens),
+    )
+    run = _Run(record, task, model, home_directory(home), Perimeter(local_only=local_only))
+    looker = Coach(looking)
+    given = (target, hint) if target is not None and hint is not None else None
+    hints = asyncio.run(run.look(looker, given, judge))
+    kept = _keep(record, hints, out or (None if examined.in_journal else trajectory), asked_for=out is not None)
+    answer = _answer(trajectory, task, model, hints, looker) | {"stored": kept}
+    emit_json(answer) if as_json else _show(answer)
+    wanted = [one for one in hints if target is None or one.step == target]
+    raise typer.Exit(0 if any(one.used for one in wanted) else 1)
+
+
+class _Run:
+    """One look at one trajectory: the task and the model are open while it lasts."""
+
+    def __init__(self, record: "Trajectory", task: str, model: str, home: Path, perimeter: "Perimeter") -> None:
+        self._record, self._task, self._model = record, task, model
+        self._home, self._perimeter = home, perimeter
+
+    async def look(self, coach: "Coach", given: tuple[int, str] | None, judge: str | None) -> "list[Hint]":
+        from gametape.coach.sources.judge import judged
+        from gametape.coach.turns import reads_as_recorded, turns_of
+        from gametape.core.errors import BadInput
+        from gametape.engines.token_conversation import TokenModel
+        from gametape.evals.cast import Cast
+        from gametape.evals.suites import opened
+        from gametape.verify.integrity.judge import open_judge
+        from gametape.verify.integrity.trajectories import audit
+
+        turns = turns_of(self._record.steps)
+        if not any(turn.step.tokens() for turn in turns):
+            raise BadInput("the trajectory has no token ids, and hints are spliced in token space; record it anew")
+        ask = open_judge(judge) if judge else None
+        found = _found(self._task, self._home, str((self._record.extra or {}).get("task") or ""))
+        async with opened(found, self._home) as (item,):
+            cast = Cast.for_items(self._model, self._home, [item], self._perimeter)
+            try:
+                model = cast.model(item, 0)
+                if not isinstance(model, TokenModel):
+                    raise BadInput(f"{self._model} is not given token ids, so that no hint can be spliced for it")
+                if not reads_as_recorded(turns, model.dialect):
+                    raise BadInput(f"the token ids of this trajectory are not those of {self._model}")
+                played = _played(item.assignment, self._record)
+                return await coach.look(
+                    played,
+                    model,
+                    self._record.trajectory_id or self._record.session_id or "trajectory",
+                    _reference(found[0], played),
+                    [_given(played, *given)] if given else (),
+                    [lambda case: judged(case, ask)] if ask else (),
+                    audit(self._record),
+                )
+            finally:
+                await cast.close()
+
+
+def _gates(text: str) -> "frozenset[Any]":
+    from gametape.core.errors import BadInput
+
+    names = frozenset(name.strip() for name in text.split(",") if name.strip())
+    if not names or not names <= {"g0", "g1", "g2"}:
+        raise BadInput(f"--gates takes g0, g1 and g2, with commas between them, not {text!r}")
+    return names
+
+
+def _found(task: str, home: Path, name: str) -> "list[World] | list[Subject]":
+    """The one world or task that a trajectory is of, out of what `--task` stands for."""
+    from gametape.core.errors import BadInput
+    from gametape.evals.suites import WORLDS, find
+    from gametape.tasks.worlds.presets import preset
+    from gametape.tasks.worlds.world import World
+
+    path = Path(task)
+    if task.startswith(WORLDS):
+        seed = name.rpartition("-")[2]
+        spec = preset(task.removeprefix(WORLDS))
+        every: list[Any] = [World(spec.model_copy(update={"seed": int(seed)}))] if seed.isdecimal() else []
+    elif path.is_file() and path.suffix == ".json":
+        every = [_world_in(path)]
+    else:
+        every = list(find(task, home))
+    named = [one for one in every if (one.name if isinstance(one, World) else one.task.name) == name]
+    chosen = named or (every if not name else [])
+    if len(chosen) != 1:
+        raise BadInput(f"{task}: the trajectory is of {name or 'a task without a name'}, which is not there")
+    return chosen
+
+
+def _world_in(path: Path) -> "World":
+    from gametape.core.errors import BadInput
+    from gametape.tasks.worlds.spec import WorldSpec
+    from gametape.tasks.worlds.world import World
+
+    try:
+        return World(WorldSpec.model_validate_json(path.read_bytes()))
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{path} is not the file of a world: {str(error).splitlines()[0]}") from error
+
+
+def _reference(found: "World | Subject", played: "Played") -> "Reference":
+    """What a hint must not hold: the arguments of right calls, or what only the solution has."""
+    from gametape.coach.hints import NO_REFERENCE, Reference, reference_of
+    from gametape.tasks.worlds.experts import perfect, script
+    from gametape.tasks.worlds.world import World
+
+    if isinstance(found, World):
+        return Reference(calls=tuple(frozenset(act.move.values) for act in script(found, perfect)))
+    if found.reference is None:
+        return NO_REFERENCE
+    texts = [found.reference.text(path) for path in found.reference.under(found.task.source_paths)]
+    assignment = played.assignment
+    return reference_of(texts, [*map(found.start.text, found.start), assignment.system, assignment.opening])
+
+
+def _played(assignment: "Assignment", record: "Trajectory") -> "Played":
+    from pydantic import ValidationError
+
+    from gametape.agent.limits import Over
+    from gametape.agent.playing import Played
+    from gametape.agent.recording import spent_in
+    from gametape.core.assignment import Judged
+    from gametape.core.errors import BadInput
+    from gametape.core.problems import problems_in
+    from gametape.core.verdict import Verdict
+
+    told = record.extra or {}
+    try:
+        verdict = Verdict.model_validate(told["verdict"]) if told.get("verdict") else None
+    except ValidationError as error:
+        raise BadInput(f"extra.verdict: {problems_in(error, told['verdict'])[0]}") from error
+    judged = None
+    if verdict is not None:
+        judged = Judged(verdict.passed, verdict.reward, verdict=verdict)
+    elif record.outcome in ("passed", "failed", "limit"):
+        judged = Judged(record.outcome == "passed", float(record.outcome == "passed"))
+    return Played(assignment, record.steps, Over(None, str(told.get("reason", ""))), judged, spent_in(record.steps))
+
+
+def _given(played: "Played", step: int, text: str) -> "Target":
+    from gametape.coach.target import Target
+    from gametape.coach.turns import case_of
+    from gametape.core.errors import BadInput
+
+    turn = case_of(played).at(step)
+    if turn is None or turn.step.tokens() is None:
+        raise BadInput(f"--target {step}: not a turn of the agent with token ids on record")
+    words = " ".join(text.split())
+    return Target(step, turn.number, "given", f"given: {words.lower()}", words, "given by a person", step)
+
+
+def _keep(record: "Trajectory", hints: "list[Hint]", path: Path | None, asked_for: bool) -> str | None:
+    """Where the trajectory with its targets is now. A journal, and a file that may not be written, stay as they are
+    unless another name was given."""
+    from gametape.coach.storing import with_targets
+    from gametape.core.errors import BadInput
+    from gametape.record.files import save
+
+    if path is None:
+        return None
+    try:
+        save(path, with_targets(record, hints))
+    except BadInput as error:
+        if asked_for:
+            raise
+        typer.echo(f"targets not kept: {error}", err=True)
+        return None
+    return str(path.absolute())
+
+
+def _answer(path: Path, task: str, model: str, hints: "list[Hint]", coach: "Coach") -> dict[str, Any]:
+    return {
+        "trajectory": str(path.absolute()),
+        "task": task,
+        "model": model,
+        "targets": [_target(hint) for hint in hints],
+        "forks": coach.cost.forks,
+        "tokens": coach.cost.tokens,
+        "types": coach.statistics.plain(),
+    }
+
+
+def _target(hint: "Hint") -> dict[str, Any]:
+    told = hint.model_dump(mode="json", exclude={"schema_version", "trajectory_id", "text", "hint_ids", "gates"})
+    gates = hint.gates.model_dump(mode="json", exclude_none=True)
+    return told | {"hint": hint.text, "hint_tokens": len(hint.hint_ids), "gates": gates}
+
+
+def _show(answer: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False, soft_wrap=True)
+    for told in answer["targets"]:
+        console.print(Text(f"step {told['step']}: {told['evidence']}"))
+        console.print(Text(f"  {told['hint']}", style="bold" if told["used"] else "dim"))
+        for name, gate in told["gates"].items():
+            passed = "passed" if gate["passed"] else "failed"
+            console.print(Text(f"  {name} {passed} ({gate['value']:.2f}) {gate['detail']}", style="dim"))
+        if told["refused"]:
+            console.print(Text(f"  refused: {told['refused']}", style="dim"))
+    used = sum(told["used"] for told in answer["targets"])
+    cost = f"{answer['forks']} forks, {answer['tokens']:,} tokens"
+    console.print(Text(f"{len(answer['targets'])} targets, {used} to be used ({cost})"))

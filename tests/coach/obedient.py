@@ -1,0 +1,94 @@
+"""A policy without weights that reads hints: it does the job at hand by the convention, keeps to a rule now and then,
+and nearly always to one that it has just been told."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import log
+from random import Random
+
+from gametape.core.messages import GenerateRequest, Generation, Sampling, Usage, WeightUpdate
+from gametape.engines.dialects.terse import TerseDialect
+from gametape.engines.token_conversation import TokenModel
+from gametape.engines.tokenizing.trained import TrainedTokenizer
+from gametape.engines.tokenizing.words import words_document
+from gametape.tasks.worlds.families import FAMILIES, VALUES
+from gametape.tasks.worlds.rules import MODES, SHARED
+from gametape.tasks.worlds.tools import signatures
+from gametape.tasks.worlds.vocabulary import words
+
+TERSE = TerseDialect(TrainedTokenizer(words_document(words())), signatures())
+END = "<end>"
+_RARE = 1e-4
+
+
+@dataclass
+class Obedient:
+    """An `Engine` that can also score. `base` is how often it keeps to a rule that it was not told."""
+
+    base: float = 0.05
+    told: float = 0.97
+    rules: Mapping[str, str] = field(default_factory=lambda: dict(SHARED))
+    version: int = 0
+    asked: int = 0
+
+    def likely(self, prompt: str, said: Sequence[str]) -> dict[str, float]:
+        """What may come next in a turn, and how likely it is."""
+        *_, message = prompt.replace("<tool>", "<user>").split("<user>")
+        hint = message.split("takes ")[1].split()[0] if message.startswith(" rule : ") and "takes" in message else ""
+        parts = prompt.replace(" next ", " first ").split(" first ")
+        job = parts[-1].split("<act>")[0].split("<user>")[0].split()
+        family = next(one for one in FAMILIES.values() if any(kind in job for kind in one.kinds))
+        item = next(word for word in job if word in family.items)
+        value = next(word for word in job if word in VALUES)
+        drops = job[0] in ("drop", "clear") or "without" in job
+        usual = family.drop_tool if drops else family.put_tool
+        marking = job[job.index("which") + 2] if "which" in job else ""
+        demand, chance = (hint, self.told) if hint else (self.rules.get(marking, ""), self.base)
+        mode = demand in MODES
+        if not said:
+            return {usual: 1.0} if mode or not demand else {demand: chance, usual: 1 - chance}
+        if len(said) < 3:
+            return {(item, value)[len(said) - 1]: 1.0}
+        return {demand: chance, END: 1 - chance} if len(said) == 3 and mode and said[0] == usual else {END: 1.0}
+
+    async def generate(self, request: GenerateRequest) -> Generation:
+        self.asked += 1
+        prompt = TERSE.tokenizer.decode_marked(request.prompt_ids)
+        rng = Random(request.sampling.seed)
+        said: list[str] = []
+        logs: list[float] = []
+        while not said or said[-1] != END:
+            likely = self.likely(prompt, said)
+            if request.sampling.temperature == 0:
+                said.append(max(likely, key=lambda word: likely[word]))
+            else:
+                said.append(rng.choices(list(likely), list(likely.values()))[0])
+            logs.append(log(likely[said[-1]]))
+        ids = [*TERSE.tokenizer.encode(" ".join(said[:-1])), *TERSE.stop_ids][: request.max_tokens]
+        return Generation(
+            request_id=request.request_id,
+            completion_ids=ids,
+            logprobs=logs[: len(ids)],
+            policy_versions=[self.version] * len(ids),
+            finish="stop",
+            usage=Usage(prompt_tokens=len(request.prompt_ids), completion_tokens=len(ids)),
+        )
+
+    async def score(self, ids: Sequence[int], start: int = 1, sampling: Sampling | None = None) -> list[float]:
+        del sampling
+        found = []
+        for at in range(start, len(ids)):
+            turn, _, said = TERSE.tokenizer.decode_marked(ids[:at]).rpartition("<act>")
+            word = TERSE.tokenizer.decode_marked([ids[at]])
+            found.append(log(self.likely(f"{turn}<act>", said.split()).get(word, _RARE)))
+        return found
+
+    async def update_weights(self, update: WeightUpdate) -> None:
+        self.version = update.policy_version
+
+    async def policy_version(self) -> int:
+        return self.version
+
+
+def obedient(**knobs: object) -> TokenModel:
+    return TokenModel("obedient", Obedient(**knobs), TERSE, 4096)  # type: ignore[arg-type]

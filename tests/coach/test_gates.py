@@ -1,0 +1,308 @@
+"""A hint is used where it helps, and only there: known-good ones pass, shuffled ones do not, and forks are counted."""
+
+import asyncio
+import json
+from dataclasses import replace
+
+import pytest
+
+from gametape.agent.limits import Limits
+from gametape.agent.playing import play, setting_for
+from gametape.coach.bisection import decisive_turn
+from gametape.coach.coach import Coach, Looking
+from gametape.coach.forking import reopened
+from gametape.coach.hinted_engine import HintedEngine
+from gametape.coach.hints import DECIDES, Reference
+from gametape.coach.sources.judge import judged
+from gametape.coach.statistics import Statistics
+from gametape.coach.storing import rescore, stored, targets_of, with_targets
+from gametape.coach.target import Target
+from gametape.coach.turns import case_of
+from gametape.core.errors import BadInput
+from gametape.core.messages import Sampling
+from gametape.core.trajectory import ATIF_VERSION, Trajectory
+from gametape.tasks.worlds.experts import Clumsy
+from gametape.tasks.worlds.rules import DEMANDS
+from gametape.tasks.worlds.spec import WorldSpec
+from gametape.tasks.worlds.world import World
+from gametape.train.demonstrations import demonstrate
+
+from .obedient import TERSE, obedient
+
+ALL = frozenset({"g0", "g1", "g2"})
+LIMITS = Limits(turn_tokens=8)
+
+
+def rolled(world, model, seed=0):
+    return asyncio.run(play(world, setting_for(world, model, Sampling(seed=seed), LIMITS)))
+
+
+def looked(coach, played, model, **more):
+    return asyncio.run(coach.look(played, model, "t", **more))
+
+
+def given(played, turn, text):
+    step = [step for step in played.steps if step.source == "agent"][turn - 1].step_id
+    return Target(step, turn, "given", text, text, "given", step)
+
+
+def test_the_model_keeps_to_worlds_as_it_should():
+    model = obedient(base=0.0)
+    played = rolled(World(WorldSpec(seed=1, load_bearing=2)), model)
+    assert [mark.right for mark in played.judged.marks] == [not mark.load_bearing for mark in played.judged.marks]
+
+
+def test_targets_found_by_the_coach_alone_pass_all_gates_and_every_fork_is_charged():
+    """With two faults, each alone leads nowhere: the other is hinted in both branches."""
+    world = World(WorldSpec(seed=3, load_bearing=2, horizon=8))
+    model = obedient(base=0.0)
+    coach = Coach(Looking(gates=ALL, limits=LIMITS))
+    hints = looked(coach, rolled(world, model), model)
+    marked = [(turn, job.hint()) for turn, job in enumerate(world.plan.jobs, start=1) if job.marking]
+    assert [(hint.step - 2, hint.text) for hint in hints] == marked
+    assert all(hint.used and hint.kl > 0 and hint.versions.teacher == 0 for hint in hints)
+    for hint in hints:
+        assert hint.gates.g0.value > 1
+        assert hint.gates.g2.forks == 32
+        assert "success 0/16 -> " in hint.gates.g2.detail
+        assert hint.gates.g2.value > 0.99
+    assert coach.cost.forks == 64
+    assert coach.cost.tokens > sum(hint.gates.g2.tokens for hint in hints) > 64 * 8
+
+
+def test_shuffled_hints_are_read_and_yet_rejected():
+    """They change the model's mind, so that the first gate lets them through; playing on shows what they are worth."""
+    world = World(WorldSpec(seed=5, load_bearing=1, horizon=6))
+    model = obedient(base=0.0)
+    played = rolled(world, model)
+    (turn,) = (mark.turn for mark in played.judged.marks if mark.load_bearing)
+    job = world.plan.jobs[turn - 1]
+    for demand in (job.demand, *[other for other in DEMANDS if other != job.demand][:3]):
+        coach = Coach(Looking(gates=ALL, limits=LIMITS))
+        (hint,) = looked(coach, played, model, given=[given(played, turn, job.hint(demand))])
+        assert hint.source == "given"
+        assert hint.gates.g0.passed
+        assert (hint.used, hint.gates.g2.passed) == (demand == job.demand,) * 2
+        assert coach.cost.forks == 32
+
+
+def test_a_neutral_hint_changes_nothing_and_costs_no_fork():
+    model = obedient(base=0.0)
+    world = World(WorldSpec(seed=5, load_bearing=1, horizon=6))
+    played = rolled(world, model)
+    (turn,) = (mark.turn for mark in played.judged.marks if mark.load_bearing)
+    coach = Coach(Looking(gates=ALL, limits=LIMITS))
+    (hint,) = looked(coach, played, model, given=[given(played, turn, "ok , done")])
+    assert (hint.gates.g0.passed, hint.gates.g0.value, hint.gates.g2, hint.used) == (False, 0.0, None, False)
+    assert coach.cost.forks == 0
+
+
+def test_forks_are_pooled_by_type():
+    model = obedient(base=0.0)
+    statistics = Statistics()
+    forks = []
+    for seed in range(20):
+        world = World(WorldSpec(seed=seed, family="files", rules=("sealed",), horizon=4))
+        coach = Coach(Looking(gates=ALL, limits=LIMITS), statistics)
+        (hint,) = looked(coach, rolled(world, model), model)
+        assert hint.used
+        forks.append(coach.cost.forks)
+    assert sorted(forks)[-3:] == [32, 32, 32]
+    assert sum(forks) == 96
+    later = obedient(base=0.0, version=500)
+    coach = Coach(Looking(gates=ALL, limits=LIMITS), statistics)
+    looked(coach, rolled(world, later), later)
+    assert coach.cost.forks == 32  # those of the old weights have had their time
+    again = Statistics.from_plain(json.loads(json.dumps(statistics.plain())))
+    assert again == statistics
+    assert sum(found.located for found in again.types.values()) == 21
+
+
+def test_looks_at_the_same_time_share_their_forks():
+    model = obedient(base=0.0)
+    played = rolled(World(WorldSpec(seed=5, load_bearing=1, horizon=4)), model)
+    coach = Coach(Looking(gates=ALL, limits=LIMITS))
+
+    async def look():
+        return await asyncio.gather(*(coach.look(played, model, f"t{at}") for at in range(4)))
+
+    hints = [hint for found in asyncio.run(look()) for hint in found]
+    assert [hint.gates.g2.forks for hint in hints] == [32] * 4
+    assert coach.cost.forks == 32
+
+
+def test_a_hint_with_the_answer_in_it_is_refused_before_any_gate():
+    world = World(WorldSpec(seed=5, load_bearing=1, horizon=6))
+    model = obedient(base=0.0)
+    played = rolled(world, model)
+    (turn,) = (mark.turn for mark in played.judged.marks if mark.load_bearing)
+    right = world.plan.jobs[turn - 1].right
+    reference = Reference(calls=(frozenset(right.values),))
+    answer = given(played, turn, f"rule : {right.tool} {' '.join(right.values)}")
+    (hint,) = looked(Coach(), played, model, reference=reference, given=[answer])
+    assert not hint.used
+    assert "only the solution has" in hint.refused
+    assert hint.gates.g0 is None
+
+
+def test_ill_formed_preferences_fail_the_second_gate():
+    world = World(WorldSpec(seed=5, load_bearing=1, horizon=6, family="files"))
+    model = obedient(base=0.0)
+    played = rolled(world, model)
+    (turn,) = (mark.turn for mark in played.judged.marks if mark.load_bearing)
+    coach = Coach(Looking(gates=frozenset({"g0", "g1"}), limits=LIMITS))
+    (hint,) = looked(coach, played, model, given=[given(played, turn, "rule : a file takes insert")])
+    assert hint.gates.g0.passed
+    assert (hint.gates.g1.passed, hint.gates.g1.detail) == (False, "no tool insert")
+    assert not hint.used
+
+
+def test_where_the_engine_cannot_score_the_likeliest_token_decides():
+    world = World(WorldSpec(seed=5, load_bearing=1, horizon=6))
+    model = replace(obedient(base=0.0), engine=HintedEngine(obedient(base=0.0).engine, TERSE, 4096, {}))
+    played = rolled(world, model)
+    (turn,) = (mark.turn for mark in played.judged.marks if mark.load_bearing)
+    (hint,) = looked(Coach(), played, model)
+    assert (hint.step - 2, hint.used, hint.kl, hint.gates.g0.value) == (turn, True, None, 0.0)
+    assert "the likeliest token changes at" in hint.gates.g0.detail
+    (hint,) = looked(Coach(), played, model, given=[given(played, turn, "ok , done")])
+    assert not hint.used
+
+
+def test_a_judge_names_a_step_and_a_rule_and_is_believed_no_more_than_others():
+    world = World(WorldSpec(seed=5, load_bearing=1, horizon=6, family="files", error_delay=64))
+    model = obedient(base=0.0)
+    case = case_of(rolled(world, model))
+    read = []
+
+    def ask(system, user):
+        read.append(system + user)
+        return '{"step": 4, "rule": "a sealed file such as f3 takes patch"}'
+
+    (target,) = judged(case, ask)
+    assert (target.step, target.turn, target.source) == (4, 2, "judge")
+    assert target.hint == "rule : a sealed file such as takes patch"
+    assert case.opening in read[0]
+    assert judged(case, lambda *_: '{"step": null}') == []
+    for answer in ("no", "[]", '{"step": 99, "rule": "x"}', '{"step": 4, "rule": ""}', '{"step": "4", "rule": "x y"}'):
+        with pytest.raises(BadInput, match="judge"):
+            judged(case, lambda *_, answer=answer: answer)
+
+
+def test_stored_targets_are_scored_again_and_retire_when_the_gap_has_closed():
+    model, statistics = obedient(base=0.0), Statistics()
+    kept = []
+    for seed in range(60):
+        played = rolled(World(WorldSpec(seed=seed, family="files", rules=("sealed",), horizon=4)), model)
+        hints = looked(Coach(statistics=statistics), played, model)
+        kept += stored(played.steps, hints)
+    assert all(one.hint.used for one in kept)
+    assert not any(found.retired for found in statistics.types.values())
+    learned = obedient(base=0.97, version=7)
+    asked = learned.engine.asked
+    for _ in range(2):
+        kept = asyncio.run(rescore(kept, learned, statistics))
+    assert all(found.retired and abs(found.gap) < 0.1 for found in statistics.types.values())
+    assert not any(one.hint.used for one in kept)
+    assert {one.hint.versions.teacher for one in kept} == {7}
+    assert {one.hint.versions.policy for one in kept} == {0}
+    assert learned.engine.asked > asked  # only for the likeliest token
+    played = rolled(World(WorldSpec(seed=99, family="files", rules=("sealed",), horizon=4)), model)
+    (hint,) = looked(Coach(statistics=statistics), played, learned)
+    assert not hint.used
+    assert "retired" in hint.refused
+
+
+def test_what_is_decided_is_kept_on_the_trajectory():
+    model = obedient(base=0.0)
+    played = rolled(World(WorldSpec(seed=3, load_bearing=2, horizon=8)), model)
+    hints = looked(Coach(), played, model)
+    agent = {"name": "gametape", "version": "1"}
+    trajectory = Trajectory.model_validate(
+        {"schema_version": ATIF_VERSION, "agent": agent, "steps": [], "extra": {"task": "t", "gametape": {"a": 1}}}
+    )
+    kept = with_targets(trajectory.model_copy(update={"steps": list(played.steps)}), hints)
+    read = Trajectory.model_validate(json.loads(json.dumps(kept.model_dump())))
+    assert targets_of(read) == hints
+    assert read.extra["gametape"]["a"] == 1
+    assert all(hint.evidence and hint.student_logprobs and hint.teacher_logprobs for hint in hints)
+    assert [len(hint.student_logprobs) for hint in hints] == [hint.span[1] - hint.span[0] for hint in hints]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_decisive_turn_is_found_without_a_word_of_error(seed):
+    """Errors are told, if at all, after the last turn, and are not looked at: only success and failure are."""
+    world = World(WorldSpec(seed=seed, load_bearing=1, horizon=10, error_delay=64))
+    (turn, job), *_ = [(n, job) for n, job in enumerate(world.plan.jobs, start=1) if job.marking]
+    model = obedient(base=0.6)
+    played = asyncio.run(demonstrate(world, Clumsy([turn]), TERSE)).played
+
+    async def search():
+        async with reopened(played, model, LIMITS) as ground:
+            return await decisive_turn(ground, [tool.definition for tool in world.tools()], 8), ground.cost.forks
+
+    target, forks = asyncio.run(search())
+    assert (target.turn, target.source) == (turn, "counterfactual")
+    assert target.hint.startswith(f"rule : this takes {job.demand} , not {job.usual.tool}")
+    assert forks <= 8 * 5
+
+
+def test_a_slip_that_nothing_complains_of_is_found_by_playing_on():
+    world = World(WorldSpec(seed=4, load_bearing=0, horizon=8))
+    at = next(turn for turn, job in enumerate(world.plan.jobs, start=1) if turn > 2 and job.verb == "put")
+
+    def slips(_plan, job, turn, _rng):
+        other = "red" if job.value != "red" else "blue"
+        return job.right._replace(values=(job.item, other)) if turn == at else job.right
+
+    played = asyncio.run(demonstrate(world, slips, TERSE)).played
+    model = obedient()
+    assert looked(Coach(), played, model) == []
+    coach = Coach(Looking(bisect=True, limits=LIMITS))
+    (hint,) = looked(coach, played, model)
+    assert (hint.step - 2, hint.source, hint.text) == (at, "counterfactual", DECIDES)
+    assert "before this turn 8/8, from after it 0/8" in hint.evidence
+    assert coach.cost.forks == 8 * 4
+
+
+def test_where_nobody_ever_succeeds_no_turn_is_blamed():
+    world = World(WorldSpec(seed=1, load_bearing=2, horizon=8))
+    model = obedient(base=0.0)
+
+    async def search():
+        async with reopened(rolled_now, model, LIMITS) as ground:
+            return await decisive_turn(ground, [], 8)
+
+    rolled_now = rolled(world, model)
+    assert asyncio.run(search()) is None
+
+
+def test_a_rollout_that_cannot_be_done_again_is_not_forked():
+    played = rolled(World(WorldSpec(seed=1, horizon=4)), obedient())
+    other = World(WorldSpec(seed=2, horizon=4))
+
+    async def reopen():
+        async with reopened(
+            type(played)(other, played.steps, played.over, played.judged, played.spent), obedient(), LIMITS
+        ):
+            pass
+
+    with pytest.raises(BadInput, match="cannot be done again"):
+        asyncio.run(reopen())
+
+
+def test_hinted_play_leaves_no_trace_of_the_hint_in_the_record():
+    world = World(WorldSpec(seed=3, load_bearing=2, horizon=8))
+    model = obedient(base=0.0)
+    played = rolled(world, model)
+    turns = {n: job.hint() for n, job in enumerate(world.plan.jobs, start=1) if job.marking}
+
+    async def branch():
+        async with reopened(played, model, LIMITS) as ground:
+            return [await ground.branch(1, turns, seed) for seed in range(3)]
+
+    for one in asyncio.run(branch()):
+        assert one.judged.passed
+        for step in one.steps:
+            if tokens := step.tokens():
+                assert "rule" not in TERSE.tokenizer.decode_marked(tokens.prompt_ids)

@@ -1,0 +1,72 @@
+"""A hint states a rule in one line, and one that gives the answer away is refused."""
+
+import pytest
+
+from gametape.coach.hints import FIXED, Reference, reference_of, rule_of
+from gametape.coach.wording import complaints, general
+from gametape.tasks.worlds.experts import perfect, script
+from gametape.tasks.worlds.spec import WorldSpec
+from gametape.tasks.worlds.world import World
+
+
+def test_several_complaints_in_one_answer_are_told_apart_from_what_else_it_says():
+    text = "error at f3 : a sealed file takes patch , not write , error : no such name , next put red into file f4"
+    first, second = complaints(text)
+    assert (first.sentence, "f3" in first.about, first.instead) == ("a sealed file takes patch", True, {"write"})
+    assert (second.sentence, second.states_a_rule) == ("no such name", False)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "names", "becomes"),
+    [
+        ("no red in it", {"red"}, "no such thing in it"),
+        ("there is no src/a.py", (), "there is no such thing"),
+        ("argument 'depth' must be at least 3, not 0", (), "argument must be at least 3"),
+        ("name 'x_1' is not defined", (), "name is not defined"),
+        ("read_file needs a path", (), "read_file needs a path"),
+        ("the table users_v2 is locked", (), "the table is locked"),
+        ("file2.txt", (), ""),
+    ],
+)
+def test_names_and_values_of_the_instance_go(sentence, names, becomes):
+    assert general(sentence, names, {"read_file"}) == becomes
+
+
+def test_a_long_complaint_becomes_one_short_line():
+    (complaint,) = complaints("error : a file must be " + "very " * 60 + "small\nand more")
+    _, hint = rule_of(complaint, ())
+    assert len(hint.split()) <= 20
+
+
+SOLUTION = '''
+def merge_spans(spans):
+    """Join what touches."""
+    ordered = sorted(spans, key=lambda span: span.start)
+    return fold_left(ordered, "overlap")
+'''
+
+
+def test_a_hint_that_holds_the_solutions_tokens_is_refused():
+    reference = reference_of([SOLUTION], ["Write merge_spans(spans), which joins spans that touch. start"])
+    assert reference.leak("rule : sort before you fold_left") == "fold_left"
+    assert reference.leak("rule : keep what is ordered") == "ordered"
+    assert reference.leak("rule : call it overlap") == "overlap"
+    assert reference.leak('do this: return fold_left(ordered, "overlap")')
+    assert reference.leak("rule : merge_spans takes spans") == ""  # it was told so
+    assert reference.leak("rule : join what touches") == ""  # prose is no token of the solution
+    assert not any(reference.leak(hint) for hint in FIXED)
+
+
+def test_lines_count_where_single_names_do_not():
+    reference = reference_of(["x = a + b + c\n"], ["a b c x"])
+    assert reference.leak("rule : x = a +  b + c") == "x = a + b + c"
+    assert reference.leak("rule : add a , b and c") == ""
+
+
+def test_the_arguments_of_the_right_call_are_the_answer():
+    world = World(WorldSpec(seed=2, load_bearing=2))
+    acts = [act for act in script(world, perfect) if act.job.marking]
+    reference = Reference(calls=tuple(frozenset(act.move.values) for act in acts))
+    for act in acts:
+        assert reference.leak(f"rule : {act.move.tool} {' '.join(act.move.values)}")
+        assert reference.leak(act.job.hint()) == ""

@@ -1,0 +1,61 @@
+"""The coach with the engine that trains: what it scores is what was sampled, and many looks at once are as one."""
+
+import asyncio
+
+import pytest
+
+from gametape.agent.limits import Limits
+from gametape.agent.playing import play, setting_for
+from gametape.coach.coach import Coach, Looking
+from gametape.core.config import TinyConfig
+from gametape.core.messages import Sampling
+from gametape.tasks.worlds.spec import WorldSpec
+from gametape.tasks.worlds.world import World
+from gametape.train.policy import make_tiny, open_policy
+
+LIMITS = Limits(turn_tokens=6)
+
+
+@pytest.fixture(scope="module")
+def policy(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("policy")
+    make_tiny(directory, TinyConfig(width=32, layers=2, heads=2), seed=0)
+    return open_policy(directory)
+
+
+async def rolled(model, seed):
+    world = World(WorldSpec(seed=seed, horizon=4))
+    with model.engine.player():
+        return await play(world, setting_for(world, model, Sampling(seed=seed), LIMITS, f"r{seed}"))
+
+
+def test_student_scores_are_the_sampled_ones_and_looking_is_deterministic(policy):
+    async def look():
+        model = policy.sampler()
+        played = await asyncio.gather(*(rolled(model, seed) for seed in range(4)))
+        coach = Coach(Looking(gates=frozenset({"g0", "g1"}), limits=LIMITS))
+        return played, await asyncio.gather(*(coach.look(one, model, f"r{at}") for at, one in enumerate(played)))
+
+    played, looked = asyncio.run(look())
+    assert sum(map(len, looked)) > 8
+    for one, hints in zip(played, looked, strict=True):
+        steps = {step.step_id: step for step in one.steps}
+        for hint in hints:
+            recorded = steps[hint.step].metrics.logprobs[slice(*hint.span)]
+            assert hint.student_logprobs == pytest.approx(recorded, abs=1e-4)
+            assert hint.teacher_logprobs != pytest.approx(recorded, abs=1e-4)
+            assert hint.kl > 0
+            assert hint.gates.g0.value == pytest.approx(sum(recorded) - sum(hint.teacher_logprobs), abs=1e-3)
+    assert asyncio.run(look())[1] == looked
+
+
+def test_forks_in_lockstep(policy):
+    async def look():
+        model = policy.sampler()
+        played = await rolled(model, 1)
+        coach = Coach(Looking(gates=frozenset({"g2"}), forks=4, limits=LIMITS))
+        return await coach.look(played, model, "r"), coach.cost
+
+    hints, cost = asyncio.run(look())
+    assert cost.forks == 4 * len({hint.type for hint in hints})
+    assert all(hint.gates.g2.forks == 4 and not hint.used for hint in hints)
