@@ -1,4 +1,4 @@
-"""Do the arms learn? Held-out success of a tiny policy in the moderate worlds, from one warm start for each seed.
+"""Do the arms learn? Held-out success of a tiny policy in the moderate worlds, several seeds from one warm start.
 
     python benchmarks/learning.py [--only arms async] [--seeds 3] [--keep DIR] [--results FILE]
 
@@ -46,6 +46,7 @@ def main() -> None:
 
     seeds = range(chosen.seeds)
     if "arms" in chosen.only:
+        start(chosen.keep)
         save("rlvr", at_once(lambda seed: arm("rlvr", seed, chosen.keep), seeds))
         for name in ("sft", "rejection"):
             save(name, at_once(lambda seed, name=name: beside(name, seed, chosen.keep, report), seeds))
@@ -54,29 +55,34 @@ def main() -> None:
         timed = {"arm": "rlvr", "threads": os.cpu_count() or 1}
         save(
             "synchronous",
-            [trained(chosen.keep, f"timed-sync-{seed}", seed, start(chosen.keep, seed), **timed) for seed in seeds],
+            [trained(chosen.keep, f"timed-sync-{seed}", seed, start(chosen.keep), **timed) for seed in seeds],
         )
         other = timed | {"changes": ["rl.asynchronous=true"]}
         save(
             "asynchronous",
-            [trained(chosen.keep, f"timed-async-{seed}", seed, start(chosen.keep, seed), **other) for seed in seeds],
+            [trained(chosen.keep, f"timed-async-{seed}", seed, start(chosen.keep), **other) for seed in seeds],
         )
     print(table(report))
 
 
 def arm(name: str, seed: int, keep: Path) -> dict[str, Any]:
-    return trained(keep, f"{name}-{seed}", seed, None, arm=name)
+    return trained(keep, f"{name}-{seed}", seed, start(keep), arm=name)
 
 
 def beside(name: str, seed: int, keep: Path, report: dict[str, Any]) -> dict[str, Any]:
     """From the same weights, with as many operations."""
     flops = report["rlvr"][seed]["flops"]
     changes = [f"flops={flops}", "episodes=1000000"]
-    return trained(keep, f"{name}-{seed}", seed, start(keep, seed), arm=name, changes=changes)
+    return trained(keep, f"{name}-{seed}", seed, start(keep), arm=name, changes=changes)
 
 
-def start(keep: Path, seed: int) -> Path:
-    return keep / f"rlvr-{seed}" / "start"
+def start(keep: Path) -> Path:
+    """The warm start that all begin with."""
+    place = keep / "warm" / "start"
+    if not place.exists():
+        changes = ["episodes=1", "eval.episodes=512"]
+        trained(keep, "warm", 0, None, arm="rlvr", changes=changes)
+    return place
 
 
 def trained(

@@ -14,10 +14,15 @@ from gametape.record.files import save
 
 def save_played(played: Played, model: Model, number: int, directory: Path) -> None:
     """Write the attempt below a directory, under the name of its task and its number; nothing if it never began."""
-    if not played.steps:
-        return
+    if played.steps:
+        name = re.sub(r"[^\w.+-]+", "-", f"{played.assignment.name}-{number}")
+        directory.mkdir(parents=True, exist_ok=True)
+        save(directory / f"{name}.json", trajectory_of(played, model.name, name))
+
+
+def trajectory_of(played: Played, model_name: str, name: str) -> Trajectory:
+    """With its outcome, and the verdict where there is one."""
     assignment, judged = played.assignment, played.judged
-    name = re.sub(r"[^\w.+-]+", "-", f"{assignment.name}-{number}")
     told: Extra = {"attempt_id": name, "task": assignment.name, "reason": played.over.reason}
     told["outcome"] = "passed" if judged and judged.passed else played.over.outcome or "failed"
     if judged:
@@ -25,17 +30,12 @@ def save_played(played: Played, model: Model, number: int, directory: Path) -> N
     if judged and judged.verdict:
         told["verdict"] = judged.verdict.model_dump(mode="json")
     tools = [{"type": "function", "function": tool.definition} for tool in assignment.tools()]
-    agent = Agent(name="gametape", version=__version__, model_name=model.name, tool_definitions=tools)
-    directory.mkdir(parents=True, exist_ok=True)
-    save(
-        directory / f"{name}.json",
-        Trajectory(
-            schema_version=ATIF_VERSION,
-            session_id=name,
-            trajectory_id=name,
-            agent=agent,
-            steps=list(played.steps),
-            final_metrics=final_metrics(played.spent, len(played.steps)),
-            extra=told,
-        ),
+    return Trajectory(
+        schema_version=ATIF_VERSION,
+        session_id=name,
+        trajectory_id=name,
+        agent=Agent(name="gametape", version=__version__, model_name=model_name, tool_definitions=tools),
+        steps=list(played.steps),
+        final_metrics=final_metrics(played.spent, len(played.steps)),
+        extra=told,
     )

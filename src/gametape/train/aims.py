@@ -20,6 +20,8 @@ class Aim:
     kind: str = ""
     """The type of the hint, by which targets are counted together."""
     text: str = ""
+    rollout: str = ""
+    """By name: in which rollout it is, and below at which step of its record."""
     step: int = 0
 
     def branch(self, segment: Segment) -> list[int]:

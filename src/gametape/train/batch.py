@@ -48,7 +48,7 @@ def reinforced(groups: Sequence[Group], advantage: str) -> Batch:
     """
     lines = []
     for group in groups:
-        values = _advantages(group, advantage) if group.kind == "mixed" else {}
+        values = advantages_of(group, advantage)
         for at, rolled in enumerate(group.rollouts):
             for number, segment in enumerate(rolled.segments):
                 aims = tuple(one.aim for one in group.aims if (one.rollout, one.segment) == (at, number))
@@ -75,8 +75,10 @@ def imitated(segments: Iterable[Segment]) -> Batch:
     return Batch(lines, rollouts=len(lines))
 
 
-def _advantages(group: Group, variant: str) -> dict[int, float]:
-    """By rollout, of those that get a gradient: how much better it was than the rest."""
+def advantages_of(group: Group, variant: str) -> dict[int, float]:
+    """By rollout, of those that get a gradient: how much better it was than the rest. Only mixed groups have any."""
+    if group.kind != "mixed":
+        return {}
     counted = baseline_members(group.results)
     rewards_G = torch.tensor([group.results[at].reward for at in counted])
     values = dict(zip(counted, group_advantages(rewards_G, variant).tolist(), strict=True))

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gametape.agent.limits import Limits
@@ -15,7 +15,18 @@ from gametape.core.segments import segments
 from gametape.engines.hinting import spliced
 from gametape.engines.token_conversation import TokenModel
 from gametape.train.aims import Aim, aim_at
+from gametape.train.batch import advantages_of
 from gametape.train.rolled import Aimed, Group
+
+
+@dataclass(frozen=True)
+class Tape:
+    """A rollout with what the coach said about it."""
+
+    name: str
+    played: Played
+    hints: Sequence[Hint]
+    advantage: float
 
 
 class Coaching:
@@ -32,7 +43,9 @@ class Coaching:
             limits=limits,
         )
         self._coach = Coach(looking)
-        self._model, self._most = model, config.ttf.per_group
+        self._model, self._most, self._advantage = model, config.ttf.per_group, rl.advantage
+        self.tape: Tape | None = None
+        """The last one that has a target."""
 
     async def coached(self, group: Group, played: Sequence[Played]) -> Group:
         failed = [at for at, rolled in enumerate(group.rollouts) if not (rolled.result.passed or rolled.result.lost)]
@@ -42,11 +55,15 @@ class Coaching:
         looks = (self._coach.look(played[at], self._model, name) for at, name in zip(chosen, names, strict=True))
         found = await asyncio.gather(*looks)
         aims = tuple(
-            Aimed(at, *self._aim(played[at], hint))
-            for at, hints in zip(chosen, found, strict=True)
+            Aimed(at, *self._aim(played[at], hint, name))
+            for at, name, hints in zip(chosen, names, found, strict=True)
             for hint in hints
             if hint.used
         )
+        if aims:
+            at = aims[0].rollout
+            advantage = advantages_of(group, self._advantage).get(at, 0.0)
+            self.tape = Tape(names[chosen.index(at)], played[at], found[chosen.index(at)], advantage)
         return replace(group, aims=aims, coach_tokens=self._coach.cost.tokens - before)
 
     def state(self) -> dict[str, Any]:
@@ -55,7 +72,7 @@ class Coaching:
     def restore(self, state: dict[str, Any]) -> None:
         self._coach.statistics = Statistics.from_plain(state)
 
-    def _aim(self, played: Played, hint: Hint) -> tuple[int, Aim]:
+    def _aim(self, played: Played, hint: Hint, name: str) -> tuple[int, Aim]:
         step = next(step for step in played.steps if step.step_id == hint.step)
         tokens = step.tokens()
         assert tokens is not None
@@ -64,4 +81,4 @@ class Coaching:
         first, stop = hint.span
         spoken = tokens.completion_ids[:first]
         narrowed = replace(aim, start=aim.start + first, length=stop - first, inserted=(*aim.inserted, *spoken))
-        return number, narrowed if first or stop < aim.length else aim
+        return number, replace(narrowed if first or stop < aim.length else aim, rollout=name)

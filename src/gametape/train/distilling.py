@@ -24,6 +24,8 @@ class Distilled:
 
     kind: str
     text: str
+    rollout: str
+    """The name of the rollout, as its trajectory has it."""
     step: int
     ids: list[int]
     student: list[float]
@@ -112,6 +114,7 @@ def _seen(
     return Distilled(
         kind=span.aim.kind,
         text=span.aim.text,
+        rollout=span.aim.rollout,
         step=span.aim.step,
         ids=ids_S.tolist(),
         student=_of(student_SV, ids_S).tolist(),

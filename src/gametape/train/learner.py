@@ -20,6 +20,7 @@ from gametape.train.losses import anchor_loss, normaliser, rl_loss, sft_loss
 from gametape.train.optim import clip_norm, make_optimizer, schedule_factor
 from gametape.train.policy import Policy
 
+_FINE = 1_000_000
 _LOOKED_AT = 8
 """Lines of a batch that are compared with the start of the run."""
 
@@ -53,8 +54,8 @@ class Update:
 class Learner:
     """Holds the optimiser, the teacher, and a copy of the weights that the run began with."""
 
-    def __init__(self, policy: Policy, config: RunConfig, updates: int) -> None:
-        self.policy, self._config, self._updates = policy, config, updates
+    def __init__(self, policy: Policy, config: RunConfig) -> None:
+        self.policy, self._config = policy, config
         self._start = deepcopy(policy.network).requires_grad_(False)
         self.teacher = Teacher(policy.network, config.ttf) if config.uses_ttf else None
         optim = config.optim
@@ -62,15 +63,16 @@ class Learner:
         self.distilled: list[Distilled] = []
         """What the targets of the last update did."""
 
-    def update(self, batch: Batch, step: int, version: int) -> Update:
-        """Learn from a batch, in portions. `step` counts updates from 0. Without a line nothing changes."""
+    def update(self, batch: Batch, step: int, version: int, spent: float = 0.0) -> Update:
+        """Learn from a batch, in portions. `step` counts updates from 0, `spent` is the share of the budget that is
+        used up, by which the learning rate goes. Without a line nothing changes."""
         self.distilled = []
         if not batch.lines:
             return Update(lines=0, tokens=0, forwarded=0)
         sums = _Sums()
         for portion in portions(batch.lines, self._config.optim.portion):
             self._backward(portion, batch, version, sums)
-        self._step(batch, step, sums)
+        self._step(batch, step, spent, sums)
         return Update(
             lines=len(batch.lines),
             tokens=sums.rows,
@@ -85,7 +87,7 @@ class Learner:
             mismatch_max=sums.mismatch_max if sums.own else None,
         )
 
-    def _step(self, batch: Batch, step: int, sums: "_Sums") -> None:
+    def _step(self, batch: Batch, step: int, spent: float, sums: "_Sums") -> None:
         optim = self._config.optim
         norm = clip_norm((parameter.grad for parameter in self.policy.network.parameters()), optim.clip_norm)
         sums.gradient = norm.value
@@ -93,7 +95,9 @@ class Learner:
             self.optimizer.clear()
             named = ", ".join(map(str, batch.draws[:8])) or "demonstrations"
             raise Diverged(f"update {step}: the loss is {sums.loss}, its gradient {norm.value}; the draws are {named}")
-        factor = schedule_factor(optim.schedule, step, self._updates, optim.warmup)
+        factor = schedule_factor(optim.schedule, round(spent * _FINE), _FINE) * min(
+            1.0, (step + 1) / (optim.warmup + 1)
+        )
         if not any(line.advantage or line.imitated for line in batch.lines):
             factor *= self._config.ttf.alone
         self.optimizer.step(factor)

@@ -22,6 +22,7 @@ from gametape.train.run_directory import RunDirectory
 from gametape.train.seeds import seed_for
 from gametape.train.selection import missing
 from gametape.train.source import Source
+from gametape.train.tapes import append_targets, save_tape
 
 Arm = Callable[[Sequence[Group]], Batch]
 
@@ -102,7 +103,11 @@ class Run:
         return taken
 
     def learn(self, groups: Sequence[Group]) -> Update:
-        update = self.learner.update(self.arm(groups), self.progress.step, self.progress.version)
+        progress = self.progress
+        spent = progress.episodes / self.config.episodes
+        if self.config.flops:
+            spent = max(spent, self.flops / self.config.flops)
+        update = self.learner.update(self.arm(groups), progress.step, progress.version, min(1.0, spent))
         self.progress.step += 1
         self.progress.version += update.lines > 0
         self.progress.tokens.backpropagated += update.tokens
@@ -132,6 +137,7 @@ class Run:
             overlong=sum(one.result.overlong for one in rolled),
             lost=len(rolled) - len(counted),
             dropped=progress.dropped,
+            flops=self.flops,
             turn_tokens=length,
             **vars(update),
             seconds=round(self._seconds(), 3),
@@ -148,13 +154,16 @@ class Run:
         for alarm in self.alarms.look(health):
             self.log.write("alarm", progress.step, **vars(alarm))
             self.watching.alarm(alarm)
+        append_targets(self.directory.targets, progress.step, self.learner.distilled)
         self.watching.step(progress, update)
 
     async def evaluate(self) -> None:
         score = await self.held_out.score()
         entry = {"episodes_so_far": self.progress.episodes, **score.plain()}
         self.progress.scores.append(entry)
-        self.log.write("eval", self.progress.step, **entry, seconds=round(self._seconds(), 3))
+        if self.coaching and (tape := self.coaching.tape):
+            save_tape(tape.played, tape.hints, tape.advantage, tape.name, self.directory.trajectories)
+        self.log.write("eval", self.progress.step, **entry, flops=self.flops, seconds=round(self._seconds(), 3))
         self.held_out.changed(self.progress.version)
         self.watching.score(self.progress, score)
 

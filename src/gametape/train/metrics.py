@@ -28,13 +28,17 @@ class MetricsLog:
 
 
 def read_metrics(path: Path) -> Iterator[dict[str, Any]]:
-    """Every whole line; the last may have been cut off by a crash."""
+    return (entry for entry in read_lines(path) if "step" in entry)
+
+
+def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """Every whole line of a file of JSON objects; the last may have been cut off by a crash."""
     for line in path.read_bytes().split(b"\n"):
         try:
             entry = json.loads(line)
         except ValueError:
             continue
-        if isinstance(entry, dict) and "step" in entry:
+        if isinstance(entry, dict):
             yield entry
 
 

@@ -35,6 +35,16 @@ class RunDirectory:
     def checkpoints(self) -> Path:
         return self.root / "checkpoints"
 
+    @property
+    def targets(self) -> Path:
+        """What each target did, a line of JSON each."""
+        return self.root / "targets.jsonl"
+
+    @property
+    def trajectories(self) -> Path:
+        """Some rollouts with the coach's targets on them."""
+        return self.root / "trajectories"
+
     def begin(self, config: RunConfig) -> None:
         """A new run: whatever is there already is not written over."""
         if self.config.exists():

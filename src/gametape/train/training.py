@@ -28,6 +28,7 @@ from gametape.train.seeds import seed_for
 from gametape.train.shown import Shown
 from gametape.train.source import InProcess, NobodyLooks, Players, Source
 from gametape.train.supply import Supply, WorldSupply, supplied
+from gametape.train.tapes import forget_targets
 from gametape.train.warm_start import warm_start
 
 _TARGETS = (0.5, 0.8, 0.9)
@@ -54,6 +55,7 @@ async def _trained(
     policy = open_policy(directory.start)
     saved = checkpoints.latest(directory.checkpoints)
     log = MetricsLog(directory.metrics, int(saved.name) if saved else None)
+    forget_targets(directory.targets, int(saved.name) if saved else 0)
     run = _assembled(config, directory, home, policy, supply, log, telling)
     try:
         if saved:
@@ -119,7 +121,7 @@ def _assembled(
     telling: Telling,
 ) -> Run:
     rl = config.rl
-    learner = Learner(policy, config, -(-config.episodes // (rl.groups * rl.group_size)))
+    learner = Learner(policy, config)
     limits = Limits(turns=rl.turns, turn_tokens=rl.turn_tokens, wall_seconds=None)
     model = policy.sampler()
     players = Players(model, supply, limits, rl.temperature, config.seed)

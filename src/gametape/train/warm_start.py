@@ -30,10 +30,11 @@ async def warm_start(policy: Policy, specs: tuple[WorldSpec, ...], config: RunCo
     warm = config.warm
     updates = -(-warm.episodes // warm.batch)
     optim = OptimConfig(learning_rate=warm.learning_rate, schedule="cosine", warmup=min(20, updates // 10))
-    learner = Learner(policy, config.model_copy(update={"optim": optim}), updates * warm.epochs)
-    for number in range(updates * warm.epochs):
+    learner = Learner(policy, config.model_copy(update={"optim": optim}))
+    total = updates * warm.epochs
+    for number in range(total):
         batch = await _batch(policy, specs, config, number % updates)
-        told(number + 1, updates * warm.epochs, learner.update(batch, number, version=0))
+        told(number + 1, total, learner.update(batch, number, version=0, spent=number / total))
 
 
 async def _batch(policy: Policy, specs: tuple[WorldSpec, ...], config: RunConfig, number: int) -> Batch:
@@ -52,7 +53,7 @@ async def _batch(policy: Policy, specs: tuple[WorldSpec, ...], config: RunConfig
 
 async def _shown(spec: WorldSpec, dialect: Dialect, skill: float) -> list[Segment]:
     """With more turns on which something depends than there will be later: their base rate is to be learned too."""
-    marked = max(spec.load_bearing, spec.horizon // 3) if spec.load_bearing else 0
+    marked = max(spec.load_bearing, 2 * spec.horizon // 3) if spec.load_bearing else 0
     spec = spec.model_copy(update={"load_bearing": marked})
     shown = await demonstrate(World(spec), Noisy(skill, spec.base_rate), dialect, spec.seed)
     return segments(shown.played.steps)
