@@ -22,7 +22,8 @@ from ..tasks.made import split_subject, subject
 from .bench import DONE, runs, says
 
 DEEP = """python3 -c 'import os
-for _ in range(3000): os.mkdir("d"); os.chdir("d")'"""
+for _ in range(100): os.mkdir("d" * 60); os.chdir("d" * 60)'"""
+"""A path longer than any call takes, in few directories."""
 RIGHT = "def add(a, b):\n    return a + b\n"
 
 

@@ -156,7 +156,7 @@ def test_a_loss_that_is_no_number_stops_it_and_keeps_the_last_good_state(
     assert curve(root)[-1]["kind"] == "halt"
 
 
-@pytest.mark.parametrize("arm", ["sft", "rejection"])
+@pytest.mark.parametrize("arm", ["sft", "rejection", "rlvr_ttf"])
 def test_the_other_arms_run(whole: Path, tmp_path: Path, arm: str) -> None:
     answer = trained(begun(whole, tmp_path / arm, arm=arm))
     assert (answer["arm"], answer["stopped_by"]) == (arm, "episodes")
@@ -172,3 +172,16 @@ def test_two_processes_never_train_in_one_place(whole: Path) -> None:
 def test_a_run_that_is_there_is_not_written_over(whole: Path) -> None:
     with pytest.raises(BadInput, match="there is a run here already"):
         RunDirectory(whole).begin(RunDirectory(whole).take_up())
+
+
+def test_a_second_process_samples_while_the_first_learns(whole: Path, tmp_path: Path) -> None:
+    """Every rollout that was learned from was young enough, and what was under way at the end is on record."""
+    root = begun(whole, tmp_path / "async", rl=SMALL["rl"] | {"asynchronous": True, "max_staleness": 2})
+    answer = trained(root)
+    assert answer["stopped_by"] == "episodes"
+    ages = {int(age): count for age, count in answer["staleness"].items()}
+    assert max(ages) <= 2
+    assert sum(ages.values()) + answer["dropped"] == answer["episodes"]
+    saved = checkpoints.latest(root / "checkpoints")
+    assert saved is not None
+    assert checkpoints.load(saved).state["progress"]["ordered"]

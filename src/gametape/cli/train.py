@@ -76,10 +76,10 @@ def _run(
     if seed is not None:
         changes = [*changes, f"seed={seed}"]
     settings = read_config(config, changes)
-    return RunDirectory(out or _free_name(Path("runs") / config.stem)), settings
+    return RunDirectory(out or free_name(Path("runs") / config.stem)), settings
 
 
-def _free_name(wanted: Path) -> Path:
+def free_name(wanted: Path) -> Path:
     """This one, or the first with a number that is not taken."""
     number, path = 1, wanted
     while path.exists():

@@ -102,6 +102,7 @@ def make_tiny(directory: Path, shape: TinyConfig, seed: int) -> None:
         bos_token_id=None,
         eos_token_id=dialect.stop_ids[0],
     )
+    disable_progress_bar()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         LlamaForCausalLM(config).save_pretrained(directory)
