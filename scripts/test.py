@@ -53,7 +53,12 @@ def _start(place: Path, taken: Path, words: list[str]) -> "subprocess.Popen[byte
     with (place / "log").open("wb") as log:
         return subprocess.Popen(
             [sys.executable, "-m", "pytest", *options],
-            env={**os.environ, "TMPDIR": str(place / "tmp"), "GAMETAPE_TESTS_TAKEN": str(taken)},
+            env={
+                "OMP_NUM_THREADS": "1",
+                **os.environ,
+                "TMPDIR": str(place / "tmp"),
+                "GAMETAPE_TESTS_TAKEN": str(taken),
+            },
             cwd=_ROOT,
             stdin=subprocess.DEVNULL,
             stdout=log,

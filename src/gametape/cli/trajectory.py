@@ -67,6 +67,27 @@ def convert(
         typer.echo(f"{shown(out)}: {converted.schema_version}, {len(converted.steps)} steps")
 
 
+@app.command()
+def export(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Trajectories, as .json or .jsonl.")],
+    otlp: Annotated[str, typer.Option("--otlp", metavar="URL", help="An OTLP receiver, as http://HOST:PORT.")],
+    as_json: AsJson = False,
+) -> None:
+    """Send trajectories as OpenTelemetry spans: agent, turns, tool calls, tokens; no texts.
+
+    \b
+    Example:
+      gametape trajectory export runs/first/trajectories/*.json --otlp http://127.0.0.1:4318
+    """
+    from gametape.watch.traces import export as sent_to
+
+    spans = sent_to([trajectory_in(examine(file), file) for file in files], otlp)
+    if as_json:
+        emit_json({"trajectories": len(files), "spans": spans})
+    else:
+        typer.echo(f"{spans} spans")
+
+
 def _refuse_target(out: Path, source: Path) -> None:
     """Only a new name or another regular file may be written: never the input, a directory or a device."""
     if not out.exists():

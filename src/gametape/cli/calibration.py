@@ -1,0 +1,63 @@
+"""`gametape calibration`: how far an agent's confidence can be trusted."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+
+@app.command()
+def calibration(
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Trajectory files, or directories of them.")],
+    seed: Annotated[int, typer.Option(metavar="N", help="Of the bootstrap.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line of stdout.")] = False,
+) -> None:
+    """Score forecasts of success against outcomes.
+
+    \b
+    before, after   what the agent said itself (`extra.confidence` of a trajectory)
+    calibrated      from the trajectory's features, learnt on attempts at other tasks
+    skill           1 is perfect, 0 is no better than the base rate
+    ECE             says something only where it is above a perfect forecaster's own
+
+    Exit code 0; 1 if no attempt has an outcome; 2 if a file is no trajectory.
+
+    Example: gametape calibration runs/first/trajectories
+    """
+    from gametape.cli.output import emit_json
+    from gametape.record.files import load
+    from gametape.watch.confidence import attempt_of, forecasts_of
+    from gametape.watch.reading import trajectories_in
+    from gametape.watch.scores import score
+
+    read = (attempt_of(load(file)) for file in trajectories_in(paths))
+    attempts = [attempt for attempt in read if attempt is not None]
+    scores = {name: score(pairs, seed).plain() for name, pairs in forecasts_of(attempts).items() if pairs}
+    passed = sum(attempt.passed for attempt in attempts)
+    answer = {"n": len(attempts), "base_rate": passed / len(attempts) if attempts else None, "forecasts": scores}
+    if as_json:
+        emit_json(answer)
+    else:
+        _show(answer)
+    raise typer.Exit(0 if attempts else 1)
+
+
+def _show(answer: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    if not answer["n"]:
+        typer.echo("no attempt has an outcome")
+        return
+    table = Table("", "n", "Brier", "skill", "AUROC", "ECE", "ECE if perfect", box=None)
+    for name, scores in answer["forecasts"].items():
+        numbers = [_with_interval(scores[key]) for key in ("brier", "skill", "auroc", "ece")]
+        table.add_row(name, str(scores["n"]), *numbers, f"{scores['ece_if_perfect']:.3f}")
+    Console(highlight=False, markup=False).print(table)
+    typer.echo(f"{answer['n']} attempts, {answer['base_rate']:.0%} passed")
+
+
+def _with_interval(estimate: dict[str, float] | None) -> str:
+    return "-" if estimate is None else f"{estimate['value']:.3f} ({estimate['low']:.3f} to {estimate['high']:.3f})"

@@ -1,0 +1,66 @@
+"""`gametape costs`: what attempts cost, and how much of it went into failures."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+
+@app.command()
+def costs(
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Trajectory files, or directories of them.")],
+    cpu_hour: Annotated[
+        float, typer.Option("--cpu-hour", metavar="USD", min=0, help="The price of an hour of a sandbox's CPU time.")
+    ] = 0.0,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line of stdout.")] = False,
+) -> None:
+    """Add up dollars, tokens and CPU seconds: in all, and by model, task, tool and hint.
+
+    A turn's cost falls on the tools it called, in equal parts. Attempts without an outcome are told and not counted.
+
+    Exit code 0, or 2 if a file is no trajectory.
+
+    Example: gametape costs runs/first/trajectories
+    """
+    from gametape.cli.output import emit_json
+    from gametape.record.files import load
+    from gametape.watch.costs import costs_of
+    from gametape.watch.reading import trajectories_in
+
+    found = costs_of(map(load, trajectories_in(paths)), cpu_hour).plain()
+    if as_json:
+        emit_json(found)
+    else:
+        _show(found)
+
+
+def _show(found: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("", "attempts", "passed", "dollars", "per success", "on failures", "tokens", "CPU s", box=None)
+    table.add_row("all", *_cells(found))
+    for key, accounts in found["by"].items():
+        table.add_section()
+        for name, account in accounts.items():
+            table.add_row(f"{key}: {name}", *_cells(account))
+    Console(highlight=False, markup=False).print(table)
+    if found["unfinished"]:
+        typer.echo(f"{found['unfinished']} without an outcome are not counted")
+
+
+def _cells(account: dict[str, Any]) -> list[str]:
+    per_success, failed = account["cost_per_success"], account["failed_share"]
+    if failed is None:
+        failed = account["failed_share_of_tokens"]
+    return [
+        str(account["attempts"]),
+        str(account["passed"]),
+        f"{account['cost_usd']:.4f}",
+        "-" if per_success is None else f"{per_success:.4f}",
+        "-" if failed is None else f"{failed:.0%}",
+        str(account["tokens"]),
+        f"{account['cpu_seconds']:.1f}",
+    ]

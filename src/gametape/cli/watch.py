@@ -1,0 +1,134 @@
+"""`gametape watch`: has an agent narrowed to a phrase, a template, a tic, a loop or silence?"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from gametape.watch.reading import Format, Placed
+    from gametape.watch.report import Episode, Report
+    from gametape.watch.watching import Watch
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+
+@app.command()
+def watch(
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Logs, in the order they were written.")],
+    format_: Annotated[
+        str, typer.Option("--format", metavar="F", help="auto, atif, jsonl (a step a line) or text (a line is a step).")
+    ] = "auto",
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATH|N", help="A healthy log, or how many first steps are (200, a third of a short log)."
+        ),
+    ] = None,
+    tics: Annotated[
+        list[str] | None, typer.Option("--tic", metavar="REGEX", help="A tic to look for, besides the known ones.")
+    ] = None,
+    false_alarm: Annotated[
+        int, typer.Option("--steps-to-false-alarm", metavar="N", min=1, help="On average, at least.")
+    ] = 10_000,
+    follow: Annotated[bool, typer.Option("--follow", help="Go on as the file grows, until interrupted.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line of stdout.")] = False,
+) -> None:
+    """Watch behaviour over many steps. All files are one stream, one agent's.
+
+    Reads trajectories (ATIF, ours or others', and running journals), JSON lines with `text` and optional `time`,
+    `tool_calls`, `result`, `model`, and plain text. What is usual is learnt from a baseline; every monitor shares one
+    promise on false alarms. With --follow, alarms are told as they come.
+
+    Exit code 0 if there is no alarm, 1 if there is one, 2 if a file cannot be read.
+
+    Example: gametape watch --follow agent.jsonl
+    """
+    from itertools import chain, islice
+
+    from gametape.cli.output import emit_json
+    from gametape.core.errors import BadInput
+    from gametape.watch.reading import files_in, format_named, read
+    from gametape.watch.report import Report
+    from gametape.watch.watching import BASELINE, baseline_for
+
+    kind = format_named(format_)
+    files = files_in(paths)
+    if follow and len(files) > 1:
+        raise BadInput("--follow takes one file")
+    steps = chain.from_iterable(read(file, kind, go_on=lambda: follow) for file in files)
+    begun = [] if follow else list(islice(steps, 3 * BASELINE))
+    watching = _watching(
+        baseline or str(baseline_for(len(begun)) if begun else BASELINE), tics or [], false_alarm, kind
+    )
+    report = Report(watching)
+    try:
+        for placed in chain(begun, steps):
+            for episode in report.look(placed):
+                _tell(episode, as_json, follow)
+    except KeyboardInterrupt:
+        if not follow:
+            raise
+    if as_json:
+        emit_json(report.plain())
+    else:
+        _show(report, watching)
+    raise typer.Exit(1 if report.episodes else 0)
+
+
+def _watching(baseline: str, tics: list[str], false_alarm: int, kind: "Format") -> "Watch":
+    import re
+
+    from gametape.core.errors import BadInput
+    from gametape.watch.channels import kinds
+    from gametape.watch.monitors.patterns import TICS
+    from gametape.watch.watching import Watch
+
+    for tic in tics:
+        try:
+            re.compile(tic)
+        except re.error as error:
+            raise BadInput(f"--tic {tic}: not a regular expression ({error})") from None
+    monitors = kinds((*TICS, *tics))
+    if baseline.isdecimal():
+        return Watch(int(baseline), false_alarm, monitors)
+    watching = Watch(steps_to_false_alarm=false_alarm, monitors=monitors)
+    watching.learn(placed.seen for placed in _healthy(Path(baseline), kind) if placed.seen is not None)
+    return watching
+
+
+def _healthy(path: Path, kind: "Format") -> "Iterator[Placed]":
+    """A baseline may be of another format than what is watched."""
+    from gametape.watch.reading import files_in, guessed, read
+
+    for file in files_in([path]):
+        yield from read(file, guessed(file) if kind != "text" else kind)
+
+
+def _tell(episode: "Episode", as_json: bool, live: bool) -> None:
+    from gametape.cli.output import emit_json
+
+    if as_json and live:
+        emit_json({"alarm": episode.plain()})
+    elif not as_json:
+        typer.echo(episode.headline)
+        for line in episode.details:
+            typer.echo(f"    {line}")
+
+
+def _show(report: "Report", watching: "Watch") -> None:
+    from gametape.watch.report import plot
+    from gametape.watch.words import printable
+
+    for change in watching.changes:
+        told = printable(f"from {change.before} to {change.after}")
+        typer.echo(f"step {change.step}: the model changed {told}: a new baseline")
+    for line in plot(report.courses, watching.threshold):
+        typer.echo(line)
+    blind = [channel.kind.name for channel in watching.channels if channel.blind]
+    if blind:
+        typer.echo(f"blind, for the baseline is already like that: {', '.join(blind)}")
+    learning = any(channel.tolerated is None for channel in watching.channels)
+    told = "still learning what is usual" if learning else f"{len(report.episodes)} alarms"
+    typer.echo(f"{report.steps} steps, {told}")

@@ -1,0 +1,1 @@
+"""Monitors of long-running behaviour, breakers, cost, confidence and traces."""

@@ -1,0 +1,136 @@
+"""Which monitors there are, and how each one's statistic becomes a yes or a no."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from gametape.watch.detector import EDetector, tolerated_rate
+from gametape.watch.monitors.actions import ActionLoop, Silence, SpendRate
+from gametape.watch.monitors.monitor import WINDOW, Evidence, Monitor
+from gametape.watch.monitors.patterns import REFUSALS, TICS, Patterns
+from gametape.watch.monitors.phrase import PhraseFixation
+from gametape.watch.monitors.takeover import Takeover, marks_made, subjects_touched, words_said
+from gametape.watch.monitors.template import Compression, TemplateCollapse
+from gametape.watch.monitors.vocabulary import VocabularyDrift
+from gametape.watch.seen import Seen
+
+_MOST_TOLERATED = 0.98
+"""A baseline that is already all one thing leaves a monitor nothing to see: it is blind, and says so."""
+_MOST_KEPT = 20_000
+"""Of a baseline's statistics."""
+_AT_LEAST = 20
+"""Of them, to say what is usual where that has no natural scale."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A monitor and its rule: a step counts when its statistic is above a cut.
+
+    The cut is `factor` times the baseline's `quantile`, but no less than `lowest`; without a quantile it is `lowest`.
+    `least` is the lowest tolerated rate. `armed` is the rate tolerated until there is a baseline, for what is
+    wrong whatever was usual.
+    """
+
+    name: str
+    make: Callable[[], Monitor]
+    lowest: float
+    least: float
+    quantile: float | None = None
+    factor: float = 1.0
+    armed: float | None = None
+    among: int | None = None
+    """How many earlier steps the statistic counts among, where it counts steps: then the cut is a share of them."""
+
+    def cut(self, statistics: Sequence[float]) -> float:
+        if self.quantile is None or not statistics:
+            return self.lowest
+        ordered = sorted(statistics)
+        usual = ordered[min(len(ordered) - 1, int(self.quantile * len(ordered)))]
+        return max(self.factor * usual, self.lowest)
+
+
+def kinds(tics: Sequence[str] = TICS) -> tuple[Kind, ...]:
+    """Every monitor, with rates that natural but repetitive text stays below (`benchmarks/watch.py natural`)."""
+    like_the_last = partial(Kind, lowest=29.5, quantile=0.9, factor=1.5, least=0.2, among=WINDOW)
+    taken_over = partial(Kind, lowest=27.5, least=0.2, among=WINDOW)
+    return (
+        like_the_last("phrase", PhraseFixation),
+        like_the_last("template", TemplateCollapse),
+        Kind("compression", Compression, lowest=1.5, quantile=0.9, factor=1.3, least=0.6),
+        Kind("vocabulary", VocabularyDrift, lowest=4.0, quantile=0.9, factor=2.0, least=0.6),
+        taken_over("word", lambda: Takeover(words_said, "word")),
+        Kind("tic", lambda: Patterns(tics), lowest=0.5, least=0.06),
+        taken_over("new tic", lambda: Takeover(marks_made, "tic")),
+        Kind("silence", Silence, lowest=0.5, least=0.3),
+        taken_over("subject", lambda: Takeover(subjects_touched, "subject")),
+        Kind("loop", ActionLoop, lowest=0.5, least=0.3, armed=0.5),
+        Kind("refusal", lambda: Patterns(REFUSALS), lowest=0.5, least=0.1, armed=0.3),
+        Kind("spend", SpendRate, lowest=0.0, quantile=0.9, factor=3.0, least=0.3),
+    )
+
+
+class Channel:
+    """A monitor at work: it learns its baseline first, and is watched by a detector from then on."""
+
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
+        self._monitor = kind.make()
+        self._learnt: list[float] = []
+        self._cut = kind.lowest
+        self.blind = False
+        self._detector = EDetector(kind.armed) if kind.armed else None
+
+    @property
+    def rate(self) -> float | None:
+        """The rate of steps above the cut that is not held against anyone; None while there is no baseline yet."""
+        return self._detector.tolerated if self._detector else 1.0 if self.blind else None
+
+    @property
+    def tolerated(self) -> float | None:
+        """The share of steps that may be alike, or count, before there is an alarm."""
+        rate = self.rate
+        return max(rate, min(1.0, self._cut / self.kind.among)) if rate is not None and self.kind.among else rate
+
+    @property
+    def value(self) -> float:
+        return self._detector.value if self._detector else 0.0
+
+    def learn(self, step: Seen) -> bool:
+        """Take a step as healthy. Whether the detector looked at it too, for what is armed."""
+        statistic = self._monitor.update(step)
+        if statistic is None:
+            return False
+        if len(self._learnt) < _MOST_KEPT:
+            self._learnt.append(statistic)
+        return self._judge(statistic)
+
+    def settle(self) -> None:
+        """The baseline is over: what it showed is what is tolerated from here on."""
+        kind = self.kind
+        self._cut = kind.cut(self._learnt)
+        rate = tolerated_rate([statistic > self._cut for statistic in self._learnt], kind.least)
+        if kind.among is not None:
+            self.blind = rate > _MOST_TOLERATED or self._cut >= kind.among
+        else:
+            self.blind = rate > _MOST_TOLERATED or (kind.quantile is not None and len(self._learnt) < _AT_LEAST)
+        self._detector = None if self.blind else EDetector(rate)
+        self._learnt = []
+
+    def update(self, step: Seen) -> bool:
+        """Look at a step. Whether it changed the evidence."""
+        statistic = self._monitor.update(step)
+        return statistic is not None and self._judge(statistic)
+
+    def _judge(self, statistic: float) -> bool:
+        if self._detector is None:
+            return False
+        self._detector.update(statistic > self._cut)
+        return True
+
+    def restart(self) -> None:
+        """After an alarm the evidence begins at nothing again; what is tolerated stays."""
+        if self._detector:
+            self._detector.restart()
+
+    def evidence(self) -> Evidence:
+        return self._monitor.evidence()

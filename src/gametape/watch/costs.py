@@ -1,0 +1,132 @@
+"""What attempts cost, and how much of it went into failures: by model, task, tool and hint.
+
+An attempt is a trajectory with an outcome, its subagents included. A turn's cost falls on the tools it called, in equal
+parts. CPU seconds of sandboxes are told as they are, and in dollars where their price is given.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from gametape.core.step import Step
+from gametape.core.trajectory import Trajectory
+
+NO_TOOL = "(no tool)"
+UNKNOWN = "(unknown)"
+NO_HINT = "(no hint)"
+
+
+@dataclass
+class Sum:
+    """What something took."""
+
+    cost_usd: float = 0.0
+    tokens: float = 0.0
+    cpu_seconds: float = 0.0
+
+    def add(self, other: "Sum", share: float = 1.0) -> None:
+        self.cost_usd += share * other.cost_usd
+        self.tokens += share * other.tokens
+        self.cpu_seconds += share * other.cpu_seconds
+
+
+@dataclass
+class Account:
+    """Attempts of one kind, and what they took; `failed` is what those took that did not pass."""
+
+    attempts: set[int] = field(default_factory=set)
+    passed: set[int] = field(default_factory=set)
+    total: Sum = field(default_factory=Sum)
+    failed: Sum = field(default_factory=Sum)
+
+    def add(self, attempt: int, passed: bool, took: Sum, share: float = 1.0) -> None:
+        self.attempts.add(attempt)
+        if passed:
+            self.passed.add(attempt)
+        else:
+            self.failed.add(took, share)
+        self.total.add(took, share)
+
+    def plain(self) -> dict[str, Any]:
+        total, attempts, passed = self.total, len(self.attempts), len(self.passed)
+        return {
+            "attempts": attempts,
+            "passed": passed,
+            "cost_usd": total.cost_usd,
+            "tokens": round(total.tokens),
+            "cpu_seconds": total.cpu_seconds,
+            "cost_per_attempt": total.cost_usd / attempts if attempts else None,
+            "cost_per_success": total.cost_usd / passed if passed else None,
+            "tokens_per_success": total.tokens / passed if passed else None,
+            "failed_share": self.failed.cost_usd / total.cost_usd if total.cost_usd else None,
+            "failed_share_of_tokens": self.failed.tokens / total.tokens if total.tokens else None,
+        }
+
+
+@dataclass
+class Costs:
+    """The whole, and the same by each key. `unfinished` trajectories have no outcome and count nowhere."""
+
+    whole: Account = field(default_factory=Account)
+    by: dict[str, dict[str, Account]] = field(
+        default_factory=lambda: {key: defaultdict(Account) for key in ("model", "task", "tool", "hint")}
+    )
+    unfinished: int = 0
+
+    def plain(self) -> dict[str, Any]:
+        return {
+            **self.whole.plain(),
+            "unfinished": self.unfinished,
+            "by": {
+                key: {name: account.plain() for name, account in sorted(accounts.items())}
+                for key, accounts in self.by.items()
+            },
+        }
+
+
+def costs_of(trajectories: Iterable[Trajectory], cpu_hour_usd: float = 0.0) -> Costs:
+    costs = Costs()
+    for attempt, trajectory in enumerate(trajectories):
+        if trajectory.outcome is None:
+            costs.unfinished += 1
+            continue
+        _add(costs, attempt, trajectory, cpu_hour_usd)
+    return costs
+
+
+def _add(costs: Costs, attempt: int, trajectory: Trajectory, cpu_hour_usd: float) -> None:
+    passed = trajectory.outcome == "passed"
+    extra = trajectory.extra or {}
+    task, hint = str(extra.get("task") or UNKNOWN), str(extra.get("hint") or NO_HINT)
+    costs.whole.add(attempt, passed, Sum())
+    for model, step, cpu_seconds in _turns(trajectory):
+        took = _took(step, cpu_seconds, cpu_hour_usd)
+        costs.whole.add(attempt, passed, took)
+        costs.by["model"][model].add(attempt, passed, took)
+        costs.by["task"][task].add(attempt, passed, took)
+        costs.by["hint"][hint].add(attempt, passed, took)
+        tools = [call.function_name for call in step.tool_calls or []] or [NO_TOOL]
+        for tool in tools:
+            costs.by["tool"][tool].add(attempt, passed, took, 1 / len(tools))
+
+
+def _turns(trajectory: Trajectory) -> Iterator[tuple[str, Step, float]]:
+    """Every turn that was paid for, with its model and the CPU seconds it took: the record tells their sum so far."""
+    before = 0.0
+    for step in trajectory.steps:
+        if step.source != "agent" or step.is_copied_context:
+            continue
+        told = (step.ours.model_extra or {}).get("cpu_seconds")
+        sofar = float(told) if isinstance(told, int | float) else before
+        yield step.model_name or trajectory.agent.model_name or UNKNOWN, step, max(0.0, sofar - before)
+        before = sofar
+    for sub in trajectory.subagent_trajectories or []:
+        yield from _turns(sub)
+
+
+def _took(step: Step, cpu_seconds: float, cpu_hour_usd: float) -> Sum:
+    metrics = step.metrics
+    cost = (metrics.cost_usd or 0.0) if metrics else 0.0
+    tokens = (metrics.prompt_tokens or 0) + (metrics.completion_tokens or 0) if metrics else 0
+    return Sum(cost + cpu_seconds / 3600 * cpu_hour_usd, tokens, cpu_seconds)

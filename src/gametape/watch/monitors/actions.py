@@ -1,0 +1,70 @@
+"""What an agent does, whatever it says: silent tool calling, loops that succeed each time, spending."""
+
+import re
+from collections import deque
+
+from gametape.watch.monitors.monitor import Evidence, Examples
+from gametape.watch.seen import Seen
+
+_LOOP = 20
+"""Steps back: a round of up to so many actions is a loop."""
+_CLOCK = re.compile(r"\d+(?:[.:]\d+)+|\d+ ?m?s\b")
+"""Times and durations, which differ in results that are the same."""
+_MOST_READ = 2000
+
+
+class Silence:
+    """Whether a step says nothing."""
+
+    def __init__(self) -> None:
+        self._tools: deque[str] = deque(maxlen=5)
+
+    def update(self, step: Seen) -> float | None:
+        if not step.silent:
+            return 0.0
+        self._tools.append(step.actions[0].tool if step.actions else "")
+        return 1.0
+
+    def evidence(self) -> Evidence:
+        return {"tools": list(self._tools)}
+
+
+class ActionLoop:
+    """Whether everything a step did was done before, just so and with the same result."""
+
+    def __init__(self) -> None:
+        self._done: deque[int] = deque(maxlen=_LOOP)
+        self._examples = Examples()
+
+    def update(self, step: Seen) -> float | None:
+        if not step.actions:
+            return None
+        did = hash((step.actions, _CLOCK.sub("0", (step.result or "")[:_MOST_READ])))
+        again = did in self._done
+        self._done.append(did)
+        if again:
+            first = step.actions[0]
+            self._examples.add(f"{first.tool} {first.arguments}")
+        return float(again)
+
+    def evidence(self) -> Evidence:
+        return {"actions": sorted(set(self._examples.texts)), "different": len(set(self._done)), "of": len(self._done)}
+
+
+class SpendRate:
+    """What a step cost, in dollars where they are known, else in tokens; per second where there is a clock."""
+
+    def __init__(self) -> None:
+        self._last: float | None = None
+        self._spent: deque[float] = deque(maxlen=5)
+
+    def update(self, step: Seen) -> float | None:
+        spent = step.cost if step.cost else step.tokens
+        before, self._last = self._last, step.time
+        if not spent or (step.time is not None and before is None):
+            return None
+        self._spent.append(float(spent))
+        return float(spent) if step.time is None or before is None else float(spent) / max(1.0, step.time - before)
+
+    def evidence(self) -> Evidence:
+        return {"last": list(self._spent)}

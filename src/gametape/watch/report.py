@@ -1,0 +1,158 @@
+"""What a watch found, small enough to print however long the log was: episodes of alarms, and evidence over time."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from gametape.record.trouble import shown
+from gametape.watch.reading import Placed
+from gametape.watch.watching import Alarm, Watch
+from gametape.watch.words import printable
+
+_ONE_EPISODE = 500
+"""Steps: alarms of one monitor that are no further apart are one episode."""
+_MOST_EPISODES = 1000
+_COLUMNS = 60
+_LEVELS = " ▁▂▃▄▅▆▇█"
+
+
+@dataclass(frozen=True)
+class Episode:
+    """A monitor's alarms in a row: the first of them, where it stood, and how long they went on."""
+
+    alarm: Alarm
+    file: Path
+    step: int
+    until: int
+    last_seen: int
+    times: int = 1
+
+    @property
+    def headline(self) -> str:
+        return f"{shown(self.file)}: step {self.step}: {self.alarm.monitor}"
+
+    @property
+    def details(self) -> list[str]:
+        """The evidence, a line each. Whatever an agent wrote is shown as text."""
+        lines = []
+        for key, value in self.alarm.evidence.items():
+            values = value if isinstance(value, list) else [value]
+            lines += [f"{key}: {printable(str(one))}" for one in values]
+        return lines
+
+    def plain(self) -> dict[str, Any]:
+        alarm = self.alarm
+        return {
+            "monitor": alarm.monitor,
+            "file": str(self.file.absolute()),
+            "step": self.step,
+            "seen": alarm.step,
+            "statistic": alarm.statistic,
+            "threshold": alarm.threshold,
+            "evidence": alarm.evidence,
+            "until": self.until,
+            "times": self.times,
+        }
+
+
+class Report:
+    """Feed it every step and what the watch said to it."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self.steps = 0
+        self.episodes: list[Episode] = []
+        self.left_off = 0
+        self._latest: dict[str, int] = {}
+        self.courses: dict[str, Course] = {}
+
+    def look(self, placed: Placed) -> list[Episode]:
+        """Watch one step. The episodes that begin with it."""
+        self.steps += 1
+        if placed.seen is None:
+            return []
+        alarms = self._watch.update(placed.seen)
+        peaks = {alarm.monitor: alarm.statistic for alarm in alarms}
+        for channel in self._watch.channels:
+            name = channel.kind.name
+            self.courses.setdefault(name, Course()).add(max(channel.value, peaks.get(name, 0.0)))
+        return [new for alarm in alarms if (new := self._note(alarm, placed)) is not None]
+
+    def _note(self, alarm: Alarm, placed: Placed) -> Episode | None:
+        at = self._latest.get(alarm.monitor)
+        if at is not None and alarm.step - self.episodes[at].last_seen <= _ONE_EPISODE:
+            episode = self.episodes[at]
+            again = replace(episode, until=placed.step, last_seen=alarm.step, times=episode.times + 1)
+            self.episodes[at] = again
+            return None
+        if len(self.episodes) >= _MOST_EPISODES:
+            self.left_off += 1
+            return None
+        new = Episode(alarm, placed.file, placed.step, placed.step, alarm.step)
+        self._latest[alarm.monitor] = len(self.episodes)
+        self.episodes.append(new)
+        return new
+
+    def plain(self) -> dict[str, Any]:
+        """The answer of `--json`."""
+        return {
+            "steps": self.steps,
+            "monitors": [
+                {
+                    "name": channel.kind.name,
+                    "tolerated": channel.tolerated,
+                    "threshold": self._watch.threshold,
+                    "rate": channel.rate,
+                    "blind": channel.blind,
+                }
+                for channel in self._watch.channels
+            ],
+            "alarms": [episode.plain() for episode in self.episodes],
+            "left_off": self.left_off,
+            "model_changes": [
+                {"seen": change.step, "before": change.before, "after": change.after} for change in self._watch.changes
+            ],
+        }
+
+
+class Course:
+    """How a statistic went, in at most twice as many buckets as there are columns. Each keeps its largest value."""
+
+    def __init__(self) -> None:
+        self._buckets: list[float] = []
+        self._width = 1
+        self._filled = 0
+
+    def add(self, value: float) -> None:
+        if self._filled == 0:
+            if len(self._buckets) == 2 * _COLUMNS:
+                pairs = zip(self._buckets[::2], self._buckets[1::2], strict=True)
+                self._buckets = [max(pair) for pair in pairs]
+                self._width *= 2
+            self._buckets.append(value)
+        else:
+            self._buckets[-1] = max(self._buckets[-1], value)
+        self._filled = (self._filled + 1) % self._width
+
+    def line(self, threshold: float) -> str:
+        """One character for each stretch: how near the evidence came to the threshold, on a scale of its logarithm."""
+        top = math.log1p(threshold)
+        shown = _halved(self._buckets) if len(self._buckets) > _COLUMNS else self._buckets
+        last = len(_LEVELS) - 1
+        return "".join(
+            "!" if value >= threshold else _LEVELS[min(last - 1, int(last * math.log1p(value) / top))]
+            for value in shown
+        )
+
+
+def _halved(buckets: Sequence[float]) -> list[float]:
+    return [max(buckets[at : at + 2]) for at in range(0, len(buckets), 2)]
+
+
+def plot(courses: Mapping[str, Course], threshold: float) -> list[str]:
+    """A line for each monitor that saw anything."""
+    width = max((len(name) for name in courses), default=0)
+    lines = [(name, course.line(threshold)) for name, course in courses.items()]
+    return [f"{name:<{width}}  {line}" for name, line in lines if line.strip()]

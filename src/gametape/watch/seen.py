@@ -1,0 +1,155 @@
+"""One step as the monitors see it: what was said, done and spent, whoever recorded it."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from gametape.core.step import Step
+from gametape.core.trajectory import Trajectory
+from gametape.watch.words import Gram, fingerprint, grams_of, words_of
+
+_MOST_CHARACTERS = 20_000
+"""Of one text: what a step costs to watch does not depend on who wrote it."""
+_TOO_LARGE = 1e15
+
+
+@dataclass(frozen=True)
+class Action:
+    """One tool call. Two are the same when tool and arguments are."""
+
+    tool: str
+    arguments: str
+
+    @classmethod
+    def of(cls, tool: str, arguments: Any) -> "Action":
+        return cls(tool, _plain(arguments)[:_MOST_CHARACTERS])
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A step: its text, its tool calls and what came back. `tokens` and `cost` are None where nobody counted."""
+
+    text: str
+    actions: tuple[Action, ...] = ()
+    result: str | None = None
+    model: str | None = None
+    time: float | None = None
+    """Seconds since the epoch."""
+    tokens: int | None = None
+    cost: float | None = None
+    paragraph: int | None = None
+    """Of the text file it is a line of: lines of one paragraph are less than a step each."""
+
+    @cached_property
+    def words(self) -> list[str]:
+        return words_of(self.text)
+
+    @cached_property
+    def grams(self) -> set[Gram]:
+        return grams_of(self.words)
+
+    @cached_property
+    def fingerprint(self) -> int:
+        return fingerprint(self.words)
+
+    @property
+    def silent(self) -> bool:
+        return not self.text.strip()
+
+
+def seen_of(step: Step, model: str | None = None) -> Seen | None:
+    """An agent's own step; None for what others said, and for turns that were copied from another trajectory."""
+    if step.source != "agent" or step.is_copied_context:
+        return None
+    metrics = step.metrics
+    results = step.observation.results if step.observation else []
+    counted = [metrics.prompt_tokens, metrics.completion_tokens] if metrics else []
+    return Seen(
+        text=_plain(step.message)[:_MOST_CHARACTERS],
+        actions=tuple(Action.of(call.function_name, call.arguments) for call in step.tool_calls or []),
+        result="\n".join(_plain(result.content) for result in results)[:_MOST_CHARACTERS] if results else None,
+        model=step.model_name or model,
+        time=seconds_of(step.timestamp),
+        tokens=sum(count or 0 for count in counted) if any(count is not None for count in counted) else None,
+        cost=metrics.cost_usd if metrics else None,
+    )
+
+
+def steps_of(trajectory: Trajectory) -> Iterator[tuple[int, Seen]]:
+    """A trajectory's own steps, each with its number in it."""
+    for step in trajectory.steps:
+        seen = seen_of(step, trajectory.agent.model_name)
+        if seen is not None:
+            yield step.step_id, seen
+
+
+def seen_in_record(record: dict[str, Any]) -> Seen | None:
+    """A step in somebody's JSON lines: `text`, and where they are given `time`, `tool_calls`, `result`, `model`.
+
+    Chat logs are read too: `content` or `message` for the text, and only lines whose `role` or `source` is the agent's.
+    """
+    role = record.get("role") or record.get("source") or "agent"
+    if role not in ("agent", "assistant"):
+        return None
+    said = next((record[key] for key in ("text", "content", "message") if record.get(key) is not None), "")
+    result = record.get("result")
+    model = record.get("model", record.get("model_name"))
+    tokens = number_of(record.get("tokens"))
+    return Seen(
+        text=_plain(said)[:_MOST_CHARACTERS],
+        actions=tuple(_actions(record.get("tool_calls"))),
+        result=None if result is None else _plain(result)[:_MOST_CHARACTERS],
+        model=model if isinstance(model, str) else None,
+        time=seconds_of(record.get("time", record.get("timestamp"))),
+        tokens=None if tokens is None else int(tokens),
+        cost=number_of(record.get("cost_usd")),
+    )
+
+
+def _actions(calls: Any) -> Iterator[Action]:
+    for call in calls if isinstance(calls, list) else []:
+        if isinstance(call, str):
+            yield Action(call, "")
+        elif isinstance(call, dict):
+            function = call.get("function")
+            inner = function if isinstance(function, dict) else call
+            name = next((inner[key] for key in ("name", "function_name", "tool") if key in inner), "?")
+            yield Action.of(str(name), inner.get("arguments", {}))
+
+
+def _plain(content: Any) -> str:
+    """Text, the text parts of a list of parts, or the JSON of anything else."""
+    if isinstance(content, str):
+        return content
+    if content is None:
+        return ""
+    if isinstance(content, list) and all(isinstance(part, str) or _part_text(part) is not None for part in content):
+        return "".join(part if isinstance(part, str) else str(_part_text(part)) for part in content)
+    try:
+        return json.dumps(content, sort_keys=True, default=str)
+    except RecursionError:
+        return "(nested too deeply)"
+
+
+def _part_text(part: Any) -> str | None:
+    text = part.get("text") if isinstance(part, dict) else getattr(part, "text", None)
+    return text if isinstance(text, str) else None
+
+
+def seconds_of(time: Any) -> float | None:
+    """Seconds since the epoch of an ISO 8601 time or a number; None for anything else."""
+    if isinstance(time, int | float):
+        return number_of(time)
+    try:
+        return datetime.fromisoformat(time).timestamp()
+    except (TypeError, ValueError, OverflowError, OSError):
+        return None
+
+
+def number_of(value: Any) -> float | None:
+    """A number as anyone may have written it; None for what cannot be counted with."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and abs(value) < _TOO_LARGE else None
