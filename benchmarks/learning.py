@@ -1,6 +1,6 @@
 """Do the arms learn? Held-out success of a tiny policy in the moderate worlds, several seeds from one warm start.
 
-    python benchmarks/learning.py [--only arms async] [--seeds 3] [--keep DIR] [--results FILE]
+    python benchmarks/learning.py [--only arms async] [--seeds 3] [--beside 3] [--keep DIR] [--results FILE]
 
 arms   RLVR for its whole budget of episodes; then supervised training and rejection sampling from the same weights with
        as many operations as RLVR took (2N for a token read or sampled, 4N more for one that is learned from)
@@ -34,6 +34,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="*", choices=["arms", "async"], default=["arms", "async"])
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--beside", type=int, help="seeds of the arms beside RLVR; as many, if not given")
     parser.add_argument("--keep", type=Path, default=Path("runs") / "learning")
     parser.add_argument("--results", type=Path, default=RESULTS)
     chosen = parser.parse_args()
@@ -49,7 +50,7 @@ def main() -> None:
         start(chosen.keep)
         save("rlvr", at_once(lambda seed: arm("rlvr", seed, chosen.keep), seeds))
         for name in ("sft", "rejection"):
-            save(name, at_once(lambda seed, name=name: beside(name, seed, chosen.keep, report), seeds))
+            save(name, at_once(lambda seed, name=name: beside(name, seed, chosen.keep, report), seeds[: chosen.beside]))
         CHART.write_text(chart(report))
     if "async" in chosen.only:
         timed = {"arm": "rlvr", "threads": os.cpu_count() or 1}
