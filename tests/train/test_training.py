@@ -160,7 +160,37 @@ def test_a_loss_that_is_no_number_stops_it_and_keeps_the_last_good_state(
 def test_the_other_arms_run(whole: Path, tmp_path: Path, arm: str) -> None:
     answer = trained(begun(whole, tmp_path / arm, arm=arm))
     assert (answer["arm"], answer["stopped_by"]) == (arm, "episodes")
+    assert not [line for line in curve(tmp_path / arm) if line["kind"] == "alarm" and line["name"] == "mismatch"]
     assert answer["tokens"]["backpropagated"] > 0
+
+
+def longer(root: Path, episodes: int) -> None:
+    path = root / "config.toml"
+    path.write_text(path.read_text().replace("episodes = 96", f"episodes = {episodes}"))
+
+
+def test_a_run_goes_on_as_it_was_begun_or_not_at_all(whole: Path, tmp_path: Path) -> None:
+    root = tmp_path / "edited"
+    shutil.copytree(whole, root)
+    longer(root, 104)
+    assert trained(root)["episodes"] >= 104
+    path = root / "config.toml"
+    path.write_text(path.read_text().replace("seed = 0", "seed = 1"))
+    with pytest.raises(BadInput, match="seed is not what the run was begun with"):
+        trained(root)
+    shutil.rmtree(root / "checkpoints")
+    with pytest.raises(BadInput, match="its checkpoints are gone"):
+        trained(root)
+
+
+def test_a_checkpoint_with_a_file_missing_is_passed_over(whole: Path, tmp_path: Path) -> None:
+    root = tmp_path / "damaged"
+    shutil.copytree(whole, root)
+    last = checkpoints.latest(root / "checkpoints")
+    assert last is not None
+    (last / "model.safetensors").unlink()
+    trained(root)
+    assert curve(root) == curve(whole)
 
 
 def test_two_processes_never_train_in_one_place(whole: Path) -> None:
@@ -184,4 +214,7 @@ def test_a_second_process_samples_while_the_first_learns(whole: Path, tmp_path: 
     assert sum(ages.values()) + answer["dropped"] == answer["episodes"]
     saved = checkpoints.latest(root / "checkpoints")
     assert saved is not None
-    assert checkpoints.load(saved).state["progress"]["ordered"]
+    progress = checkpoints.load(saved).state["progress"]
+    assert progress["ordered"] or progress["waiting"]
+    longer(root, 128)
+    assert trained(root)["episodes"] >= 128

@@ -100,6 +100,8 @@ def _trained(directory: "RunDirectory", config: "RunConfig", home: Path | None, 
         from gametape.train.training import train as run
     except ImportError as error:
         raise Lacking(f"training needs torch and transformers: pip install 'gametape[train]' ({error})") from error
+    if not resumed:
+        directory.refuse_taken()
     with directory.held():
         if not resumed:
             directory.begin(config)

@@ -156,6 +156,13 @@ class AlarmConfig(Section):
 
     entropy_low: AtLeastZero = 0.02
     """Nats per chosen token."""
+    entropy_high: Positive = 3.0
+    lost: Fraction = 0.2
+    """The share of rollouts in which the machinery failed."""
+    ordinary_drop: Fraction = 0.02
+    """Loss of held-out accuracy at turns that no rule bears on; below this it is noise of a few hundred episodes."""
+    hinted_drop: Fraction = 0.1
+    """Loss of held-out accuracy where the rule is said beforehand."""
     length_drift: Positive = 2.0
     """Times shorter or longer than at the start."""
     kl_to_start: Positive = 2.0
@@ -195,6 +202,11 @@ class RunConfig(Section):
     @property
     def uses_rl(self) -> bool:
         return self.arm.startswith("rlvr")
+
+    @property
+    def asynchronous(self) -> bool:
+        """Demonstrations are not sampled, so there is nothing to overlap with."""
+        return self.rl.asynchronous and self.arm != "sft"
 
     @property
     def uses_ttf(self) -> bool:

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from html import escape
 
 _COLOURS = ("#0b6e99", "#c4452d", "#4c8c4a", "#8a5ba6", "#b8860b", "#5f6b76")
-_LEFT, _RIGHT, _TOP, _BOTTOM = 56, 16, 34, 46
+_LEFT, _RIGHT, _TOP, _BOTTOM = 56, 20, 54, 46
+_LETTER = 7.2
+"""What a letter of a legend takes at most, about."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ def line_chart(
     ]
     for number, one in enumerate(series):
         parts += _line(scale, one, _COLOURS[number % len(_COLOURS)])
-        parts += _legend(scale, one.name, number)
+    parts += _legend([one.name for one in series])
     return "\n".join([*parts, "</svg>"])
 
 
@@ -98,14 +100,18 @@ def _line(scale: _Scale, one: Series, colour: str) -> list[str]:
     return parts
 
 
-def _legend(scale: _Scale, name: str, number: int) -> list[str]:
-    x, y = _LEFT + 12, _TOP + 10 + 16 * number
-    colour = _COLOURS[number % len(_COLOURS)]
-    return [
-        f'<line x1="{x}" x2="{x + 18}" y1="{y - 4}" y2="{y - 4}" stroke="{colour}" stroke-width="3"/>',
-        f'<text x="{x + 24}" y="{y}">{escape(name)}</text>',
-    ]
+def _legend(names: Sequence[str]) -> list[str]:
+    """In a row of its own, where no line runs."""
+    parts, x, y = [], float(_LEFT), _TOP - 14
+    for number, name in enumerate(names):
+        colour = _COLOURS[number % len(_COLOURS)]
+        parts.append(f'<line x1="{x}" x2="{x + 18}" y1="{y - 4}" y2="{y - 4}" stroke="{colour}" stroke-width="3"/>')
+        parts.append(f'<text x="{x + 24}" y="{y}">{escape(name)}</text>')
+        x = round(x + 40 + _LETTER * len(name), 1)
+    return parts
 
 
 def _number(value: float) -> str:
-    return f"{value / 1000:g}k" if abs(value) >= 10000 else f"{value:.3g}"
+    if abs(value) >= 10000:
+        return f"{value / 1000:.3g}k"
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"

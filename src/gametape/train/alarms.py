@@ -1,7 +1,8 @@
 """What goes wrong while training before the reward shows it, and what to do about it. Nothing here stops a run."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from gametape.core.config import AlarmConfig
 
@@ -14,6 +15,8 @@ class Health:
     length: float | None = None
     kl_to_start: float | None = None
     hack_rate: float = 0.0
+    lost: float = 0.0
+    """The share of rollouts in which the machinery failed."""
     zero_variance: float = 0.0
     mismatch: float | None = None
     saturated: bool = False
@@ -27,27 +30,66 @@ class Alarm:
     advice: str
 
 
+_QUIET = 20
+"""So many looks without it, and an alarm is news again."""
+
+
 class Alarms:
     """Says an alarm when it begins, not in every update that it lasts."""
 
-    def __init__(self, limits: AlarmConfig, first_length: float | None = None) -> None:
+    def __init__(self, limits: AlarmConfig) -> None:
         self._limits = limits
-        self.first_length = first_length
-        self.ringing: set[str] = set()
+        self.first_length: float | None = None
+        self.ringing: dict[str, int] = {}
+        """By name: how many looks ago it was last found."""
 
     def look(self, health: Health) -> list[Alarm]:
+        """After an update."""
         if self.first_length is None:
             self.first_length = health.length
-        found = {alarm.name: alarm for alarm in self._found(health)}
-        new = [alarm for name, alarm in found.items() if name not in self.ringing]
-        self.ringing = set(found)
-        return new
+        self.ringing = {name: ago + 1 for name, ago in self.ringing.items() if ago < _QUIET}
+        return self._news(self._found(health))
+
+    def look_at(self, score: Mapping[str, Any], first: Mapping[str, Any]) -> list[Alarm]:
+        """After an evaluation, beside the first one: what training must not cost."""
+        return self._news(self._eroded(score, first))
+
+    def _news(self, found: Iterable[Alarm]) -> list[Alarm]:
+        alarms = list(found)
+        news = [alarm for alarm in alarms if alarm.name not in self.ringing]
+        self.ringing |= {alarm.name: 0 for alarm in alarms}
+        return news
+
+    def _eroded(self, score: Mapping[str, Any], first: Mapping[str, Any]) -> Iterator[Alarm]:
+        limits = self._limits
+        for key, limit, advice in (
+            (
+                "ordinary",
+                limits.ordinary_drop,
+                "turns that were no target get worse: raise ttf.anchor or lower ttf.weight",
+            ),
+            (
+                "hinted",
+                limits.hinted_drop,
+                "the policy forgets to read hints: its teacher does too, unless it is the start",
+            ),
+        ):
+            if score[key] is not None and first[key] is not None and first[key] - score[key] > limit:
+                yield Alarm(key, first[key] - score[key], limit, advice)
 
     def _found(self, health: Health) -> Iterator[Alarm]:
         limits = self._limits
         if health.entropy is not None and health.entropy < limits.entropy_low:
             advice = "the policy no longer explores: lower the learning rate, or raise rl.clip_high"
             yield Alarm("entropy", health.entropy, limits.entropy_low, advice)
+        if health.entropy is not None and health.entropy > limits.entropy_high:
+            advice = "the policy comes apart: lower the learning rate, and begin again from a checkpoint"
+            yield Alarm("entropy_spike", health.entropy, limits.entropy_high, advice)
+        if health.lost > limits.lost:
+            advice = (
+                "the machinery fails under the rollouts: look at `reason` of what was lost, and run gametape doctor"
+            )
+            yield Alarm("lost", health.lost, limits.lost, advice)
         if health.length and self.first_length:
             drift = max(health.length / self.first_length, self.first_length / health.length)
             if drift > limits.length_drift:

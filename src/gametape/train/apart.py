@@ -27,6 +27,15 @@ from gametape.train.supply import Supply, supplied
 Buffers = tuple[dict[str, Tensor], dict[str, Tensor]]
 
 
+_SECONDS_TO_END = 2.0
+
+
+class SamplerEnded(GametapeError):
+    """There is nobody left who samples."""
+
+    exit_code = 3
+
+
 @dataclass(frozen=True)
 class _Fresh:
     """Weights of a version lie in this buffer."""
@@ -69,8 +78,18 @@ class Apart:
         group = await self._finished.get()
         if isinstance(group, _Broken):
             self._finished.put_nowait(group)
-            raise GametapeError(f"the process that samples rollouts ended: {group.why}")
+            raise SamplerEnded(f"the process that samples rollouts ended: {group.why}; --resume goes on")
         return group
+
+    def finished(self) -> list[Group]:
+        groups = []
+        while not self._finished.empty():
+            group = self._finished.get_nowait()
+            if isinstance(group, _Broken):
+                self._finished.put_nowait(group)
+                break
+            groups.append(group)
+        return groups
 
     async def publish(self, version: int, weights: dict[str, Tensor]) -> None:
         buffer = version % 2
@@ -101,6 +120,7 @@ class Apart:
                 else:
                     self._tell(message)
         except (EOFError, OSError):
+            self._process.join(_SECONDS_TO_END)
             self._tell(_Broken(f"exit code {self._process.exitcode}"))
             for event in self._free:
                 event.set()

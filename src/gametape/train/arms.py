@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from gametape.core.config import RunConfig
-from gametape.train.batch import Batch, accepted, imitated, reinforced
+from gametape.train.batch import Batch, reinforced, taken
 from gametape.train.loop import Arm
 from gametape.train.rolled import Group
 
@@ -12,10 +12,15 @@ def arm_of(config: RunConfig) -> Arm:
     if config.arm == "sft":
         return _shown
     if config.arm == "rejection":
-        return accepted
+        return _accepted
     return lambda groups: reinforced(groups, config.rl.advantage)
 
 
 def _shown(groups: Sequence[Group]) -> Batch:
     """Every demonstration, right or wrong, as it was given."""
-    return imitated(segment for group in groups for rolled in group.rollouts for segment in rolled.segments)
+    return taken(groups, lambda _rolled: True)
+
+
+def _accepted(groups: Sequence[Group]) -> Batch:
+    """Rejection sampling: what passed, and ended by itself, is imitated."""
+    return taken(groups, lambda rolled: rolled.result.passed and not rolled.result.overlong)

@@ -1,6 +1,6 @@
 """What one update learns from: lines of ids, each with what it counts in the streams of the loss."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -8,7 +8,7 @@ import torch
 from gametape.core.segments import Segment
 from gametape.train.aims import Aim
 from gametape.train.losses import group_advantages
-from gametape.train.rolled import Group
+from gametape.train.rolled import Group, Rolled
 from gametape.train.selection import baseline_members, with_gradient
 
 
@@ -57,13 +57,13 @@ def reinforced(groups: Sequence[Group], advantage: str) -> Batch:
     return _batch(lines, groups)
 
 
-def accepted(groups: Sequence[Group]) -> Batch:
-    """Rejection sampling: what passed is imitated."""
+def taken(groups: Sequence[Group], worth: Callable[[Rolled], bool]) -> Batch:
+    """What is worth it is imitated."""
     lines = [
         Line(segment, group.draw.number, imitated=True)
         for group in groups
         for rolled in group.rollouts
-        if rolled.result.passed
+        if worth(rolled)
         for segment in rolled.segments
     ]
     return _batch(lines, groups)

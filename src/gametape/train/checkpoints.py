@@ -45,14 +45,13 @@ class Checkpoint:
 
 def save(directory: Path, step: int, checkpoint: Checkpoint, keep: int) -> Path:
     """Write it beside the others, give it its name in one move, and let go of the oldest."""
-    place = directory / f"{step:08}"
-    begun = directory / f".{step:08}.{secrets.token_hex(4)}"
+    place, begun = directory / f"{step:08}", _hidden(directory, step)
     try:
         directory.mkdir(parents=True, exist_ok=True)
         begun.mkdir()
         _write(begun, checkpoint)
         if place.exists():
-            shutil.rmtree(place)
+            _remove(place)
         begun.rename(place)
         sync_directory(directory)
     except (OSError, SafetensorError) as error:
@@ -61,8 +60,19 @@ def save(directory: Path, step: int, checkpoint: Checkpoint, keep: int) -> Path:
         kept = f"{before} is intact" if before else "there is none before it"
         raise NotSaved(f"checkpoint {step} could not be written: {_why(error)}; {kept}") from error
     for old in saved(directory)[:-keep]:
-        shutil.rmtree(old, ignore_errors=True)
+        _remove(old)
     return place
+
+
+def _hidden(directory: Path, step: int) -> Path:
+    """A name that is never taken for a checkpoint's."""
+    return directory / f".{step:08}.{secrets.token_hex(4)}"
+
+
+def _remove(place: Path) -> None:
+    """Out of sight in one move, then for good."""
+    aside = place.rename(_hidden(place.parent, int(place.name)))
+    shutil.rmtree(aside, ignore_errors=True)
 
 
 def load(place: Path) -> Checkpoint:
@@ -81,7 +91,11 @@ def saved(directory: Path) -> list[Path]:
     """Those that are whole, oldest first."""
     if not directory.is_dir():
         return []
-    return sorted(path for path in directory.iterdir() if _NAME.fullmatch(path.name))
+    return sorted(path for path in directory.iterdir() if _NAME.fullmatch(path.name) and _is_whole(path))
+
+
+def _is_whole(place: Path) -> bool:
+    return all((place / name).exists() for name in ("state.json", "model.safetensors", "optimizer.safetensors"))
 
 
 def latest(directory: Path) -> Path | None:

@@ -44,10 +44,16 @@ class Coaching:
         )
         self._coach = Coach(looking)
         self._model, self._most, self._advantage = model, config.ttf.per_group, rl.advantage
+        self._alone = asyncio.Lock()
         self.tape: Tape | None = None
         """The last one that has a target."""
 
     async def coached(self, group: Group, played: Sequence[Played]) -> Group:
+        """One group at a time, so that each is charged what it took."""
+        async with self._alone:
+            return await self._looked_at(group, played)
+
+    async def _looked_at(self, group: Group, played: Sequence[Played]) -> Group:
         failed = [at for at, rolled in enumerate(group.rollouts) if not (rolled.result.passed or rolled.result.lost)]
         chosen = failed[: self._most]
         before = self._coach.cost.tokens

@@ -112,7 +112,12 @@ def _table(config: BaseModel, comments: bool, name: str = "") -> str:
             continue
         if comments and field.description:
             lines.append(f"# {' '.join(field.description.split())}")
-        lines.append(f"# {key} = (none)" if value is None else f"{key} = {json.dumps(value)}")
+        lines.append(f"# {key} = (none)" if value is None else f"{key} = {_written(value)}")
     about = (type(config).__doc__ or "").strip().splitlines()
     heading = ([f"# {about[0]}"] if comments and name and about else []) + ([f"[{name}]"] if name else [])
     return "\n".join([*heading, *lines, "", *tables])
+
+
+def _written(value: Any) -> str:
+    """JSON is TOML for what stands in a configuration, except for one character."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

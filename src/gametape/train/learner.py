@@ -70,7 +70,9 @@ class Learner:
         if not batch.lines:
             return Update(lines=0, tokens=0, forwarded=0)
         sums = _Sums()
-        for portion in portions(batch.lines, self._config.optim.portion):
+        several = list(portions(batch.lines, self._config.optim.portion))
+        sums.cap = self._config.ttf.clip_norm / len(several)
+        for portion in several:
             self._backward(portion, batch, version, sums)
         self._step(batch, step, spent, sums)
         return Update(
@@ -138,7 +140,7 @@ class Learner:
                 rl.clip_low,
                 rl.clip_high,
                 normaliser(rl.loss, batch.rollouts, rl.length),
-                behaviour_logp_BT=chosen.spread(chosen.sampled_logp_M) if rl.asynchronous else None,
+                behaviour_logp_BT=chosen.spread(chosen.sampled_logp_M) if self._config.asynchronous else None,
                 importance_cap=rl.importance_cap,
             )
         imitated_B1 = torch.tensor([line.imitated for line in lines])[:, None]
@@ -160,7 +162,7 @@ class Learner:
         if ttf.anchor:
             loss = loss + ttf.anchor * self._anchor(chosen, ends, batch, sums)
         grads: tuple[Tensor | None, ...] = torch.autograd.grad(loss, ends, allow_unused=True)
-        clip_norm(grads, ttf.clip_norm)
+        clip_norm(grads, sums.cap)
         self.distilled += seen
         sums.only_read += self.teacher.forwarded(chosen.spans)
         sums.ttf += float(loss.detach())
@@ -212,6 +214,8 @@ class Learner:
 class _Sums:
     """Over the portions of one update."""
 
+    cap: float = math.inf
+    """Each portion's share of the cap on the targets' gradient."""
     loss: float = 0.0
     ttf: float = 0.0
     gradient: float = 0.0

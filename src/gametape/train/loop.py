@@ -5,8 +5,10 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from gametape.core.config import RunConfig
+from gametape.core.errors import BadInput, GametapeError
 from gametape.train import checkpoints
 from gametape.train.alarms import Alarm, Alarms, Health
 from gametape.train.batch import Batch
@@ -20,9 +22,9 @@ from gametape.train.progress import Progress
 from gametape.train.rolled import Draw, Group
 from gametape.train.run_directory import RunDirectory
 from gametape.train.seeds import seed_for
-from gametape.train.selection import missing
+from gametape.train.selection import Kind, missing
 from gametape.train.source import Source
-from gametape.train.tapes import append_targets, save_tape
+from gametape.train.tapes import append_targets, save_tape, size_of
 
 Arm = Callable[[Sequence[Group]], Batch]
 
@@ -88,7 +90,7 @@ class Run:
         rl, progress = self.config.rl, self.progress
         wanted = rl.groups
         most = math.ceil(wanted * (rl.resample if self.config.uses_rl else 1))
-        ahead = 2 * wanted if rl.asynchronous else 0
+        ahead = 2 * wanted if self.config.asynchronous else 0
         taken: list[Group] = []
         while need := missing([group.kind for group in taken], wanted, most):
             for _ in range(max(need, ahead) - len(progress.ordered) - len(progress.waiting)):
@@ -96,10 +98,13 @@ class Run:
             group = progress.waiting.pop(0) if progress.waiting else await self._take()
             progress.episodes += len(group.rollouts)
             self._charge(group)
-            if rl.asynchronous and not self._is_fresh(group):
+            if self.config.asynchronous and not self._is_fresh(group):
                 progress.dropped += len(group.rollouts)
                 continue
             taken.append(group)
+        if all(group.kind == "lost" for group in taken):
+            why = taken[-1].rollouts[-1].reason if taken else "all were too old"
+            raise GametapeError(f"nothing could be learned from the rollouts of update {progress.step}: {why}")
         return taken
 
     def learn(self, groups: Sequence[Group]) -> Update:
@@ -126,7 +131,8 @@ class Run:
         progress, kinds = self.progress, [group.kind for group in groups]
         rolled = [one for group in groups for one in group.rollouts]
         counted = [one for one in rolled if not one.result.lost]
-        length = sum(one.generated for one in rolled) / max(1, sum(one.turns for one in rolled))
+        chosen = sum(sum(line.mask) for one in rolled for line in one.segments)
+        length = chosen / max(1, sum(one.turns for one in rolled))
         self.log.write(
             "update",
             progress.step,
@@ -147,13 +153,12 @@ class Run:
             length=length,
             kl_to_start=update.kl_to_start,
             hack_rate=sum(one.hacked for one in rolled) / max(1, len(rolled)),
-            zero_variance=1 - kinds.count("mixed") / max(1, len(kinds)) if self.config.uses_rl else 0.0,
+            lost=1 - len(counted) / max(1, len(rolled)),
+            zero_variance=_without_signal(kinds) if self.config.uses_rl else 0.0,
             mismatch=update.mismatch,
             saturated=len(self.curriculum.retired) == self.curriculum.cells,
         )
-        for alarm in self.alarms.look(health):
-            self.log.write("alarm", progress.step, **vars(alarm))
-            self.watching.alarm(alarm)
+        self._ring(self.alarms.look(health))
         append_targets(self.directory.targets, progress.step, self.learner.distilled)
         self.watching.step(progress, update)
 
@@ -164,17 +169,26 @@ class Run:
         if self.coaching and (tape := self.coaching.tape):
             save_tape(tape.played, tape.hints, tape.advantage, tape.name, self.directory.trajectories)
         self.log.write("eval", self.progress.step, **entry, flops=self.flops, seconds=round(self._seconds(), 3))
+        self._ring(self.alarms.look_at(entry, self.progress.scores[0]))
         self.held_out.changed(self.progress.version)
         self.watching.score(self.progress, score)
 
+    def _ring(self, alarms: Sequence[Alarm]) -> None:
+        for alarm in alarms:
+            self.log.write("alarm", self.progress.step, **vars(alarm))
+            self.watching.alarm(alarm)
+
     def save(self) -> None:
         policy = self.learner.policy
+        self._set_aside(self.source.finished())
         self.progress.seconds, self._began = self._seconds(), time.monotonic()
         state = {
             "progress": self.progress.plain(),
             "curriculum": self.curriculum.state(),
             "coach": self.coaching.state() if self.coaching else {},
-            "alarms": {"first_length": self.alarms.first_length, "ringing": sorted(self.alarms.ringing)},
+            "alarms": {"first_length": self.alarms.first_length, "ringing": self.alarms.ringing},
+            "config": self.config.model_dump(mode="json"),
+            "sizes": {"metrics": self.log.synced(), "targets": size_of(self.directory.targets)},
         }
         teacher = self.learner.teacher.tensors() if self.learner.teacher else {}
         checkpoint = Checkpoint(policy.weights(), state, self.learner.optimizer.tensors(), teacher, policy.files)
@@ -182,6 +196,7 @@ class Run:
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Everything but what the run began with."""
+        _refuse_changes(self.config, checkpoint.state["config"])
         self.learner.policy.take(dict(checkpoint.weights))
         self.learner.optimizer.load(checkpoint.optimizer)
         if self.learner.teacher:
@@ -191,7 +206,10 @@ class Run:
         if self.coaching:
             self.coaching.restore(checkpoint.state["coach"])
         self.alarms.first_length = checkpoint.state["alarms"]["first_length"]
-        self.alarms.ringing = set(checkpoint.state["alarms"]["ringing"])
+        self.alarms.ringing = checkpoint.state["alarms"]["ringing"]
+
+    def go_on(self) -> None:
+        """What was under way when the checkpoint was written begins again."""
         for draw in self.progress.ordered:
             self.source.order(draw)
 
@@ -204,9 +222,14 @@ class Run:
         self.source.order(draw)
 
     async def _take(self) -> Group:
-        group = await self.source.take()
-        self.progress.ordered.remove(group.draw)
-        return group
+        self._set_aside([await self.source.take()])
+        return self.progress.waiting.pop(0)
+
+    def _set_aside(self, groups: Sequence[Group]) -> None:
+        """Finished, and no longer under way."""
+        for group in groups:
+            self.progress.ordered.remove(group.draw)
+            self.progress.waiting.append(group)
 
     def _charge(self, group: Group) -> None:
         tokens = self.progress.tokens
@@ -215,7 +238,8 @@ class Run:
         tokens.coach += group.coach_tokens
 
     def _is_fresh(self, group: Group) -> bool:
-        age = self.progress.version - group.oldest_version
+        oldest = group.oldest_version
+        age = 0 if oldest is None else self.progress.version - oldest
         if age > self.config.rl.max_staleness:
             return False
         self.progress.staleness[age] = self.progress.staleness.get(age, 0) + len(group.rollouts)
@@ -235,3 +259,20 @@ class Run:
 
     def _seconds(self) -> float:
         return self.progress.seconds + time.monotonic() - self._began
+
+
+def _without_signal(kinds: Sequence[Kind]) -> float:
+    """The share of groups without a difference, of those that the machinery did not lose."""
+    played = [kind for kind in kinds if kind != "lost"]
+    return 1 - played.count("mixed") / max(1, len(played)) if played else 0.0
+
+
+_MAY_CHANGE = ("episodes", "flops", "eval", "checkpoint", "alarms")
+
+
+def _refuse_changes(config: RunConfig, before: dict[str, Any]) -> None:
+    """A run goes on as it was begun; only how long, and how it is looked at, may be another."""
+    now = config.model_dump(mode="json")
+    for key, value in before.items():
+        if key not in _MAY_CHANGE and now.get(key) != value:
+            raise BadInput(f"config.toml: {key} is not what the run was begun with; begin another run for that")

@@ -1,4 +1,4 @@
-"""`metrics.jsonl`: a line for every update, evaluation and alarm, on disk when it is written."""
+"""`metrics.jsonl`: a line for every update, evaluation and alarm."""
 
 import json
 import math
@@ -7,21 +7,28 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from gametape.record.atomic import write_all, write_atomically
+from gametape.record.atomic import write_all
+from gametape.record.trouble import unwritable
 
 
 class MetricsLog:
-    """Appends; on resume it first forgets what came after the checkpoint, for it will come again."""
+    """Appends. On resume it first forgets what was written after the checkpoint, for that will come again."""
 
-    def __init__(self, path: Path, last_step: int | None = None) -> None:
-        self.path = path
-        if path.exists():
-            kept = [line for line in read_metrics(path) if last_step is not None and line["step"] <= last_step]
-            write_atomically(path, b"".join(_line(entry) for entry in kept))
+    def __init__(self, path: Path, size: int = 0) -> None:
+        self._path = path
+        cut(path, size)
         self._fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o666)
 
     def write(self, kind: str, step: int, **values: Any) -> None:
-        write_all(self._fd, _line({"kind": kind, "step": step, **values}))
+        try:
+            write_all(self._fd, _line({"kind": kind, "step": step, **values}))
+        except OSError as error:
+            raise unwritable(self._path, error) from error
+
+    def synced(self) -> int:
+        """Its size, all of which is on disk."""
+        os.fsync(self._fd)
+        return os.fstat(self._fd).st_size
 
     def close(self) -> None:
         os.close(self._fd)
@@ -40,6 +47,12 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
             continue
         if isinstance(entry, dict):
             yield entry
+
+
+def cut(path: Path, size: int) -> None:
+    """Leave the first bytes of a file, if there is one."""
+    if path.exists() and path.stat().st_size > size:
+        os.truncate(path, size)
 
 
 def _line(entry: dict[str, Any]) -> bytes:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from torch import Tensor
 from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 from transformers.utils.logging import disable_progress_bar
@@ -23,6 +24,8 @@ from gametape.tasks.worlds.vocabulary import words
 
 _NOT_TAKEN_ALONG = {"state.json"}
 _SLOTS = 256
+_KEPT = 512
+"""Tokens that a rollout has room for on average; where that is not enough, some wait or are read again."""
 _BUDGET = 1024
 """Tokens in one step of the sampler: rounds are short and there is nobody to keep waiting."""
 
@@ -54,7 +57,7 @@ class Policy:
     def sampler(self, staleness: int = 0) -> TokenModel:
         """A model on these very tensors, for synchronous sampling."""
         limits = Limits(slots=_SLOTS, budget=_BUDGET, staleness=staleness)
-        stepper = stepper_for(self.network, limits, tokens=_SLOTS * self.window // 2)
+        stepper = stepper_for(self.network, limits, tokens=max(2 * self.window, _SLOTS * _KEPT))
         if stepper is None:
             raise BadInput(f"networks of type {self.network.config.model_type} cannot be trained here")
         engine = LockstepEngine(stepper)
@@ -71,7 +74,7 @@ def open_policy(directory: Path) -> Policy:
     disable_progress_bar()
     try:
         network = auto.from_pretrained(directory, dtype=torch.float32, local_files_only=True)
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         raise BadInput(f"{directory} is not a model that can be loaded: {str(error).splitlines()[0]}") from None
     files = {
         path.name: path.read_bytes()

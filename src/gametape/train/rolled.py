@@ -29,6 +29,8 @@ class Rolled:
     turns: int
     read: int
     generated: int
+    reason: str = ""
+    """Why it ended."""
     hacked: bool = False
     marks: tuple[Mark, ...] = ()
 
@@ -46,15 +48,16 @@ class Rolled:
             turns=spent.turns,
             read=spent.prompt_tokens - spent.cached_tokens,
             generated=spent.completion_tokens,
+            reason=played.over.reason,
             hacked=bool(judged and judged.hacked),
             marks=judged.marks if judged else (),
         )
 
     @property
-    def oldest_version(self) -> int:
-        """Of the weights that sampled it."""
+    def oldest_version(self) -> int | None:
+        """Of the weights that sampled it; None where nothing was sampled."""
         versions = [version for line in self.segments for version in line.policy_versions if version >= 0]
-        return min(versions, default=0)
+        return min(versions, default=None)
 
 
 @dataclass(frozen=True)
@@ -85,8 +88,10 @@ class Group:
         return kind_of(self.results)
 
     @property
-    def oldest_version(self) -> int:
-        return min(rolled.oldest_version for rolled in self.rollouts)
+    def oldest_version(self) -> int | None:
+        """What was lost on the way has none, and leaves the group."""
+        versions = (rolled.oldest_version for rolled in self.rollouts)
+        return min((version for version in versions if version is not None), default=None)
 
     def plain(self) -> dict[str, Any]:
         return asdict(self)

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +13,10 @@ from gametape.core.errors import BadInput
 from gametape.record.atomic import write_atomically
 from gametape.train import checkpoints
 from gametape.train.config_file import read_config, write_config
+
+STARTING = ".start-"
+"""What names begin with while the first weights are made."""
+_LOCK = ".lock"
 
 
 @dataclass(frozen=True)
@@ -47,10 +52,17 @@ class RunDirectory:
 
     def begin(self, config: RunConfig) -> None:
         """A new run: whatever is there already is not written over."""
-        if self.config.exists():
-            raise BadInput(f"{self.root}: there is a run here already; give --resume {self.root}, or another --out")
+        self.refuse_taken()
         self.root.mkdir(parents=True, exist_ok=True)
         write_atomically(self.config, write_config(config).encode())
+
+    def refuse_taken(self) -> None:
+        """A run that never got beyond its configuration is no run."""
+        if self.start.exists() or self.checkpoints.exists():
+            raise BadInput(f"{self.root}: there is a run here already; give --resume {self.root}, or another --out")
+        ours = {self.config.name, _LOCK}
+        if self.root.is_dir() and any(path.name not in ours for path in self.root.iterdir()):
+            raise BadInput(f"{self.root}: is not empty; give --out a new directory")
 
     def take_up(self) -> RunConfig:
         """The configuration of a run that is there."""
@@ -61,14 +73,19 @@ class RunDirectory:
     @contextmanager
     def held(self) -> Iterator[None]:
         """Alone, or not at all."""
-        self.root.mkdir(parents=True, exist_ok=True)
-        fd = os.open(self.root / ".lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            fd = os.open(self.root / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            raise BadInput(f"{self.root}: cannot be written: {error.strerror}") from error
         try:
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 raise BadInput(f"{self.root}: another process is training here") from None
             checkpoints.clear_unfinished(self.checkpoints)
+            for begun in self.root.glob(f"{STARTING}*"):
+                shutil.rmtree(begun, ignore_errors=True)
             yield
         finally:
             os.close(fd)

@@ -24,9 +24,9 @@ def kind_of(group: Sequence[Result]) -> Kind:
     counted = [result for result in group if not result.lost]
     if len(counted) < 2:
         return "lost"
-    if len({result.reward for result in counted}) > 1:
+    if len({result.reward for result in counted}) > 1 and with_gradient(group):
         return "mixed"
-    return "all_pass" if counted[0].passed else "all_fail"
+    return "all_pass" if all(result.passed for result in counted) else "all_fail"
 
 
 def baseline_members(group: Sequence[Result]) -> list[int]:

@@ -28,6 +28,10 @@ class Source(Protocol):
         """The next finished group of those ordered."""
         ...
 
+    def finished(self) -> list[Group]:
+        """Those of the ordered groups that can be had without waiting."""
+        ...
+
     async def publish(self, version: int, weights: dict[str, Tensor]) -> None:
         """Sample with these from now on."""
         ...
@@ -93,6 +97,10 @@ class InProcess:
             played = await asyncio.gather(*(self._players.group(draw, self._size) for draw in draws))
             self._finished = [await self._looker.coached(group, each) for group, each in played]
         return self._finished.pop(0)
+
+    def finished(self) -> list[Group]:
+        groups, self._finished = self._finished, []
+        return groups
 
     async def publish(self, version: int, weights: dict[str, Tensor]) -> None:
         """They are its own."""

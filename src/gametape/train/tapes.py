@@ -9,10 +9,10 @@ from gametape.agent.playing import Played
 from gametape.coach.storing import with_targets
 from gametape.core.hint import Hint
 from gametape.evals.keeping import trajectory_of
-from gametape.record.atomic import write_all, write_atomically
+from gametape.record.atomic import write_all
 from gametape.record.files import save
+from gametape.record.trouble import unwritable
 from gametape.train.distilling import Distilled
-from gametape.train.metrics import read_lines
 
 
 def save_tape(played: Played, hints: Sequence[Hint], advantage: float, name: str, directory: Path) -> Path:
@@ -34,12 +34,11 @@ def append_targets(path: Path, update: int, distilled: Sequence[Distilled]) -> N
     fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o666)
     try:
         write_all(fd, lines)
+    except OSError as error:
+        raise unwritable(path, error) from error
     finally:
         os.close(fd)
 
 
-def forget_targets(path: Path, after: int) -> None:
-    """What came after an update will come again."""
-    if path.exists():
-        kept = [line for line in read_lines(path) if line["update"] <= after]
-        write_atomically(path, b"".join(json.dumps(line).encode() + b"\n" for line in kept))
+def size_of(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0

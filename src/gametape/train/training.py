@@ -21,14 +21,13 @@ from gametape.train.curriculum import Curriculum
 from gametape.train.held_out import HeldOut
 from gametape.train.learner import Learner, Update
 from gametape.train.loop import Run, Watching
-from gametape.train.metrics import MetricsLog
+from gametape.train.metrics import MetricsLog, cut, read_metrics
 from gametape.train.policy import Policy, make_tiny, open_policy
-from gametape.train.run_directory import RunDirectory, weights_of
+from gametape.train.run_directory import STARTING, RunDirectory, weights_of
 from gametape.train.seeds import seed_for
 from gametape.train.shown import Shown
 from gametape.train.source import InProcess, NobodyLooks, Players, Source
 from gametape.train.supply import Supply, WorldSupply, supplied
-from gametape.train.tapes import forget_targets
 from gametape.train.warm_start import warm_start
 
 _TARGETS = (0.5, 0.8, 0.9)
@@ -54,13 +53,22 @@ async def _trained(
 ) -> dict[str, Any]:
     policy = open_policy(directory.start)
     saved = checkpoints.latest(directory.checkpoints)
-    log = MetricsLog(directory.metrics, int(saved.name) if saved else None)
-    forget_targets(directory.targets, int(saved.name) if saved else 0)
+    checkpoint = checkpoints.load(saved) if saved else None
+    if (
+        checkpoint is None
+        and directory.metrics.exists()
+        and any(line["step"] for line in read_metrics(directory.metrics))
+    ):
+        raise BadInput(f"{directory.root}: the run has got somewhere, but its checkpoints are gone; begin another")
+    sizes = checkpoint.state["sizes"] if checkpoint else {"metrics": 0, "targets": 0}
+    cut(directory.targets, sizes["targets"])
+    log = MetricsLog(directory.metrics, sizes["metrics"])
     run = _assembled(config, directory, home, policy, supply, log, telling)
     try:
-        if saved:
-            run.restore(checkpoints.load(saved))
+        if checkpoint:
+            run.restore(checkpoint)
             await run.publish()
+            run.go_on()
         stopped_by = await run.train()
     finally:
         run.log.close()
@@ -92,7 +100,7 @@ async def _prepare(config: RunConfig, directory: RunDirectory, home: Path, suppl
     """`start/`, whole or not there: the weights that the run begins with."""
     if directory.start.exists():
         return
-    with tempfile.TemporaryDirectory(dir=directory.root, prefix=".start-") as scratch:
+    with tempfile.TemporaryDirectory(dir=directory.root, prefix=STARTING) as scratch:
         place = Path(scratch) / "start"
         if config.model == "tiny":
             make_tiny(place, config.tiny, seed_for(config.seed, "weights"))
@@ -125,7 +133,7 @@ def _assembled(
     limits = Limits(turns=rl.turns, turn_tokens=rl.turn_tokens, wall_seconds=None)
     model = policy.sampler()
     players = Players(model, supply, limits, rl.temperature, config.seed)
-    coaching = Coaching(config, model, limits) if config.uses_ttf and not rl.asynchronous else None
+    coaching = Coaching(config, model, limits) if config.uses_ttf and not config.asynchronous else None
     return Run(
         config=config,
         directory=directory,
@@ -154,6 +162,6 @@ def _source(
 ) -> Source:
     if config.arm == "sft":
         return Shown(supply, policy.dialect, config.warm.ordinary_rate, config.rl.group_size, config.seed)
-    if config.rl.asynchronous:
+    if config.asynchronous:
         return Apart(config, directory.start, home, policy.weights())
     return InProcess(players, config.rl.group_size, coaching or NobodyLooks())

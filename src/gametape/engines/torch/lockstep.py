@@ -131,7 +131,8 @@ class LockstepEngine:
                 self._stepper.step()
         except Exception as error:
             for answer in self._waiting.values():
-                answer.set_exception(EngineTrouble("server_error", f"the engine broke down: {error}"))
+                if not answer.done():
+                    answer.set_exception(EngineTrouble("server_error", f"the engine broke down: {error}"))
             raise
         self._look()
 
