@@ -1,4 +1,4 @@
-"""Run the demo and draw its table to docs/demo.svg, the picture in the README."""
+"""Run the sandbox demo and draw its table to docs/demo.svg, a picture in the README."""
 
 import io
 import re
@@ -6,10 +6,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from gametape.cli.demo import perform, table_of
+from gametape.cli.demo_wall import perform, table_of
 
 console = Console(record=True, width=110, file=io.StringIO())
 console.print(table_of(perform()))
-picture = console.export_svg(title="gametape demo")
+picture = console.export_svg(title="gametape demo --sandbox")
 without_remote_fonts = re.sub(r"@font-face \{.*?\}", "", picture, flags=re.DOTALL)
 (Path(__file__).parents[1] / "docs" / "demo.svg").write_text(without_remote_fonts)

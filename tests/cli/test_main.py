@@ -66,10 +66,3 @@ def test_doctor_exits_3_when_nothing_works(monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(typer.Exit) as ended:
         doctor.doctor(as_json=True)
     assert ended.value.exit_code == 3
-
-
-def test_the_demo_shows_six_programs_and_the_wall_holds() -> None:
-    done = gametape("demo", "--json")
-    answer = json.loads(done.stdout.splitlines()[-1])
-    assert (done.returncode, answer["held"], len(answer["acts"])) == (0, True, 6)
-    assert "six programs" in gametape("demo").stdout.lower()

@@ -1,120 +1,159 @@
-"""`gametape demo`: one harmless program and five hostile ones, and what stopped each."""
+"""`gametape demo`: the whole loop in minutes, from a code base to a policy that learned from a hint."""
 
-import socket
-import tempfile
-from dataclasses import dataclass
+import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from gametape.cli.output import emit_json
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from gametape.cli.demo_stage import Stage
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 
-@dataclass(frozen=True)
-class Act:
-    """A program, and the mark that it would leave if the wall had a hole."""
-
-    title: str
-    code: str
-
-
-HARMLESS = Act("counts words in its workspace", "print(len(open('poem.txt').read().split()), 'words')")
-
-
-def hostile(secret: Path, port: int, outside: Path) -> list[Act]:
-    return [
-        Act("reads a host secret", f"print('GOT IT', open({str(secret)!r}).read())"),
-        Act(
-            "opens a socket",
-            f"import socket; socket.create_connection(('127.0.0.1', {port})); print('GOT OUT')",
-        ),
-        Act("fork bomb", "import os\nwhile True: os.fork()"),
-        Act("memory bomb", "x = []\nwhile True: x.append(bytearray(1 << 24))"),
-        Act("writes outside", f"open({str(outside)!r}, 'w').write('GOT OUT')"),
-    ]
-
-
 @app.command()
 def demo(
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="A new directory; runs/demo if not given.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, metavar="N", help="Decides everything that is drawn.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Every act, much too short to learn anything.")] = False,
+    resume: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Go on with the demo that was begun there.")
+    ] = None,
+    sandbox: Annotated[
+        bool, typer.Option("--sandbox", help="Only this: six programs meet the sandbox, five of them hostile.")
+    ] = False,
+    home: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where verdicts and environments are kept ($GAMETAPE_HOME).")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line of stdout.")] = False,
 ) -> None:
-    """Run a harmless program and five hostile ones in the sandbox, on this machine, now.
+    """Show the whole loop on this machine: mine, attempt, verify, warm-start, train with and without hints, report.
 
-    Exits 0 when the harmless one worked and every hostile one was stopped.
+    A few tasks are mined from a small example project. One is attempted in the sandbox by a script that solves it and
+    by one that cheats, and the verifier says what each is worth. Then a tiny policy is warm-started, and trained twice
+    from the same weights with the same budget of operations: with rewards alone (RLVR), and with a hint at the turn
+    that went wrong (RLVR+TTF). Everything lies in DIR; DIR/report.html has the plots and the tape of one rollout.
+
+    \b
+    Exit code 0 if every act ran, with a gain or without one: which of them is printed, and is `gained` in the JSON.
+    1 if the verifier or a run failed, 2 for bad input, 3 if something is missing here.
+
+    \b
+    Examples:
+      gametape demo
+      gametape demo --seed 1 --out runs/demo-1
+      gametape demo --sandbox
     """
+    if sandbox:
+        _meet_the_wall(as_json)
+    from gametape.cli.demo_stage import Stage
+    from gametape.cli.home import home_directory
+    from gametape.cli.train import free_name
+    from gametape.core.errors import BadInput
+    from gametape.record.trouble import shown
+
+    if resume and (out or quick or seed is not None):
+        raise BadInput("--resume takes a demo as it was begun: no --out, --seed or --quick beside it")
+    place = (resume or out or free_name(Path("runs") / "demo")).absolute()
+    kept = home_directory(home)
+    stage = Stage.taken_up(place, kept) if resume else Stage.new(place, kept, seed or 0, quick)
+    try:
+        answer = _perform(stage, as_json)
+    except KeyboardInterrupt:
+        typer.echo(
+            f"gametape: interrupted; what is done lies in {shown(place)}; go on with: gametape demo --resume "
+            f"{shown(place)}",
+            err=True,
+        )
+        raise typer.Exit(130) from None
+    if as_json:
+        emit_json(answer)
+    raise typer.Exit(0 if answer["told_apart"] else 1)
+
+
+def _perform(stage: "Stage", as_json: bool) -> dict[str, Any]:
+    """Act after act; those that an earlier call has finished are only shown."""
     from rich.console import Console
 
-    from gametape.cli.output import emit_json
+    from gametape.cli import demo_acts, demo_view
+    from gametape.cli.demo_arms import ARMS, train_arms
+    from gametape.core.errors import Lacking
+    from gametape.studio.report import comparison, write_report
+    from gametape.studio.run_files import RunFiles
+
+    try:
+        import torch  # noqa: F401 - better said now than in the middle
+    except ImportError as error:
+        raise Lacking(f"training needs torch and transformers: pip install 'gametape[train]' ({error})") from error
+    console = Console(stderr=as_json, highlight=False, soft_wrap=True)
+    acts: tuple[tuple[str, str, Callable[[Stage], Any], Callable[[Console, Any], None]], ...] = (
+        ("mined", "Mine tasks from examples/demo-project", demo_acts.mine_tasks, demo_view.show_mined),
+        ("rollouts", "Attempt one in the sandbox, and verify", demo_acts.attempt_one, demo_view.show_attempts),
+        ("warm", "Warm-start a tiny policy", demo_acts.warm_up, demo_view.show_warm),
+        ("arms", "Train RLVR and RLVR+TTF from the same weights, with the same budget", train_arms, lambda *_: None),
+    )
+    for number, (name, title, act, show) in enumerate(acts, start=1):
+        _heading(console, number, title)
+        if name not in stage.told:
+            began = time.monotonic()
+            part = act(stage)
+            stage.keep(**{name: part}, seconds=round(stage.told["seconds"] + time.monotonic() - began, 1))
+        show(console, stage.told[name])
+    runs = [RunFiles(stage.out / arm) for arm in ARMS]
+    verdict = comparison(runs)
+    demo_view.show_arms(console, runs, verdict)
+    report = write_report(stage.out, ARMS)
+    console.print(f"{stage.told['seconds']:.0f} s in all; the report, with plots and the tape of one rollout:")
+    console.print(str(report), markup=False)
+    return _answer(stage, report, verdict)
+
+
+def _heading(console: "Console", number: int, title: str) -> None:
+    console.print(f"\n[bold]{number}. {title}[/]")
+
+
+def _answer(stage: "Stage", report: Path, verdict: Any) -> dict[str, Any]:
+    told = stage.told
+    return {
+        "report": str(report),
+        "out": str(stage.out),
+        "seed": stage.seed,
+        "quick": told["quick"],
+        "arms": told["arms"],
+        "gained": verdict.gained,
+        "gain": {
+            "points": round(100 * verdict.gain, 2),
+            "low": round(100 * verdict.low, 2),
+            "high": round(100 * verdict.high, 2),
+            "said": verdict.said,
+        },
+        "load_bearing": {"unhinted": told["warm"]["load_bearing"], "hinted": told["warm"]["hinted"]},
+        "mined": told["mined"],
+        "rollouts": [
+            {name: one[name] for name in ("model", "task", "passed", "reward", "turns", "trajectory")}
+            for one in told["rollouts"]
+        ],
+        "told_apart": [one["passed"] for one in told["rollouts"]] == [True, False],
+        "seconds": told["seconds"],
+    }
+
+
+def _meet_the_wall(as_json: bool) -> None:
+    """Exits 0 when the harmless program worked and every hostile one was stopped."""
+    from rich.console import Console
+
+    from gametape.cli.demo_wall import perform, table_of
 
     rows = perform()
+    held = all(row["held"] for row in rows)
     if as_json:
-        emit_json({"acts": rows, "held": all(row["held"] for row in rows)})
+        emit_json({"acts": rows, "held": held})
     else:
         Console().print(table_of(rows))
-    raise typer.Exit(0 if all(row["held"] for row in rows) else 1)
-
-
-def perform() -> list[dict[str, Any]]:
-    """Set the scene (a secret, a listening server, a workspace), run every act, look at the host afterwards."""
-    from gametape.sandbox.backend import Spec, open_backend
-    from gametape.sandbox.policy import Limits, Policy
-
-    with (
-        tempfile.TemporaryDirectory(prefix="gametape-demo-") as scene,
-        socket.create_server(("127.0.0.1", 0)) as server,
-    ):
-        workspace, secret, outside = Path(scene, "workspace"), Path(scene, "secret"), Path(scene, "outside")
-        workspace.mkdir()
-        (workspace / "poem.txt").write_text("the coach stops the tape at minute 47\n")
-        secret.write_text("swordfish")
-        policy = Policy(limits=Limits(wall_seconds=20, memory_mb=256, processes=64))
-        sandbox = open_backend().start(Spec(policy=policy, workspace=workspace))
-        rows = []
-        for act in [HARMLESS, *hostile(secret, server.getsockname()[1], outside)]:
-            result = sandbox.exec(["python3", "-c", act.code])
-            escaped = "GOT" in result.stdout or outside.exists() or _was_called(server)
-            held = result.ok and not escaped if act is HARMLESS else not result.ok and not escaped
-            rows.append(
-                {
-                    "act": act.title,
-                    "held": held,
-                    "what": _what_happened(result),
-                    "seconds": result.usage.wall_seconds,
-                }
-            )
-        return rows
-
-
-def _was_called(server: socket.socket) -> bool:
-    server.settimeout(0)
-    try:
-        server.accept()[0].close()
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _what_happened(result: Any) -> str:
-    if result.ok:
-        return f"worked: {result.stdout.strip()}"
-    if result.killed_by:
-        return f"ended by its limit on {result.killed_by}, held by {result.held_by[result.killed_by]}"
-    if result.violations:
-        seen = result.violations[0]
-        return f"{seen.action} {seen.syscall}({', '.join(map(str, seen.args))}), written down"
-    reason = result.stderr.strip().splitlines()[-1] if result.stderr.strip() else f"exit code {result.exit_code}"
-    return f"the host's files are not there: {reason}" if "FileNotFoundError" in reason else reason
-
-
-def table_of(rows: list[dict[str, Any]]) -> Any:
-    """The acts as a rich table."""
-    from rich.table import Table
-
-    table = Table(title="Six programs meet the wall", title_justify="left")
-    for column in ("program", "held", "what happened", "seconds"):
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        mark = "[green]yes[/]" if row["held"] else "[bold red]NO[/]"
-        table.add_row(row["act"], mark, row["what"], f"{row['seconds']:.2f}")
-    return table
+    raise typer.Exit(0 if held else 1)

@@ -15,9 +15,9 @@ _MOST_SAID, _MOST_ANSWERED = 240, 4
 class LiveView:
     """Shows each step as it is recorded. Whatever a model or a tool wrote is shown as text, never obeyed."""
 
-    def __init__(self, turns: int, begun: int = 0) -> None:
+    def __init__(self, turns: int, begun: int = 0, console: Console | None = None) -> None:
         """`begun` turns were there before."""
-        self._console = Console(stderr=True, highlight=False)
+        self._console = console or Console(stderr=True, highlight=False)
         self._turns = turns
         self._turn = begun
         self._tokens = 0

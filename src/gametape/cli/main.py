@@ -19,7 +19,7 @@ VERBS = {
     "calibration": "Say how far an agent's confidence can be trusted.",
     "coach": "Find the turn that went wrong, hint it, and show whether the hint helps.",
     "costs": "Say what attempts cost, and what failures did.",
-    "demo": "Watch a harmless program and five hostile ones meet the sandbox.",
+    "demo": "See the whole loop in minutes: mine, attempt, verify, train with and without hints.",
     "doctor": "Say what this machine can do, and how to get what is missing.",
     "eval": "Say how often, how far and at what cost a model succeeds on a suite.",
     "katas": "Make small Python functions to write, as tasks.",

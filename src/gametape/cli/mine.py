@@ -94,7 +94,7 @@ def _mined(request: "Request", as_json: bool) -> "Summary":
     from gametape.tasks.deletion.project import Refused
 
     try:
-        with _progress() as watcher:
+        with progress() as watcher:
             return run(request, watcher)
     except Refused as refusal:
         if as_json:
@@ -134,7 +134,8 @@ class _Bar:
 
 
 @contextlib.contextmanager
-def _progress() -> "Iterator[Watcher]":
+def progress() -> "Iterator[Watcher]":
+    """How mining goes, on stderr."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 

@@ -4,6 +4,7 @@ The expert keeps to the rules under test as seldom as their worlds' base rate sa
 hints are read by practice on rules that hold in one world only.
 """
 
+import asyncio
 from collections.abc import Callable
 from random import Random
 
@@ -35,6 +36,7 @@ async def warm_start(policy: Policy, specs: tuple[WorldSpec, ...], config: RunCo
     for number in range(total):
         batch = await _batch(policy, specs, config, number % updates)
         told(number + 1, total, learner.update(batch, number, version=0, spent=number / total))
+        await asyncio.sleep(0)  # nothing else here waits, and Ctrl-C is only heard where something does
 
 
 async def _batch(policy: Policy, specs: tuple[WorldSpec, ...], config: RunConfig, number: int) -> Batch:

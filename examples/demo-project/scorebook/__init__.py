@@ -1,0 +1,1 @@
+"""Results of matches, the table they make, and the clock they are played on."""

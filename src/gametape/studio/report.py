@@ -1,0 +1,108 @@
+"""`report.html`: what a comparison of runs came to, in one file that opens from disk and asks nothing of a network.
+
+Everything in it that a model, a tool or a task wrote goes through the template's escaping; the charts escape their own
+text. The page has no script, and says so to the browser.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from gametape.record.atomic import write_atomically
+from gametape.studio.comparison import Comparison, compare
+from gametape.studio.run_files import RunFiles
+from gametape.studio.svg import Series, line_chart
+from gametape.studio.tape import tape_of
+
+NAMES = {"rlvr": "RLVR", "rlvr_ttf": "RLVR+TTF", "rlvr_ttf_gated": "RLVR+TTF, gated", "sft": "SFT"}
+DEMO = "demo.json"
+_CHARTS = (
+    ("Held-out success", "success", "episodes_so_far", "episodes, all of them"),
+    ("Held-out success for what it took", "success", "flops", "operations, in millions"),
+    ("Load-bearing turns that go right", "load_bearing", "episodes_so_far", "episodes, all of them"),
+    ("Load-bearing turns that go right after a hint", "hinted", "episodes_so_far", "episodes, all of them"),
+)
+
+
+def write_report(directory: Path, arms: Sequence[str]) -> Path:
+    """From the runs of these names below a directory, and `demo.json` beside them where there is one."""
+    runs = [RunFiles(directory / arm) for arm in arms]
+    about = directory / DEMO
+    page = _template().render(
+        told=json.loads(about.read_text()) if about.exists() else {},
+        arms=[_row(run) for run in runs],
+        comparison=comparison(runs),
+        charts=[Markup(chart) for chart in _charts(runs)],  # line_chart escapes its text
+        tape=next((tape for run in runs if (tape := tape_of(run))), None),
+        alarms=[(name_of(run), alarm) for run in runs for alarm in run.alarms],
+    )
+    path = directory / "report.html"
+    write_atomically(path, page.encode())
+    return path
+
+
+def comparison(runs: Sequence[RunFiles]) -> Comparison | None:
+    """The last run with the first; None where there are no two with a score."""
+    scored = [run for run in runs if run.scores]
+    if len(scored) < 2:
+        return None
+    first, last = scored[0], scored[-1]
+    return compare(first.scores[-1], last.scores[-1], name_of(first), name_of(last))
+
+
+def name_of(run: RunFiles) -> str:
+    return NAMES.get(run.arm, run.arm)
+
+
+def _row(run: RunFiles) -> dict[str, Any]:
+    scores = run.scores
+    first, last = (scores[0], scores[-1]) if scores else ({}, {})
+    return {"name": name_of(run), "first": first, "last": last, "targets": len(run.targets)}
+
+
+def _charts(runs: Sequence[RunFiles]) -> list[str]:
+    charts = []
+    for title, value, against, label in _CHARTS:
+        series = [line for run in runs if (line := _series(run, value, against)).xs]
+        if series:
+            charts.append(line_chart(title, series, label, "share", size=(520, 300)))
+    return charts
+
+
+def _series(run: RunFiles, value: str, against: str) -> Series:
+    scale = 1e-6 if against == "flops" else 1
+    points = [
+        (score[against] * scale, score[value])
+        for score in run.scores
+        if score.get(value) is not None and score.get(against) is not None
+    ]
+    return Series(name_of(run), [x for x, _ in points], [y for _, y in points])
+
+
+def _template() -> Any:
+    loader = FileSystemLoader(Path(__file__).parent)
+    environment = Environment(
+        loader=loader,
+        autoescape=True,
+        finalize=_printable,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["share"] = _share
+    return environment.get_template("report.html.jinja")
+
+
+def _printable(value: Any) -> Any:
+    """Without what would command a terminal or turn the direction of writing; escaping comes after this."""
+    if not isinstance(value, str) or isinstance(value, Markup):
+        return value
+    return "".join(char if char.isprintable() or char in "\n\u00a0" else "?" for char in value)
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1%}"
