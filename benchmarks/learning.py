@@ -1,6 +1,7 @@
 """Do the arms learn? Held-out success of a tiny policy in the moderate worlds, several seeds from one warm start.
 
-    python benchmarks/learning.py [--only arms async] [--seeds 3] [--beside 3] [--keep DIR] [--results FILE]
+    python benchmarks/learning.py [--only arms async] [--seeds 3] [--beside 3]
+                                   [--episodes 4000] [--keep DIR] [--results FILE]
 
 arms   RLVR for its whole budget of episodes; then supervised training and rejection sampling from the same weights with
        as many operations as RLVR took (2N for a token read or sampled, 4N more for one that is learned from)
@@ -35,6 +36,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", choices=["arms", "async"], default=["arms", "async"])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--beside", type=int, help="seeds of the arms beside RLVR; as many, if not given")
+    parser.add_argument("--episodes", type=int, default=4000, help="of each run of `async`")
     parser.add_argument("--keep", type=Path, default=Path("runs") / "learning")
     parser.add_argument("--results", type=Path, default=RESULTS)
     chosen = parser.parse_args()
@@ -53,16 +55,9 @@ def main() -> None:
             save(name, at_once(lambda seed, name=name: beside(name, seed, chosen.keep, report), seeds[: chosen.beside]))
         CHART.write_text(chart(report))
     if "async" in chosen.only:
-        timed = {"arm": "rlvr", "threads": os.cpu_count() or 1}
-        save(
-            "synchronous",
-            [trained(chosen.keep, f"timed-sync-{seed}", seed, start(chosen.keep), **timed) for seed in seeds],
-        )
-        other = timed | {"changes": ["rl.asynchronous=true"]}
-        save(
-            "asynchronous",
-            [trained(chosen.keep, f"timed-async-{seed}", seed, start(chosen.keep), **other) for seed in seeds],
-        )
+        for name, is_async in (("synchronous", "false"), ("asynchronous", "true")):
+            changes = [f"episodes={chosen.episodes}", f"rl.asynchronous={is_async}"]
+            save(name, [timed(name, seed, chosen.keep, changes) for seed in seeds])
     print(table(report))
 
 
@@ -75,6 +70,11 @@ def beside(name: str, seed: int, keep: Path, report: dict[str, Any]) -> dict[str
     flops = report["rlvr"][seed]["flops"]
     changes = [f"flops={flops}", "episodes=1000000"]
     return trained(keep, f"{name}-{seed}", seed, start(keep), arm=name, changes=changes)
+
+
+def timed(name: str, seed: int, keep: Path, changes: list[str]) -> dict[str, Any]:
+    """With the machine to itself, and as many threads as there are cores."""
+    return trained(keep, f"{name}-{seed}", seed, start(keep), "rlvr", os.cpu_count() or 1, changes)
 
 
 def start(keep: Path) -> Path:
