@@ -107,7 +107,7 @@ def check(generation, prompt, sampling, modules, tolerance=1e-4):
     """Every token is what the plain forward of the whole sequence would have drawn, by the weights it names.
 
     Both compute in float32, in different orders: where the random number or top p falls within 1e-5 of the border
-    between two tokens, either is right.
+    between two tokens, or two tokens at the cut of top p are as likely within 1e-5, either is right.
     """
     ids = [*prompt, *generation.completion_ids]
     for version in set(generation.policy_versions):
@@ -119,6 +119,9 @@ def check(generation, prompt, sampling, modules, tolerance=1e-4):
         for by, cut in product((0, -1e-5, 1e-5), (0, -1e-5, 1e-5) if sampling.top_p < 1 else (0,)):
             rule = sampling.model_copy(update={"top_p": sampling.top_p + cut})
             near.append(draw(logits, [rule] * len(logits), (numbers + by).clamp(0, 1 - 1e-9)))
+        for tie in range(8 if sampling.top_p < 1 else 0):
+            noise = torch.randn(logits.shape, generator=torch.Generator().manual_seed(tie)) * 1e-5
+            near.append(draw(logits + noise, [sampling] * len(logits), numbers))
         for at, (token, own) in enumerate(zip(generation.completion_ids, generation.logprobs, strict=True)):
             if generation.policy_versions[at] == version:
                 found = [(int(drawn[at]), float(logprobs[at])) for drawn, logprobs in near]
