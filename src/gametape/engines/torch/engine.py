@@ -10,10 +10,10 @@ from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
-from gametape.core.errors import BadInput
 from gametape.core.messages import GenerateRequest, Generation, Sampling, WeightUpdate
 from gametape.engines.torch.constraining import Grammars, Matcher
 from gametape.engines.torch.jobs import Continue, Job, Score
+from gametape.engines.torch.refusing import refusal, refuse_ids, refuse_score
 from gametape.engines.torch.shadow import Shadow
 from gametape.engines.torch.stepper import Stats, Stepper
 from gametape.engines.torch.weights import Weights, fitting, load
@@ -37,7 +37,6 @@ class TorchEngine:
         self._grammars = grammars
         self._shadow = shadow
         self._publishing = asyncio.Lock()
-        self._vocabulary = stepper.decoder.spec.vocabulary
         self._arrivals = count()
         self._errands: list[Callable[[], None]] = []
         self._pending: set[asyncio.Future[Any]] = set()
@@ -47,7 +46,7 @@ class TorchEngine:
         self._worker.start()
 
     async def generate(self, request: GenerateRequest) -> Generation:
-        self._check(request.prompt_ids)
+        refuse_ids(self._stepper, request.prompt_ids)
         matcher: Matcher | None = None
         if request.grammar is not None and self._grammars:
             matcher = await asyncio.to_thread(self._grammars.matcher, request.grammar)
@@ -57,9 +56,7 @@ class TorchEngine:
 
     async def score(self, ids: Sequence[int], start: int = 1, sampling: Sampling = Sampling()) -> list[float]:  # noqa: B008 - frozen
         """How likely each id from `start` on was in the distribution that `sampling` states, given those before."""
-        self._check(ids)
-        if not 1 <= start < len(ids):
-            raise BadInput(f"of {len(ids)} ids those from 1 up to the last can be scored, not from {start}")
+        refuse_score(self._stepper, ids, start)
         scored: list[float] | None = await self._asked(
             lambda told, arrival: Score(list(ids), start, sampling, told, arrival)
         )
@@ -143,12 +140,8 @@ class TorchEngine:
 
         def add(answer: "asyncio.Future[T]") -> None:
             job = made(lambda result: _tell(answer, result), arrival)
-            version, capacity = self._stepper.version, self._stepper.capacity
-            if version < min_version:
-                text = f"weights {min_version} or newer were asked for; these are {version}"
-                _tell(answer, EngineTrouble("refused", text))
-            elif job.longest > capacity:
-                _tell(answer, EngineTrouble("refused", f"{job.longest} tokens do not fit into memory for {capacity}"))
+            if trouble := refusal(self._stepper, job, min_version):
+                _tell(answer, trouble)
             else:
                 self._stepper.add(job)
 
@@ -187,10 +180,6 @@ class TorchEngine:
         """Whoever has no answer yet will not get one."""
         for answer in list(self._pending):
             _tell(answer, why)
-
-    def _check(self, ids: Sequence[int]) -> None:
-        if not ids or max(ids) >= self._vocabulary or min(ids) < 0:
-            raise BadInput(f"a prompt has one token or more, each with an id below {self._vocabulary}")
 
 
 def _swap(shadow: Shadow, version: int, done: "asyncio.Future[None]") -> None:

@@ -15,6 +15,7 @@ from typing import Any
 from gametape.core.errors import BadInput
 from gametape.core.messages import GenerateRequest, Generation, Sampling, WeightUpdate
 from gametape.engines.torch.jobs import Continue, Job, Score
+from gametape.engines.torch.refusing import refusal, refuse_ids, refuse_score
 from gametape.engines.torch.stepper import Stepper
 from gametape.engines.torch.weights import fitting, load
 from gametape.engines.trouble import EngineTrouble
@@ -28,7 +29,6 @@ class LockstepEngine:
 
     def __init__(self, stepper: Stepper) -> None:
         self._stepper = stepper
-        self._vocabulary = stepper.decoder.spec.vocabulary
         self._players = 0
         self._waiting: dict[str, asyncio.Future[Any]] = {}
         self._new: list[tuple[str, Job]] = []
@@ -51,19 +51,16 @@ class LockstepEngine:
             self._look()
 
     async def generate(self, request: GenerateRequest) -> Generation:
-        self._check(request.prompt_ids)
-        if self._stepper.version < request.min_policy_version:
-            text = f"weights {request.min_policy_version} or newer were asked for; these are {self._stepper.version}"
-            raise EngineTrouble("refused", text)
+        refuse_ids(self._stepper, request.prompt_ids)
         answer: asyncio.Future[Generation] = asyncio.get_running_loop().create_future()
         name = request.request_id
         job = Continue(request, lambda told: self._tell(name, told), 0)
-        generation: Generation = await self._answered(name, job, answer)
+        generation: Generation = await self._answered(name, job, answer, request.min_policy_version)
         return generation
 
     async def score(self, ids: Sequence[int], start: int = 1, sampling: Sampling = Sampling()) -> list[float]:  # noqa: B008 - frozen
         """How likely each id from `start` on was in the distribution that `sampling` states, given those before."""
-        self._check(ids)
+        refuse_score(self._stepper, ids, start)
         answer: asyncio.Future[list[float]] = asyncio.get_running_loop().create_future()
         name = f"score/{next(self._scores):012}"
         job = Score(list(ids), start, sampling, lambda told: self._tell(name, told), 0)
@@ -89,9 +86,9 @@ class LockstepEngine:
     async def close(self) -> None:
         self._stepper.end_all()
 
-    async def _answered(self, name: str, job: Job, answer: "asyncio.Future[Any]") -> Any:
-        if job.longest > self._stepper.capacity:
-            raise EngineTrouble("refused", f"{job.longest} tokens do not fit into memory for {self._stepper.capacity}")
+    async def _answered(self, name: str, job: Job, answer: "asyncio.Future[Any]", min_version: int = 0) -> Any:
+        if trouble := refusal(self._stepper, job, min_version):
+            raise trouble
         if name in self._waiting:
             raise BadInput(f"a request named {name} is under way already")
         self._waiting[name] = answer
@@ -135,7 +132,3 @@ class LockstepEngine:
                     answer.set_exception(EngineTrouble("server_error", f"the engine broke down: {error}"))
             raise
         self._look()
-
-    def _check(self, ids: Sequence[int]) -> None:
-        if not ids or max(ids) >= self._vocabulary or min(ids) < 0:
-            raise BadInput(f"a prompt has one token or more, each with an id below {self._vocabulary}")
