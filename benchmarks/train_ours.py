@@ -11,13 +11,18 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
+from gametape.core.config import OptimConfig, RLConfig, RunConfig
+from gametape.core.segments import Segment
+from gametape.engines.dialects.choosing import dialect_of
+from gametape.train.batch import Batch, Line
 from gametape.train.chunked import span_logits, token_logprobs
 from gametape.train.forward import forward, head_of
 from gametape.train.heap import map_large_blocks
+from gametape.train.learner import Learner
 from gametape.train.losses import rl_loss, ttf_loss
 from gametape.train.packing import Node, Packed, pack
+from gametape.train.policy import Policy
 from train_batch import (
     CASES,
     HINT,
@@ -37,33 +42,39 @@ WAYS = ("plain", "packed", "second_forward", "averaged")
 
 
 def main() -> None:
-    map_large_blocks()
     what, model, rounds = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
     print(json.dumps(ways(model, rounds) if what == "ttf" else group_step(CASES[what], model)))
 
 
 def group_step(case: Case, model: Path) -> dict[str, Any]:
+    """Two updates by the trainer's own learner, as `gametape train` makes them; the second is timed."""
     batch, network = drawn(case), network_in(model)
-    network.gradient_checkpointing_enable()
-    optimizer = _optimizer(network)
-    nodes = [Node(batch.prompt), *(Node(ids, parent=0) for ids in batch.completions)]
+    rl = RLConfig(loss="dr_grpo", clip_low=0.2, clip_high=0.2, length=case.longest)
+    optim = OptimConfig(learning_rate=LEARNING_RATE)
+    config = RunConfig(arm="rlvr", tasks="none", rl=rl, optim=optim)
+    learner = Learner(Policy(network, dialect_of(model), case.prompt + case.longest, {}), config)
+    pairs = zip(batch.completions, batch.advantages, strict=True)
+    lines = tuple(Line(_segment(batch.prompt, ids), 0, advantage) for ids, advantage in pairs)
     before_mb = resident_mb("VmRSS")
     norms, seconds = [], 0.0
-    for _ in range(2):
+    for step in range(2):
         start = time.perf_counter()
-        _, _, logp_M = _scored(network, nodes)
-        parts = logp_M.split([len(ids) for ids in batch.completions])
-        logp_BT = pad_sequence(parts, batch_first=True)
-        mask_BT = pad_sequence([torch.ones_like(part) for part in parts], batch_first=True)
-        denominator = case.rollouts * case.longest
-        loss = rl_loss(logp_BT, logp_BT.detach(), batch.advantages, mask_BT, "dr_grpo", 0.2, 0.2, denominator)
-        norms.append(_learn(network, optimizer, loss))
+        update = learner.update(Batch(lines, case.rollouts), step, version=0)
         seconds = time.perf_counter() - start
+        norms.append(update.gradient or 0.0)
     return told(batch, seconds, before_mb, norms[0])
+
+
+def _segment(prompt: list[int], completion: list[int]) -> Segment:
+    """A rollout of one turn, whose sampler is not known."""
+    ids = [*prompt, *completion]
+    mask = [0] * len(prompt) + [1] * len(completion)
+    return Segment(ids, mask, [0.0] * len(ids), [-1] * len(ids), mask)
 
 
 def ways(model: Path, rounds: int) -> dict[str, Any]:
     """Seconds of each way to make a step, taken in turns."""
+    map_large_blocks()
     network = network_in(model)
     step = _Target(network)
     step("plain")

@@ -3,7 +3,7 @@
 The C library takes blocks of up to 32 MB from its heap once it has seen such sizes come and go. Activations of a few
 megabytes that live for a whole step then lie between temporaries that do not, and the holes between them stay with the
 process. With a fixed threshold every large block is mapped by itself. Asking the system for fresh pages costs a little
-time, which short batches of tiny networks would notice: call this for steps where memory is what runs out.
+time, which short batches of tiny networks would notice: the learner calls this for large ones.
 """
 
 import ctypes
