@@ -58,10 +58,10 @@ def test_hinted_turns_obey_the_hint_at_every_marked_turn():
     world = World(WorldSpec(seed=3, load_bearing=8, hints="instance", rules=PRACTICE))
     found = asyncio.run(demonstrate(world, Noisy(1.0, 0.0), TERSE))
     hinted = hinted_turns(found, TERSE, Random(0))
-    marked = [act for act in found.acts if act.job.marking]
-    assert len(hinted) == len(marked) == 8
+    marked = [(act, line) for act, line in zip(found.acts, hinted, strict=True) if act.job.marking]
+    assert len(marked) == 8
     asked = set()
-    for act, line in zip(marked, hinted, strict=True):
+    for act, line in marked:
         before, _, hint = shown(line.ids).rpartition("<user>")
         told, _, said = hint.partition(" <act> ")
         assert told.startswith(f" rule : a {act.job.marking} {act.job.kind} takes ")
@@ -80,7 +80,22 @@ def test_rules_under_test_are_never_hinted():
     world = World(WorldSpec(seed=4, load_bearing=8))
     found = asyncio.run(demonstrate(world, Noisy(1.0, 0.0), TERSE))
     assert sum(act.job.marking in SHARED for act in found.acts) == 8
-    assert hinted_turns(found, TERSE, Random(0)) == []
+    hinted = hinted_turns(found, TERSE, Random(0))
+    assert len(hinted) == len(found.acts) - 8
+    hints = [shown(line.ids).rpartition("<user>")[2].partition("<act>")[0].split() for line in hinted]
+    assert not any(marking in hint for hint in hints for marking in SHARED)
+
+
+def test_at_plain_things_no_hint_changes_anything():
+    world = World(WorldSpec(seed=5, load_bearing=4, hints="instance", rules=PRACTICE))
+    found = asyncio.run(demonstrate(world, Noisy(1.0, 0.0), TERSE))
+    hints = set()
+    for act, line in zip(found.acts, hinted_turns(found, TERSE, Random(0)), strict=True):
+        if not act.job.marking:
+            hint, _, said = shown(line.ids).rpartition("<user>")[2].partition(" <act> ")
+            assert said.split() == [act.job.right.tool, *act.job.right.values, "<end>"]
+            hints.add(" ".join(hint.split()[:4]))
+    assert {"rule : a plain"} < hints
 
 
 @pytest.mark.parametrize("remembers", [True, False])

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gametape.core.segments import Segment
+from gametape.train.trie import common_prefix
 
 
 @dataclass(frozen=True)
@@ -40,13 +41,7 @@ def aim_at(
         places = [at for at, chosen in enumerate(segment.steps) if chosen == step]
         if places:
             start, stop = places[0], places[-1] + 1
-            cut = _common(segment.ids[:start], hinted_prompt)
+            cut = common_prefix(segment.ids[:start], hinted_prompt)
             inserted = tuple(hinted_prompt[cut:])
             return number, Aim(start, stop - start, cut, inserted, kind=kind, text=text, step=step)
     raise ValueError(f"nothing was chosen in step {step}")
-
-
-def _common(line: Sequence[int], other: Sequence[int]) -> int:
-    """How many ids both begin with."""
-    pairs = zip(line, other, strict=False)
-    return next((at for at, (mine, theirs) in enumerate(pairs) if mine != theirs), min(len(line), len(other)))

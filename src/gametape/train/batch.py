@@ -69,9 +69,9 @@ def taken(groups: Sequence[Group], worth: Callable[[Rolled], bool]) -> Batch:
     return _batch(lines, groups)
 
 
-def imitated(segments: Iterable[Segment]) -> Batch:
-    """Demonstrations, each a rollout of its own."""
-    lines = tuple(Line(segment, number, imitated=True) for number, segment in enumerate(segments))
+def imitated(families: Iterable[Sequence[Segment]]) -> Batch:
+    """Demonstrations; those of one family begin alike."""
+    lines = tuple(Line(segment, number, imitated=True) for number, family in enumerate(families) for segment in family)
     return Batch(lines, rollouts=len(lines))
 
 

@@ -10,6 +10,7 @@ from random import Random
 
 from gametape.agent.limits import Limits
 from gametape.agent.playing import Played, play, setting_for
+from gametape.coach.hints import FIXED
 from gametape.core.messages import GenerateRequest, Generation, Sampling, Usage, WeightUpdate
 from gametape.core.segments import Segment
 from gametape.core.tokens import TurnTokens
@@ -18,12 +19,14 @@ from gametape.engines.dialect import Dialect
 from gametape.engines.hinting import spliced
 from gametape.engines.token_conversation import TokenModel
 from gametape.tasks.worlds.experts import Act, Expert, script
-from gametape.tasks.worlds.plan import Move
-from gametape.tasks.worlds.rules import DEMANDS, SHARED
+from gametape.tasks.worlds.plan import Job, Move
+from gametape.tasks.worlds.rules import DEMANDS, PRACTICE, SHARED, rule_text
 from gametape.tasks.worlds.tools import arguments_of
 from gametape.tasks.worlds.world import World
 
 _WINDOW = 1 << 20
+GENERAL = (*sorted(FIXED), "avoid : no such name", "avoid : no value")
+"""Hints that say nothing about the thing at hand."""
 
 
 @dataclass(frozen=True)
@@ -71,22 +74,33 @@ def expert_model(acts: Sequence[Act], dialect: Dialect) -> TokenModel:
 
 
 def hinted_turns(shown: Demonstration, dialect: Dialect, rng: Random) -> list[Segment]:
-    """At each load-bearing turn: a hint of some rule, spliced before it, and the call that obeys this rule.
+    """At each turn: a hint, spliced before it, and the call that obeys it. Only the call is to be imitated.
 
-    The rule is made up anew each time, so that only reading helps; jobs under a shared rule are left out, so that none
-    of those is given away. Only the call is to be imitated.
+    At a marked thing the hint is a rule made up anew each time, so that only reading helps; jobs under a shared rule
+    are left out, so that none of those is given away. At a plain thing it is whatever a coach may say that changes
+    nothing there: the convention, a rule for other things, or something general.
     """
     turns = [step.tokens() for step in shown.played.steps if step.source == "agent"]
     found = []
     for act, turn in zip(shown.acts, turns, strict=True):
-        if turn is not None and act.job.marking and act.job.marking not in SHARED:
-            found.append(_hinted(act, turn, dialect, rng.choice(DEMANDS)))
+        if turn is not None and act.job.marking not in SHARED:
+            found.append(_hinted(turn, dialect, *_practised(act.job, rng)))
     return found
 
 
-def _hinted(act: Act, turn: TurnTokens, dialect: Dialect, demand: str) -> Segment:
-    prompt = spliced(dialect, turn.prompt_ids, act.job.hint(demand))
-    written = _written(dialect, act.job.obeying(demand))
+def _practised(job: Job, rng: Random) -> tuple[str, Move]:
+    """A hint, and what it asks for."""
+    demand = rng.choice(DEMANDS)
+    if job.marking:
+        return job.hint(demand), job.obeying(demand)
+    convention = f"rule : {rule_text('plain', job.kind, job.usual.tool)}"
+    elsewhere = f"rule : {rule_text(rng.choice(PRACTICE), job.kind, demand)}"
+    return rng.choice((convention, elsewhere, rng.choice(GENERAL))), job.right
+
+
+def _hinted(turn: TurnTokens, dialect: Dialect, hint: str, move: Move) -> Segment:
+    prompt = spliced(dialect, turn.prompt_ids, hint)
+    written = _written(dialect, move)
     segment = Segment()
     segment.take(
         TurnTokens(prompt_ids=prompt, completion_ids=written, loss_mask=[1] * len(written)), step=1, copied=False

@@ -61,20 +61,19 @@ class Teacher:
             for mine, theirs in zip(self._network.parameters(), network.parameters(), strict=True):
                 mine.lerp_(theirs, 1 - self._config.ema)
 
-    def read(self, spans: Sequence[Span], hidden_NE: Tensor, head_VE: Tensor, temperature: float) -> list[Tensor]:
-        """Its logits at each span, without a gradient."""
+    def read(
+        self, spans: Sequence[Span], hidden_NE: Tensor, head_VE: Tensor, temperature: float
+    ) -> tuple[list[Tensor], int]:
+        """Its logits at each span, without a gradient; and how many tokens it had to read for them."""
         with torch.no_grad():
             if self._network is None:
                 rows = [span.hinted_rows_S for span in spans]
-                return [span_logits(hidden_NE[row_S], head_VE, temperature) for row_S in rows]
+                own = sum(len(span.aim.inserted) + span.aim.length for span in spans)
+                return [span_logits(hidden_NE[row_S], head_VE, temperature) for row_S in rows], own
             packed, found = hinted_in(spans)
             own_NE = forward(self._network, packed.to(hidden_NE.device))
-            return [span_logits(own_NE[row_S], head_of(self._network), temperature) for row_S in found]
-
-    def forwarded(self, spans: Sequence[Span]) -> int:
-        """How many tokens it had to read for these."""
-        inserted = sum(len(span.aim.inserted) + span.aim.length for span in spans)
-        return inserted + (0 if self._network is None else sum(span.aim.cut for span in spans))
+            head = head_of(self._network)
+            return [span_logits(own_NE[row_S], head, temperature) for row_S in found], len(packed.ids_N)
 
     def tensors(self) -> dict[str, Tensor]:
         return {} if self._network is None else dict(self._network.named_parameters())

@@ -15,14 +15,16 @@ from gametape.train.batch import Batch, Line
 from gametape.train.chunked import span_logits, token_logprobs
 from gametape.train.distilling import Distilled, Teacher, ttf_term
 from gametape.train.forward import forward, head_of
+from gametape.train.heap import map_large_blocks
 from gametape.train.lines import Chosen, chosen_in, portions
 from gametape.train.losses import anchor_loss, normaliser, rl_loss, sft_loss
-from gametape.train.optim import clip_norm, make_optimizer, schedule_factor
+from gametape.train.optim import clip_norm, make_optimizer, schedule_factor, warmed_up
 from gametape.train.policy import Policy
 
-_FINE = 1_000_000
-_LOOKED_AT = 8
-"""Lines of a batch that are compared with the start of the run."""
+_ONE_IN = 8
+"""So many lines of a portion, and at least two, are compared with the start of the run."""
+_LARGE = 20_000_000
+"""Parameters from which on memory is what runs out: layers are then computed again instead of kept."""
 
 
 class Diverged(GametapeError):
@@ -60,6 +62,9 @@ class Learner:
         self.teacher = Teacher(policy.network, config.ttf) if config.uses_ttf else None
         optim = config.optim
         self.optimizer = make_optimizer(policy.network, optim.name, optim.learning_rate, optim.weight_decay)
+        if policy.parameters >= _LARGE:
+            policy.network.gradient_checkpointing_enable()
+            map_large_blocks()
         self.distilled: list[Distilled] = []
         """What the targets of the last update did."""
 
@@ -97,9 +102,7 @@ class Learner:
             self.optimizer.clear()
             named = ", ".join(map(str, batch.draws[:8])) or "demonstrations"
             raise Diverged(f"update {step}: the loss is {sums.loss}, its gradient {norm.value}; the draws are {named}")
-        factor = schedule_factor(optim.schedule, round(spent * _FINE), _FINE) * min(
-            1.0, (step + 1) / (optim.warmup + 1)
-        )
+        factor = schedule_factor(optim.schedule, spent) * warmed_up(step, optim.warmup)
         if not any(line.advantage or line.imitated for line in batch.lines):
             factor *= self._config.ttf.alone
         self.optimizer.step(factor)
@@ -155,7 +158,7 @@ class Learner:
         assert self.teacher
         ttf, temperature = self._config.ttf, self._config.rl.temperature
         student = [span_logits(ends[0][span.rows_S], ends[1], temperature) for span in chosen.spans]
-        teacher = self.teacher.read(chosen.spans, ends[0].detach(), ends[1].detach(), temperature)
+        teacher, read = self.teacher.read(chosen.spans, ends[0].detach(), ends[1].detach(), temperature)
         cap = self._config.rl.importance_cap
         term, seen = ttf_term(chosen.spans, student, teacher, chosen.sampled_logp_M, ttf, cap)
         loss = ttf.weight * term / (batch.rollouts * ttf.length)
@@ -164,7 +167,7 @@ class Learner:
         grads: tuple[Tensor | None, ...] = torch.autograd.grad(loss, ends, allow_unused=True)
         clip_norm(grads, sums.cap)
         self.distilled += seen
-        sums.only_read += self.teacher.forwarded(chosen.spans)
+        sums.only_read += read
         sums.ttf += float(loss.detach())
         sums.loss += float(loss.detach())
         return grads
@@ -203,7 +206,7 @@ class Learner:
             sums.mismatch += float(apart.sum())
             sums.mismatch_max = max(sums.mismatch_max, float(apart.max()))
         if not sums.compared:
-            some = chosen_in(lines[:_LOOKED_AT])
+            some = chosen_in(lines[: max(2, len(lines) // _ONE_IN)])
             before_M, _ = self._logprobs(self._start, some)
             sums.compared = len(before_M)
             sums.only_read += len(some.packed.ids_N)

@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import torch
 from torch import Tensor
 
 from gametape.train.aims import Aim
 from gametape.train.batch import Line
-from gametape.train.packing import Node, Packed, pack
+from gametape.train.packing import Packed, pack
+from gametape.train.trie import Trie
 
 
 @dataclass(frozen=True)
@@ -47,27 +49,17 @@ class Chosen:
 
 
 def chosen_in(lines: Sequence[Line], branches: bool = False) -> Chosen:
-    """Lines of one family share the beginning that they have in common, up to their first choice. With `branches` the
-    hinted spans hang off their lines, forward only."""
-    nodes: list[Node] = []
-    leaves: list[tuple[int, int]] = []
-    for family in _families(lines):
-        shared = _shared(family) if len(family) > 1 else 0
-        if shared:
-            nodes.append(Node(family[0].segment.ids[:shared]))
-        trunk = len(nodes) - 1 if shared else None
-        for line in family:
-            nodes.append(Node(line.segment.ids[shared:], parent=trunk))
-            leaves.append((len(nodes) - 1, shared))
+    """Lines of one family share all that they begin with. With `branches` the hinted spans hang off their lines,
+    forward only."""
+    trie = Trie()
+    leaves = [leaf for family in _families(lines) for leaf in trie.grow([line.segment.ids for line in family])]
     hung: list[int | None] = []
-    for line, (leaf, shared) in zip(lines, leaves, strict=True):
+    for line, leaf in zip(lines, leaves, strict=True):
         for aim in line.aims:
-            if branches:
-                nodes.append(Node(aim.branch(line.segment), parent=leaf, at=aim.cut - shared, detached=True))
-            hung.append(len(nodes) - 1 if branches else None)
-    packed = pack(nodes)
+            hung.append(trie.hang(leaf, aim.cut, aim.branch(line.segment), detached=True) if branches else None)
+    packed = pack(trie.nodes)
     rows, targets, logprobs, counts = [], [], [], []
-    for line, (leaf, _) in zip(lines, leaves, strict=True):
+    for line, leaf in zip(lines, leaves, strict=True):
         at = torch.tensor(line.chosen)
         rows.append(packed.lines[leaf][at - 1])
         targets.append(torch.tensor(line.segment.ids)[at])
@@ -81,11 +73,19 @@ def chosen_in(lines: Sequence[Line], branches: bool = False) -> Chosen:
 
 def hinted_in(spans: Sequence[Span]) -> tuple[Packed, list[Tensor]]:
     """For a teacher with other weights: lines up to their targets with the hinted spans, and the rows that predict."""
-    packed = pack(
-        [Node([*span.line.segment.ids[: span.aim.cut], *span.aim.branch(span.line.segment)]) for span in spans]
-    )
-    lines = zip(spans, packed.lines, strict=True)
-    return packed, [line[len(line) - span.aim.length - 1 : -1] for span, line in lines]
+    trie = Trie()
+    leaves = [
+        leaf
+        for _, family in groupby(spans, lambda span: span.line.family)
+        for leaf in trie.grow([_hinted_line(span) for span in family])
+    ]
+    packed = pack(trie.nodes)
+    rows = (packed.lines[leaf] for leaf in leaves)
+    return packed, [line[len(line) - span.aim.length - 1 : -1] for span, line in zip(spans, rows, strict=True)]
+
+
+def _hinted_line(span: Span) -> list[int]:
+    return [*span.line.segment.ids[: span.aim.cut], *span.aim.branch(span.line.segment)]
 
 
 def portions(lines: Sequence[Line], most: int) -> Iterator[list[Line]]:
@@ -103,12 +103,10 @@ def portions(lines: Sequence[Line], most: int) -> Iterator[list[Line]]:
         yield portion
 
 
-def _spans(
-    lines: Sequence[Line], leaves: Sequence[tuple[int, int]], hung: Sequence[int | None], packed: Packed
-) -> Iterator[Span]:
+def _spans(lines: Sequence[Line], leaves: Sequence[int], hung: Sequence[int | None], packed: Packed) -> Iterator[Span]:
     branches = iter(hung)
     before = 0
-    for line, (leaf, _) in zip(lines, leaves, strict=True):
+    for line, leaf in zip(lines, leaves, strict=True):
         chosen = line.chosen
         for aim in line.aims:
             number = next(branches)
@@ -121,23 +119,7 @@ def _spans(
 
 def _families(lines: Sequence[Line]) -> list[list[Line]]:
     """In the order of the lines, which has families together."""
-    families: list[list[Line]] = []
-    for line in lines:
-        if families and families[-1][0].family == line.family:
-            families[-1].append(line)
-        else:
-            families.append([line])
-    return families
-
-
-def _shared(family: Sequence[Line]) -> int:
-    """How many tokens all lines begin with; hints, and the first choice of each, come after them."""
-    first = family[0].segment.ids
-    most = min(min(line.chosen[0], *(aim.cut for aim in line.aims)) if line.aims else line.chosen[0] for line in family)
-    for line in family[1:]:
-        ids = line.segment.ids
-        most = next((at for at in range(most) if ids[at] != first[at]), most)
-    return most
+    return [list(family) for _, family in groupby(lines, lambda line: line.family)]
 
 
 def _places(counts: Sequence[int]) -> Tensor:

@@ -21,8 +21,6 @@ from gametape.train.learner import Learner, Update
 from gametape.train.policy import Policy
 from gametape.train.seeds import seed_for
 
-_HINTED = 3
-"""Turns of a practice world that are shown with a hint: each repeats all that came before it."""
 Told = Callable[[int, int, Update], None]
 
 
@@ -41,21 +39,21 @@ async def warm_start(policy: Policy, specs: tuple[WorldSpec, ...], config: RunCo
 
 async def _batch(policy: Policy, specs: tuple[WorldSpec, ...], config: RunConfig, number: int) -> Batch:
     warm = config.warm
-    found: list[Segment] = []
+    found: list[list[Segment]] = []
     for at in range(number * warm.batch, (number + 1) * warm.batch):
         seed = seed_for(config.seed, "warm start", at)
         rng = Random(seed)
         spec = rng.choice(specs).model_copy(update={"seed": seed, "split": "train"})
         if rng.random() < warm.hint_share:
-            found += await _practice(spec, policy.dialect, warm.ordinary_rate, rng)
+            found.append(await _practice(spec, policy.dialect, warm.ordinary_rate, rng))
         else:
-            found += await _shown(spec, policy.dialect, warm.ordinary_rate)
+            found.append(await _shown(spec, policy.dialect, warm.ordinary_rate))
     return imitated(found)
 
 
 async def _shown(spec: WorldSpec, dialect: Dialect, skill: float) -> list[Segment]:
     """With more turns on which something depends than there will be later: their base rate is to be learned too."""
-    marked = max(spec.load_bearing, 2 * spec.horizon // 3) if spec.load_bearing else 0
+    marked = max(spec.load_bearing, spec.horizon // 3) if spec.load_bearing else 0
     spec = spec.model_copy(update={"load_bearing": marked})
     shown = await demonstrate(World(spec), Noisy(skill, spec.base_rate), dialect, spec.seed)
     return segments(shown.played.steps)
@@ -67,5 +65,4 @@ async def _practice(spec: WorldSpec, dialect: Dialect, skill: float, rng: Random
     update = {"hints": "instance", "rules": PRACTICE, "load_bearing": marked, "split": "all"}
     practice = World(spec.model_copy(update=update))
     shown = await demonstrate(practice, Noisy(skill, 0.0), dialect, spec.seed)
-    hinted = hinted_turns(shown, dialect, rng)
-    return [*segments(shown.played.steps), *rng.sample(hinted, min(_HINTED, len(hinted)))]
+    return [*segments(shown.played.steps), *hinted_turns(shown, dialect, rng)]

@@ -17,7 +17,10 @@ SHARED: Mapping[str, str] = dict(
 )
 """By marking: what a thing so marked takes, in every world."""
 
-PRACTICE = ("frozen", "dusty", "heavy", "bright", "broken", "narrow", "foreign", "silent")
+PRACTICE = (
+    *("frozen", "dusty", "heavy", "bright", "broken", "narrow", "foreign", "silent"),
+    *("brittle", "crooked", "faded", "hollow", "loose", "murky", "rough", "steep"),
+)
 """Markings without a rule of their own."""
 
 MARKINGS = (*SHARED, *PRACTICE)
