@@ -4,7 +4,7 @@ BIN := .venv/bin
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-slow lint bench evidence-yields evidence-mined evidence-embedded \
-	evidence-engine evidence-train evidence-learning clean
+	evidence-engine evidence-train evidence-learning evidence-watch clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -60,6 +60,14 @@ evidence-train: setup ## an update beside TRL's: speed and memory (a quarter of 
 
 evidence-learning: setup ## do the arms learn, several seeds from one warm start (three quarters of an hour)
 	$(BIN)/python benchmarks/learning.py
+
+evidence-watch: setup ## collapses, natural text, the promise, speed, memory, a policy made to collapse (hours)
+	$(BIN)/python benchmarks/watch.py collapses
+	$(BIN)/python benchmarks/watch.py natural
+	$(BIN)/python benchmarks/watch.py guarantee
+	$(BIN)/python benchmarks/watch.py throughput
+	$(BIN)/python benchmarks/watch_collapse.py
+	$(BIN)/python benchmarks/watch.py memory
 
 clean: ## remove what the other targets made
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build src/*.egg-info

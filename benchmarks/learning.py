@@ -17,13 +17,11 @@ import argparse
 import json
 import os
 import platform
-import subprocess
-import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from gametape.studio.svg import Series, line_chart
+from training_runs import at_once, trained
 
 HERE = Path(__file__).parent
 CONFIGS = HERE.parent / "configs"
@@ -62,57 +60,33 @@ def main() -> None:
 
 
 def arm(name: str, seed: int, keep: Path) -> dict[str, Any]:
-    return trained(keep, f"{name}-{seed}", seed, start(keep), arm=name)
+    return run(name, name, seed, keep)
 
 
 def beside(name: str, seed: int, keep: Path, report: dict[str, Any]) -> dict[str, Any]:
     """From the same weights, with as many operations."""
     flops = report["rlvr"][seed]["flops"]
-    changes = [f"flops={flops}", "episodes=1000000"]
-    return trained(keep, f"{name}-{seed}", seed, start(keep), arm=name, changes=changes)
+    return run(name, name, seed, keep, [f"flops={flops}", "episodes=1000000"])
 
 
 def timed(name: str, seed: int, keep: Path, changes: list[str]) -> dict[str, Any]:
     """With the machine to itself, and as many threads as there are cores."""
-    return trained(keep, f"{name}-{seed}", seed, start(keep), "rlvr", os.cpu_count() or 1, changes)
+    return run(name, "rlvr", seed, keep, changes, os.cpu_count() or 1)
+
+
+def run(
+    name: str, arm: str, seed: int, keep: Path, changes: list[str] | None = None, threads: int = 1
+) -> dict[str, Any]:
+    config = CONFIGS / f"{arm}-moderate.toml"
+    return trained(keep, f"{name}-{seed}", config, seed, [*(changes or []), f'model="{start(keep)}"'], threads)
 
 
 def start(keep: Path) -> Path:
     """The warm start that all begin with."""
     place = keep / "warm" / "start"
     if not place.exists():
-        changes = ["episodes=1", "eval.episodes=512"]
-        trained(keep, "warm", 0, None, arm="rlvr", changes=changes)
+        trained(keep, "warm", CONFIGS / "rlvr-moderate.toml", 0, ["episodes=1", "eval.episodes=512"])
     return place
-
-
-def trained(
-    keep: Path, name: str, seed: int, model: Path | None, arm: str, threads: int = 1, changes: list[str] | None = None
-) -> dict[str, Any]:
-    """The answer of `gametape train`, with the curve of its log."""
-    root, answer = keep / name, keep / f"{name}.json"
-    if not answer.exists():
-        command = [sys.executable, "-m", "gametape.cli.main", "train", "--json"]
-        if (root / "config.toml").exists():
-            command += ["--resume", str(root)]
-        else:
-            command += [str(CONFIGS / f"{arm}-moderate.toml"), "--out", str(root), "--seed", str(seed)]
-            for change in [*(changes or []), *([f'model="{model}"'] if model else [])]:
-                command += ["--set", change]
-        settings = {**os.environ, "OMP_NUM_THREADS": str(threads)}
-        done = subprocess.run(command, env=settings, stdout=subprocess.PIPE, text=True, check=True)
-        answer.write_text(done.stdout.splitlines()[-1])
-    told: dict[str, Any] = json.loads(answer.read_text())
-    lines = [json.loads(line) for line in (root / "metrics.jsonl").read_text().splitlines()]
-    told["curve"] = [[line["episodes_so_far"], line["success"]] for line in lines if line["kind"] == "eval"]
-    told["run"] = name
-    print(name, {key: told[key] for key in ("success_before", "success_after", "episodes", "seconds")}, flush=True)
-    return told
-
-
-def at_once(work: Any, seeds: Any) -> list[dict[str, Any]]:
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        return list(pool.map(work, seeds))
 
 
 def chart(report: dict[str, Any]) -> str:

@@ -1,15 +1,18 @@
 """Do the monitors see collapses in time, keep quiet on natural text, keep their promise, and cost little?
 
     python benchmarks/watch.py collapses [--seeds 5]
-    python benchmarks/watch.py natural [--texts FILE...] [--steps 5000000]
+    python benchmarks/watch.py natural [--texts FILE...] [--name "natural, unseen"] [--steps 5000000]
     python benchmarks/watch.py guarantee [--runs 10000]
     python benchmarks/watch.py throughput
     python benchmarks/watch.py memory [--steps 10000000]
+    python benchmarks/watch.py training --run RUN
 
 `natural` reads system changelogs, licences and the history of this repository, each file on its own with its own first
-200 steps as the baseline, as plain text, a line a step. `guarantee` draws outcomes at exactly the tolerated rate, the
-worst that is promised for, and a second time with a baseline of 200 steps to calibrate on; a run that lasts longer
-than five times the promise counts as that long. What each subcommand prints is kept in results/watch.json.
+200 steps as the baseline, as plain text, a line a step; or, with `--texts`, whatever is given, and `--name` keeps the
+result apart. `guarantee` draws outcomes at exactly the tolerated rate, the worst that is promised for, and a second
+time with a baseline of 200 steps to calibrate on; a run that lasts longer than five times the promise counts as that
+long. `training` looks once more at what the watch saw of a training run, and says what share of its time that took.
+What each subcommand prints is kept in results/watch.json.
 """
 
 import argparse
@@ -22,15 +25,20 @@ import resource
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import watch_logs
+from gametape.train.behaviour import Behaviour
+from gametape.train.metrics import read_lines, read_metrics
 from gametape.watch.channels import kinds
 from gametape.watch.detector import ALTERNATIVES, tolerated_rate
 from gametape.watch.reading import Placed, read
@@ -96,11 +104,11 @@ def natural(arguments: argparse.Namespace) -> dict[str, Any]:
             for alarm in watch.update(placed.seen) if placed.seen else []:
                 if alarm.monitor not in alarmed:
                     alarmed.add(alarm.monitor)
-                    found["alarms"].append({"file": name, "step": placed.step, "monitor": alarm.monitor})
+                    found["alarms"].append({"file": Path(name).name, "step": placed.step, "monitor": alarm.monitor})
                     print(f"{name}: line {placed.step}: {alarm.monitor}: {alarm.evidence}"[:400])
         found["files"] += 1
         found["steps_per_second"] = round(found["steps"] / (time.process_time() - cpu))
-        save("natural", found)
+        save(arguments.name, found)
         if found["steps"] >= arguments.steps:
             break
     print(f"{found['steps']} steps of {found['files']} texts: {len(found['alarms'])} alarms")
@@ -207,6 +215,29 @@ def memory(arguments: argparse.Namespace) -> dict[str, Any]:
     return found
 
 
+def training(arguments: argparse.Namespace) -> dict[str, Any]:
+    """CPU seconds of looking at and writing down the turns of a run, beside the seconds that the run took."""
+    said = list(read_lines(arguments.run / "behaviour.jsonl"))
+    updates = [line for line in read_metrics(arguments.run / "metrics.jsonl") if line["kind"] == "update"]
+    with tempfile.TemporaryDirectory() as scratch:
+        behaviour = Behaviour(Path(scratch) / "behaviour.jsonl")
+        cpu = time.process_time()
+        for step, turns in groupby(said, key=itemgetter("step")):
+            behaviour.look(step, [[list(turns)]])
+        took = time.process_time() - cpu
+    found = {
+        "episodes": updates[-1]["episodes"],
+        "turns": len(said),
+        "seconds": round(took, 3),
+        "seconds_of_run": updates[-1]["seconds"],
+        "share": round(took / updates[-1]["seconds"], 4),
+        "ms_per_episode": round(1000 * took / updates[-1]["episodes"], 3),
+    }
+    print(found)
+    save("training", found)
+    return found
+
+
 def _resident_mb() -> float:
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return round(pages * resource.getpagesize() / 1e6, 1)
@@ -222,12 +253,14 @@ def save(name: str, found: dict[str, Any]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("collapses", "natural", "guarantee", "throughput", "memory"))
+    parser.add_argument("what", choices=("collapses", "natural", "guarantee", "throughput", "memory", "training"))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--texts", type=Path, nargs="*")
+    parser.add_argument("--name", default="natural")
     parser.add_argument("--steps", type=int)
     parser.add_argument("--runs", type=int, default=10_000)
+    parser.add_argument("--run", type=Path, help="a training run")
     arguments = parser.parse_args()
     if arguments.steps is None:
         arguments.steps = 10_000_000 if arguments.what == "memory" else 5_000_000

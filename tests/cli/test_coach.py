@@ -50,6 +50,20 @@ def test_targets_have_everything_the_contract_names_and_are_kept(clumsy: Path, t
     assert "gametape" not in json.loads(rollout.read_text())["extra"]
 
 
+def test_stored_targets_are_scored_again_without_a_new_look(clumsy: Path, tmp_path: Path) -> None:
+    rollout, *_ = sorted((clumsy / "eval/trajectories").glob("*.json"))
+    words = ("--task", clumsy / "suite", "--model", "scripted:clumsy", "--json")
+    out = tmp_path / "kept.json"
+    first = run("coach", rollout, *words, "--out", out)
+    again = run("coach", out, *words, "--again")
+    assert again.code == 1, again.err
+    assert [target["step"] for target in again.answer["targets"]] == [4, 7]
+    assert [target["hint"] for target in again.answer["targets"]] == [one["hint"] for one in first.answer["targets"]]
+    nothing = run("coach", rollout, *words, "--again")
+    assert (nothing.code, nothing.err.strip().count("\n")) == (2, 0)
+    assert "holds no targets" in nothing.err
+
+
 def test_a_person_may_say_where_and_what(clumsy: Path, tmp_path: Path) -> None:
     rollout = sorted((clumsy / "eval/trajectories").glob("*.json"))[0]
     mine = tmp_path / "mine.json"

@@ -51,13 +51,13 @@ def test_the_branch_beside_its_line_reads_what_a_line_of_its_own_would(policy: P
     beside, apart = Teacher(policy.network, TTFConfig(teacher="current")), Teacher(policy.network, TTFConfig())
     chosen = chosen_in(lines(0.5, -0.5), branches=True)
     hidden_NE, head_VE = forward(policy.network, chosen.packed), head_of(policy.network)
-    packed, few = beside.read(chosen.spans, hidden_NE, head_VE, 1.0)
-    separate, many = apart.read(chosen_in(lines(0.5, -0.5)).spans, hidden_NE, head_VE, 1.0)
-    assert (few, many) == (2 * (4 + 4), 2 * (19 + 4 + 4))
-    for one, other in zip(packed, separate, strict=True):
+    packed = beside.read(chosen.spans, hidden_NE, head_VE, 1.0)
+    separate = apart.read(chosen_in(lines(0.5, -0.5)).spans, hidden_NE, head_VE, 1.0)
+    assert (packed.tokens, separate.tokens) == (2 * (4 + 4), 2 * (19 + 4 + 4 + 5))
+    for one, other in zip([*packed.hinted, *packed.plain], [*separate.hinted, *separate.plain], strict=True):
         torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)
     plain = policy.network(torch.tensor([[*segment(36, 0).ids[:19], 5, 6, 7, 8, *segment(36, 0).ids[20:24]]])).logits
-    torch.testing.assert_close(packed[0], plain[0, 22:26], atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(packed.hinted[0], plain[0, 22:26], atol=1e-5, rtol=1e-5)
 
 
 def test_a_hint_may_lie_in_what_lines_share(policy: Policy) -> None:
@@ -70,7 +70,8 @@ def test_a_hint_may_lie_in_what_lines_share(policy: Policy) -> None:
     hidden_NE, head_VE = forward(policy.network, chosen.packed), head_of(policy.network)
     ids = segment(36, 1).ids
     plain = policy.network(torch.tensor([[*ids[:6], 5, 6, 7, 8, *ids[10:14]]])).logits
-    (teacher_SV,), _ = Teacher(policy.network, TTFConfig(teacher="current")).read(chosen.spans, hidden_NE, head_VE, 1.0)
+    reading = Teacher(policy.network, TTFConfig(teacher="current")).read(chosen.spans, hidden_NE, head_VE, 1.0)
+    (teacher_SV,) = reading.hinted
     torch.testing.assert_close(teacher_SV, plain[0, 9:13], atol=1e-5, rtol=1e-5)
     student_SV = span_logits(hidden_NE[chosen.spans[0].rows_S], head_VE)
     torch.testing.assert_close(student_SV, policy.network(torch.tensor([ids])).logits[0, 9:13], atol=1e-5, rtol=1e-5)

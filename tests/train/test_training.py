@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from gametape.core.errors import BadInput
 from gametape.tasks.worlds.spec import WorldSpec
 from gametape.tasks.worlds.suite import make_suite
 from gametape.train import checkpoints
+from gametape.train.alarms import Alarm
+from gametape.train.behaviour import Behaviour, Said
 from gametape.train.learner import Learner
 from gametape.train.metrics import read_metrics
 from gametape.train.run_directory import RunDirectory
@@ -134,6 +137,20 @@ def _killed(whole: Path, root: Path, kills: int) -> None:
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1])["stopped_by"] == "episodes"
     assert curve(root) == curve(whole)
+    assert (root / "behaviour.jsonl").read_bytes() == (whole / "behaviour.jsonl").read_bytes() != b""
+
+
+def test_the_watch_ends_a_run_before_it_learns_more_where_it_may(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Alarmed(Behaviour):
+        def look(self, step: int, rounds: Sequence[Sequence[Sequence[Said]]]) -> list[Alarm]:
+            self.rung = "pause"
+            return super().look(step, rounds)
+
+    monkeypatch.setattr("gametape.train.training.Behaviour", Alarmed)
+    stopped = trained(begun(whole, tmp_path / "stopped", watch={"stop": True}))
+    assert (stopped["stopped_by"], stopped["steps"]) == ("watch", 0)
 
 
 def test_a_loss_that_is_no_number_stops_it_and_keeps_the_last_good_state(

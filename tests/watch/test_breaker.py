@@ -1,11 +1,9 @@
-"""The ladder climbs while nothing helps, and the harness and the trainer meet it half-way."""
+"""The ladder climbs while nothing helps, and the harness meets it half-way."""
 
-from dataclasses import replace
 from itertools import islice
 from typing import Any
 
 from gametape.core.step import Step
-from gametape.core.trajectory import Trajectory
 from gametape.watch.breaker import Breaker
 from gametape.watch.ladder import RUNGS, Ladder, Patience, Trip
 from gametape.watch.watching import Alarm, Watch
@@ -66,19 +64,6 @@ def test_the_harness_hands_over_steps_and_takes_trips() -> None:
             taken.append(trip.rung)
     assert taken[:4] == list(RUNGS)
     assert {trip.rung for trip in told} == {"pause", "stop"}
-
-
-def test_the_trainer_hands_over_trajectories() -> None:
-    watch = Watch()
-    watch.learn(replace(seen, actions=()) for seen in islice(healthy(), 300))
-    breaker = Breaker(watch)
-    steps = [_step(number, "Standing by.").model_dump() for number in range(1, 31)]
-    agent = {"name": "a", "version": "1"}
-    trajectory = Trajectory.model_validate({"schema_version": "ATIF-v1.7", "agent": agent, "steps": steps})
-    assert breaker.look_over(trajectory) is None
-    trip = breaker.look_over(trajectory)
-    assert trip is not None
-    assert trip.rung == "nudge"
 
 
 def test_a_copied_turn_is_not_seen_twice() -> None:

@@ -67,3 +67,15 @@ def test_what_an_agent_said_is_read_from_its_trajectory() -> None:
     assert attempt is not None
     assert (attempt.task, attempt.passed, attempt.before, attempt.after) == ("t", True, 0.3, None)
     assert attempt_of(Trajectory.model_validate(document | {"extra": {}})) is None
+
+
+def test_what_an_agent_gives_finish_is_what_it_said_after() -> None:
+    calls = [
+        {"tool_call_id": f"c{at}", "function_name": "finish", "arguments": {"confidence": said}}
+        for at, said in enumerate((2, 0.7))
+    ]
+    turn: dict[str, Any] = {"step_id": 1, "source": "agent", "message": "", "tool_calls": calls}
+    document: dict[str, Any] = {"schema_version": "ATIF-v1.7", "agent": {"name": "a", "version": "1"}, "steps": [turn]}
+    attempt = attempt_of(Trajectory.model_validate(document | {"extra": {"outcome": "failed"}}))
+    assert attempt is not None
+    assert (attempt.before, attempt.after) == (None, 0.7)

@@ -14,9 +14,9 @@ In every turn say briefly what you are about to do, then call one tool and read 
 anything, run the tests after you did, and call finish when the work is done."""
 
 
-def system_text(standing: Sequence[tuple[str, str]] = (), constraints: str = "") -> str:
+def system_text(standing: Sequence[tuple[str, str]] = (), constraints: str = "", who: str = _WHO) -> str:
     """The part that stays for the whole rollout, through every compaction."""
-    parts = [_WHO]
+    parts = [who]
     if constraints:
         parts.append(f"What you must not do:\n{constraints}")
     for path, text in standing:

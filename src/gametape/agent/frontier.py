@@ -27,6 +27,8 @@ class Frontier:
     """The latest turns in full, as text."""
     next: str
     """What the agent said it was about to do."""
+    asked: tuple[str, ...] = ()
+    """What a person asked after the first words, where it is a conversation."""
 
     def text(self, files: str, summary: str, room: int) -> str:
         """All sections in at most about `room` characters: the latest of each are kept."""
@@ -37,6 +39,7 @@ class Frontier:
             ("Files in hand", files[: room // 4]),
             ("The last turns", _latest(self.last_turns, room // 3)),
             ("What you said last", self.next[: max(200, room // 12)]),
+            ("What you were asked since, the last of it just now", _latest(self.asked, room // 3)),
         ]
         told = "\n\n".join(f"## {title}\n{text}" for title, text in sections if text.strip())
         return f"{_HEADER}\n\n{told}"
@@ -61,7 +64,8 @@ def frontier_of(line: Sequence[Step], turns_in_full: int = 3, most: int = 2_000)
     first = max(0, len(turns) - turns_in_full)
     last = tuple(_in_full(number, step, most) for number, step in enumerate(turns[first:], start=first + 1))
     said = next((text_of(step).strip() for step in reversed(turns) if text_of(step).strip()), "")
-    return Frontier(tuple(done), tuple(failed), last, said)
+    asked = [text_of(step) for step in line if step.source == "user" and (step.ours.model_extra or {}).get("key")]
+    return Frontier(tuple(done), tuple(failed), last, said, tuple(asked[1:]))
 
 
 def _in_full(number: int, step: Step, most: int) -> str:

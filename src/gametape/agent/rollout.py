@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from gametape.agent import compaction
+from gametape.agent.breaking import Breaker, NoBreaker, Trip, Tripped
 from gametape.agent.checkpoints import copied, enter, saved_at
 from gametape.agent.constraints import Constraints
 from gametape.agent.events import Event
@@ -44,6 +45,10 @@ class Setting:
     tidy: Callable[[Iterable[str]], object] | None = None
     """Drops old checkpoints where they take too much room, but none of these; None where they take none."""
     watch: Watcher = lambda _step: None
+    conversing: bool = False
+    """Whether an answer without a call ends the run, because somebody waits for it."""
+    breaker: Callable[[], Breaker] = NoBreaker
+    """Makes what watches over a rollout and may ask for a halt; each has its own."""
 
     @property
     def turn_tokens(self) -> int:
@@ -67,6 +72,7 @@ class Rollout:
         self.recorder = recorder
         self.conversation = conversation
         self.spent = spent_in(recorder.steps)
+        self._breaker = self._breaker_of(line_of(recorder.steps))
         self._take_up(work)
 
     @classmethod
@@ -107,6 +113,7 @@ class Rollout:
     async def turn(self) -> Step:
         """One question, its answer, and what came of it. Raises `Over` when there is none any more."""
         self.spent.check(self.setting.limits)
+        await self._heed(self._breaker.take())
         await self._make_room()
         reply = await self._ask()
         self.work.turn = self.spent.turns
@@ -128,6 +135,7 @@ class Rollout:
         await self.recorder.append(marker)
         self._take_up(work)
         self.conversation = self._conversation_of(line)
+        self._breaker = self._breaker_of(line)
 
     async def fork(self, step_id: int, recorder: Recorder | None = None) -> "Rollout":
         """A second rollout from the state after a step. What it shares with this one is marked as copied."""
@@ -182,6 +190,7 @@ class Rollout:
         )
         await self.recorder.append(step)
         self.setting.watch(step)
+        self._breaker(step)
         return step
 
     def _say(self, routed: Routed) -> None:
@@ -242,21 +251,48 @@ class Rollout:
         if self.conversation.length > self.setting.room:
             await self._compact()
 
+    async def _heed(self, trip: Trip | None) -> None:
+        """Do what the breaker asks for, and keep it on record with its evidence."""
+        if trip is None:
+            return
+        if trip.rung in ("pause", "stop"):
+            over = Tripped(trip)
+            await self._tell_apart("system", over.reason, trip)
+            raise over
+        most = min(self.conversation.length, self.setting.room)
+        if trip.rung == "nudge" or not await self._begin_afresh(most, trip):
+            await self._tell_apart("user", trip.nudge, trip)
+            self.conversation.tell(trip.nudge)
+
+    async def _tell_apart(self, source: str, text: str, trip: Trip) -> None:
+        step = said_step(self._next_id, source, text, events=[trip.plain()])
+        await self.recorder.append(step)
+        self.setting.watch(step)
+
     async def _compact(self) -> None:
-        """Begin the conversation afresh from the frontier; at most two tries."""
-        line = line_of(self.recorder.steps)
+        """Make room, or end: a context that cannot be made smaller by three tenths would only fill up again."""
         before = self.conversation.length
         most = int(compaction.MUST_SHRINK_TO * min(before, self.setting.room))
+        if not await self._begin_afresh(most):
+            raise Over("limit", f"the context is full: {before} tokens, and compaction cannot make them {most}")
+
+    async def _begin_afresh(self, most: int, trip: Trip | None = None) -> bool:
+        """Begin the conversation anew from the frontier, in at most so many tokens; at most two tries."""
+        line = line_of(self.recorder.steps)
+        before = self.conversation.length
         files = "\n".join(filter(None, [self.work.describe(), await self.work.render(self.environment)]))
         fresh = await compaction.fresh_context(self.conversation, line, self.definitions, files, most, self._summary)
         if fresh is None:
-            raise Over("limit", f"the context is full: {before} tokens, and compaction cannot make them {most}")
+            return False
         told = Event("compaction", f"{before} tokens became {fresh.length}")
-        saved = {"checkpoint": saved_at(line)[0], "work": self.work.data, "events": [told.plain()]}
-        step = said_step(self._next_id, "user", fresh.text, compacted=True, **saved)
+        events = [told.plain(), *([trip.plain()] if trip else [])]
+        text = f"{fresh.text}\n\n{trip.nudge}" if trip else fresh.text
+        saved = {"checkpoint": saved_at(line)[0], "work": self.work.data, "events": events}
+        step = said_step(self._next_id, "user", text, compacted=True, **saved)
         await self.recorder.append(step)
         self.setting.watch(step)
-        self.conversation.begin(fresh.system, self.definitions, fresh.text)
+        self.conversation.begin(fresh.system, self.definitions, text)
+        return True
 
     async def _summary(self) -> str:
         """The model's own, if there is room to ask for it; nothing depends on what it says. It is asked beside the
@@ -283,7 +319,12 @@ class Rollout:
     def _take_up(self, work: Work) -> None:
         self.work = work
         self._tools = self.setting.toolmaker(work)
-        self._routing = Routing(self._tools, self.setting.limits, self.setting.constraints)
+        self._routing = Routing(self._tools, self.setting.limits, self.setting.constraints, self.setting.conversing)
+
+    def _breaker_of(self, line: Sequence[Step]) -> Breaker:
+        breaker = self.setting.breaker()
+        breaker.recall(line)
+        return breaker
 
     def _conversation_of(self, line: Sequence[Step]) -> Conversation:
         conversation = self.setting.converse()

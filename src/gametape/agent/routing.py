@@ -45,10 +45,14 @@ class Routed:
 class Routing:
     """Runs the calls of a turn in their order, under limits and constraints."""
 
-    def __init__(self, tools: Sequence[Tool], limits: Limits, constraints: Constraints) -> None:
+    def __init__(
+        self, tools: Sequence[Tool], limits: Limits, constraints: Constraints, conversing: bool = False
+    ) -> None:
+        """`conversing`: what is said without a call is the answer that somebody waits for, and ends the work."""
         self._tools = {tool.name: tool for tool in tools}
         self._limits = limits
         self._constraints = constraints
+        self._conversing = conversing
 
     async def route(self, reply: Reply, environment: Environment, spent: Spent) -> Routed:
         routed = Routed()
@@ -75,6 +79,9 @@ class Routing:
             kind, text = "malformed_call", reply.problem
         elif reply.finish == "length":
             kind, text = "cut_off", "Your turn was cut off because it was too long. Say less, and call one tool."
+        elif self._conversing and reply.text.strip():
+            routed.finished = True
+            return
         else:
             kind, text = "no_call", "You called no tool. Call one, or call finish when the work is done."
         routed.notice = text

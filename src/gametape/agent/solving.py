@@ -2,11 +2,12 @@
 
 import asyncio
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from gametape import __version__
+from gametape.agent.breaking import Breaker, NoBreaker
 from gametape.agent.checkpoints import last_checkpoint
 from gametape.agent.constraints import Constraints
 from gametape.agent.limits import Limits, Over
@@ -52,6 +53,7 @@ class Order:
     constrain: bool = False
     tools: frozenset[str] | None = None
     """Only these of the standard tools, and `finish`; None is all of them."""
+    breaker: Callable[[], Breaker] = NoBreaker
 
 
 @dataclass(frozen=True)
@@ -157,6 +159,7 @@ def _setting(order: Order, watch: Watcher, recorder: OnDisk, store: SnapshotStor
         changed=store.diff,
         tidy=lambda kept: store.collect(kept, max_bytes=_CHECKPOINT_BYTES // 2),
         watch=watch,
+        breaker=order.breaker,
     )
 
 

@@ -1,5 +1,7 @@
 """`gametape coach`: where a rollout went wrong, what to say there, and whether it helps."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from gametape.core.hint import Hint
     from gametape.core.trajectory import Trajectory
     from gametape.engines.perimeter import Perimeter
+    from gametape.engines.token_conversation import TokenModel
     from gametape.tasks.worlds.world import World
     from gametape.verify.subject import Subject
 
@@ -33,6 +36,9 @@ def coach(
     ] = None,
     bisect: Annotated[
         bool, typer.Option("--bisect", help="Where nothing shows a fault, play on from turns to find the decisive one.")
+    ] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Score the targets in the file against --model, and look for no others.")
     ] = False,
     forks: Annotated[int, typer.Option(min=2, help="How many of them g2 plays for a type of hint.")] = 32,
     temperature: Annotated[float, typer.Option(min=0.0, max=100.0, help="Of the policy, in forks.")] = 1.0,
@@ -57,8 +63,9 @@ def coach(
     is missing here.
 
     \b
-    Example:
+    Examples:
       gametape coach rollout.json --task worlds:moderate --model runs/first/checkpoints/last --gates g0,g1,g2
+      gametape coach rollout.json --task worlds:moderate --model runs/later --again
     """
     import asyncio
 
@@ -86,7 +93,9 @@ def coach(
     run = _Run(record, task, model, home_directory(home), Perimeter(local_only=local_only))
     looker = Coach(looking)
     given = (target, hint) if target is not None and hint is not None else None
-    hints = asyncio.run(run.look(looker, given, judge))
+    if again and (given or judge or bisect):
+        raise BadInput("--again looks for no targets; leave --target, --judge and --bisect away")
+    hints = asyncio.run(run.look_again(looker) if again else run.look(looker, given, judge))
     kept = _keep(record, hints, out or (None if examined.in_journal else trajectory), asked_for=out is not None)
     answer = _answer(trajectory, task, model, hints, looker) | {"stored": kept}
     emit_json(answer) if as_json else _show(answer)
@@ -103,18 +112,45 @@ class _Run:
 
     async def look(self, coach: "Coach", given: tuple[int, str] | None, judge: str | None) -> "list[Hint]":
         from gametape.coach.sources.judge import judged
+        from gametape.verify.integrity.judge import open_judge
+        from gametape.verify.integrity.trajectories import audit
+
+        ask = open_judge(judge) if judge else None
+        async with self._opened() as (found, assignment, model):
+            played = _played(assignment, self._record)
+            return await coach.look(
+                played,
+                model,
+                self._record.trajectory_id or self._record.session_id or "trajectory",
+                _reference(found, played),
+                [_given(played, *given)] if given else (),
+                [lambda case: judged(case, ask)] if ask else (),
+                audit(self._record),
+            )
+
+    async def look_again(self, coach: "Coach") -> "list[Hint]":
+        """At the targets of an earlier look, as this model sees them."""
+        from gametape.coach.storing import rescore, stored, targets_of
+        from gametape.core.errors import BadInput
+
+        kept = stored(self._record.steps, targets_of(self._record))
+        if not kept:
+            raise BadInput("the trajectory holds no targets of an earlier look; leave --again away")
+        async with self._opened() as (_, _, model):
+            again = await rescore(kept, model, coach.statistics, coach.looking.delta)
+        return [one.hint for one in again]
+
+    @asynccontextmanager
+    async def _opened(self) -> "AsyncIterator[tuple[World | Subject, Assignment, TokenModel]]":
         from gametape.coach.turns import reads_as_recorded, turns_of
         from gametape.core.errors import BadInput
         from gametape.engines.token_conversation import TokenModel
         from gametape.evals.cast import Cast
         from gametape.evals.suites import opened
-        from gametape.verify.integrity.judge import open_judge
-        from gametape.verify.integrity.trajectories import audit
 
         turns = turns_of(self._record.steps)
         if not any(turn.step.tokens() for turn in turns):
             raise BadInput("the trajectory has no token ids, and hints are spliced in token space; record it anew")
-        ask = open_judge(judge) if judge else None
         found = _found(self._task, self._home, str((self._record.extra or {}).get("task") or ""))
         async with opened(found, self._home) as (item,):
             cast = Cast.for_items(self._model, self._home, [item], self._perimeter)
@@ -124,16 +160,7 @@ class _Run:
                     raise BadInput(f"{self._model} is not given token ids, so that no hint can be spliced for it")
                 if not reads_as_recorded(turns, model.dialect):
                     raise BadInput(f"the token ids of this trajectory are not those of {self._model}")
-                played = _played(item.assignment, self._record)
-                return await coach.look(
-                    played,
-                    model,
-                    self._record.trajectory_id or self._record.session_id or "trajectory",
-                    _reference(found[0], played),
-                    [_given(played, *given)] if given else (),
-                    [lambda case: judged(case, ask)] if ask else (),
-                    audit(self._record),
-                )
+                yield found[0], item.assignment, model
             finally:
                 await cast.close()
 

@@ -25,7 +25,7 @@ class LiveView:
 
     def show(self, step: "Step") -> None:
         if step.source != "agent":
-            self._console.print(Text(f"  compacted: {self._events(step)}", style="yellow"))
+            self._console.print(Text(f"  {self._events(step)}", style="yellow"))
             return
         self._turn += 1
         metrics = step.metrics

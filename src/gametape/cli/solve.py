@@ -43,6 +43,9 @@ def solve(
     constrain: Annotated[
         bool, typer.Option(help="Hold the model to the form of a tool call, if its engine can.")
     ] = False,
+    watch: Annotated[
+        bool, typer.Option(help="Nudge an agent that loops, give it a fresh context, and end what goes on like that.")
+    ] = True,
     local_only: Annotated[bool, typer.Option(help="Refuse every model that is not on this machine.")] = False,
     resume: Annotated[bool, typer.Option(help="Go on with the attempt in --out after its last finished turn.")] = False,
     home: Annotated[Path | None, typer.Option(help="Where models and verdicts are kept ($GAMETAPE_HOME).")] = None,
@@ -62,6 +65,7 @@ def solve(
     """
     import asyncio
 
+    from gametape.agent.breaking import NoBreaker
     from gametape.agent.constraints import Constraints, read_constraints
     from gametape.agent.limits import Limits
     from gametape.agent.place import Place
@@ -73,6 +77,8 @@ def solve(
     from gametape.engines.naming import resolve
     from gametape.engines.perimeter import Perimeter
     from gametape.tasks.directory import load_task
+    from gametape.watch.breaker import Breaker
+    from gametape.watch.watching import Watch
 
     kept = home_directory(home)
     subject = load_task(task, kept, lambda text: typer.echo(text, err=True))
@@ -89,6 +95,7 @@ def solve(
         constraints=read_constraints(constraints) if constraints else Constraints(),
         constrain=constrain,
         tools=frozenset(filter(None, tools.split(","))) if tools is not None else None,
+        breaker=(lambda: Breaker(Watch())) if watch else NoBreaker,
     )
     solved = asyncio.run(_attempt(order, resume))
     emit_json(_answer(solved)) if as_json else _show(solved)

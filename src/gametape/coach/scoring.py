@@ -96,8 +96,17 @@ async def scored(model: TokenModel, question: Question, hint: str) -> Scored | N
 async def greedy(model: TokenModel, question: Question, hint: str, most: int, spoken: bool) -> Generation:
     """What the model likes best after the hint, or without one where it is empty: the turn, or with `spoken` the rest
     of it from the span on."""
+    return await continued(model, question, hint, most, spoken, Sampling(temperature=0.0))
+
+
+async def continued(
+    model: TokenModel, question: Question, hint: str, most: int, spoken: bool, sampling: Sampling
+) -> Generation:
+    """The same, sampled in some way."""
     prompt = [*question.prompt(model.dialect, hint), *(question.spoken if spoken else ())]
     name = f"{question.name}/{'hinted' if hint else 'plain'}{'/span' if spoken else ''}"
+    if sampling.temperature:
+        name += "/sampled"
     with playing(model.engine):
         return await model.engine.generate(
             GenerateRequest(
@@ -106,7 +115,7 @@ async def greedy(model: TokenModel, question: Question, hint: str, most: int, sp
                 turn=question.number - 1,
                 prompt_ids=prompt,
                 max_tokens=max(1, min(most, model.window - len(prompt))),
-                sampling=Sampling(temperature=0.0),
+                sampling=sampling,
                 stop_ids=list(model.dialect.stop_ids),
             )
         )

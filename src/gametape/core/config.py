@@ -106,6 +106,9 @@ class TTFConfig(Section):
     """The weight of forward KL; the rest is reverse."""
     gamma: Fraction = 0.5
     """How much a position counts less for each earlier one where teacher and student disagreed."""
+    effect: bool = True
+    """Weigh a token by how much the hint changes the teacher's own choice there: what a teacher of other weights thinks
+    otherwise anyway is none of the hint's business."""
     kappa: Positive = 4.0
     """Divergences above this are scaled down to it; their direction stays."""
     teacher: Literal["ema", "start", "current"] = "ema"
@@ -120,7 +123,19 @@ class TTFConfig(Section):
     alone: Fraction = 0.3
     """The learning rate of an update without any reward signal, as a share: the optimiser would make it full size."""
     per_group: AtLeastOne = 4
-    """Targets of one group at most."""
+    """Failed rollouts of one group that the coach looks at."""
+    replay: Natural = 0
+    """Targets of earlier updates that an update learns from once more, without a new rollout."""
+    stored: AtLeastOne = 128
+    """How many of the latest targets are kept for that."""
+    learn: Literal["kl", "resample", "penalty"] = "kl"
+    """At a target: every token's choice of the hinted teacher; one turn that the hinted policy samples, imitated; or,
+    whatever the hint says, only that what was done was wrong."""
+    control: Literal["none", "neutral", "shuffled", "elsewhere"] = "none"
+    """Hints spoiled on purpose, to see what they are worth: a line that says nothing; that of another type; a turn that
+    is no target."""
+    spoiled: Fraction = 1.0
+    """The share of hints that `control` spoils."""
 
 
 class GateConfig(Section):
@@ -174,6 +189,24 @@ class AlarmConfig(Section):
     """Mean difference between the trainer's and the sampler's log-probabilities, under the same weights."""
 
 
+class WatchConfig(Section):
+    """The watch over what the policy says and does; its alarms are among the others."""
+
+    stop: bool = False
+    """End the run when alarms of the watch have come back twice."""
+
+
+class RewardConfig(Section):
+    """What rewards are made of beside the verifier's word."""
+
+    feedback_weight: AtLeastZero = 0.0
+    """How much people's word counts, which `gametape feedback` writes into trajectories: it adds this much, or takes
+    it away."""
+    recorded: str = ""
+    """A directory of trajectories that earlier work of this policy left, token by token; those of one task are a group
+    that every update compares and learns from once more."""
+
+
 class RunConfig(Section):
     """One run: which arm, from which weights, on which tasks."""
 
@@ -193,11 +226,13 @@ class RunConfig(Section):
     warm: WarmConfig = WarmConfig()
     optim: OptimConfig = OptimConfig()
     rl: RLConfig = RLConfig()
+    reward: RewardConfig = RewardConfig()
     ttf: TTFConfig = TTFConfig()
     gates: GateConfig = GateConfig()
     eval: EvalConfig = EvalConfig()
     checkpoint: CheckpointConfig = CheckpointConfig()
     alarms: AlarmConfig = AlarmConfig()
+    watch: WatchConfig = WatchConfig()
 
     @property
     def uses_rl(self) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Literal, Self
 
 from gametape.core.segments import Segment
 from gametape.train.trie import common_prefix
@@ -24,6 +25,28 @@ class Aim:
     rollout: str = ""
     """By name: in which rollout it is, and below at which step of its record."""
     step: int = 0
+    learn: Literal["kl", "resample", "penalty"] = "kl"
+    resampled: tuple[int, ...] = ()
+    """What the policy said there after the hint, where that is to be imitated."""
+
+    @classmethod
+    def from_plain(cls, told: dict[str, Any]) -> Self:
+        return cls(**told | {name: tuple(told[name]) for name in ("inserted", "resampled")})
+
+    def instead(self, segment: Segment) -> Segment:
+        """The line up to the target with only what is learned there chosen: the span, or what was said in its place."""
+        said = list(self.resampled) or self.span(segment)
+        before = self.start
+        return Segment(
+            ids=[*segment.ids[:before], *said],
+            mask=[*([0] * before), *([1] * len(said))],
+            logprobs=[*([0.0] * before), *([0.0] * len(said) if self.resampled else self._logprobs(segment))],
+            policy_versions=[-1] * (before + len(said)),
+            steps=[*([0] * before), *([self.step] * len(said))],
+        )
+
+    def _logprobs(self, segment: Segment) -> list[float]:
+        return segment.logprobs[self.start : self.start + self.length]
 
     def branch(self, segment: Segment) -> list[int]:
         """What hangs off the line after `cut`."""

@@ -50,9 +50,19 @@ class Alarms:
         self.ringing = {name: ago + 1 for name, ago in self.ringing.items() if ago < _QUIET}
         return self._news(self._found(health))
 
+    def hear(self, alarms: Iterable[Alarm]) -> list[Alarm]:
+        """What was found elsewhere."""
+        return self._news(alarms)
+
     def look_at(self, score: Mapping[str, Any], first: Mapping[str, Any]) -> list[Alarm]:
         """After an evaluation, beside the first one: what training must not cost."""
         return self._news(self._eroded(score, first))
+
+    def state(self) -> dict[str, Any]:
+        return {"length": self.first_length, "ringing": self.ringing}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self.first_length, self.ringing = state["length"], state["ringing"]
 
     def _news(self, found: Iterable[Alarm]) -> list[Alarm]:
         alarms = list(found)

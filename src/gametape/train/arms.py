@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from gametape.core.config import RunConfig
 from gametape.train.batch import Batch, reinforced, taken
 from gametape.train.loop import Arm
+from gametape.train.recorded import recorded_groups
 from gametape.train.rolled import Group
 
 
@@ -13,7 +14,8 @@ def arm_of(config: RunConfig) -> Arm:
         return _shown
     if config.arm == "rejection":
         return _accepted
-    return lambda groups: reinforced(groups, config.rl.advantage)
+    recorded = recorded_groups(config.reward)
+    return lambda groups: reinforced([*groups, *recorded], config.rl.advantage)
 
 
 def _shown(groups: Sequence[Group]) -> Batch:

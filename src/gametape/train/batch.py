@@ -20,8 +20,8 @@ class Line:
     family: int
     advantage: float = 0.0
     """In the policy gradient; 0 leaves the line out of it."""
-    imitated: bool = False
-    """Whether its chosen tokens are made likelier, as in supervised training."""
+    imitated: float = 0.0
+    """How much its chosen tokens are made likelier, as in supervised training."""
     aims: tuple[Aim, ...] = ()
     """Turns at which a hint is distilled, whatever else the line counts for."""
 
@@ -51,16 +51,26 @@ def reinforced(groups: Sequence[Group], advantage: str) -> Batch:
         values = advantages_of(group, advantage)
         for at, rolled in enumerate(group.rollouts):
             for number, segment in enumerate(rolled.segments):
-                aims = tuple(one.aim for one in group.aims if (one.rollout, one.segment) == (at, number))
-                if aims or values.get(at):
-                    lines.append(Line(segment, group.draw.number, values.get(at, 0.0), aims=aims))
+                aims = [one.aim for one in group.aims if (one.rollout, one.segment) == (at, number)]
+                distilled = tuple(aim for aim in aims if aim.learn == "kl")
+                if distilled or values.get(at):
+                    lines.append(Line(segment, group.draw.number, values.get(at, 0.0), aims=distilled))
+                lines += [_instead(aim, segment, group.draw.number) for aim in aims if aim.learn != "kl"]
     return _batch(lines, groups)
+
+
+def _instead(aim: Aim, segment: Segment, family: int) -> Line:
+    """A target from which something else is learned than the teacher's choices."""
+    line = aim.instead(segment)
+    if aim.learn == "penalty":
+        return Line(line, family, advantage=-aim.weight)
+    return Line(line, family, imitated=aim.weight)
 
 
 def taken(groups: Sequence[Group], worth: Callable[[Rolled], bool]) -> Batch:
     """What is worth it is imitated."""
     lines = [
-        Line(segment, group.draw.number, imitated=True)
+        Line(segment, group.draw.number, imitated=1.0)
         for group in groups
         for rolled in group.rollouts
         if worth(rolled)
@@ -71,7 +81,7 @@ def taken(groups: Sequence[Group], worth: Callable[[Rolled], bool]) -> Batch:
 
 def imitated(families: Iterable[Sequence[Segment]]) -> Batch:
     """Demonstrations; those of one family begin alike."""
-    lines = tuple(Line(segment, number, imitated=True) for number, family in enumerate(families) for segment in family)
+    lines = tuple(Line(segment, number, imitated=1.0) for number, family in enumerate(families) for segment in family)
     return Batch(lines, rollouts=len(lines))
 
 

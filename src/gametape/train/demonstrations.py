@@ -19,7 +19,7 @@ from gametape.engines.dialect import Dialect
 from gametape.engines.hinting import spliced
 from gametape.engines.token_conversation import TokenModel
 from gametape.tasks.worlds.experts import Act, Expert, script
-from gametape.tasks.worlds.plan import Job, Move
+from gametape.tasks.worlds.plan import Move
 from gametape.tasks.worlds.rules import DEMANDS, PRACTICE, SHARED, rule_text
 from gametape.tasks.worlds.tools import arguments_of
 from gametape.tasks.worlds.world import World
@@ -76,21 +76,20 @@ def expert_model(acts: Sequence[Act], dialect: Dialect) -> TokenModel:
 def hinted_turns(shown: Demonstration, dialect: Dialect, rng: Random) -> list[Segment]:
     """At each turn: a hint, spliced before it, and the call that obeys it. Only the call is to be imitated.
 
-    At a marked thing the hint is a rule made up anew each time, so that only reading helps; jobs under a shared rule
-    are left out, so that none of those is given away. At a plain thing it is whatever a coach may say that changes
-    nothing there: the convention, a rule for other things, or something general.
+    At a marked thing the hint is a rule made up anew each time, so that only reading helps. At others it is whatever a
+    coach may say that changes nothing there: the convention, a rule for other things, or something general. No hint
+    names a shared rule; where one applies, the hint is a general one, and what the expert did is to be done.
     """
     turns = [step.tokens() for step in shown.played.steps if step.source == "agent"]
-    found = []
-    for act, turn in zip(shown.acts, turns, strict=True):
-        if turn is not None and act.job.marking not in SHARED:
-            found.append(_hinted(turn, dialect, *_practised(act.job, rng)))
-    return found
+    pairs = zip(shown.acts, turns, strict=True)
+    return [_hinted(turn, dialect, *_practised(act, rng)) for act, turn in pairs if turn is not None]
 
 
-def _practised(job: Job, rng: Random) -> tuple[str, Move]:
-    """A hint, and what it asks for."""
-    demand = rng.choice(DEMANDS)
+def _practised(act: Act, rng: Random) -> tuple[str, Move]:
+    """A hint, and what is done after it."""
+    job, demand = act.job, rng.choice(DEMANDS)
+    if job.marking in SHARED:
+        return rng.choice(GENERAL), act.move
     if job.marking:
         return job.hint(demand), job.obeying(demand)
     convention = f"rule : {rule_text('plain', job.kind, job.usual.tool)}"

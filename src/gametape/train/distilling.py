@@ -11,8 +11,8 @@ from torch import Tensor
 from gametape.core.config import TTFConfig
 from gametape.train.chunked import span_logits
 from gametape.train.forward import forward, head_of
-from gametape.train.lines import Span, hinted_in
-from gametape.train.losses import disagreement_weights, divergence, prefix_ratios, ttf_loss
+from gametape.train.lines import Span, read_twice
+from gametape.train.losses import disagreement_weights, divergence, effect_weights, prefix_ratios, ttf_loss
 
 _SHOWN = 5
 """How many of the likeliest tokens are kept to look at."""
@@ -41,6 +41,15 @@ class Distilled:
         return asdict(self)
 
 
+@dataclass(frozen=True)
+class Reading:
+    """A teacher's logits at each span, after the hint and without it, and how many tokens it had to read for them."""
+
+    hinted: list[Tensor]
+    plain: list[Tensor]
+    tokens: int
+
+
 class Teacher:
     """Whose reading of the hint is learned: a slow average of the policy, its start, or the policy as it is now."""
 
@@ -61,19 +70,23 @@ class Teacher:
             for mine, theirs in zip(self._network.parameters(), network.parameters(), strict=True):
                 mine.lerp_(theirs, 1 - self._config.ema)
 
-    def read(
-        self, spans: Sequence[Span], hidden_NE: Tensor, head_VE: Tensor, temperature: float
-    ) -> tuple[list[Tensor], int]:
-        """Its logits at each span, without a gradient; and how many tokens it had to read for them."""
+    def read(self, spans: Sequence[Span], hidden_NE: Tensor, head_VE: Tensor, temperature: float) -> "Reading":
+        """Its logits at each span, without a gradient."""
         with torch.no_grad():
             if self._network is None:
-                rows = [span.hinted_rows_S for span in spans]
-                own = sum(len(span.aim.inserted) + span.aim.length for span in spans)
-                return [span_logits(hidden_NE[row_S], head_VE, temperature) for row_S in rows], own
-            packed, found = hinted_in(spans)
-            own_NE = forward(self._network, packed.to(hidden_NE.device))
-            head = head_of(self._network)
-            return [span_logits(own_NE[row_S], head, temperature) for row_S in found], len(packed.ids_N)
+                hinted = [span.hinted_rows_S for span in spans if span.hinted_rows_S is not None]
+                plain = [span.rows_S for span in spans]
+                tokens = sum(len(span.aim.inserted) + span.aim.length for span in spans)
+            else:
+                packed, hinted, plain = read_twice(spans)
+                hidden_NE, tokens = forward(self._network, packed.to(hidden_NE.device)), len(packed.ids_N)
+                head_VE = head_of(self._network)
+            own_NE, own_VE = hidden_NE, head_VE
+
+            def logits(rows: Sequence[Tensor]) -> list[Tensor]:
+                return [span_logits(own_NE[row_S], own_VE, temperature) for row_S in rows]
+
+            return Reading(logits(hinted), logits(plain), tokens)
 
     def tensors(self) -> dict[str, Tensor]:
         return {} if self._network is None else dict(self._network.named_parameters())
@@ -87,7 +100,7 @@ class Teacher:
 def ttf_term(
     spans: Sequence[Span],
     student: Sequence[Tensor],
-    teacher: Sequence[Tensor],
+    teacher: Reading,
     sampled_logp_M: Tensor,
     config: TTFConfig,
     importance_cap: float,
@@ -95,9 +108,11 @@ def ttf_term(
     """The sum over targets, before the factor and the normaliser; and what there is to see of each."""
     total = student[0].new_zeros(())
     seen = []
-    for span, student_SV, teacher_SV in zip(spans, student, teacher, strict=True):
+    for span, student_SV, teacher_SV, plain_SV in zip(spans, student, teacher.hinted, teacher.plain, strict=True):
         ids_S = torch.tensor(span.aim.span(span.line.segment), device=student_SV.device)
         weights_S = disagreement_weights(student_SV.detach(), teacher_SV, ids_S, config.gamma)
+        if config.effect:
+            weights_S = weights_S * effect_weights(teacher_SV, plain_SV)
         logp_S = _of(student_SV.detach(), ids_S)
         ratio_S = prefix_ratios(logp_S, sampled_logp_M[span.places_S], importance_cap)
         total = total + span.aim.weight * ttf_loss(

@@ -21,6 +21,7 @@ from gametape.train.losses import anchor_loss, normaliser, rl_loss, sft_loss
 from gametape.train.optim import clip_norm, make_optimizer, schedule_factor, warmed_up
 from gametape.train.policy import Policy
 
+_SURE = math.log(0.5)
 _ONE_IN = 8
 """So many lines of a portion, and at least two, are compared with the start of the run."""
 _LARGE = 20_000_000
@@ -146,9 +147,9 @@ class Learner:
                 behaviour_logp_BT=chosen.spread(chosen.sampled_logp_M) if self._config.asynchronous else None,
                 importance_cap=rl.importance_cap,
             )
-        imitated_B1 = torch.tensor([line.imitated for line in lines])[:, None]
-        if imitated_B1.any():
-            loss = loss + sft_loss(logp_BT, mask_BT & imitated_B1, batch.rollouts * rl.length)
+        weights_B1 = torch.tensor([line.imitated for line in lines])[:, None]
+        if weights_B1.any():
+            loss = loss + sft_loss(weights_B1 * logp_BT, mask_BT & (weights_B1 > 0), batch.rollouts * rl.length)
         return loss
 
     def _ttf_grads(
@@ -158,7 +159,7 @@ class Learner:
         assert self.teacher
         ttf, temperature = self._config.ttf, self._config.rl.temperature
         student = [span_logits(ends[0][span.rows_S], ends[1], temperature) for span in chosen.spans]
-        teacher, read = self.teacher.read(chosen.spans, ends[0].detach(), ends[1].detach(), temperature)
+        teacher = self.teacher.read(chosen.spans, ends[0].detach(), ends[1].detach(), temperature)
         cap = self._config.rl.importance_cap
         term, seen = ttf_term(chosen.spans, student, teacher, chosen.sampled_logp_M, ttf, cap)
         loss = ttf.weight * term / (batch.rollouts * ttf.length)
@@ -167,20 +168,21 @@ class Learner:
         grads: tuple[Tensor | None, ...] = torch.autograd.grad(loss, ends, allow_unused=True)
         clip_norm(grads, sums.cap)
         self.distilled += seen
-        sums.only_read += read
+        sums.only_read += teacher.tokens
         sums.ttf += float(loss.detach())
         sums.loss += float(loss.detach())
         return grads
 
     def _anchor(self, chosen: Chosen, ends: tuple[Tensor, Tensor], batch: Batch, sums: "_Sums") -> Tensor:
-        """Divergence from the start of the run at those chosen tokens of lines with a target that are none of it."""
+        """Divergence from the start of the run at those chosen tokens of lines with a target that are none of it, and
+        that the start was sure of: what was right by luck is not to be held back."""
         lines = list({id(span.line): span.line for span in chosen.spans}.values())
         apart = chosen_in(lines)
         start_M, _ = self._logprobs(self._start, apart)
         sums.only_read += len(apart.packed.ids_N)
         places = _places_of(lines, chosen)
         target = torch.cat([span.places_S for span in chosen.spans])
-        free = ~torch.isin(places, target)
+        free = ~torch.isin(places, target) & (start_M > _SURE)
         logp_K, _ = token_logprobs(
             ends[0][chosen.rows_M[places]], ends[1], chosen.targets_M[places], self._config.rl.temperature
         )

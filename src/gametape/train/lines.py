@@ -71,21 +71,31 @@ def chosen_in(lines: Sequence[Line], branches: bool = False) -> Chosen:
     )
 
 
-def hinted_in(spans: Sequence[Span]) -> tuple[Packed, list[Tensor]]:
-    """For a teacher with other weights: lines up to their targets with the hinted spans, and the rows that predict."""
+def read_twice(spans: Sequence[Span]) -> tuple[Packed, list[Tensor], list[Tensor]]:
+    """For a teacher with other weights: lines up to the end of their targets, with the hint and without it, and the
+    rows that predict the spans in either."""
     trie = Trie()
-    leaves = [
-        leaf
-        for _, family in groupby(spans, lambda span: span.line.family)
-        for leaf in trie.grow([_hinted_line(span) for span in family])
-    ]
+    hinted: list[int] = []
+    plain: list[int] = []
+    for _, same in groupby(spans, lambda span: span.line.family):
+        family = list(same)
+        leaves = trie.grow(
+            [_read(span, hinted=True) for span in family] + [_read(span, hinted=False) for span in family]
+        )
+        hinted += leaves[: len(family)]
+        plain += leaves[len(family) :]
     packed = pack(trie.nodes)
+    return packed, _last_rows(packed, hinted, spans), _last_rows(packed, plain, spans)
+
+
+def _read(span: Span, hinted: bool) -> list[int]:
+    aim, segment = span.aim, span.line.segment
+    return [*segment.ids[: aim.cut], *aim.branch(segment)] if hinted else segment.ids[: aim.start + aim.length]
+
+
+def _last_rows(packed: Packed, leaves: Sequence[int], spans: Sequence[Span]) -> list[Tensor]:
     rows = (packed.lines[leaf] for leaf in leaves)
-    return packed, [line[len(line) - span.aim.length - 1 : -1] for span, line in zip(spans, rows, strict=True)]
-
-
-def _hinted_line(span: Span) -> list[int]:
-    return [*span.line.segment.ids[: span.aim.cut], *span.aim.branch(span.line.segment)]
+    return [line[len(line) - span.aim.length - 1 : -1] for span, line in zip(spans, rows, strict=True)]
 
 
 def portions(lines: Sequence[Line], most: int) -> Iterator[list[Line]]:

@@ -5,6 +5,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any
 
 from gametape.core.config import RunConfig
@@ -12,6 +13,7 @@ from gametape.core.errors import BadInput, GametapeError
 from gametape.train import checkpoints
 from gametape.train.alarms import Alarm, Alarms, Health
 from gametape.train.batch import Batch
+from gametape.train.behaviour import Behaviour
 from gametape.train.checkpoints import Checkpoint
 from gametape.train.coaching import Coaching
 from gametape.train.curriculum import Curriculum
@@ -23,6 +25,7 @@ from gametape.train.rolled import Draw, Group
 from gametape.train.run_directory import RunDirectory
 from gametape.train.seeds import seed_for
 from gametape.train.selection import Kind, missing
+from gametape.train.shelf import Shelf
 from gametape.train.source import Source
 from gametape.train.tapes import append_targets, save_tape, size_of
 
@@ -51,6 +54,8 @@ class Run:
     held_out: HeldOut
     alarms: Alarms
     log: MetricsLog
+    behaviour: Behaviour
+    shelf: Shelf
     coaching: Coaching | None = None
     progress: Progress = field(default_factory=Progress)
     watching: Watching = field(default_factory=Watching)
@@ -64,6 +69,9 @@ class Run:
                 self.save()
             while not (why := self._over()):
                 groups = await self.collect()
+                self.look(groups)
+                if why := self._halted():
+                    break
                 update = self.learn(groups)
                 await self.publish()
                 self.note(groups, update)
@@ -107,12 +115,19 @@ class Run:
             raise GametapeError(f"nothing could be learned from the rollouts of update {progress.step}: {why}")
         return taken
 
+    def look(self, groups: Sequence[Group]) -> None:
+        """Watch what the policy says and does, before anything more is learned from it."""
+        rounds = zip_longest(*(group.rollouts for group in groups))
+        said = [[one.said for one in members if one] for members in rounds]
+        self._ring(self.alarms.hear(self.behaviour.look(self.progress.step, said)))
+
     def learn(self, groups: Sequence[Group]) -> Update:
         progress = self.progress
         spent = progress.episodes / self.config.episodes
         if self.config.flops:
             spent = max(spent, self.flops / self.config.flops)
-        update = self.learner.update(self.arm(groups), progress.step, progress.version, min(1.0, spent))
+        batch = self.shelf.filled(self.arm(groups), progress.step)
+        update = self.learner.update(batch, progress.step, progress.version, min(1.0, spent))
         self.progress.step += 1
         self.progress.version += update.lines > 0
         self.progress.tokens.backpropagated += update.tokens
@@ -186,9 +201,14 @@ class Run:
             "progress": self.progress.plain(),
             "curriculum": self.curriculum.state(),
             "coach": self.coaching.state() if self.coaching else {},
-            "alarms": {"first_length": self.alarms.first_length, "ringing": self.alarms.ringing},
+            "shelf": self.shelf.state(),
+            "alarms": self.alarms.state(),
             "config": self.config.model_dump(mode="json"),
-            "sizes": {"metrics": self.log.synced(), "targets": size_of(self.directory.targets)},
+            "sizes": {
+                "metrics": self.log.synced(),
+                "targets": size_of(self.directory.targets),
+                "behaviour": self.behaviour.synced(),
+            },
         }
         teacher = self.learner.teacher.tensors() if self.learner.teacher else {}
         checkpoint = Checkpoint(policy.weights(), state, self.learner.optimizer.tensors(), teacher, policy.files)
@@ -205,8 +225,8 @@ class Run:
         self.curriculum.restore(checkpoint.state["curriculum"])
         if self.coaching:
             self.coaching.restore(checkpoint.state["coach"])
-        self.alarms.first_length = checkpoint.state["alarms"]["first_length"]
-        self.alarms.ringing = checkpoint.state["alarms"]["ringing"]
+        self.shelf.restore(checkpoint.state["shelf"])
+        self.alarms.restore(checkpoint.state["alarms"])
 
     def go_on(self) -> None:
         """What was under way when the checkpoint was written begins again."""
@@ -251,7 +271,11 @@ class Run:
             return "success"
         if self.config.flops and self.flops >= self.config.flops:
             return "flops"
-        return "episodes" if self.progress.episodes >= self.config.episodes else ""
+        return "episodes" if self.progress.episodes >= self.config.episodes else self._halted()
+
+    def _halted(self) -> str:
+        """By the watch, where it may."""
+        return "watch" if self.config.watch.stop and self.behaviour.rung in ("pause", "stop") else ""
 
     def _evaluation_is_due(self) -> bool:
         every, last = self.config.eval.every, self.progress.scores[-1]["episodes_so_far"]
@@ -267,7 +291,7 @@ def _without_signal(kinds: Sequence[Kind]) -> float:
     return 1 - played.count("mixed") / max(1, len(played)) if played else 0.0
 
 
-_MAY_CHANGE = ("episodes", "flops", "eval", "checkpoint", "alarms")
+_MAY_CHANGE = ("episodes", "flops", "eval", "checkpoint", "alarms", "watch")
 
 
 def _refuse_changes(config: RunConfig, before: dict[str, Any]) -> None:

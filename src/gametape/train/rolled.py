@@ -8,6 +8,7 @@ from gametape.agent.playing import Played
 from gametape.core.assignment import Mark
 from gametape.core.segments import Segment, segments
 from gametape.train.aims import Aim
+from gametape.train.behaviour import Said, said_in
 from gametape.train.selection import Kind, Result, kind_of
 
 
@@ -33,9 +34,11 @@ class Rolled:
     """Why it ended."""
     hacked: bool = False
     marks: tuple[Mark, ...] = ()
+    said: tuple[Said, ...] = ()
+    """Its turns in words, where somebody is to look at them."""
 
     @classmethod
-    def of(cls, played: Played) -> Self:
+    def of(cls, played: Played, in_words: bool = False) -> Self:
         judged, spent = played.judged, played.spent
         return cls(
             segments=tuple(segments(played.steps)),
@@ -51,6 +54,7 @@ class Rolled:
             reason=played.over.reason,
             hacked=bool(judged and judged.hacked),
             marks=judged.marks if judged else (),
+            said=said_in(played.steps) if in_words else (),
         )
 
     @property
@@ -107,6 +111,7 @@ class Group:
                         "segments": tuple(Segment(**line) for line in rolled["segments"]),
                         "result": Result(**rolled["result"]),
                         "marks": tuple(Mark(**mark) for mark in rolled["marks"]),
+                        "said": tuple(rolled["said"]),
                     }
                 )
                 for rolled in told["rollouts"]
@@ -117,5 +122,4 @@ class Group:
 
 
 def _aimed(told: dict[str, Any]) -> Aimed:
-    aim = told["aim"]
-    return Aimed(told["rollout"], told["segment"], Aim(**aim | {"inserted": tuple(aim["inserted"])}))
+    return Aimed(told["rollout"], told["segment"], Aim.from_plain(told["aim"]))

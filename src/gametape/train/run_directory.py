@@ -46,6 +46,11 @@ class RunDirectory:
         return self.root / "targets.jsonl"
 
     @property
+    def behaviour(self) -> Path:
+        """What some rollouts said and did, a line of JSON for each turn."""
+        return self.root / "behaviour.jsonl"
+
+    @property
     def trajectories(self) -> Path:
         """Some rollouts with the coach's targets on them."""
         return self.root / "trajectories"

@@ -15,6 +15,7 @@ from gametape.train import checkpoints
 from gametape.train.alarms import Alarms
 from gametape.train.apart import Apart
 from gametape.train.arms import arm_of
+from gametape.train.behaviour import Behaviour
 from gametape.train.checkpoints import Checkpoint
 from gametape.train.coaching import Coaching
 from gametape.train.curriculum import Curriculum
@@ -25,6 +26,7 @@ from gametape.train.metrics import MetricsLog, cut, read_metrics
 from gametape.train.policy import Policy, make_tiny, open_policy
 from gametape.train.run_directory import STARTING, RunDirectory, weights_of
 from gametape.train.seeds import seed_for
+from gametape.train.shelf import Shelf
 from gametape.train.shown import Shown
 from gametape.train.source import InProcess, NobodyLooks, Players, Source
 from gametape.train.supply import Supply, WorldSupply, supplied
@@ -60,10 +62,11 @@ async def _trained(
         and any(line["step"] for line in read_metrics(directory.metrics))
     ):
         raise BadInput(f"{directory.root}: the run has got somewhere, but its checkpoints are gone; begin another")
-    sizes = checkpoint.state["sizes"] if checkpoint else {"metrics": 0, "targets": 0}
+    sizes = checkpoint.state["sizes"] if checkpoint else {"metrics": 0, "targets": 0, "behaviour": 0}
     cut(directory.targets, sizes["targets"])
     log = MetricsLog(directory.metrics, sizes["metrics"])
-    run = _assembled(config, directory, home, policy, supply, log, telling)
+    behaviour = Behaviour(directory.behaviour, sizes["behaviour"])
+    run = _assembled(config, directory, home, policy, supply, log, behaviour, telling)
     try:
         if checkpoint:
             run.restore(checkpoint)
@@ -72,6 +75,7 @@ async def _trained(
         stopped_by = await run.train()
     finally:
         run.log.close()
+        run.behaviour.close()
         await run.source.close()
     return summary(run, stopped_by)
 
@@ -126,6 +130,7 @@ def _assembled(
     policy: Policy,
     supply: Supply,
     log: MetricsLog,
+    behaviour: Behaviour,
     telling: Telling,
 ) -> Run:
     rl = config.rl
@@ -147,6 +152,8 @@ def _assembled(
         held_out=HeldOut(model, supply, limits, config.eval, config.seed),
         alarms=Alarms(config.alarms),
         log=log,
+        shelf=Shelf(config.ttf, config.seed),
+        behaviour=behaviour,
         watching=telling,
     )
 

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable
 from random import Random
 
-from gametape.core.config import OptimConfig, RunConfig
+from gametape.core.config import OptimConfig, RunConfig, WarmConfig
 from gametape.core.segments import Segment, segments
 from gametape.engines.dialect import Dialect
 from gametape.tasks.worlds.experts import Noisy
@@ -21,6 +21,10 @@ from gametape.train.learner import Learner, Update
 from gametape.train.policy import Policy
 from gametape.train.seeds import seed_for
 
+_GUESS = 0.5
+"""Who breaks a rule has seen the marking half of the time, and does not know what it asks for."""
+_HINTED = 4
+"""Turns of an ordinary world, where hints change nothing, that are shown with one: no less than the shortest has."""
 Told = Callable[[int, int, Update], None]
 
 
@@ -47,16 +51,17 @@ async def _batch(policy: Policy, specs: tuple[WorldSpec, ...], config: RunConfig
         if rng.random() < warm.hint_share:
             found.append(await _practice(spec, policy.dialect, warm.ordinary_rate, rng))
         else:
-            found.append(await _shown(spec, policy.dialect, warm.ordinary_rate))
+            found.append(await _shown(spec, policy.dialect, warm, rng))
     return imitated(found)
 
 
-async def _shown(spec: WorldSpec, dialect: Dialect, skill: float) -> list[Segment]:
+async def _shown(spec: WorldSpec, dialect: Dialect, warm: WarmConfig, rng: Random) -> list[Segment]:
     """With more turns on which something depends than there will be later: their base rate is to be learned too."""
     marked = max(spec.load_bearing, spec.horizon // 3) if spec.load_bearing else 0
     spec = spec.model_copy(update={"load_bearing": marked})
-    shown = await demonstrate(World(spec), Noisy(skill, spec.base_rate), dialect, spec.seed)
-    return segments(shown.played.steps)
+    shown = await demonstrate(World(spec), Noisy(warm.ordinary_rate, spec.base_rate, guess=_GUESS), dialect, spec.seed)
+    hinted = rng.sample(hinted_turns(shown, dialect, rng), _HINTED) if warm.hint_share else []
+    return [*segments(shown.played.steps), *hinted]
 
 
 async def _practice(spec: WorldSpec, dialect: Dialect, skill: float, rng: Random) -> list[Segment]:

@@ -35,11 +35,17 @@ Profile = Literal["train", "full"]
 class Verifier:
     """Verifies workspaces of one task. Safe to use from many threads; verdicts are kept under `home`.
 
-    Give it a `crew` with warm zygotes to share them between verifiers; without one it starts what it needs.
+    Give it a `crew` with warm zygotes to share them between verifiers; without one it starts what it needs. Where there
+    is no reference to learn from, `prepared` says what is known of the task.
     """
 
     def __init__(
-        self, subject: Subject, home: Path | None = None, crew: Crew | None = None, keep_verdicts: bool = True
+        self,
+        subject: Subject,
+        home: Path | None = None,
+        crew: Crew | None = None,
+        keep_verdicts: bool = True,
+        prepared: Prepared | None = None,
     ) -> None:
         self.subject = subject
         self._stack = contextlib.ExitStack()
@@ -48,7 +54,7 @@ class Verifier:
         self._cache = cache.Cache(home / "verdicts" if home and keep_verdicts else None)
         self._toolbox = Toolbox(self._home)
         self._policy = policy(subject.interpreter)
-        self._prepared: Prepared | None = None
+        self._prepared = prepared
         self._learning = threading.Lock()
 
     def prepared(self) -> Prepared:

@@ -14,7 +14,6 @@ from gametape.core.trajectory import Trajectory
 _FOLDS = 5
 _SHRINKAGE = 1.0
 _ROUNDS = 25
-FEATURES = ("turns", "tokens", "failed calls", "repeated calls", "silent turns", "finished", "said after")
 
 
 @dataclass(frozen=True)
@@ -35,11 +34,19 @@ def attempt_of(trajectory: Trajectory) -> Attempt | None:
     extra = trajectory.extra or {}
     said = extra.get("confidence")
     before, after = (_probability(said.get(key)) if isinstance(said, dict) else None for key in ("before", "after"))
+    after = _said_at_the_end(trajectory) if after is None else after
     task = str(extra.get("task") or trajectory.trajectory_id or "")
     return Attempt(task, trajectory.outcome == "passed", _features(trajectory, after), before, after)
 
 
+def _said_at_the_end(trajectory: Trajectory) -> float | None:
+    """What the agent gave `finish` as its confidence."""
+    calls = [call for step in trajectory.steps for call in step.tool_calls or [] if call.function_name == "finish"]
+    return _probability(calls[-1].arguments.get("confidence")) if calls else None
+
+
 def _features(trajectory: Trajectory, after: float | None) -> tuple[float, ...]:
+    """How long it was, how much failed, was repeated or went without a word, and whether and how it ended itself."""
     turns = [step for step in trajectory.steps if step.source == "agent"]
     calls = [call for step in turns for call in step.tool_calls or []]
     results = [result for step in turns for result in (step.observation.results if step.observation else [])]

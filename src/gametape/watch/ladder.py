@@ -9,6 +9,8 @@ from typing import Any, Literal
 from gametape.watch.watching import Alarm
 from gametape.watch.words import printable
 
+KIND = "breaker"
+"""Of the events on a record that are trips."""
 Rung = Literal["nudge", "fresh_context", "pause", "stop"]
 RUNGS: tuple[Rung, ...] = ("nudge", "fresh_context", "pause", "stop")
 """Say so; begin afresh from the frontier; wait for a person, who is told; end it."""
@@ -46,7 +48,7 @@ class Trip:
     def plain(self) -> dict[str, Any]:
         """As an event on a record."""
         evidence = self.alarm.evidence
-        return {"kind": "breaker", "detail": f"{self.rung}: {self.reason}", "rung": self.rung, "evidence": evidence}
+        return {"kind": KIND, "detail": f"{self.rung}: {self.reason}", "rung": self.rung, "evidence": evidence}
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,8 @@ def guessed(path: Path) -> Format:
         document = json.loads(head)
     except (ValueError, RecursionError):
         return "atif" if path.suffix == ".json" or head == b"{" else "text"
-    return "atif" if isinstance(document, dict) and "schema_version" in document and "steps" in document else "jsonl"
+    version = document.get("schema_version") if isinstance(document, dict) else None
+    return "atif" if version is not None and ("steps" in document or str(version).startswith("ATIF")) else "jsonl"
 
 
 def _is_journal(path: Path) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from gametape.core.errors import BadInput
+from gametape.tasks.worlds.rules import TOOL_RULES
 from gametape.tasks.worlds.spec import WorldSpec
 
 PRESETS: Mapping[str, WorldSpec] = {
@@ -11,7 +12,11 @@ PRESETS: Mapping[str, WorldSpec] = {
     "moderate": WorldSpec(horizon=12, load_bearing=1, base_rate=0.2),
     "starved": WorldSpec(horizon=16, load_bearing=2, base_rate=0.05),
     "long": WorldSpec(horizon=48, load_bearing=2, base_rate=0.2),
+    "easy-tools": WorldSpec(horizon=8, load_bearing=1, base_rate=0.5, rules=TOOL_RULES),
+    "moderate-tools": WorldSpec(horizon=12, load_bearing=1, base_rate=0.2, rules=TOOL_RULES),
+    "starved-tools": WorldSpec(horizon=16, load_bearing=2, base_rate=0.05, rules=TOOL_RULES),
 }
+"""Those named after tools have only the rules that ask for another tool, and none that asks for a mode."""
 
 
 def preset(name: str) -> WorldSpec:

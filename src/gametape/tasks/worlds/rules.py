@@ -17,6 +17,8 @@ SHARED: Mapping[str, str] = dict(
 )
 """By marking: what a thing so marked takes, in every world."""
 
+TOOL_RULES = tuple(marking for marking, demand in SHARED.items() if demand in SPECIAL_TOOLS)
+
 PRACTICE = (
     *("frozen", "dusty", "heavy", "bright", "broken", "narrow", "foreign", "silent"),
     *("brittle", "crooked", "faded", "hollow", "loose", "murky", "rough", "steep"),

@@ -9,7 +9,7 @@ from gametape.train.losses.anchor import anchor_loss
 from gametape.train.losses.divergence import divergence
 from gametape.train.losses.policy import normaliser, rl_loss
 from gametape.train.losses.sft import sft_loss
-from gametape.train.losses.span import disagreement_weights, prefix_ratios
+from gametape.train.losses.span import disagreement_weights, effect_weights, prefix_ratios
 from gametape.train.losses.ttf import ttf_loss
 from gametape.train.losses.variant import UnknownVariant, Variant
 
@@ -19,6 +19,7 @@ __all__ = [
     "anchor_loss",
     "disagreement_weights",
     "divergence",
+    "effect_weights",
     "group_advantages",
     "normaliser",
     "prefix_ratios",

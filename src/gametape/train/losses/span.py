@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from gametape.train.losses.divergence import divergence
 from gametape.train.losses.tokens import FARTHEST, Numbers, as_floats, as_mask
 
 
@@ -41,3 +42,12 @@ def prefix_ratios(logp_S: Numbers, behaviour_logp_S: Numbers, cap: float = 2.0) 
     logp_S = as_floats(logp_S).detach()
     gap_S = logp_S - as_floats(behaviour_logp_S).to(logp_S).detach()
     return (gap_S.cumsum(-1) - gap_S).clamp(max=FARTHEST).exp().clamp(max=cap)
+
+
+def effect_weights(hinted_logits_SV: Numbers, plain_logits_SV: Numbers) -> Tensor:
+    """How much a hint changes its reader's choice at each token: 0 where not at all, near 1 from a few nats on.
+
+    A teacher whose weights are not the student's disagrees with it for reasons of its own. Without this they would be
+    distilled along with the hint, and pull the student back to what the teacher was.
+    """
+    return -torch.expm1(-divergence(plain_logits_SV, hinted_logits_SV, beta=1.0))

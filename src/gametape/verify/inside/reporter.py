@@ -48,6 +48,7 @@ class Reporter:
             self._texts[test] = self._texts.get(test, "") + self._text(report.longreprtext)
         elif report.skipped or hasattr(report, "wasxfail"):
             self._results[test] = "skipped" if before == "passed" else before
+            self._texts.setdefault(test, "xfail" if hasattr(report, "wasxfail") else "skip")
         else:
             self._results[test] = before
 

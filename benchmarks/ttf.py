@@ -1,0 +1,128 @@
+"""What targeted textual feedback is worth: rewards alone, rewards and hints, and the controls, from the same weights.
+
+    python benchmarks/ttf.py [--only moderate starved easy controls] [--seeds 6] [--keep DIR] [--results FILE]
+
+Regimes, each with a warm start of its own that all its runs begin with:
+easy       8 turns, one of which turns on a rule that the expert of the warm start keeps to half the time
+moderate  12 turns, one of which ..., a fifth of the time
+starved   16 turns, two of which ..., one time in twenty
+
+Arms: `rlvr`, verified rewards alone; `ttf`, and the hinted teacher's choice distilled at the turns that the coach
+found; `resample`, and a turn sampled after the same hint imitated there in place of it. Controls, in the moderate
+regime, each `ttf` with one thing taken away: a `neutral` hint; a `shuffled` one, of another rule (all of them, or 10 or
+30 in 100); the hint `elsewhere`, at a turn that is no target; and a `penalty` on what was done there, without any hint.
+
+Success is that of held-out prompts at temperature 1: no training world has their pairs of a rule and a context.
+Episodes are all rollouts sampled. What the coach reads and samples is in the operations (2N for a token read or
+sampled, 4N more for one learned from). Runs of one thread each go on at once, one for each core. Everything is saved as
+it ends; runs that are there already are not made again. What was expected, before any of it was run, is in
+docs/feedback-experiment.md.
+"""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from gametape.studio.svg import Series, line_chart
+from training_runs import CURVE, at_once, trained
+
+HERE = Path(__file__).parent
+CONFIG = HERE.parent / "configs" / "feedback.toml"
+RESULTS = HERE / "results" / "ttf.json"
+CHARTS = HERE.parent / "docs"
+BUDGETS = {"easy": 1024, "moderate": 3072, "starved": 3072}
+TTF = ['arm="rlvr_ttf"']
+ARMS: dict[str, list[str]] = {
+    "rlvr": ['arm="rlvr"'],
+    "ttf": TTF,
+    "resample": [*TTF, 'ttf.learn="resample"', "ttf.weight=1.0"],
+}
+CONTROLS: dict[str, list[str]] = {
+    "neutral": [*TTF, 'ttf.control="neutral"'],
+    "shuffled": [*TTF, 'ttf.control="shuffled"'],
+    "shuffled-10": [*TTF, 'ttf.control="shuffled"', "ttf.spoiled=0.1"],
+    "shuffled-30": [*TTF, 'ttf.control="shuffled"', "ttf.spoiled=0.3"],
+    "elsewhere": [*TTF, 'ttf.control="elsewhere"'],
+    "penalty": [*TTF, 'ttf.learn="penalty"', "ttf.weight=1.0"],
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="*", choices=[*BUDGETS, "controls"], default=[*BUDGETS, "controls"])
+    parser.add_argument("--seeds", type=int, default=6)
+    parser.add_argument("--control-seeds", type=int, default=3)
+    parser.add_argument("--keep", type=Path, default=Path("runs") / "ttf")
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    chosen = parser.parse_args()
+    report: dict[str, Any] = json.loads(chosen.results.read_text()) if chosen.results.exists() else {}
+    report["machine"] = {"cores": os.cpu_count(), "kernel": platform.release(), "python": platform.python_version()}
+    report["curve"] = CURVE
+    for name in chosen.only:
+        regime, arms, seeds = name, ARMS, range(chosen.seeds)
+        if name == "controls":
+            regime, arms, seeds = "moderate", CONTROLS, range(chosen.control_seeds)
+        start(regime, chosen.keep)
+        order = product(seeds, arms)
+        found = at_once(lambda job: one(regime, *job, {**ARMS, **CONTROLS}[job[1]], chosen.keep), order)  # noqa: B023
+        told = report.setdefault(regime, {})
+        for arm in arms:
+            told[arm] = [answer for answer in found if answer["arm"] == arm]
+        chosen.results.write_text(json.dumps(report, indent=1) + "\n")
+        if name != "controls":
+            (CHARTS / f"feedback-{name}.svg").write_text(chart(name, told))
+    print(table(report))
+
+
+def start(regime: str, keep: Path) -> Path:
+    place = keep / f"{regime}-warm" / "start"
+    if not place.exists():
+        trained(keep, f"{regime}-warm", CONFIG, 0, [f'tasks="worlds:{regime}"', "episodes=1", "eval.episodes=1024"])
+    return place
+
+
+def one(regime: str, seed: int, arm: str, changes: list[str], keep: Path) -> dict[str, Any]:
+    """The seed gives the prompts, which are the same in every arm, and the held-out ones."""
+    model = f'model="{start(regime, keep)}"'
+    fixed = [f'tasks="worlds:{regime}"', f"episodes={BUDGETS[regime]}", model]
+    return {**trained(keep, f"{regime}-{arm}-{seed}", CONFIG, seed, [*fixed, *changes]), "arm": arm, "seed": seed}
+
+
+def chart(regime: str, told: dict[str, Any]) -> str:
+    series = []
+    for name in ARMS:
+        points = list(zip(*(answer["curve"] for answer in told[name]), strict=False))
+        ys = [[point[1] for point in at] for at in points]
+        xs = [sum(point[0] for point in at) / len(at) for at in points]
+        series.append(Series(name, xs, [sum(y) / len(y) for y in ys], [min(y) for y in ys], [max(y) for y in ys]))
+    return line_chart(f"Held-out success, {regime} worlds", series, "episodes", "success at temperature 1")
+
+
+def table(report: dict[str, Any]) -> str:
+    """Means over seeds. A run that did not get there is only known to need more than its budget."""
+    rows = [
+        "| regime | arm | seeds | episodes to 80 %, each seed | reached | success before | after | at rules "
+        "| at other turns | 10^9 operations |",
+        "|---|---|---:|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for regime, budget in BUDGETS.items():
+        for arm, answers in report.get(regime, {}).items():
+            reached = [answer["episodes_to"]["0.8"] for answer in answers]
+            each = ", ".join(str(at) if at else f"> {budget}" for at in reached)
+            last = [dict(zip(CURVE, answer["curve"][-1], strict=True)) for answer in answers]
+            means = [statistics.mean(one[key] for one in last) for key in ("success", "load_bearing", "ordinary")]
+            before = statistics.mean(answer["success_before"] for answer in answers)
+            flops = statistics.mean(answer["flops"] for answer in answers) / 1e9
+            shown = " | ".join(f"{value:.1%}" for value in (before, *means))
+            got = f"{sum(at is not None for at in reached)} of {len(reached)}"
+            rows.append(f"| {regime} | {arm} | {len(answers)} | {each} | {got} | {shown} | {flops:.0f} |")
+    return "\n".join(rows)
+
+
+if __name__ == "__main__":
+    main()

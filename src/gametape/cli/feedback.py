@@ -1,0 +1,77 @@
+"""`gametape feedback`: say what became of an agent's work."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from gametape.core.feedback import Feedback
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+
+@app.command()
+def feedback(
+    trajectory: Annotated[Path, typer.Argument(help="A trajectory, finished or not.")],
+    kept: Annotated[bool, typer.Option("--kept", help="The work was kept.")] = False,
+    reverted: Annotated[bool, typer.Option("--reverted", help="It was undone.")] = False,
+    accepted: Annotated[bool, typer.Option("--accepted", help="It was accepted, as a pull request is.")] = False,
+    rejected: Annotated[bool, typer.Option("--rejected", help="It was not.")] = False,
+    from_git: Annotated[
+        Path | None, typer.Option(help="See in this repository how many of its lines are still there.")
+    ] = None,
+    patch: Annotated[
+        Path | None, typer.Option(help="With --from-git: its patch, if not beside the trajectory.")
+    ] = None,
+    note: Annotated[str, typer.Option(help="Why.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line of stdout.")] = False,
+) -> None:
+    """Write into TRAJECTORY what people did with the work: training can add it to the reward.
+
+    Exits 1 if --from-git does not find the patch in the history: then nothing is written.
+
+    \b
+    Examples:
+      gametape feedback ~/goals/goal-20261115-3f9a2c/trajectory.json --accepted --note "merged as it was"
+      gametape feedback ~/goals/goal-20261115-3f9a2c/trajectory.json --from-git .
+    """
+    from gametape.cli.output import emit_json
+    from gametape.desk.feedback import give
+    from gametape.desk.threads.outcomes import tell_vault
+
+    said = {"kept": kept, "reverted": reverted, "accepted": accepted, "rejected": rejected}
+    if sum([*said.values(), from_git is not None]) != 1:
+        raise typer.BadParameter("say exactly one of --kept, --reverted, --accepted, --rejected and --from-git")
+    kind = next((kind for kind, chosen in said.items() if chosen), "")
+    given = _seen(trajectory, from_git, patch, note) if from_git else _said(kind, note)
+    if given is None:
+        if as_json:
+            emit_json({"trajectory": str(trajectory.absolute()), "landed": False, "feedback": []})
+        typer.echo("gametape: the patch is not in the history of this repository", err=True)
+        raise typer.Exit(1)
+    told = give(trajectory, given)
+    tell_vault(trajectory, given.worth > 0)
+    if as_json:
+        plain = [one.model_dump(mode="json", exclude_defaults=True) for one in told]
+        emit_json({"trajectory": str(trajectory.absolute()), "feedback": plain, "kept_share": given.share})
+    else:
+        share = f" ({given.share:.0%} of the added lines)" if given.share is not None else ""
+        typer.echo(f"{trajectory}: {given.kind}{share}")
+
+
+def _said(kind: str, note: str) -> "Feedback":
+    from gametape.core.feedback import Feedback
+    from gametape.desk.feedback import now
+
+    return Feedback.model_validate({"kind": kind, "time": now(), "note": note})
+
+
+def _seen(trajectory: Path, repository: Path, patch: Path | None, note: str) -> "Feedback | None":
+    from gametape.core.feedback import Feedback
+    from gametape.desk.feedback import now, read_patch, survival
+
+    found = survival(read_patch(patch or trajectory.with_name("patch.diff")), repository)
+    if found is None:
+        return None
+    return Feedback(kind="survived", time=now(), note=note, share=found.share, commit=found.commit)

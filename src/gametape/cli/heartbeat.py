@@ -1,0 +1,208 @@
+"""`gametape heartbeat`: an agent that looks at something again and again."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gametape.cli.desk import AsJson, Database, Home
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Let an agent look at something again and again, at no cost while nothing happens.",
+)
+
+Name = Annotated[str, typer.Argument(metavar="NAME")]
+
+
+@app.callback()
+def group() -> None:
+    """Let an agent look at something again and again, at no cost while nothing happens."""
+
+
+@app.command()
+def add(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Markdown with front matter; see docs/desk.md.")],
+    name: Annotated[str | None, typer.Option(help="Default: the file's name.")] = None,
+    home: Home = None,
+    database: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Add a heartbeat. It ticks while `gametape desk serve` runs.
+
+    What its event looks at is looked at now: a change after this is seen, also one before the desk runs.
+
+    Example: gametape heartbeat add nightly.md
+    """
+    import asyncio
+
+    from gametape.cli.home import home_directory
+    from gametape.cli.output import emit_json
+    from gametape.desk.desk import open_desk
+    from gametape.desk.heartbeats import book
+    from gametape.desk.heartbeats.plan import load
+    from gametape.desk.heartbeats.sources import look
+
+    plan, chosen = load(file), name or file.stem
+    with open_desk(home_directory(home), database) as desk:
+        book.add(desk, chosen, file.read_text(encoding="utf-8"), asyncio.run(look(desk, plan)))
+        path = book.path_of(desk, chosen)
+    if as_json:
+        emit_json({"name": chosen, "file": str(path)})
+    else:
+        typer.echo(f"{chosen}: added; it ticks while `gametape desk serve` runs")
+
+
+@app.command("list")
+def list_(home: Home = None, database: Database = None, as_json: AsJson = False) -> None:
+    """List heartbeats: when each ticks next, and what its last tick came to.
+
+    Example: gametape heartbeat list
+    """
+    from gametape.cli.home import home_directory
+    from gametape.cli.output import emit_json
+    from gametape.desk.desk import open_desk
+    from gametape.desk.heartbeats.book import names
+
+    with open_desk(home_directory(home), database) as desk:
+        found = [_row(desk, name) for name in names(desk)]
+    if as_json:
+        emit_json({"heartbeats": found})
+        return
+    for row in found:
+        last = row["last"]
+        told = f"last: {last['outcome']} {_moment(last['at'])}" if last else "has not ticked"
+        coming = row["problem"] or ("paused" if row["paused"] else f"next: {_moment(row['next'])}")
+        typer.echo(f"{row['name']:20}  {coming}  {told}  today: {row['tokens_today']} tokens")
+
+
+@app.command()
+def run(name: Name, home: Home = None, database: Database = None, as_json: AsJson = False) -> None:
+    """Tick now, once. Guard and budget hold, active hours do not.
+
+    Exit code 0 if the agent was asked, 1 if guard or budget kept it from that.
+
+    Example: gametape heartbeat run nightly
+    """
+    import asyncio
+    import time
+
+    from gametape.cli.home import home_directory
+    from gametape.cli.output import emit_json
+    from gametape.desk.desk import open_desk
+    from gametape.desk.heartbeats import book
+    from gametape.desk.runner import perform
+    from gametape.watch.words import printable
+
+    with open_desk(home_directory(home), database) as desk:
+        plan = book.plan_of(desk, name)
+        errand = book.tick(desk, name, plan, book.key_of(name, time.time()), "asked for by hand")
+        result = asyncio.run(perform(desk, errand))
+    if as_json:
+        emit_json({"name": name, "key": errand.key, **result})
+    else:
+        typer.echo(f"{result['outcome']}: {printable(str(result['detail']))}")
+    raise typer.Exit(0 if result["outcome"] in ("asked", "nothing") else 1)
+
+
+@app.command()
+def log(
+    name: Name,
+    last: Annotated[int, typer.Option(metavar="N", min=1, help="How many ticks.")] = 50,
+    home: Home = None,
+    database: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what its ticks came to.
+
+    Example: gametape heartbeat log nightly --last 5
+    """
+    from dataclasses import asdict
+
+    from gametape.cli.home import home_directory
+    from gametape.cli.output import emit_json
+    from gametape.desk.desk import open_desk
+    from gametape.desk.heartbeats import book
+    from gametape.watch.words import printable
+
+    with open_desk(home_directory(home), database) as desk:
+        book.path_of(desk, name)
+        found = book.log(desk, name, last)
+    if as_json:
+        emit_json({"name": name, "ticks": [asdict(tick) for tick in found]})
+        return
+    for tick in found:
+        told = " ".join(printable(tick.detail).split())
+        typer.echo(f"{_moment(tick.at)}  {tick.outcome:8}  {tick.tokens} tokens  {told[:200]}")
+
+
+@app.command()
+def pause(name: Name, home: Home = None, database: Database = None, as_json: AsJson = False) -> None:
+    """Stop ticking until it is resumed. Example: gametape heartbeat pause nightly"""
+    _pause(name, home, database, as_json, True)
+
+
+@app.command()
+def resume(name: Name, home: Home = None, database: Database = None, as_json: AsJson = False) -> None:
+    """Tick again; what was missed meanwhile is not made up for. Example: gametape heartbeat resume nightly"""
+    _pause(name, home, database, as_json, False)
+
+
+@app.command()
+def remove(name: Name, home: Home = None, database: Database = None, as_json: AsJson = False) -> None:
+    """Remove a heartbeat; what its ticks came to is kept. Example: gametape heartbeat remove nightly"""
+    from gametape.cli.home import home_directory
+    from gametape.cli.output import emit_json
+    from gametape.desk.desk import open_desk
+    from gametape.desk.heartbeats import book
+
+    with open_desk(home_directory(home), database) as desk:
+        book.remove(desk, name)
+    if as_json:
+        emit_json({"name": name, "removed": True})
+    else:
+        typer.echo(f"{name}: removed")
+
+
+def _pause(name: str, home: Path | None, database: str | None, as_json: bool, pause: bool) -> None:
+    import time
+
+    from gametape.cli.home import home_directory
+    from gametape.cli.output import emit_json
+    from gametape.desk.desk import open_desk
+    from gametape.desk.heartbeats import book
+
+    with open_desk(home_directory(home), database) as desk:
+        book.paused(desk, name, time.time(), pause)
+    if as_json:
+        emit_json({"name": name, "paused": pause})
+    else:
+        typer.echo(f"{name}: {'paused' if pause else 'resumed'}")
+
+
+def _row(desk: Any, name: str) -> dict[str, Any]:
+    import time
+    from dataclasses import asdict
+
+    from gametape.core.errors import GametapeError
+    from gametape.desk.heartbeats import book
+    from gametape.desk.heartbeats.cadence import next_tick
+    from gametape.desk.heartbeats.work import midnight
+
+    standing, ticks = book.standing(desk, name), book.log(desk, name, 1)
+    row: dict[str, Any] = {"name": name, "paused": standing.paused, "last": asdict(ticks[0]) if ticks else None}
+    try:
+        plan = book.plan_of(desk, name)
+    except GametapeError as error:
+        return {**row, "next": None, "problem": str(error), "tokens_today": 0, "cost_usd_today": 0.0}
+    now = time.time()
+    tick = next_tick(plan.rhythm, plan.hours, standing.state, now, bool(standing.event))
+    tokens, usd = book.spent_since(desk, name, midnight(plan, now))
+    return {**row, "next": tick.at, "problem": "", "tokens_today": tokens, "cost_usd_today": usd}
+
+
+def _moment(at: float | None) -> str:
+    import time
+
+    return time.strftime("%a %d %b %H:%M:%S", time.localtime(at)) if at else "when something is seen"

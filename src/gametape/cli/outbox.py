@@ -1,0 +1,100 @@
+"""`gametape outbox`: what agents want to send, and a person's word on it."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gametape.cli.desk import AsJson, Database, Home
+
+if TYPE_CHECKING:
+    from gametape.desk.outbox import Draft
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Release or reject what agents want to send.")
+
+Name = Annotated[str, typer.Argument(metavar="DRAFT", help="As `outbox list` names it.")]
+
+
+@app.callback()
+def group() -> None:
+    """Release or reject what agents want to send."""
+
+
+@app.command("list")
+def list_(
+    every: Annotated[bool, typer.Option("--all", help="Those that were decided on, too.")] = False,
+    home: Home = None,
+    database: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """List drafts that wait for a decision.
+
+    Example: gametape outbox list
+    """
+    from gametape.cli.home import home_directory
+    from gametape.cli.output import emit_json
+    from gametape.desk.desk import open_desk
+    from gametape.watch.words import printable
+
+    with open_desk(home_directory(home), database) as desk:
+        drafts = [draft for draft in desk.outbox.list() if every or draft.state in ("draft", "approved")]
+    if as_json:
+        emit_json({"drafts": [_plain(draft) for draft in drafts]})
+        return
+    for draft in drafts:
+        typer.echo(f"{draft.id}  {draft.state:8}  {draft.origin}  to {printable(draft.recipient)}")
+        typer.echo(f"    {printable(draft.subject)}")
+        for line in draft.body.splitlines():
+            typer.echo(f"    | {printable(line)}")
+    if not drafts:
+        typer.echo("nothing waits")
+
+
+@app.command()
+def approve(name: Name, home: Home = None, database: Database = None, as_json: AsJson = False) -> None:
+    """Release a draft: to the command or webhook of desk.toml, else as a file under HOME/outbox.
+
+    Exit code 1 if it was rejected before or could not be sent; approving it again sends it again, under the same key.
+
+    Example: gametape outbox approve draft-20261115-3f9a2c
+    """
+    import asyncio
+
+    from gametape.cli.home import home_directory
+    from gametape.desk.desk import open_desk
+
+    with open_desk(home_directory(home), database) as desk:
+        _show(asyncio.run(desk.outbox.approve(name)), as_json)
+
+
+@app.command()
+def reject(
+    name: Name,
+    note: Annotated[str, typer.Option(help="Why.")] = "",
+    home: Home = None,
+    database: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Reject a draft; it is kept, and never sent. Exit code 1 if it was released before.
+
+    Example: gametape outbox reject draft-20261115-3f9a2c --note "not now"
+    """
+    from gametape.cli.home import home_directory
+    from gametape.desk.desk import open_desk
+
+    with open_desk(home_directory(home), database) as desk:
+        _show(desk.outbox.reject(name, note), as_json)
+
+
+def _show(draft: "Draft", as_json: bool) -> None:
+    from gametape.cli.output import emit_json
+
+    if as_json:
+        emit_json(_plain(draft))
+    else:
+        typer.echo(f"{draft.id}: {draft.state}")
+
+
+def _plain(draft: "Draft") -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return asdict(draft)

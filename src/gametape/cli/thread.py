@@ -1,0 +1,236 @@
+"""`gametape thread`: talk with an agent over days."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gametape.cli.desk import AsJson, Database, Home
+
+if TYPE_CHECKING:
+    from gametape.desk.threads.thread import ThreadPlace
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    add_completion=False,
+    help="Talk with an agent over days; kill -9 loses nothing.",
+)
+
+Name = Annotated[str, typer.Argument(metavar="THREAD", help="As `thread list` names it; a beginning is enough.")]
+
+
+@app.callback()
+def group() -> None:
+    """Talk with an agent over days; kill -9 loses nothing."""
+
+
+@app.command()
+def new(
+    model: Annotated[str, typer.Option(help="smollm2, a directory of weights, openai:MODEL@URL, scripted:FILE.")],
+    title: Annotated[str, typer.Option(help="What it is about.")] = "",
+    workspace: Annotated[
+        Path | None, typer.Option(help="Files to work on: they are copied, and the directory is not touched.")
+    ] = None,
+    instructions: Annotated[
+        Path | None, typer.Option(help="Standing instructions, beside the AGENTS.md of the workspace.")
+    ] = None,
+    vault: Annotated[Path | None, typer.Option(help="Where it keeps its notes (HOME/vault unless given).")] = None,
+    constraints: Annotated[
+        Path | None, typer.Option(help="A TOML file: what the agent must not touch, run or say.")
+    ] = None,
+    budget_tokens: Annotated[int | None, typer.Option(min=1, help="Read and written in all its life.")] = None,
+    budget_usd: Annotated[float | None, typer.Option(min=0.000001, help="Dollars in all its life.")] = None,
+    local_only: Annotated[bool, typer.Option(help="Nothing of it ever leaves this machine.")] = False,
+    home: Home = None,
+    as_json: AsJson = False,
+) -> None:
+    """Begin a thread.
+
+    Example: gametape thread new --title "the flaky test" --model smollm2 --workspace .
+    """
+    import asyncio
+    import time
+
+    from gametape.agent.constraints import Constraints, read_constraints
+    from gametape.cli.home import home_directory
+    from gametape.cli.output import emit_json
+    from gametape.desk.threads.beginning import begin, lasting_name
+    from gametape.desk.threads.thread import Thread, new_id
+
+    kept = home_directory(home)
+    name = new_id()
+    thread = Thread(
+        thread_id=name,
+        title=title,
+        model=lasting_name(model),
+        created=time.time(),
+        vault=str((vault or kept / "vault").expanduser().absolute()),
+        workspace=str(workspace.absolute()) if workspace else None,
+        constraints=read_constraints(constraints) if constraints else Constraints(),
+        budget_tokens=budget_tokens,
+        budget_usd=budget_usd,
+        local_only=local_only,
+        store=name,
+    )
+    place = asyncio.run(begin(kept, thread, _read(instructions) if instructions else ""))
+    emit_json({"thread": name, "directory": str(place.root), "vault": thread.vault}) if as_json else typer.echo(name)
+
+
+@app.command()
+def say(
+    name: Name,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What you want to say; - reads it from stdin.")],
+    key: Annotated[
+        str | None, typer.Option(help="Said twice under the same key, it is said once, and the answer is the same.")
+    ] = None,
+    budget_tokens: Annotated[int | None, typer.Option(min=1, help="What this answer may take.")] = None,
+    anyway: Annotated[bool, typer.Option(help="Go on with a thread that is paused.")] = False,
+    home: Home = None,
+    database: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say something and wait for the answer, which goes to stdout; what the agent does meanwhile goes to stderr.
+
+    Exit code 0 if it answered; 1 if it may not be spoken to (a spent budget, paused, archived) or came to no answer.
+    Ctrl-C or kill -9 loses nothing: the words stay, and whoever runs the desk next goes on with them.
+
+    Example: gametape thread say thread-20261115-3f9a2c "Why does it fail on Mondays?"
+    """
+    import asyncio
+    import secrets
+    import sys
+
+    from gametape.cli.home import home_directory
+    from gametape.cli.live_view import LiveView
+    from gametape.cli.output import emit_json
+    from gametape.cli.thread_view import print_answer, working
+    from gametape.core.errors import BadInput
+    from gametape.desk.desk import open_desk
+    from gametape.desk.errands import Errand
+    from gametape.desk.runner import perform
+    from gametape.desk.threads.answers import on_record
+    from gametape.desk.threads.bounds import TURNS, check_open
+    from gametape.desk.threads.following import Follower
+
+    words = sys.stdin.read() if text == "-" else text
+    if not words.strip():
+        raise BadInput("nothing was said; give a text")
+    place = _place(name, home)
+    thread, steps = place.read(), place.recorded().steps
+    said_as = f"{thread.thread_id}/said-{key or secrets.token_hex(6)}"
+    if on_record(steps, said_as) is None:
+        check_open(thread, steps, anyway)
+    order = {"thread": thread.thread_id, "text": words, "key": said_as, "anyway": anyway}
+    errand = Errand("turn", said_as, order | {"budget_tokens": budget_tokens}, line=thread.thread_id)
+    follower = Follower(place.journal, working(LiveView(TURNS)))
+    with open_desk(home_directory(home), database) as desk:
+        answer = asyncio.run(perform(desk, errand, follower.look))
+    emit_json(answer | {"key": said_as}) if as_json else print_answer(answer)
+    raise typer.Exit(0 if answer["ended"] == "answered" else 1)
+
+
+@app.command()
+def show(
+    name: Name,
+    last: Annotated[int | None, typer.Option(min=1, help="Only so many of the latest steps.")] = None,
+    patch: Annotated[bool, typer.Option(help="Print what it changed in its files instead, as a patch.")] = False,
+    home: Home = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what was said and done in a thread, or what became of its files.
+
+    \b
+    Examples:
+      gametape thread show thread-20261115-3f9a2c --last 5
+      gametape thread show thread-20261115-3f9a2c --patch | git apply
+    """
+    import sys
+
+    from gametape.cli.output import emit_json
+    from gametape.cli.thread_view import plain_step, plain_thread, print_thread
+    from gametape.desk.threads.showing import looked_at
+    from gametape.desk.threads.showing import patch as changes
+
+    place = _place(name, home)
+    if patch and not as_json:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(changes(place).encode("utf-8", "surrogateescape"))
+        sys.stdout.buffer.flush()
+        return
+    found, steps = looked_at(place), place.recorded().steps[-(last or 0) :]
+    if as_json:
+        told: dict[str, Any] = plain_thread(found) | {"trajectory": str(place.trajectory.absolute())}
+        told |= {"steps": [plain_step(step) for step in steps]}
+        emit_json(told | ({"patch": changes(place).encode("utf-8", "replace").decode()} if patch else {}))
+    else:
+        print_thread(found, steps)
+
+
+@app.command("list")
+def list_(
+    every: Annotated[bool, typer.Option("--all", help="Archived ones, too.")] = False,
+    home: Home = None,
+    as_json: AsJson = False,
+) -> None:
+    """List threads, the one that was last active first.
+
+    Example: gametape thread list
+    """
+    from gametape.cli.home import home_directory
+    from gametape.cli.output import emit_json
+    from gametape.cli.thread_view import plain_thread, print_threads
+    from gametape.desk.threads.showing import listed
+
+    found = [one for one in listed(home_directory(home)) if every or not one.thread.archived]
+    emit_json({"threads": [plain_thread(one) for one in found]}) if as_json else print_threads(found)
+
+
+@app.command()
+def fork(
+    name: Name,
+    at: Annotated[int | None, typer.Option(metavar="STEP", min=1, help="The last step that both share.")] = None,
+    title: Annotated[str | None, typer.Option(help="What the new one is about.")] = None,
+    home: Home = None,
+    as_json: AsJson = False,
+) -> None:
+    """Begin a thread with the same past as another, files included.
+
+    Example: gametape thread fork thread-20261115-3f9a2c --at 12
+    """
+    from gametape.cli.home import home_directory
+    from gametape.cli.output import emit_json
+    from gametape.desk.threads.beginning import fork as branch_off
+
+    place = branch_off(home_directory(home), _place(name, home).root.name, at, title)
+    emit_json({"thread": place.root.name, "directory": str(place.root)}) if as_json else typer.echo(place.root.name)
+
+
+@app.command()
+def archive(name: Name, home: Home = None, as_json: AsJson = False) -> None:
+    """Close a thread: its record becomes one trajectory file, and nothing more is said to it. It can still be forked.
+
+    Example: gametape thread archive thread-20261115-3f9a2c
+    """
+    from gametape.cli.output import emit_json
+    from gametape.desk.threads.showing import archive as close
+
+    place = _place(name, home)
+    path = close(place).absolute()
+    emit_json({"thread": place.root.name, "trajectory": str(path)}) if as_json else typer.echo(str(path))
+
+
+def _place(name: str, home: Path | None) -> "ThreadPlace":
+    from gametape.cli.home import home_directory
+    from gametape.desk.threads.thread import place_of
+
+    return place_of(home_directory(home), name)
+
+
+def _read(file: Path) -> str:
+    from gametape.record.trouble import unreadable
+
+    try:
+        return file.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise unreadable(file, error) from None

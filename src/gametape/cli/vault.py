@@ -1,0 +1,216 @@
+"""`gametape vault`: what agents thought worth remembering, read and reviewed by a person."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gametape.cli.desk import AsJson, Home
+
+if TYPE_CHECKING:
+    from gametape.desk.vault.vault import Vault
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    add_completion=False,
+    help="Read and review what agents thought worth remembering.",
+)
+
+VaultDir = Annotated[Path | None, typer.Option("--vault", metavar="DIR", help="The vault (HOME/vault unless given).")]
+
+
+@app.callback()
+def group() -> None:
+    """Read and review what agents thought worth remembering."""
+
+
+@app.command()
+def init(vault: VaultDir = None, home: Home = None, as_json: AsJson = False) -> None:
+    """Make a vault: a git repository of markdown notes. What is there already is taken in; done twice it is done once.
+
+    Example: gametape vault init --vault ~/notes
+    """
+    from gametape.cli.output import emit_json
+    from gametape.desk.vault.vault import Vault
+
+    made = Vault.init(_directory(vault, home))
+    names = made.names()
+    emit_json({"vault": str(made.root), "notes": len(names)}) if as_json else typer.echo(
+        f"{made.root}: a vault with {len(names)} notes"
+    )
+
+
+@app.command()
+def show(
+    note: Annotated[str | None, typer.Argument(metavar="[NOTE]", help="Such as people/ada.")] = None,
+    used: Annotated[bool, typer.Option(help="List notes by what came of the attempts that read them.")] = False,
+    vault: VaultDir = None,
+    home: Home = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show a note, or list all of them.
+
+    Exit code 1 if there is no such note.
+
+    \b
+    Examples:
+      gametape vault show people/ada
+      gametape vault show --used
+    """
+    from gametape.cli.output import emit_json
+    from gametape.cli.vault_view import print_names, print_note, print_uses
+
+    opened = _open(vault, home)
+    if used:
+        uses = opened.reads.uses()
+        emit_json({"used": [use._asdict() for use in uses]}) if as_json else print_uses(uses)
+        return
+    if note is None:
+        names = opened.names()
+        emit_json({"vault": str(opened.root), "notes": names}) if as_json else print_names(opened)
+        return
+    text = opened.read(note)
+    if text is None:
+        typer.echo(f"gametape: there is no note {note}", err=True)
+        raise typer.Exit(1)
+    emit_json({"note": opened.called(note), "text": text}) if as_json else print_note(text)
+
+
+@app.command()
+def search(
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="Words, in any order.")],
+    vault: VaultDir = None,
+    home: Home = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find lines of notes by their words, the best first.
+
+    Exit code 1 if there is none.
+
+    Example: gametape vault search "flaky test"
+    """
+    from gametape.cli.output import emit_json
+    from gametape.cli.vault_view import print_hits
+    from gametape.desk.vault.search import search as find
+
+    hits = find(_open(vault, home), text)
+    emit_json({"hits": [hit._asdict() for hit in hits]}) if as_json else print_hits(hits)
+    raise typer.Exit(0 if hits else 1)
+
+
+@app.command()
+def review(vault: VaultDir = None, home: Home = None, as_json: AsJson = False) -> None:
+    """Show what is new since you last accepted it, note by note, with the thread and turn that wrote it.
+
+    Exits 0, whether or not there is something new.
+
+    Example: gametape vault review
+    """
+    from gametape.cli.output import emit_json
+    from gametape.cli.vault_view import plain_commit, print_review
+    from gametape.desk.vault.review import review as look
+
+    new = look(_open(vault, home))
+    if as_json:
+        notes = [
+            {"note": one.note, "diff": list(one.diff), "commits": [plain_commit(commit) for commit in one.commits]}
+            for one in new
+        ]
+        emit_json({"notes": notes})
+    else:
+        print_review(new)
+
+
+@app.command()
+def accept(
+    notes: Annotated[list[str] | None, typer.Argument(metavar="[NOTE...]", help="All that is new, if none.")] = None,
+    vault: VaultDir = None,
+    home: Home = None,
+    as_json: AsJson = False,
+) -> None:
+    """Accept notes as they are: `review` then shows only what comes later.
+
+    Example: gametape vault accept people/ada
+    """
+    from gametape.cli.output import emit_json
+    from gametape.desk.vault.review import accept as take
+    from gametape.watch.words import printable
+
+    accepted = take(_open(vault, home), notes or ())
+    emit_json({"accepted": accepted}) if as_json else typer.echo(
+        f"accepted: {printable(', '.join(accepted)) or 'nothing new'}"
+    )
+
+
+@app.command()
+def revert(
+    what: Annotated[str, typer.Argument(metavar="NOTE|COMMIT", help="As `review` names them.")],
+    vault: VaultDir = None,
+    home: Home = None,
+    as_json: AsJson = False,
+) -> None:
+    """Take back a commit, or all that was done to a note since it was accepted. History stays: this is a new commit.
+
+    Example: gametape vault revert people/ada
+    """
+    from gametape.cli.output import emit_json
+    from gametape.cli.vault_view import plain_commit
+    from gametape.desk.vault.review import revert as undo
+    from gametape.watch.words import printable
+
+    commit = undo(_open(vault, home), what)
+    emit_json(plain_commit(commit)) if as_json else typer.echo(f"{commit.short} {printable(commit.subject)}")
+
+
+@app.command()
+def sync(
+    remote: Annotated[str, typer.Option(help="A URL, a path, or the name of a git remote of the vault.")],
+    vault: VaultDir = None,
+    home: Home = None,
+    as_json: AsJson = False,
+) -> None:
+    """Take in what another machine has written and give it what we have, without rewriting history on either side.
+
+    Example: gametape vault sync --remote git@example.org:notes.git
+    """
+    from gametape.cli.output import emit_json
+    from gametape.desk.vault.syncing import sync as exchange
+    from gametape.watch.words import printable
+
+    done = exchange(_open(vault, home), remote)
+    if as_json:
+        emit_json({"pulled": done.pulled, "pushed": done.pushed, "aside": list(done.aside)})
+        return
+    typer.echo(f"{done.pulled} commits came, {done.pushed} went")
+    for note in done.aside:
+        typer.echo(f"both sides changed {printable(note)}: the other's version lies beside it")
+
+
+@app.command()
+def loops(vault: VaultDir = None, home: Home = None, as_json: AsJson = False) -> None:
+    """List what is still open, the oldest first: boxes that nobody has ticked, lines that begin with `open:`.
+
+    Example: gametape vault loops
+    """
+    from gametape.cli.output import emit_json
+    from gametape.cli.vault_view import plain_commit, print_loops
+    from gametape.desk.vault.loops import loops as find
+
+    found = find(_open(vault, home))
+    if as_json:
+        emit_json({"loops": [loop._asdict() | {"commit": plain_commit(loop.commit)} for loop in found]})
+    else:
+        print_loops(found)
+
+
+def _open(vault: Path | None, home: Path | None) -> "Vault":
+    from gametape.desk.vault.vault import Vault
+
+    return Vault.open(_directory(vault, home))
+
+
+def _directory(vault: Path | None, home: Path | None) -> Path:
+    from gametape.cli.home import home_directory
+
+    return (vault or home_directory(home) / "vault").expanduser().absolute()

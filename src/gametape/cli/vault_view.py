@@ -1,0 +1,114 @@
+"""A vault on the terminal. Whatever an agent wrote is shown as text, never obeyed."""
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from gametape.watch.words import printable
+
+if TYPE_CHECKING:
+    from gametape.desk.vault.history import Commit
+    from gametape.desk.vault.loops import Loop
+    from gametape.desk.vault.reads import Use
+    from gametape.desk.vault.review import Reviewed
+    from gametape.desk.vault.search import Hit
+    from gametape.desk.vault.vault import Vault
+
+_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+
+
+def plain_commit(commit: "Commit") -> dict[str, Any]:
+    """As JSON says it."""
+    return {
+        "commit": commit.id,
+        "time": commit.time,
+        "who": commit.who,
+        "turn": commit.turn,
+        "subject": commit.subject,
+    }
+
+
+def print_names(vault: "Vault") -> None:
+    console = _console()
+    names = vault.names()
+    for name in names:
+        first = next(iter((vault.read(name) or "").strip().splitlines()), "")
+        console.print(Text.assemble((printable(name), "bold"), f"  {printable(first)[:100]}"), soft_wrap=True)
+    if not names:
+        console.print("no notes yet")
+
+
+def print_note(text: str) -> None:
+    console = _console()
+    for line in text.splitlines():
+        console.print(Text(printable(line)), soft_wrap=True)
+
+
+def print_hits(hits: Sequence["Hit"]) -> None:
+    console = _console()
+    for hit in hits:
+        console.print(
+            Text.assemble((f"{printable(hit.note)}:{hit.line}", "magenta"), f"  {printable(hit.text)}"), soft_wrap=True
+        )
+    if not hits:
+        console.print("no note has these words")
+
+
+def print_uses(uses: Sequence["Use"]) -> None:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("note")
+    for column in ("succeeded", "failed", "not known"):
+        table.add_column(column, justify="right")
+    for use in uses:
+        table.add_row(printable(use.note), *(str(count) for count in use[1:]))
+    _console().print(table if uses else "no note was read yet")
+
+
+def print_review(new: Sequence["Reviewed"]) -> None:
+    console = _console()
+    for one in new:
+        console.print(Text(printable(one.note), style="bold"))
+        for commit in one.commits:
+            console.print(
+                Text(f"  {commit.short}  {age(commit.time)} ago  {printable(commit.told)}", style="dim"),
+                soft_wrap=True,
+            )
+        for line in one.diff:
+            console.print(Text(f"  {printable(line)}", style=_STYLES.get(line[:1], "")), soft_wrap=True)
+        console.print()
+    if not new:
+        console.print("nothing new")
+    else:
+        console.print(Text("gametape vault accept [NOTE...]   gametape vault revert NOTE|COMMIT", style="dim"))
+
+
+def print_loops(found: Sequence["Loop"]) -> None:
+    console = _console()
+    for loop in found:
+        console.print(
+            Text.assemble(
+                (f"{age(loop.commit.time):>4}  ", "dim"),
+                printable(loop.text),
+                (f"  {printable(loop.note)}:{loop.line}, {printable(loop.commit.told)}", "dim"),
+            ),
+            soft_wrap=True,
+        )
+    if not found:
+        console.print("nothing is open")
+
+
+def age(moment: float) -> str:
+    """How long ago, in the largest whole unit."""
+    seconds = max(0.0, time.time() - moment)
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
+        if seconds >= size:
+            return f"{int(seconds // size)}{unit}"
+    return f"{int(seconds)}s"
+
+
+def _console() -> Console:
+    return Console(highlight=False)

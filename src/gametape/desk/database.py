@@ -1,0 +1,128 @@
+"""Where the desk's own tables are, beside those of the workflow engine: one SQLite file, or a PostgreSQL database."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from gametape.core.errors import BadInput, Lacking
+
+_SECONDS_TO_WAIT_FOR_A_WRITER = 30
+
+TABLES = sa.MetaData()
+effects = sa.Table(
+    "desk_effects",
+    TABLES,
+    sa.Column("key", sa.Text, primary_key=True),
+    sa.Column("result", sa.Text, nullable=False),
+    sa.Column("at", sa.Float, nullable=False),
+)
+drafts = sa.Table(
+    "desk_drafts",
+    TABLES,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("key", sa.Text, nullable=False, unique=True),
+    sa.Column("origin", sa.Text, nullable=False),
+    sa.Column("recipient", sa.Text, nullable=False),
+    sa.Column("subject", sa.Text, nullable=False),
+    sa.Column("body", sa.Text, nullable=False),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("drafted", sa.Float, nullable=False),
+    sa.Column("decided", sa.Float),
+    sa.Column("note", sa.Text, nullable=False, default=""),
+)
+notices = sa.Table(
+    "desk_notices",
+    TABLES,
+    sa.Column("key", sa.Text, primary_key=True),
+    sa.Column("origin", sa.Text, nullable=False),
+    sa.Column("title", sa.Text, nullable=False),
+    sa.Column("text", sa.Text, nullable=False),
+    sa.Column("local_only", sa.Boolean, nullable=False),
+    sa.Column("at", sa.Float, nullable=False),
+    sa.Column("delivered", sa.Float),
+    sa.Column("problem", sa.Text, nullable=False, default=""),
+)
+cancellations = sa.Table(
+    "desk_cancellations",
+    TABLES,
+    sa.Column("key", sa.Text, primary_key=True),
+    sa.Column("at", sa.Float, nullable=False),
+)
+heartbeats = sa.Table(
+    "desk_heartbeats",
+    TABLES,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("state", sa.Text, nullable=False),
+)
+ticks = sa.Table(
+    "desk_ticks",
+    TABLES,
+    sa.Column("key", sa.Text, primary_key=True),
+    sa.Column("heartbeat", sa.Text, nullable=False, index=True),
+    sa.Column("scheduled", sa.Float, nullable=False),
+    sa.Column("at", sa.Float, nullable=False),
+    sa.Column("outcome", sa.Text, nullable=False),
+    sa.Column("detail", sa.Text, nullable=False),
+    sa.Column("tokens", sa.Integer, nullable=False),
+    sa.Column("cost_usd", sa.Float, nullable=False),
+)
+
+
+def database_url(home: Path, given: str | None) -> str:
+    """The given URL, else $GAMETAPE_DATABASE, else a file under the home."""
+    url = given or os.environ.get("GAMETAPE_DATABASE") or f"sqlite:///{home / 'desk' / 'desk.sqlite'}"
+    try:
+        parsed = sa.make_url(url)
+    except sa.exc.ArgumentError:
+        raise BadInput(f"{url}: not a database URL; give sqlite:///FILE or postgresql://USER@HOST/NAME") from None
+    kind = parsed.get_backend_name()
+    if kind not in ("sqlite", "postgresql"):
+        raise BadInput(f"{kind}: the desk keeps its state in SQLite or PostgreSQL")
+    if kind == "sqlite" and not parsed.database:
+        raise BadInput(f"{url}: names no file")
+    return url
+
+
+def is_sqlite(url: str) -> bool:
+    return sa.make_url(url).get_backend_name() == "sqlite"
+
+
+def connect(url: str, name: str = "gametape") -> sa.Engine:
+    """An engine for the desk's tables, whose database must exist; PostgreSQL shows the name to whoever asks."""
+    if is_sqlite(url):
+        engine = sa.create_engine(url)
+        sa.event.listen(engine, "connect", _as_a_shared_file)
+        return engine
+    address = sa.make_url(url).set(drivername="postgresql+psycopg")
+    return sa.create_engine(address, pool_pre_ping=True, connect_args={"application_name": name})
+
+
+def unreachable(url: sa.URL, error: BaseException) -> Lacking:
+    told = str(getattr(error, "orig", None) or error).splitlines()[0]
+    return Lacking(f"{url.render_as_string()}: the desk's database cannot be used: {told}")
+
+
+def insert_once(connection: sa.Connection, table: sa.Table, values: Mapping[str, Any]) -> bool:
+    """Insert a row unless one of its keys is there already; says whether it was inserted."""
+    dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
+    statement = dialect.insert(table).values(**values).on_conflict_do_nothing()
+    return bool(connection.execute(statement).rowcount)
+
+
+def put(connection: sa.Connection, table: sa.Table, key: str, values: Mapping[str, Any]) -> None:
+    """Insert a row, or replace what the row with this key says."""
+    dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
+    statement = dialect.insert(table).values(**values)
+    rest = {name: value for name, value in values.items() if name != key}
+    connection.execute(statement.on_conflict_do_update(index_elements=[key], set_=rest))
+
+
+def _as_a_shared_file(connection: Any, _record: object) -> None:
+    """Readers do not wait for writers, and writers wait for each other instead of failing."""
+    connection.execute(f"PRAGMA busy_timeout={_SECONDS_TO_WAIT_FOR_A_WRITER * 1000}")
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.isolation_level = "IMMEDIATE"

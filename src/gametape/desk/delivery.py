@@ -1,0 +1,102 @@
+"""How something leaves the desk: a command of the user's that reads it, or a webhook it is posted to.
+
+Both get one JSON object with `key`, and a webhook the header `Idempotency-Key` as well: what is sent twice because of
+a kill in between carries the same key both times. The command is the user's own, from their own settings, and runs on
+the host; nothing an agent wrote is ever part of a command line.
+"""
+
+import asyncio
+import contextlib
+import json
+import tomllib
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from gametape.core.errors import BadInput, GametapeError
+from gametape.desk.errands import Json
+from gametape.engines.perimeter import Perimeter
+from gametape.engines.trouble import EngineTrouble
+
+_SECONDS = 30.0
+
+
+class Undelivered(GametapeError):
+    """The other side did not take it. It is kept, and tried again."""
+
+    exit_code = 1
+
+
+class Channel(BaseModel):
+    """Where to deliver to; both, one or none."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    command: tuple[str, ...] = ()
+    webhook: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.command or self.webhook)
+
+    async def deliver(self, key: str, payload: dict[str, Json], local_only: bool = False) -> None:
+        """At least once per key. With `local_only` a webhook elsewhere is not spoken to. Raises `Undelivered`."""
+        told = {**payload, "key": key}
+        if self.command:
+            await _run(self.command, json.dumps(told).encode())
+        if self.webhook:
+            await _post(self.webhook, key, told, Perimeter(local_only=local_only))
+
+
+class Channels(BaseModel):
+    """`HOME/desk/desk.toml`: `[notify]` and `[outbox]`, each with `command = ["...", ...]` or `webhook = "URL"`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    notify: Channel = Channel()
+    outbox: Channel = Channel()
+
+
+def channels(home: Path) -> Channels:
+    path = home / "desk" / "desk.toml"
+    try:
+        return Channels.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return Channels()
+    except (OSError, ValueError) as error:
+        told = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
+        raise BadInput(f"{path}: {told}") from None
+
+
+async def _run(command: tuple[str, ...], data: bytes) -> None:
+    pipe = asyncio.subprocess.PIPE
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command, stdin=pipe, stdout=asyncio.subprocess.DEVNULL, stderr=pipe
+        )
+    except OSError as error:
+        raise Undelivered(f"{command[0]}: {error.strerror}") from None
+    try:
+        async with asyncio.timeout(_SECONDS):
+            _, errors = await process.communicate(data)
+    except TimeoutError:
+        raise Undelivered(f"{command[0]}: took longer than {_SECONDS:.0f} s") from None
+    finally:
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+    if process.returncode:
+        last = errors.decode(errors="replace").strip().splitlines()[-1:] or [""]
+        raise Undelivered(f"{command[0]}: exit code {process.returncode} {last[0]}".rstrip())
+
+
+async def _post(url: str, key: str, payload: dict[str, Json], perimeter: Perimeter) -> None:
+    import httpx  # noqa: PLC0415 - slow to import
+
+    try:
+        async with perimeter.client(httpx.Timeout(_SECONDS)) as client:
+            answer = await client.post(url, json=payload, headers={"Idempotency-Key": key})
+    except (httpx.HTTPError, httpx.InvalidURL, EngineTrouble) as error:
+        raise Undelivered(f"{url}: {error or type(error).__name__}") from None
+    if not answer.is_success:
+        raise Undelivered(f"{url}: answered {answer.status_code}")

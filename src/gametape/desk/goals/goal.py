@@ -1,0 +1,128 @@
+"""A goal as data, and the directory that holds everything about it.
+
+goal.json         what was asked for
+start/            the workspace as it was, pinned
+baseline.json     what the command said of that
+trajectory.json   the record (trajectory.jsonl while it runs)
+workspace/        the best state that was reached
+patch.diff        what is different about it
+summary.md        the same in words, for a pull request
+repo.git/         the branch, where the workspace is no git repository
+checkpoints/      the file tree after every turn
+result.json       the answer
+"""
+
+import json
+import secrets
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from gametape.agent.constraints import Constraints
+from gametape.agent.place import Place
+from gametape.core.errors import BadInput
+from gametape.core.model import Closed
+from gametape.record.atomic import write_atomically
+from gametape.record.trouble import unreadable
+from gametape.verify.tree import Tree, read_tree
+
+
+class Goal(Closed):
+    """What was asked for. Times are seconds since the epoch."""
+
+    goal_id: str
+    workspace: str
+    success: str
+    model: str
+    instruction: str
+    created: float
+    deadline: float | None = None
+    budget_tokens: int | None = None
+    attempts: int = 5
+    strict: bool = False
+    apply: bool = False
+    local_only: bool = False
+    constraints: Constraints = Field(default_factory=Constraints)
+    interpreter: str | None = None
+    """The Python that the command runs under; None is gametape's own, without plugins for pytest."""
+    head: str | None = None
+    """The commit that the workspace stood on, if it is a git repository."""
+
+
+@dataclass(frozen=True)
+class GoalPlace(Place):
+    """Where a goal lies."""
+
+    @property
+    def goal(self) -> Path:
+        return self.root / "goal.json"
+
+    @property
+    def start(self) -> Path:
+        return self.root / "start"
+
+    @property
+    def baseline(self) -> Path:
+        return self.root / "baseline.json"
+
+    @property
+    def summary(self) -> Path:
+        return self.root / "summary.md"
+
+    @property
+    def repository(self) -> Path:
+        return self.root / "repo.git"
+
+    @property
+    def result(self) -> Path:
+        return self.root / "result.json"
+
+    def read_goal(self) -> Goal:
+        try:
+            return Goal.model_validate_json(self.goal.read_bytes())
+        except FileNotFoundError:
+            raise BadInput(f"there is no goal {self.root.name}; `gametape goal list` shows those there are") from None
+        except OSError as error:
+            raise unreadable(self.goal, error) from error
+        except ValidationError as error:
+            raise BadInput(f"{self.goal} is damaged: {error.errors()[0]['msg']}") from error
+
+    def read_start(self) -> Tree:
+        return read_tree(self.start)
+
+    def read_tree(self) -> Tree:
+        """The best state."""
+        return read_tree(self.workspace)
+
+    def read_result(self) -> dict[str, Any] | None:
+        """The answer, where the goal has ended."""
+        try:
+            answer: dict[str, Any] = json.loads(self.result.read_bytes())
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            raise BadInput(f"{self.result} cannot be read: {error}") from error
+        return answer
+
+    def write_result(self, answer: dict[str, Any]) -> None:
+        write_atomically(self.result, json.dumps(answer, indent=2).encode())
+
+
+def new_id(now: float) -> str:
+    """Readable, and in the order of time where the day differs."""
+    return f"goal-{datetime.fromtimestamp(now, UTC):%Y%m%d}-{secrets.token_hex(3)}"
+
+
+def place_of(home: Path, goal_id: str) -> GoalPlace:
+    if not goal_id or "/" in goal_id or goal_id.startswith("."):
+        raise BadInput(f"{goal_id!r} is no id of a goal")
+    return GoalPlace(home / "goals" / goal_id)
+
+
+def all_goals(home: Path) -> list[GoalPlace]:
+    """The oldest first."""
+    places = [GoalPlace(path.parent) for path in (home / "goals").glob("*/goal.json")]
+    return sorted(places, key=lambda place: place.read_goal().created)

@@ -1,0 +1,1 @@
+"""Heartbeats: an agent that is asked again and again, and costs nothing while nothing happens."""

@@ -1,0 +1,128 @@
+"""When a heartbeat ticks next: a pure function of its cadence, what it did last, the time, and what was seen.
+
+Every cadence is a row of instants. Those that lie outside the active hours are moved to the next opening. Of all that
+were missed, whatever the reason, only the last one is made up for.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from gametape.desk.heartbeats.wallclock import Cron, Hours
+
+_GAP = 1.0
+"""Seconds between two ticks at least, however much is seen."""
+
+
+class Row(Protocol):
+    """Instants at which a cadence ticks, given where it stands."""
+
+    def after(self, moment: float) -> float: ...
+
+    def latest(self, moment: float, after: float) -> float | None:
+        """The last one up to `moment` that is later than `after`."""
+        ...
+
+
+@dataclass(frozen=True)
+class Fixed:
+    every: float
+
+
+@dataclass(frozen=True)
+class Adaptive:
+    fastest: float
+    slowest: float
+
+
+Cadence = Fixed | Cron | Adaptive | None
+"""None: only when something is seen."""
+
+
+@dataclass(frozen=True)
+class State:
+    """Where a heartbeat stands."""
+
+    anchor: float
+    """When it was begun."""
+    last: float | None = None
+    """The instant its last tick was scheduled for."""
+    interval: float | None = None
+    """Of an adaptive cadence."""
+
+
+@dataclass(frozen=True)
+class Tick:
+    at: float | None
+    """None: never, unless something is seen."""
+    due: bool
+
+
+def next_tick(cadence: Cadence, hours: Hours | None, state: State, now: float, event: bool) -> Tick:
+    """The tick that comes next, and whether it is due. Later than the last one in any case: a tick that was taken
+    (`taken`) is not due again, so that asking twice, after a restart or with a clock set back, ticks once."""
+    since = state.anchor if state.last is None else state.last
+    row = _row(cadence, state, since)
+    if event:
+        raw = max(now, since + _GAP)
+    elif row is None:
+        return Tick(None, False)
+    else:
+        missed = row.latest(now, since)
+        raw = row.after(max(now, since)) if missed is None else missed
+    if hours is not None:
+        raw = hours.opening(raw) if raw > now or hours.include(now) else hours.opening(now)
+    return Tick(raw, raw <= now)
+
+
+def taken(cadence: Cadence, state: State, tick: Tick) -> State:
+    """The state when a tick was begun."""
+    interval = _interval(cadence, state) if isinstance(cadence, Adaptive) else None
+    return replace(state, last=tick.at, interval=interval)
+
+
+def adapted(cadence: Cadence, state: State, eventful: bool) -> State:
+    """The state when a tick has ended: twice as fast while things happen, half as fast when idle."""
+    if not isinstance(cadence, Adaptive):
+        return state
+    changed = _interval(cadence, state) * (0.5 if eventful else 2.0)
+    return replace(state, interval=min(max(changed, cadence.fastest), cadence.slowest))
+
+
+@dataclass(frozen=True)
+class _Grid:
+    start: float
+    every: float
+
+    def after(self, moment: float) -> float:
+        number = max(1, self._about(moment) - 1)
+        while self._instant(number) <= moment:
+            number += 1
+        return self._instant(number)
+
+    def latest(self, moment: float, after: float) -> float | None:
+        number = self._about(moment) + 1
+        while self._instant(number) > moment:
+            number -= 1
+        return self._instant(number) if number > 0 and self._instant(number) > after else None
+
+    def _about(self, moment: float) -> int:
+        return int((moment - self.start) // self.every)  # rounding may make it one too many or too few
+
+    def _instant(self, number: int) -> float:
+        return self.start + self.every * number
+
+
+def _row(cadence: Cadence, state: State, since: float) -> Row | None:
+    match cadence:
+        case None:
+            return None
+        case Fixed(every):
+            return _Grid(state.anchor, every)
+        case Adaptive():
+            return _Grid(since, _interval(cadence, state))
+        case Cron():
+            return cadence
+
+
+def _interval(cadence: Adaptive, state: State) -> float:
+    return min(max(state.interval or cadence.fastest, cadence.fastest), cadence.slowest)

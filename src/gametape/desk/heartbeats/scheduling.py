@@ -1,0 +1,105 @@
+"""Looking after the heartbeats of a home: who has seen something, whose tick is due. Costs no token.
+
+A tick is taken in two moves, each of which may be repeated: first the database says that it was taken and under which
+key, then it is handed in under that key. Killed in between, the next process hands it in.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from gametape.core.errors import GametapeError
+from gametape.desk.durable import Errands
+from gametape.desk.errands import Desk
+from gametape.desk.heartbeats import book
+from gametape.desk.heartbeats.book import Ended, Standing
+from gametape.desk.heartbeats.cadence import next_tick, taken
+from gametape.desk.heartbeats.plan import Plan
+from gametape.desk.heartbeats.sources import look
+
+_SECONDS_BETWEEN_ROUNDS = 0.5
+
+
+@dataclass
+class _Known:
+    """What this process remembers of a heartbeat's file, so as not to read and reckon again at every round."""
+
+    changed: int
+    plan: Plan | None
+    foreseen: float | None = 0.0
+    looked: float = 0.0
+
+
+class Schedule:
+    """The heartbeats of one desk, for as long as this process is the runner."""
+
+    def __init__(self, desk: Desk, errands: Errands, tell: Callable[[str], None]) -> None:
+        self._desk, self._errands, self._tell = desk, errands, tell
+        self._known: dict[str, _Known] = {}
+
+    async def run(self, clock: Callable[[], float]) -> None:
+        while True:
+            await self.round(clock())
+            await asyncio.sleep(_SECONDS_BETWEEN_ROUNDS)
+
+    async def round(self, now: float) -> None:
+        """Look at each heartbeat once. One that cannot be used is told of, and does not keep the others."""
+        for name in book.names(self._desk):
+            try:
+                if (plan := self._plan(name)) is not None:
+                    await self._attend(name, plan, now)
+            except GametapeError as error:
+                self._known[name].plan = None
+                self._tell(f"heartbeat {name}: {error}")
+
+    def _plan(self, name: str) -> Plan | None:
+        changed = book.path_of(self._desk, name).stat().st_mtime_ns
+        if name not in self._known or self._known[name].changed != changed:
+            self._known[name] = _Known(changed, None)
+            self._known[name].plan = book.plan_of(self._desk, name)
+        return self._known[name].plan
+
+    async def _attend(self, name: str, plan: Plan, now: float) -> None:
+        standing = await asyncio.to_thread(book.standing, self._desk, name)
+        if standing.paused:
+            return
+        if standing.pending:
+            await asyncio.to_thread(self._see_to, name, plan, standing.pending, now)
+            return
+        known = self._known[name]
+        if plan.event is not None and now >= known.looked + plan.event.every:
+            known.looked = now
+            standing = await self._look(name, plan, standing)
+        if not standing.event and known.foreseen is not None and now < known.foreseen:
+            return
+        tick = next_tick(plan.rhythm, plan.hours, standing.state, now, bool(standing.event))
+        known.foreseen = 0.0 if tick.due or standing.event else tick.at
+        if tick.due and tick.at is not None:
+            key = book.key_of(name, tick.at)
+            reason = standing.event or "its time has come"
+            how = lambda old: replace(old, state=taken(plan.rhythm, old.state, tick), pending=key, event="")  # noqa: E731
+            await asyncio.to_thread(book.change, self._desk, name, how)
+            await asyncio.to_thread(self._hand_in, name, plan, key, reason)
+
+    async def _look(self, name: str, plan: Plan, standing: Standing) -> Standing:
+        """The first look at a source is what later ones are compared with."""
+        seen = await look(self._desk, plan)
+        if seen == standing.seen:
+            return standing
+        changed = sorted(source for source in seen if standing.seen.get(source, seen[source]) != seen[source])
+        event = f"changed: {', '.join(changed)}" if changed else standing.event
+        how = lambda old: replace(old, seen=seen, event=event)  # noqa: E731
+        return await asyncio.to_thread(book.change, self._desk, name, how)
+
+    def _see_to(self, name: str, plan: Plan, key: str, now: float) -> None:
+        """A tick that was taken: hand it in if that was not done, and go on if it ended without saying so."""
+        match self._errands.state(key):
+            case None:
+                self._hand_in(name, plan, key, "taken before a restart")
+            case "done" | "failed":
+                ended = Ended(key, name, now, now, "failed", f"see {self._desk.home / 'desk' / 'desk.log'}", 0, 0.0)
+                book.enter(self._desk, ended, lambda old: old)
+                book.change(self._desk, name, lambda old: replace(old, pending="") if old.pending == key else old)
+
+    def _hand_in(self, name: str, plan: Plan, key: str, reason: str) -> None:
+        self._errands.submit(book.tick(self._desk, name, plan, key, reason))

@@ -1,0 +1,101 @@
+"""Agents draft, a person releases. Nothing an agent wrote leaves the machine before somebody has read it."""
+
+import json
+import secrets
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import sqlalchemy as sa
+
+from gametape.core.errors import BadInput, GametapeError
+from gametape.desk.database import drafts, insert_once
+from gametape.desk.delivery import Channel
+from gametape.record.atomic import write_atomically
+
+State = Literal["draft", "approved", "sent", "rejected"]
+_CHARACTERS = 100_000
+
+
+class Decided(GametapeError):
+    """It was decided otherwise before."""
+
+    exit_code = 1
+
+
+@dataclass(frozen=True)
+class Draft:
+    id: str
+    key: str
+    origin: str
+    recipient: str
+    subject: str
+    body: str
+    state: State
+    drafted: float
+    decided: float | None
+    note: str
+
+
+class Outbox:
+    def __init__(self, database: sa.Engine, channel: Channel, released: Path) -> None:
+        """Where no channel is set, what is released lies in the directory `released`, a file each."""
+        self._database, self._channel, self._released = database, channel, released
+
+    def draft(self, key: str, origin: str, recipient: str, subject: str, body: str) -> str:
+        """Put a draft before a person; its id. Exactly once by the key: the same key again is the same draft."""
+        if len(recipient) + len(subject) + len(body) > _CHARACTERS:
+            raise BadInput(f"a draft is at most {_CHARACTERS} characters long")
+        now = time.time()
+        fresh = f"draft-{time.strftime('%Y%m%d', time.gmtime(now))}-{secrets.token_hex(3)}"
+        values = {"id": fresh, "key": key, "origin": origin, "recipient": recipient, "subject": subject, "body": body}
+        with self._database.begin() as connection:
+            insert_once(connection, drafts, {**values, "state": "draft", "drafted": now, "note": ""})
+            found = connection.scalar(sa.select(drafts.c.id).where(drafts.c.key == key))
+        return str(found)
+
+    def list(self, state: State | None = None) -> list[Draft]:
+        query = sa.select(drafts).order_by(drafts.c.drafted)
+        if state is not None:
+            query = query.where(drafts.c.state == state)
+        with self._database.connect() as connection:
+            return [Draft(**row) for row in connection.execute(query).mappings()]
+
+    def get(self, name: str) -> Draft:
+        with self._database.connect() as connection:
+            row = connection.execute(sa.select(drafts).where(drafts.c.id == name)).mappings().first()
+        if row is None:
+            raise BadInput(f"{name}: no such draft")
+        return Draft(**row)
+
+    async def approve(self, name: str) -> Draft:
+        """Release a draft. The decision is kept first; approving one that could not be sent sends it again, with the
+        same key. Raises `Undelivered`, and `Decided` where it was rejected."""
+        found = self._decide(name, "approved", {"draft", "approved"})
+        if found.state == "sent":
+            return found
+        payload = {"to": found.recipient, "subject": found.subject, "body": found.body, "origin": found.origin}
+        if self._channel:
+            await self._channel.deliver(found.key, payload)
+        else:
+            self._released.mkdir(parents=True, exist_ok=True)
+            told = json.dumps({**payload, "key": found.key}, indent=1, ensure_ascii=False)
+            write_atomically(self._released / f"{found.id}.json", told.encode())
+        return self._decide(name, "sent", {"approved"})
+
+    def reject(self, name: str, note: str = "") -> Draft:
+        """Raises `Decided` where it was released already."""
+        return self._decide(name, "rejected", {"draft", "rejected"}, note)
+
+    def _decide(self, name: str, state: State, before: set[str], note: str = "") -> Draft:
+        now = self.get(name)
+        change = sa.update(drafts).where(drafts.c.id == name, drafts.c.state.in_(before))
+        with self._database.begin() as connection:
+            changed = connection.execute(
+                change.values(state=state, decided=time.time(), note=note or now.note)
+            ).rowcount
+        found = self.get(name)
+        if not changed and not (state == "approved" and found.state == "sent"):
+            raise Decided(f"{name}: is {found.state} already")
+        return found

@@ -1,0 +1,74 @@
+"""What became of words said to a thread, read from its record: the words are found by their key."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from gametape.agent.recording import answers_of, spent_in, text_of
+from gametape.agent.replay import line_of
+from gametape.core.step import Step
+from gametape.watch.ladder import KIND
+
+Ended = Literal["answered", "limit", "error", "paused", "cancelled"]
+_HALTS = ("pause", "stop")
+
+
+@dataclass(frozen=True)
+class Answered:
+    """How it ended. `turns`, `tokens` and `cost_usd` are the thread's in all."""
+
+    ended: Ended
+    answer: str
+    reason: str
+    turns: int
+    tokens: int
+    cost_usd: float
+    step: int
+
+
+def key_of(step: Step) -> str | None:
+    """The key of what was said in a step, if it is one that came from outside."""
+    return (step.ours.model_extra or {}).get("key")
+
+
+def answered(steps: Sequence[Step], ended: Ended, reason: str) -> Answered:
+    spent = spent_in(steps)
+    last = next((step for step in reversed(steps) if step.source == "agent"), None)
+    answer = answer_text(last) if last and ended == "answered" else ""
+    return Answered(ended, answer, reason, spent.turns, spent.tokens, spent.cost_usd, steps[-1].step_id)
+
+
+def on_record(steps: Sequence[Step], key: str) -> Answered | None:
+    """The end that what was said under a key has come to, where it has."""
+    line = line_of(steps)
+    said = next((number for number, step in enumerate(line) if key_of(step) == key), None)
+    if said is None:
+        return None
+    end = next((number for number in range(said + 1, len(line)) if key_of(line[number])), len(line))
+    last = line[end - 1]
+    if is_answer(last):
+        return answered(line[:end], "answered", "answered")
+    if is_halt(last):
+        return answered(line[:end], "paused", text_of(last))
+    return None
+
+
+def is_answer(step: Step) -> bool:
+    """Whether a turn is what somebody waits for: words without a call, or the end of the work."""
+    if step.source != "agent" or step.ours.summary:
+        return False
+    answers, notices = answers_of(step)
+    finished = any(answer.call.name == "finish" and not answer.failed for answer in answers)
+    return finished or not (step.tool_calls or notices)
+
+
+def is_halt(step: Step) -> bool:
+    """Whether the watch stopped the agent here, for a person to look."""
+    return any(event.get("kind") == KIND and event.get("rung") in _HALTS for event in step.ours.events or ())
+
+
+def answer_text(step: Step) -> str:
+    """The words of an answer, and the summary where the agent called its work finished."""
+    called = [call for call in step.tool_calls or [] if call.function_name == "finish"]
+    summaries = [str(call.arguments.get("summary", "")) for call in called]
+    return "\n\n".join(filter(None, [text_of(step).strip(), *summaries]))

@@ -1,0 +1,162 @@
+"""New threads: from nothing, from a directory, or from another thread. The directory itself is never touched."""
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from gametape import __version__
+from gametape.agent.checkpoints import copied, saved_at
+from gametape.agent.context import STANDING_FILE, file_tree, standing_instructions, system_text
+from gametape.agent.recording import said_step
+from gametape.agent.replay import line_of
+from gametape.core.atif import Agent
+from gametape.core.errors import BadInput
+from gametape.core.step import Step
+from gametape.core.trajectory import ATIF_VERSION, Trajectory
+from gametape.desk.threads.thread import Thread, ThreadPlace, directory, new_id, place_of
+from gametape.desk.vault.vault import Vault
+from gametape.engines.naming import resolve
+from gametape.engines.perimeter import Perimeter
+from gametape.record.journal import Journal
+from gametape.sandbox.snapshots.store import SnapshotStore
+from gametape.sandbox.snapshots.sweep import remove_tree
+
+CHECKPOINT_BYTES = 2 << 30
+"""What the checkpoints of a thread and its forks may take on disk; old ones are dropped when half of it is used."""
+_MOST_LISTED = 5_000
+_WHO = """\
+You are an agent in a conversation that goes on for days. You work on the files below /workspace, in a sandbox without \
+network, for the person you talk with.
+Do what you are asked with your tools, one call a turn, and say briefly what you are about to do. When you have the \
+answer, or need one, say it without calling a tool: that ends your turn, and the person reads it.
+What will matter later goes into your notes (remember); look there first (recall). Nothing you write leaves this \
+machine unless the person releases it (draft)."""
+
+
+async def begin(
+    home: Path,
+    thread: Thread,
+    instructions: str = "",
+    perimeter: Perimeter | None = None,
+) -> ThreadPlace:
+    """Make a thread: its files are copied, its model is opened once so that a name that is none is refused now."""
+    name = await _model_name(home, thread, perimeter or Perimeter(local_only=thread.local_only))
+    Vault.init(Path(thread.vault))
+    place = ThreadPlace(directory(home) / thread.thread_id)
+    place.root.mkdir(parents=True)
+    try:
+        if instructions:
+            place.instructions.write_text(instructions, encoding="utf-8", errors="replace")
+        workspace = Path(thread.workspace) if thread.workspace else None
+        with SnapshotStore(place.store_of(thread), max_bytes=CHECKPOINT_BYTES) as store:
+            checkpoint = _imported(store, workspace)
+        text = _system_text(workspace, instructions, thread)
+        first = said_step(1, "system", text, checkpoint=checkpoint)
+        Journal.create(place.journal, _header(thread, name, [first])).release()
+        place.write(thread)
+    except BaseException:
+        remove_tree(place.root)
+        raise
+    return place
+
+
+def lasting_name(model: str) -> str:
+    """The name of a model that means the same from any directory."""
+    kind, found, rest = model.partition(":")
+    if kind == "scripted" and found and Path(rest).is_file():
+        return f"{kind}:{Path(rest).absolute()}"
+    return str(Path(model).absolute()) if Path(model).is_dir() else model
+
+
+def fork(home: Path, thread_id: str, at: int | None = None, title: str | None = None) -> ThreadPlace:
+    """A thread with the same past up to a step, files included. Nothing is copied but the words."""
+    origin = place_of(home, thread_id)
+    thread, record = origin.read(), origin.recorded()
+    line = line_of(record.steps, at)
+    checkpoint, work = saved_at(line, at)
+    with SnapshotStore(origin.store_of(thread)) as store:
+        store.snapshot(checkpoint)
+    forked = thread.model_copy(
+        update={
+            "thread_id": new_id(),
+            "title": title if title is not None else thread.title,
+            "created": time.time(),
+            "forked_from": f"{thread.thread_id}, step {line[-1].step_id}",
+            "paused": None,
+            "archived": False,
+        }
+    )
+    place = ThreadPlace(directory(home) / forked.thread_id)
+    place.root.mkdir(parents=True)
+    if origin.instructions.exists():
+        shutil.copyfile(origin.instructions, place.instructions)
+    Vault.open(Path(thread.vault)).reads.inherit(forked.thread_id, thread.thread_id, work.turn)
+    steps = [copied(step, number) for number, step in enumerate(line, start=1)]
+    Journal.create(place.journal, _header(forked, record.agent.model_name or "", steps)).release()
+    place.write(forked)
+    return place
+
+
+def _header(thread: Thread, model_name: str, steps: Sequence[Step]) -> Trajectory:
+    """The record says itself that it must not leave this machine: changing thread.json does not change that."""
+    return Trajectory(
+        schema_version=ATIF_VERSION,
+        session_id=thread.thread_id,
+        trajectory_id=thread.thread_id,
+        agent=Agent(
+            name="gametape",
+            version=__version__,
+            model_name=model_name,
+            extra={"gametape": {"local_only": thread.local_only}},
+        ),
+        steps=list(steps),
+        extra={"attempt_id": thread.thread_id, "thread": thread.thread_id},
+    )
+
+
+async def _model_name(home: Path, thread: Thread, perimeter: Perimeter) -> str:
+    """Weights that lie here are not loaded for it."""
+    if Path(thread.model).is_dir() or (home / "models" / thread.model).is_dir():
+        return thread.model
+    model = resolve(thread.model, home, perimeter)
+    try:
+        if perimeter.local_only and not model.local:
+            raise BadInput(f"{thread.model}: not on this machine, and the thread is to stay here")
+        return model.name
+    finally:
+        await model.close()
+
+
+def _imported(store: SnapshotStore, workspace: Path | None) -> str:
+    if workspace is not None:
+        return store.import_tree(workspace)
+    with tempfile.TemporaryDirectory(prefix="gametape-empty-") as empty:
+        return store.import_tree(Path(empty))
+
+
+def _system_text(workspace: Path | None, instructions: str, thread: Thread) -> str:
+    standing: list[tuple[str, str]] = []
+    parts: list[str] = []
+    if workspace is not None:
+        paths = list(_paths(workspace))
+        files = {path: (workspace / path).read_bytes() for path in paths if path.split("/")[-1] == STANDING_FILE}
+        standing = standing_instructions(files)
+        parts.append(f"Files in /workspace when the conversation began:\n{file_tree(paths)}")
+    if instructions.strip():
+        standing.append(("given with the thread", instructions))
+    return "\n\n".join([system_text(standing, thread.constraints.describe(), _WHO), *parts])
+
+
+def _paths(workspace: Path) -> Iterator[str]:
+    """The files of a directory, hidden places and links left out."""
+    listed = 0
+    for top, below, files in os.walk(workspace):
+        below[:] = sorted(name for name in below if not name.startswith("."))
+        for name in sorted(files):
+            place = Path(top) / name
+            if listed < _MOST_LISTED and place.is_file() and not place.is_symlink():
+                listed += 1
+                yield place.relative_to(workspace).as_posix()

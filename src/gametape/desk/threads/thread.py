@@ -1,0 +1,129 @@
+"""A thread as data, and the directory that holds everything about it.
+
+thread.json        what it was begun with, and whether it is open
+AGENTS.md          the instructions that were given for it
+trajectory.jsonl   the record (trajectory.json once it is archived)
+reply.json         the model's last reply, kept until its turn is on record
+checkpoints/       the file tree after every turn; a fork has those of the thread that it came from
+"""
+
+import json
+import re
+import secrets
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from gametape.agent.constraints import Constraints
+from gametape.agent.place import Place
+from gametape.core.errors import BadInput, GametapeError
+from gametape.core.model import Closed
+from gametape.core.problems import problems_in
+from gametape.record.atomic import write_atomically
+from gametape.record.trouble import unreadable
+
+_ID = re.compile(r"thread-[0-9]{8}-[0-9a-f]{6}")
+
+
+class Refused(GametapeError):
+    """A thread that may not be spoken to as it is."""
+
+    exit_code = 1
+
+
+class Thread(Closed):
+    """What a thread was begun with. Budgets hold for its whole life."""
+
+    thread_id: str
+    title: str = ""
+    model: str
+    created: float
+    vault: str
+    workspace: str | None = None
+    """Where its files were copied from."""
+    constraints: Constraints = Field(default_factory=Constraints)
+    budget_tokens: int | None = Field(default=None, ge=1)
+    budget_usd: float | None = Field(default=None, gt=0)
+    local_only: bool = False
+    store: str
+    """The thread whose checkpoints these are."""
+    forked_from: str | None = None
+    paused: str | None = None
+    """Why a person should look before it goes on."""
+    archived: bool = False
+
+    @property
+    def state(self) -> str:
+        return "archived" if self.archived else "paused" if self.paused else "open"
+
+
+@dataclass(frozen=True)
+class ThreadPlace(Place):
+    """Where a thread lies, beside all others."""
+
+    @property
+    def file(self) -> Path:
+        return self.root / "thread.json"
+
+    @property
+    def instructions(self) -> Path:
+        return self.root / "AGENTS.md"
+
+    @property
+    def reply(self) -> Path:
+        return self.root / "reply.json"
+
+    def store_of(self, thread: Thread) -> Path:
+        return self.root.parent / thread.store / "checkpoints"
+
+    def read(self) -> Thread:
+        try:
+            document = json.loads(self.file.read_bytes())
+            return Thread.model_validate(document)
+        except OSError as error:
+            raise unreadable(self.file, error) from None
+        except ValidationError as error:
+            raise BadInput(f"{self.file}: {problems_in(error, document)[0]}") from None
+        except ValueError as error:
+            raise BadInput(f"{self.file}: not JSON: {error}") from None
+
+    def write(self, thread: Thread) -> None:
+        data = json.dumps(thread.model_dump(mode="json"), indent=1, ensure_ascii=False)
+        write_atomically(self.file, data.encode("utf-8", "replace") + b"\n")
+
+    def change(self, **changes: Any) -> Thread:
+        changed = self.read().model_copy(update=changes)
+        self.write(changed)
+        return changed
+
+
+def directory(home: Path) -> Path:
+    return home / "threads"
+
+
+def place_of(home: Path, thread_id: str) -> ThreadPlace:
+    """The place of a thread that is there; a beginning of its id is enough where it is one thread's only."""
+    found = [name for name in names(home) if name == thread_id or (len(thread_id) > 7 and name.startswith(thread_id))]
+    if thread_id in found:
+        found = [thread_id]
+    if len(found) > 1:
+        raise BadInput(f"{thread_id}: begins the names of {len(found)} threads; give more of it")
+    if not found:
+        raise BadInput(f"{thread_id}: no such thread; gametape thread list shows them")
+    return ThreadPlace(directory(home) / found[0])
+
+
+def names(home: Path) -> list[str]:
+    """Every thread, the oldest first."""
+    try:
+        entries = list(directory(home).iterdir())
+    except FileNotFoundError:
+        return []
+    return sorted(entry.name for entry in entries if _ID.fullmatch(entry.name) and (entry / "thread.json").is_file())
+
+
+def new_id(now: float | None = None) -> str:
+    return f"thread-{time.strftime('%Y%m%d', time.gmtime(now))}-{secrets.token_hex(3)}"

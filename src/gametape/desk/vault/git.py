@@ -1,0 +1,102 @@
+"""Git as a tool of ours: no hook, no configuration but the repository's own, no pager, no question, no network unless
+it is asked for."""
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gametape.core.errors import BadInput, Lacking
+
+_SECONDS = 120.0
+_SETTINGS = {
+    "core.hooksPath": "/dev/null",
+    "core.fsmonitor": "false",
+    "core.untrackedCache": "false",
+    "core.attributesFile": "/dev/null",
+    "core.excludesFile": "/dev/null",
+    "core.autocrlf": "false",
+    "core.symlinks": "false",
+    "core.pager": "cat",
+    "core.quotePath": "false",
+    "core.sshCommand": "ssh -o BatchMode=yes",
+    "commit.gpgSign": "false",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "log.showSignature": "false",
+    "color.ui": "never",
+    "credential.helper": "",
+    "protocol.allow": "never",
+    "submodule.recurse": "false",
+    "fetch.recurseSubmodules": "false",
+}
+_REACHABLE = ("file", "https", "ssh")
+_PASSED_ON = ("PATH", "TMPDIR", "SSH_AUTH_SOCK")
+_PLAIN = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8"}
+
+
+class GitTrouble(BadInput):
+    """Git said no. `said` is all it said."""
+
+    def __init__(self, words: Sequence[str], said: str) -> None:
+        self.said = said.strip()
+        first = next((line for line in self.said.splitlines() if line.strip()), "it failed")
+        super().__init__(f"git {words[0]}: {first.removeprefix('fatal: ')[:300]}")
+
+
+@dataclass(frozen=True)
+class Git:
+    """The git of one repository, whose directory and work tree are named and never searched for."""
+
+    root: Path
+
+    @property
+    def directory(self) -> Path:
+        return self.root / ".git"
+
+    def __call__(
+        self,
+        *words: str,
+        given: bytes = b"",
+        environment: Mapping[str, str] | None = None,
+        network: bool = False,
+    ) -> bytes:
+        """What git prints. Raises `GitTrouble` where it fails."""
+        done = self._run(words, given, environment, network)
+        if done.returncode != 0:
+            raise GitTrouble(words, done.stderr.decode("utf-8", "replace"))
+        return done.stdout
+
+    def ask(self, *words: str) -> tuple[int, bytes]:
+        """The code that git ends with and what it prints, where a code is an answer."""
+        done = self._run(words, b"", None, network=False)
+        return done.returncode, done.stdout
+
+    def _run(
+        self, words: Sequence[str], given: bytes, environment: Mapping[str, str] | None, network: bool
+    ) -> "subprocess.CompletedProcess[bytes]":
+        place = [f"--git-dir={self.directory}", f"--work-tree={self.root}"]
+        command = ["git", "--no-pager", "--literal-pathspecs", *place, *_options(network), *words]
+        around = _surroundings() | dict(environment or {})
+        try:
+            return subprocess.run(
+                command, input=given, capture_output=True, env=around, cwd=self.root, timeout=_SECONDS, check=False
+            )
+        except FileNotFoundError as error:
+            raise Lacking("the vault needs git, which is not installed; type: apt-get install git") from error
+        except subprocess.TimeoutExpired as error:
+            raise GitTrouble(words, f"did not end within {_SECONDS:g} seconds") from error
+
+
+def _options(network: bool) -> list[str]:
+    settings = dict(_SETTINGS)
+    if network:
+        settings |= {f"protocol.{name}.allow": "always" for name in _REACHABLE}
+    return [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+
+
+def _surroundings() -> dict[str, str]:
+    """Of our own variables only those that git cannot do without."""
+    passed = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    return {**_PLAIN, "HOME": os.environ.get("HOME", "/"), **passed}

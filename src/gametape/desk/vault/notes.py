@@ -1,0 +1,89 @@
+"""The vault as an agent's notes: what it reads is kept as read, what it writes is a commit that names its turn."""
+
+import asyncio
+from collections.abc import Callable
+
+from gametape.agent.tools.memory import Recall, Remember
+from gametape.core.messages import ToolResult
+from gametape.core.protocols import Environment, Tool
+from gametape.desk.turn_keys import TurnKeys
+from gametape.desk.vault.search import search
+from gametape.desk.vault.vault import Kept, Vault, Writer
+
+_MOST_FOUND = 10
+_MOST_LISTED = 100
+_PREVIEW = 100
+
+
+class VaultNotes:
+    """`Notes` over a vault for one attempt: a thread, or an attempt at a goal. `turn` says which turn is under way.
+
+    A turn that is run again, after a kill, writes nothing twice.
+    """
+
+    def __init__(self, vault: Vault, attempt: str, turn: Callable[[], int]) -> None:
+        self.vault = vault
+        self._keys = TurnKeys(attempt, turn, "note")
+
+    async def names(self) -> list[str]:
+        return await asyncio.to_thread(self.vault.names)
+
+    async def read(self, name: str) -> str | None:
+        return await asyncio.to_thread(self.vault.read_by, name, self._keys.attempt, self._keys.turn)
+
+    async def write(self, name: str, text: str) -> None:
+        await self.keep(name, text)
+
+    async def keep(self, name: str, text: str) -> Kept:
+        """`write`, and what became of it."""
+        writer = Writer(self._keys.attempt, self._keys.turn, self._keys.next())
+        return await asyncio.to_thread(self.vault.write, name, text, writer)
+
+
+class RememberInVault(Remember):
+    """Says what became of the note: a writer must know when another's words are in it, or its own are elsewhere."""
+
+    description = (
+        "Keep a note for later, such as a finding or a decision, as people/NAME, projects/NAME or agent/NAME. "
+        "It takes the place of the note of that name, so recall that one first."
+    )
+
+    def __init__(self, notes: VaultNotes) -> None:
+        super().__init__(notes)
+        self._vault_notes = notes
+
+    async def act(self, arguments: dict[str, str], environment: Environment) -> ToolResult:  # noqa: ARG002
+        kept = await self._vault_notes.keep(arguments["name"], arguments["text"])
+        told = {
+            "kept": f"kept as {kept.note}",
+            "merged": f"kept as {kept.note}, merged with what others wrote there meanwhile; recall it to see both",
+            "aside": f"kept as {kept.note}: the note {arguments['name']} says something else since you read it, and "
+            "was not changed; recall it, and write one that holds for both",
+        }
+        return ToolResult(content=told[kept.how])
+
+
+class RecallFromVault(Recall):
+    """Searching and listing show lines only: no note counts as read for it."""
+
+    def __init__(self, notes: VaultNotes) -> None:
+        super().__init__(notes)
+        self._vault = notes.vault
+
+    async def _found(self, query: str) -> str:
+        found = await asyncio.to_thread(search, self._vault, query)
+        lines = [f"{hit.note}:{hit.line}: {hit.text[:300]}" for hit in found[:_MOST_FOUND]]
+        return "\n".join(lines) or "no note has these words"
+
+    async def _listed(self) -> str:
+        names = await asyncio.to_thread(self._vault.names)
+        told = [f"{name}: {self._first_line(name)}" for name in names[:_MOST_LISTED]]
+        more = [f"... and {len(names) - _MOST_LISTED} more"] if len(names) > _MOST_LISTED else []
+        return "\n".join([*told, *more]) or "there are no notes"
+
+    def _first_line(self, name: str) -> str:
+        return next(iter((self._vault.read(name) or "").strip().splitlines()), "")[:_PREVIEW]
+
+
+def vault_tools(notes: VaultNotes) -> list[Tool]:
+    return [RememberInVault(notes), RecallFromVault(notes)]

@@ -1,0 +1,256 @@
+"""The vault's repository: one writer at a time, commits that a kill cannot tear, and a person's edits before all else.
+
+A commit is made in this order: objects, a note of what is about to change, the branch, the files, the note away. Killed
+anywhere in between, the next writer finds either nothing or the branch moved, and lays out the files that are missing.
+"""
+
+import fcntl
+import getpass
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from gametape.core.errors import BadInput
+from gametape.desk.vault.git import Git
+from gametape.desk.vault.names import content_of, note_at, notes_under
+from gametape.record.atomic import write_atomically
+
+AGENT = "gametape"
+_FILE_MODES = ("100644", "100755")
+_UNFINISHED = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply")
+_NOWHERE = "0" * 40
+
+
+class Entry(NamedTuple):
+    """What a path is in a tree."""
+
+    mode: str
+    id: str
+
+
+Files = dict[str, Entry]
+Changes = Mapping[str, Entry | None]
+"""Paths with what they become; None is gone."""
+
+
+@dataclass(frozen=True)
+class Repository:
+    root: Path
+
+    @property
+    def git(self) -> Git:
+        return Git(self.root)
+
+    @property
+    def ours(self) -> Path:
+        """What is kept beside the history: the lock, a commit under way, who read what."""
+        return self.root / ".git" / "gametape"
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Nobody else of ours writes meanwhile, and everything written before is committed: what a killed writer has
+        left, and what a person has edited."""
+        self.ours.mkdir(exist_ok=True)
+        lock = os.open(self.ours / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self._refuse_unfinished()
+            self._settle()
+            self._commit_edits()
+            yield
+        finally:
+            os.close(lock)
+
+    # Looking
+
+    def resolve(self, name: str) -> str | None:
+        """The commit that a name stands for."""
+        if name.startswith("-"):
+            return None
+        code, said = self.git.ask("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+        return said.decode().strip() if code == 0 else None
+
+    @property
+    def head(self) -> str | None:
+        return self.resolve("HEAD")
+
+    def files(self, commit: str | None) -> Files:
+        """Every path of a commit that is a file, links and modules left out."""
+        if commit is None:
+            return {}
+        found: Files = {}
+        for line in self.git("ls-tree", "-r", "-z", commit).split(b"\0"):
+            if line:
+                told, path = line.split(b"\t", 1)
+                mode, _, name = told.decode().split(" ")
+                if mode in _FILE_MODES:
+                    found[path.decode("utf-8", "surrogateescape")] = Entry(mode, name)
+        return found
+
+    def content(self, entry: Entry | None) -> bytes:
+        return self.git("cat-file", "blob", entry.id) if entry else b""
+
+    def has(self, blob: str) -> bool:
+        return self.git.ask("cat-file", "-t", blob) == (0, b"blob\n")
+
+    def is_ancestor(self, older: str, newer: str) -> bool:
+        return self.git.ask("merge-base", "--is-ancestor", older, newer)[0] == 0
+
+    # Writing
+
+    def store(self, content: bytes) -> Entry:
+        """Content as an object of the repository; nothing refers to it yet."""
+        return Entry(_FILE_MODES[0], self.git("hash-object", "-w", "--stdin", given=content).decode().strip())
+
+    def tree(self, base: str | None, changes: Changes) -> str:
+        """The tree of a commit with some paths changed."""
+        index = {"GIT_INDEX_FILE": str(self.ours / "index")}
+        self.git("read-tree", base or "--empty", environment=index)
+        lines = (_index_line(path, entry) for path, entry in changes.items())
+        self.git("update-index", "-z", "--index-info", given=b"".join(lines), environment=index)
+        return self.git("write-tree", environment=index).decode().strip()
+
+    def commit(self, changes: Changes, message: str, author: str = AGENT, parents: Sequence[str] = ()) -> str:
+        """Change some paths on the branch, with further `parents` where this is a merge. Within `locked` only."""
+        head = self.head
+        tree = self.tree(head, changes)
+        made = self.bare_commit(tree, message, [*([head] if head else []), *parents], author)
+        self._move(head, made, changes)
+        return made
+
+    def advance(self, commit: str) -> None:
+        """Move the branch on to a commit that comes after it. Within `locked` only."""
+        head = self.head
+        before, after = self.files(head), self.files(commit)
+        paths = sorted(path for path in {*before, *after} if before.get(path) != after.get(path))
+        self._move(head, commit, {path: after.get(path) for path in paths})
+
+    def bare_commit(self, tree: str, message: str, parents: Sequence[str], author: str = AGENT) -> str:
+        """A commit that no branch has yet."""
+        person = {f"GIT_{role}_{what}": name for role in ("AUTHOR", "COMMITTER") for what, name in _identity(author)}
+        words = [word for parent in parents for word in ("-p", parent)]
+        return self.git("commit-tree", tree, *words, given=message.encode(), environment=person).decode().strip()
+
+    # The parts
+
+    def _move(self, head: str | None, made: str, changes: Changes) -> None:
+        for path in changes:
+            self._refuse_unsafe(path)
+        before = self.files(head)
+        todo = {path: (_id(before.get(path)), _id(entry)) for path, entry in changes.items()}
+        write_atomically(self._pending, json.dumps({"commit": made, "paths": todo}).encode())
+        self.git("update-ref", "HEAD", made, head or _NOWHERE)
+        self._settle()
+
+    @property
+    def _pending(self) -> Path:
+        return self.ours / "pending.json"
+
+    def _settle(self) -> None:
+        """Finish the commit that was under way, if its branch was moved; a person's edit since then stays."""
+        with suppress(FileNotFoundError):
+            pending = json.loads(self._pending.read_bytes())
+            made, head = pending["commit"], self.head
+            if head and self.is_ancestor(made, head):
+                for path, (old, new) in pending["paths"].items():
+                    self._lay_out(path, old, new)
+                self.git("read-tree", "HEAD")
+            self._pending.unlink()
+
+    def _lay_out(self, path: str, old: str | None, new: str | None) -> None:
+        place = self.root / path
+        if _blob_id(place) != old:
+            return
+        if new is None:
+            place.unlink(missing_ok=True)
+            return
+        place.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(place, self.git("cat-file", "blob", new))
+
+    def _commit_edits(self) -> None:
+        """What a person has done to the files is theirs, and goes first."""
+        known = {path: entry for path, entry in self.files(self.head).items() if note_at(path) is not None}
+        found = notes_under(self.root)
+        changes: dict[str, Entry | None] = {}
+        for path, content in found.items():
+            if path not in known or known[path].id != _id_of(content):
+                changes[path] = Entry(known[path].mode if path in known else _FILE_MODES[0], self.store(content).id)
+        changes |= {path: None for path in known if path not in found and not os.path.lexists(self.root / path)}
+        if changes:
+            named = ", ".join(sorted(path.removesuffix(".md") for path in changes)[:3])
+            more = f" and {len(changes) - 3} more" if len(changes) > 3 else ""
+            self.commit(changes, f"{named}{more}: edited by hand\n", author=_person())
+
+    def _refuse_unsafe(self, path: str) -> None:
+        """Trees of others may name what is no business of a vault."""
+        place = self.root
+        for part in path.split("/"):
+            if part.lower() in ("", ".", "..", ".git"):
+                raise BadInput(f"{path!r} is no path in a vault")
+            place = place / part
+            if place.is_symlink():
+                raise BadInput(f"{place} is a link, and a vault follows none; put a file or a directory there")
+
+    def _refuse_unfinished(self) -> None:
+        if any((self.git.directory / name).exists() for name in _UNFINISHED):
+            raise BadInput(f"{self.root}: a merge or the like is under way in this vault; finish it with git first")
+
+
+def create(root: Path, files: Mapping[str, bytes], message: str) -> Repository:
+    """The repository in this directory, made and given a first commit if there is none."""
+    root.mkdir(parents=True, exist_ok=True)
+    repository = Repository(root.resolve())
+    if not repository.git.directory.is_dir():
+        repository.git("init", "--quiet", "--template=", "--initial-branch=main", str(repository.root))
+    with repository.locked():
+        missing = {path: repository.store(content) for path, content in files.items() if not (root / path).exists()}
+        if repository.resolve("refs/gametape/reviewed") is None:
+            first = repository.commit(missing, message)
+            repository.git("update-ref", "refs/gametape/reviewed", first)
+    return repository
+
+
+def open_repository(root: Path) -> Repository:
+    repository = Repository(root.resolve())
+    if not repository.git.directory.is_dir():
+        raise BadInput(f"{root}: no vault here; type: gametape vault init --vault {root}")
+    if repository.head is None:
+        raise BadInput(f"{root}: this vault has no commit yet; type: gametape vault init --vault {root}")
+    return repository
+
+
+def _index_line(path: str, entry: Entry | None) -> bytes:
+    mode, name = entry or Entry("0", _NOWHERE)
+    return f"{mode} {name}\t".encode() + path.encode("utf-8", "surrogateescape") + b"\0"
+
+
+def _id(entry: Entry | None) -> str | None:
+    return entry.id if entry else None
+
+
+def _blob_id(place: Path) -> str | None:
+    """What git would call the content of a file; None where there is nothing, and no id where it is no file."""
+    content = content_of(place)
+    if content is not None:
+        return _id_of(content)
+    return "" if os.path.lexists(place) else None
+
+
+def _id_of(content: bytes) -> str:
+    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+
+
+def _identity(name: str) -> tuple[tuple[str, str], ...]:
+    return ("NAME", name), ("EMAIL", f"{name}@localhost")
+
+
+def _person() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "somebody"

@@ -1,0 +1,129 @@
+"""What is new since a person last looked, note by note; and what the person makes of it.
+
+The mark `refs/gametape/reviewed` is a commit whose tree is what was accepted: accepting one note moves that note alone.
+Taking something back is a new commit. No commit is ever rewritten.
+"""
+
+import difflib
+from collections.abc import Sequence
+from typing import NamedTuple, NoReturn
+
+from gametape.core.errors import BadInput
+from gametape.desk.vault.history import Commit, commits
+from gametape.desk.vault.merging import merge_files
+from gametape.desk.vault.names import note_at, path_of
+from gametape.desk.vault.repository import Entry, Files, Repository
+from gametape.desk.vault.vault import Vault
+
+MARK = "refs/gametape/reviewed"
+
+
+class Reviewed(NamedTuple):
+    """One note that differs from what was accepted: its diff, and the commits that made it so, the newest first."""
+
+    note: str
+    diff: tuple[str, ...]
+    commits: tuple[Commit, ...]
+
+
+def review(vault: Vault) -> list[Reviewed]:
+    """Every note that a person has not accepted as it is, in the order of their names."""
+    repository = vault.repository
+    with repository.locked():
+        before, now = _accepted(repository), repository.files(repository.head)
+        span = commits(repository, f"{MARK}..HEAD")
+    return [
+        Reviewed(note, _diff(repository, path, before.get(path), now.get(path)), _since(path, span))
+        for path in sorted({*before, *now})
+        if (note := note_at(path)) and before.get(path) != now.get(path)
+    ]
+
+
+def accept(vault: Vault, names: Sequence[str] = ()) -> list[str]:
+    """Accept notes as they are now, all of them if none is named; says which were new."""
+    repository = vault.repository
+    with repository.locked():
+        head = repository.head
+        before, now = _accepted(repository), repository.files(head)
+        differing = [path for path in sorted({*before, *now}) if before.get(path) != now.get(path)]
+        wanted = {_path(vault, name, {*before, *now}) or _unknown(name) for name in names}
+        chosen = [path for path in differing if path in wanted] if names else differing
+        mark = repository.resolve(MARK)
+        if not chosen or head is None or mark is None:
+            return []
+        moved = head
+        if set(differing) != set(chosen):
+            tree = repository.tree(mark, {path: now.get(path) for path in chosen})
+            told = ", ".join(path.removesuffix(".md") for path in chosen)
+            moved = repository.bare_commit(tree, f"Accepted: {told}\n", [mark])
+        repository.git("update-ref", MARK, moved, mark)
+    return [note for path in chosen if (note := note_at(path))]
+
+
+def revert(vault: Vault, what: str) -> Commit:
+    """Take back a commit, or all that was done to a note since it was accepted, with a new commit.
+
+    Raises `BadInput` where nothing is to be taken back, or where what came later stands on it.
+    """
+    repository = vault.repository
+    with repository.locked():
+        now = repository.files(repository.head)
+        before = _accepted(repository)
+        path = _path(vault, what, {*before, *now})
+        if path is not None:
+            if now.get(path) == before.get(path):
+                raise BadInput(f"{what}: as it was accepted; name a commit to take back an older change")
+            told, changes = path.removesuffix(".md"), {path: before.get(path)}
+        else:
+            commit = repository.resolve(what) or _unknown(what)
+            told, changes = f"commit {commit[:10]}", _undoing(repository, commit, now)
+        repository.commit(changes, f"{told}: taken back\n")
+        return commits(repository, "-1", "HEAD")[0]
+
+
+def _undoing(repository: Repository, commit: str, now: Files) -> dict[str, Entry | None]:
+    """What is to change so that this commit is undone and all that came later stays."""
+    parents = repository.git("rev-list", "--parents", "-n1", commit).decode().split()[1:]
+    if len(parents) != 1:
+        raise BadInput(f"{commit[:10]}: a merge or the first commit; take back the commits that it brought")
+    if not repository.is_ancestor(commit, "HEAD"):
+        raise BadInput(f"{commit[:10]}: not in the history of this vault's branch")
+    changes, contradicted = merge_files(
+        repository, repository.files(commit), now, repository.files(parents[0]), aside=None
+    )
+    if contradicted:
+        note = contradicted[0].removesuffix(".md")
+        raise BadInput(f"{commit[:10]}: {note} was changed since at the same place; edit it by hand")
+    if not changes:
+        raise BadInput(f"{commit[:10]}: nothing of it is left to take back")
+    return changes
+
+
+def _accepted(repository: Repository) -> Files:
+    return repository.files(repository.resolve(MARK))
+
+
+def _path(vault: Vault, name: str, known: set[str]) -> str | None:
+    """The path of a note that is there, or was."""
+    exact = path_of(name.removesuffix(".md"))
+    if exact in known:
+        return exact
+    try:
+        path = path_of(vault.called(name))
+    except BadInput:
+        return None
+    return path if path in known else None
+
+
+def _unknown(name: str) -> NoReturn:
+    raise BadInput(f"{name}: neither a note nor a commit of this vault")
+
+
+def _diff(repository: Repository, path: str, before: Entry | None, now: Entry | None) -> tuple[str, ...]:
+    """Without a header: whose it is, is told elsewhere."""
+    old, new = (repository.content(entry).decode("utf-8", "replace").splitlines() for entry in (before, now))
+    return tuple(list(difflib.unified_diff(old, new, path, path, lineterm="", n=2))[2:])
+
+
+def _since(path: str, span: Sequence[Commit]) -> tuple[Commit, ...]:
+    return tuple(commit for commit in span if path in commit.paths)

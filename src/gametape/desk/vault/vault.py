@@ -1,0 +1,174 @@
+"""A vault: notes that agents write and people read. Every write is a commit that says which thread and turn wrote it.
+
+Nothing that was written is lost. A write with a key that is in the history has happened. One that does not know the
+newest version of its note is merged with it, and where that cannot be, it is kept beside it under a name of its own.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from gametape.core.errors import BadInput
+from gametape.desk.vault.merging import beside, merge_texts
+from gametape.desk.vault.names import (
+    MOST_CHARACTERS,
+    MOST_NOTES,
+    PLACES,
+    clean_name,
+    note_at,
+    notes_under,
+    path_of,
+    read_note,
+)
+from gametape.desk.vault.reads import Reads
+from gametape.desk.vault.repository import Entry, Repository, create, open_repository
+
+How = Literal["kept", "merged", "aside"]
+_LARGEST_MERGED = 8 * MOST_CHARACTERS
+"""In bytes: notes that others add to do not grow for ever."""
+_KEY = re.compile(r"[\w./:@+-]{1,300}", re.ASCII)
+_SUBJECTS: dict[How, str] = {
+    "kept": "remembered",
+    "merged": "merged with what others wrote",
+    "aside": "kept beside what others wrote",
+}
+_HOWS: dict[str, How] = {how: how for how in _SUBJECTS}
+_README = """\
+# Vault
+
+What agents thought worth remembering, one note a file: people/ holds whom we work with, projects/ what we work on,
+agent/ what agents keep for themselves. Edit it as you like. `gametape vault review` shows what is new.
+"""
+
+
+class Writer(NamedTuple):
+    """Who writes, in which turn of theirs, and the key under which the same write is never made twice."""
+
+    attempt: str
+    turn: int
+    key: str
+
+
+class Kept(NamedTuple):
+    """What became of a write: as it was, merged with another's, or aside under a name of its own."""
+
+    note: str
+    how: How
+
+
+@dataclass(frozen=True)
+class Vault:
+    repository: Repository
+
+    @classmethod
+    def init(cls, root: Path) -> "Vault":
+        """The vault in this directory, made if there is none. Markdown that is already there is taken in."""
+        repository = create(root, {"README.md": _README.encode()}, "A vault\n")
+        for place in PLACES:
+            (repository.root / place).mkdir(exist_ok=True)
+        return cls(repository)
+
+    @classmethod
+    def open(cls, root: Path) -> "Vault":
+        return cls(open_repository(root))
+
+    @property
+    def root(self) -> Path:
+        return self.repository.root
+
+    @property
+    def reads(self) -> Reads:
+        return Reads(self.repository.ours / "reads.sqlite")
+
+    def names(self) -> list[str]:
+        return sorted(note for path in notes_under(self.root) if (note := note_at(path)))
+
+    def called(self, name: str) -> str:
+        """The note that is meant: one that is there under exactly this name, or the cleaned name."""
+        exact = name.removesuffix(".md")
+        return exact if read_note(self.root, exact) is not None else clean_name(name)
+
+    def read(self, name: str) -> str | None:
+        """A note as it lies on disk, edits of a person included."""
+        content = read_note(self.root, self.called(name))
+        return None if content is None else content.decode("utf-8", "replace")
+
+    def read_by(self, name: str, attempt: str, turn: int) -> str | None:
+        """The same for an agent: what it has seen is kept, for its next write and for those who ask what helped."""
+        note = self.called(name)
+        content = read_note(self.root, note)
+        if content is None:
+            return None
+        self.reads.saw(attempt, turn, note, self.repository.store(content).id)
+        return content.decode("utf-8", "replace")
+
+    def write(self, name: str, text: str, writer: Writer) -> Kept:
+        """Write a note, whatever happens to others meanwhile and to us. When this returns it is in the history."""
+        if not _KEY.fullmatch(writer.key):
+            raise BadInput(f"{writer.key[:80]!r} is no key for a write; use letters, digits and ./:@+-")
+        content = _content(text)
+        note = self.called(name)
+        with self.repository.locked():
+            kept = self._written(writer.key) or self._write(note, content, writer)
+            known = self.repository.store(content).id
+            self.reads.saw(writer.attempt, writer.turn, note, known, wrote=True)
+            if kept.note != note:
+                self.reads.saw(writer.attempt, writer.turn, kept.note, known, wrote=True)
+        return kept
+
+    def _write(self, note: str, content: bytes, writer: Writer) -> Kept:
+        repository = self.repository
+        path = path_of(note)
+        files = repository.files(repository.head)
+        now = repository.content(files.get(path))
+        base = b""
+        seen = self.reads.last_seen(writer.attempt, note)
+        if seen and repository.has(seen):
+            base = repository.content(Entry("100644", seen))
+        merged = content if path not in files else merge_texts(repository.git, base, now, content)
+        if merged is not None and len(merged) > _LARGEST_MERGED:
+            merged = None
+        how: How = "kept" if merged == content else "merged"
+        entry = repository.store(content if merged is None else merged)
+        if merged is None:
+            how, path = "aside", beside(path, _plain(writer.attempt), entry, files)
+        if path not in files and sum(note_at(one) is not None for one in files) >= MOST_NOTES:
+            raise BadInput(f"there are {MOST_NOTES} notes already, the most there can be; write over one of them")
+        kept = Kept(path.removesuffix(".md"), how)
+        if path not in files or files[path].id != entry.id:
+            repository.commit({path: entry}, _message(kept, writer))
+        return kept
+
+    def _written(self, key: str) -> Kept | None:
+        """What became of the write with this key, if it was made."""
+        line = f"Gametape-Key: {key}"
+        form = "--format=%x01%B"
+        for message in self.repository.git("log", form, "--fixed-strings", f"--grep={line}", "HEAD").split(b"\x01"):
+            lines = message.decode("utf-8", "replace").splitlines()
+            told = {name: value for name, _, value in (one.partition(": ") for one in lines)}
+            if line in lines and told.get("Gametape-How") in _HOWS and "Gametape-Note" in told:
+                return Kept(told["Gametape-Note"], _HOWS[told["Gametape-How"]])
+        return None
+
+
+def _content(text: str) -> bytes:
+    """A note as it is stored: in UTF-8, its lines ended by a line feed, the last one too."""
+    if not text.strip():
+        raise BadInput("a note of the vault is not emptied; say in it what holds now")
+    if len(text) > MOST_CHARACTERS:
+        raise BadInput(f"a note holds {MOST_CHARACTERS:,} characters at most, not {len(text):,}; keep what matters")
+    plain = text.replace("\r\n", "\n").replace("\0", "")
+    return (plain if plain.endswith("\n") else plain + "\n").encode("utf-8", "replace")
+
+
+def _message(kept: Kept, writer: Writer) -> str:
+    return (
+        f"{kept.note}: {_SUBJECTS[kept.how]}\n\n"
+        f"Gametape-Thread: {writer.attempt}\nGametape-Turn: {writer.turn}\nGametape-Note: {kept.note}\n"
+        f"Gametape-How: {kept.how}\nGametape-Key: {writer.key}\n"
+    )
+
+
+def _plain(attempt: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", attempt.lower()).strip("-") or "other"

@@ -1,0 +1,94 @@
+"""`gametape goal` as a user runs it: real processes, and the desk's own database."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import GAMETAPE, run
+from tests.desk.goals.shop import DONE, MENDED, call, lay, script, write
+
+
+def test_a_goal_is_reached_applied_listed_and_shown(tmp_path: Path) -> None:
+    workspace = lay(tmp_path / "workspace")
+    model = script(tmp_path / "turns.jsonl", [write("shop.py", MENDED), DONE])
+    home = ("--home", tmp_path / "home")
+    ran = run(
+        "goal", "run", "--workspace", workspace, "--success", "pytest", "--model", model, "--apply", "--json", *home
+    )
+    assert ran.code == 0, ran.err
+    answer = ran.answer
+    assert (answer["reached"], answer["applied"], answer["assurance"]) == (True, True, "verifier")
+    assert (workspace / "shop.py").read_text() == MENDED
+    assert all(Path(answer[name]).is_absolute() for name in ("patch", "trajectory", "summary"))
+    (row,) = run("goal", "list", "--json", *home).answer["goals"]
+    assert (row["goal_id"], row["state"]) == (answer["goal_id"], "reached")
+    assert run("goal", "show", answer["goal_id"], "--json", *home).answer["branch"] == answer["branch"]
+    assert run("goal", "cancel", answer["goal_id"], *home).code == 1
+    again = run("goal", "resume", answer["goal_id"], "--json", *home)
+    assert (again.code, again.answer["attempts"]) == (0, answer["attempts"])
+
+
+@pytest.mark.slow
+def test_an_interrupted_goal_goes_on(tmp_path: Path) -> None:
+    workspace = lay(tmp_path / "workspace")
+    turns = [
+        call("shell", command="echo once >> log.txt"),
+        call("shell", command="sleep 3"),
+        write("shop.py", MENDED),
+        DONE,
+    ]
+    model, home = script(tmp_path / "turns.jsonl", turns), tmp_path / "home"
+    words = ("goal", "run", "--workspace", workspace, "--success", "pytest", "--model", model, "--home", home, "--json")
+    begun = subprocess.Popen(
+        [sys.executable, GAMETAPE, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    while not any(path.read_bytes().count(b"\n") >= 4 for path in home.glob("goals/*/trajectory.jsonl")):
+        assert begun.poll() is None
+        time.sleep(0.05)
+    os.kill(begun.pid, signal.SIGINT)
+    _, said = begun.communicate(timeout=60)
+    (goal_id,) = [path.name for path in (home / "goals").iterdir()]
+    assert f"goal resume {goal_id}" in said.decode()
+    assert b"Traceback" not in said
+    ran = run("goal", "resume", goal_id, "--home", home, "--json")
+    assert ran.code == 0, ran.err
+    assert (Path(ran.answer["workspace"]) / "log.txt").read_text() == "once\n"
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"--workspace": "nowhere"}, "no such workspace"),
+        ({"--success": " "}, "empty"),
+        ({"--success": "pytest | tail"}, "wrapped"),
+        ({"--model": "scripted:nothing.jsonl"}, "no such script"),
+        ({"--python": "no-python"}, "no such interpreter"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(tmp_path: Path, changed: dict[str, str], said: str) -> None:
+    lay(tmp_path / "workspace")
+    script(tmp_path / "turns.jsonl", [DONE])
+    options = {"--workspace": "workspace", "--success": "pytest", "--model": "scripted:turns.jsonl", "--home": "home"}
+    words = [word for option, value in {**options, **changed}.items() for word in (option, value)]
+    ran = run("goal", "run", *words, cwd=tmp_path)
+    assert ran.code == 2
+    assert said in ran.err
+    assert len(ran.err.splitlines()) == 1
+    assert not (tmp_path / "home" / "goals").exists()
+
+
+def test_feedback_is_stored(tmp_path: Path) -> None:
+    path = tmp_path / "trajectory.json"
+    steps = [{"step_id": 1, "source": "user", "message": "do"}]
+    agent = {"name": "a", "version": "1"}
+    path.write_text(json.dumps({"schema_version": "ATIF-v1.7", "session_id": "s", "agent": agent, "steps": steps}))
+    ran = run("feedback", path, "--kept", "--note", "fine", "--json")
+    assert (ran.code, ran.answer["feedback"][0]["kind"]) == (0, "kept")
+    assert run("feedback", path, "--kept", "--rejected").code == 2
+    assert run("feedback", tmp_path / "none.json", "--kept").code == 2

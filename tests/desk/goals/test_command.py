@@ -1,0 +1,60 @@
+"""What is read from a success command, and what is refused."""
+
+import pytest
+
+from gametape.core.errors import BadInput
+from gametape.desk.goals.command import PytestRun, ShellCommand, read_command
+from gametape.verify.tree import Tree
+
+
+@pytest.mark.parametrize(
+    ("text", "places", "selecting"),
+    [
+        ("pytest", (), ()),
+        ("python -m pytest -q tests", ("tests",), ()),
+        ("CI=1 python3.11 -m pytest -x --tb=short ./tests/test_a.py::test_b", ("tests/test_a.py::test_b",), ()),
+        ("pytest -qq -k 'slow and not net' -m unit", (), ("-k", "slow and not net", "-m", "unit")),
+        ("pytest -kfast --deselect=a.py::b --ignore x", (), ("-k", "fast", "--deselect", "a.py::b", "--ignore", "x")),
+        ("uv run pytest --cov=pkg -n 4 -p no:cacheprovider", (), ()),
+        ("coverage run -m pytest tests", ("tests",), ()),
+        ("/opt/env/bin/pytest -- tests", ("tests",), ()),
+        ("cd sub && pytest tests", ("sub/tests",), ()),
+    ],
+)  # fmt: skip
+def test_a_run_of_pytest(text: str, places: tuple[str, ...], selecting: tuple[str, ...]) -> None:
+    (run,) = read_command(text).conditions
+    assert isinstance(run, PytestRun)
+    assert (run.places, run.selecting) == (places, selecting)
+
+
+def test_conditions_are_joined_and_everything_else_counts_by_its_exit_code() -> None:
+    criterion = read_command("ruff check . && pytest -q && make docs | tail -1".replace(" | tail -1", ""))
+    assert [type(one) for one in criterion.conditions] == [ShellCommand, PytestRun, ShellCommand]
+    (whole,) = read_command("make check | tee log; true").conditions
+    assert isinstance(whole, ShellCommand)
+
+
+def test_files_that_decide_what_a_command_does_are_known() -> None:
+    tree = Tree(dict.fromkeys(("Makefile", "tools/check.sh", "main.py", "sub/Makefile"), b""))
+    assert read_command("make test").others[0].pinned(tree) == {"Makefile"}
+    assert read_command("sh ./tools/check.sh").others[0].pinned(tree) == {"tools/check.sh"}
+    assert read_command("cd sub && make").others[0].pinned(tree) == {"sub/Makefile"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "  ", "pytest 'a", "pytest && ", "cd tests", "cd .. && pytest", "pytest ../other", "pytest /etc"),
+        *("pytest | tail", "pytest; true", "pytest || true", "sh -c 'pytest'", "echo $(pytest)", "true\npytest"),
+        *(
+            "pytest -p helper",
+            "pytest -c other.ini",
+            "pytest -o addopts=",
+            "pytest --rootdir=x",
+            "pytest --collect-only",
+        ),
+    ],
+)
+def test_what_could_not_be_protected_is_refused(text: str) -> None:
+    with pytest.raises(BadInput):
+        read_command(text)

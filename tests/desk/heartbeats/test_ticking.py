@@ -1,0 +1,210 @@
+"""Heartbeats over a real database and real sandboxes: what they notice, when they ask, and what a tick comes to."""
+
+import asyncio
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gametape.core.errors import BadInput
+from gametape.desk.desk import open_desk
+from gametape.desk.durable import client
+from gametape.desk.errands import Desk, Errand
+from gametape.desk.heartbeats import book
+from gametape.desk.heartbeats.plan import parse
+from gametape.desk.heartbeats.scheduling import Schedule
+from gametape.desk.heartbeats.sources import look, run
+from gametape.desk.heartbeats.work import work
+from gametape.desk.threads.thread import place_of
+from tests.desk.steps import InMemory, Kept, Killed
+
+
+@pytest.fixture
+def desk(home: Path) -> Iterator[Desk]:
+    with open_desk(home) as opened:
+        yield opened
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    (tmp_path / "workspace" / "src").mkdir(parents=True)
+    (tmp_path / "workspace" / "src" / "a.py").write_text("1\n")
+    return tmp_path / "workspace"
+
+
+class Taken:
+    """Takes what is handed in, and does nothing with it."""
+
+    def __init__(self) -> None:
+        self.errands: dict[str, Errand] = {}
+        self.ended: dict[str, str] = {}
+
+    def submit(self, errand: Errand) -> None:
+        self.errands.setdefault(errand.key, errand)
+
+    def state(self, key: str) -> str | None:
+        return self.ended.get(key, "queued") if key in self.errands else None
+
+
+def add(desk: Desk, name: str, *lines: str, answers: tuple[str, ...] = ("seen",) * 9) -> None:
+    script = desk.home / f"{name}.jsonl"
+    script.write_text("".join(json.dumps({"text": answer}) + "\n" for answer in answers))
+    book.add(desk, name, "\n".join(["---", f"model: scripted:{script}", *lines, "---", "Look at it."]))
+
+
+def tick(desk: Desk, name: str, kept: Kept | None = None, **dying: object) -> dict[str, object]:
+    errand = book.tick(desk, name, book.plan_of(desk, name), f"heartbeat/{name}/2026-11-15T09:00:00.000Z", "by hand")
+    return asyncio.run(work(desk, InMemory(errand.key, kept, **dying), errand.order))  # type: ignore[arg-type]
+
+
+def rounds(schedule: Schedule, *moments: float) -> None:
+    async def attend() -> None:
+        for moment in moments:
+            await schedule.round(moment)
+
+    asyncio.run(attend())
+
+
+def test_a_guard_that_says_no_spends_nothing_and_makes_no_thread(desk: Desk, workspace: Path) -> None:
+    add(desk, "beat", "cadence: {every: 1m}", f"workspace: {workspace}", "guard: echo quiet; test -f news")
+    ended = tick(desk, "beat")
+    assert (ended["outcome"], ended["detail"], ended["tokens"]) == ("guard", "exit code 1 quiet", 0)
+    assert not (desk.home / "threads").exists()
+    assert not desk.notices.since(0)
+
+
+def test_a_tick_asks_over_the_files_as_they_are_and_tells_once_however_often_it_dies(
+    desk: Desk, workspace: Path
+) -> None:
+    add(desk, "beat", "cadence: {every: 1m}", f"workspace: {workspace}", answers=("a.py holds 1.", "nothing."))
+    kept, ended = Kept(), None
+    for life in range(20):
+        try:
+            ended = tick(desk, "beat", kept, die_at=1, after_keeping=life % 2 == 1)
+        except Killed:
+            continue
+        break
+    assert ended is not None
+    assert (ended["outcome"], ended["detail"]) == ("asked", "a.py holds 1.")
+    assert [told.text for told in desk.notices.since(0)] == ["a.py holds 1."]
+    logged = book.log(desk, "beat")
+    assert [entry.tokens for entry in logged] == [ended["tokens"]]
+    steps = place_of(desk.home, book.standing(desk, "beat").thread).recorded().steps
+    assert [step.source for step in steps] == ["system", "user", "agent"]
+
+
+def test_the_budget_of_the_day_ends_it(desk: Desk) -> None:
+    add(desk, "beat", "cadence: {every: 1m}", "budget: {tokens: 10}")
+    midnight = time.time() - 1
+    book.enter(desk, book.Ended("k", "beat", midnight, time.time(), "asked", "", 10, 0.0), lambda old: old)
+    assert tick(desk, "beat")["outcome"] == "budget"
+
+
+def test_what_is_due_is_handed_in_once_also_after_a_kill_in_between(desk: Desk) -> None:
+    add(desk, "beat", "cadence: {every: 10s}")
+    begun, taken = book.standing(desk, "beat").state.anchor, Taken()
+    rounds(Schedule(desk, taken, print), begun, begun + 9, begun + 10, begun + 11)  # type: ignore[arg-type]
+    assert list(taken.errands) == [book.key_of("beat", begun + 10)]
+    lost = Taken()
+    rounds(Schedule(desk, lost, print), begun + 12, begun + 25)  # type: ignore[arg-type]
+    assert list(lost.errands) == list(taken.errands), "what was taken and not handed in is handed in by the next"
+    lost.ended[book.key_of("beat", begun + 10)] = "failed"
+    rounds(Schedule(desk, lost, print), begun + 45, begun + 46)  # type: ignore[arg-type]
+    assert list(lost.errands)[1:] == [book.key_of("beat", begun + 40)], "of what was missed only the last"
+    assert [entry.outcome for entry in book.log(desk, "beat")] == ["failed"]
+
+
+def test_an_event_waits_for_the_active_hours_and_for_nothing_else(desk: Desk, workspace: Path) -> None:
+    lines = (f"workspace: {workspace}", "event: {files: ['src/*.py'], every: 1s}")
+    add(desk, "now", *lines)
+    local = time.gmtime(time.time() - 3600)
+    add(desk, "later", *lines, f"active_hours: {{from: '{local.tm_hour:02}:00', to: '{local.tm_hour:02}:01'}}")
+    taken, said = Taken(), list[str]()
+    schedule, begun = Schedule(desk, taken, said.append), time.time()  # type: ignore[arg-type]
+    rounds(schedule, begun + 1, begun + 3)
+    assert not taken.errands, "the first look is what others are compared with"
+    (workspace / "README").write_text("not looked at")
+    rounds(schedule, begun + 5)
+    assert not taken.errands
+    (workspace / "src" / "a.py").write_text("2 and more\n")
+    rounds(schedule, begun + 7, begun + 8)
+    assert [errand.order["heartbeat"] for errand in taken.errands.values()] == ["now"]
+    assert book.standing(desk, "later").event == "changed: files"
+    rounds(schedule, begun + 25 * 3600)
+    assert not said
+
+
+def test_paused_it_does_not_tick_and_resumed_it_makes_nothing_up(desk: Desk) -> None:
+    add(desk, "beat", "cadence: {every: 10s}")
+    begun, taken = book.standing(desk, "beat").state.anchor, Taken()
+    schedule = Schedule(desk, taken, print)  # type: ignore[arg-type]
+    book.paused(desk, "beat", begun + 5, True)
+    rounds(schedule, begun + 10, begun + 100)
+    book.paused(desk, "beat", begun + 101, False)
+    rounds(schedule, begun + 102)
+    assert not taken.errands
+    rounds(schedule, begun + 111)
+    assert len(taken.errands) == 1
+
+
+def test_a_file_that_cannot_be_used_is_told_of_once_and_keeps_no_other(desk: Desk) -> None:
+    add(desk, "good", "cadence: {every: 10s}")
+    book.path_of(desk, "bad").write_text("no front matter")
+    taken, said = Taken(), list[str]()
+    begun = book.standing(desk, "good").state.anchor
+    rounds(Schedule(desk, taken, said.append), begun + 10, begun + 11)  # type: ignore[arg-type]
+    assert len(taken.errands) == 1
+    assert len(said) == 1
+    assert "bad" in said[0]
+
+
+def test_commands_see_the_workspace_and_can_change_nothing(workspace: Path) -> None:
+    plan = parse(f"---\nmodel: m\nworkspace: {workspace}\ncadence: {{every: 1m}}\n---\nx", "x")
+    result = asyncio.run(run(plan, "cat src/a.py; echo gone > src/a.py; rm -rf src"))
+    assert result.stdout == "1\n"
+    assert result.exit_code != 0
+    assert (workspace / "src" / "a.py").read_text() == "1\n"
+    with pytest.raises(BadInput, match="no such workspace"):
+        asyncio.run(run(plan.model_copy(update={"workspace": workspace / "none"}), "true"))
+
+
+def test_every_source_changes_with_what_it_looks_at(desk: Desk, workspace: Path) -> None:
+    git = ["git", "-C", str(workspace), "-c", "user.name=a", "-c", "user.email=a@b"]
+    commit = [*git, "commit", "-q", "--allow-empty", "-m", "x"]
+    subprocess.run([*git, "init", "-q", "-b", "main"], check=True)
+    subprocess.run(commit, check=True)
+    event = (
+        f"{{files: [src], git_ref: {{repository: {workspace}, ref: main}}, command: cat src/a.py, heartbeat: other}}"
+    )
+    plan = parse(f"---\nmodel: m\nworkspace: {workspace}\nevent: {event}\n---\nx", "x")
+    before = asyncio.run(look(desk, plan))
+    assert asyncio.run(look(desk, plan)) == before
+    (workspace / "src" / "a.py").write_text("2\n")
+    os.utime(workspace / "src" / "a.py", (1, 1))
+    subprocess.run(commit, check=True)
+    subprocess.run([*git, "pack-refs", "--all"], check=True)
+    book.enter(desk, book.Ended("k", "other", 1.0, 1.0, "asked", "", 0, 0.0), lambda old: old)
+    after = asyncio.run(look(desk, plan))
+    assert all(after[source] != before[source] for source in ("files", "git_ref", "command", "heartbeat"))
+
+
+def test_one_that_is_there_is_not_replaced_and_one_that_is_not_cannot_be_removed(desk: Desk) -> None:
+    add(desk, "beat", "cadence: {every: 10s}")
+    with pytest.raises(BadInput, match="already"):
+        add(desk, "beat", "cadence: {every: 10s}")
+    book.remove(desk, "beat")
+    for act in (lambda: book.remove(desk, "beat"), lambda: book.paused(desk, "beat", 0, True)):
+        with pytest.raises(BadInput, match="no such heartbeat"):
+            act()
+
+
+def test_a_real_round_hands_in_to_the_real_queue(desk: Desk) -> None:
+    add(desk, "beat", "cadence: {every: 1s}")
+    begun = book.standing(desk, "beat").state.anchor
+    with client(desk) as errands:
+        rounds(Schedule(desk, errands, print), begun + 1.5)
+        assert errands.unfinished() == [book.key_of("beat", begun + 1)]

@@ -1,0 +1,32 @@
+"""kill -9 at random instants while threads, a goal and heartbeats run: all go on, and nothing is done twice."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.desk.killing import check, kill_often, set_up
+from tests.desk.postgres import running_postgres
+
+
+def test_a_few_kills(tmp_path: Path, home: Path) -> None:
+    assert home == tmp_path / "home"
+    bench = set_up(tmp_path)
+    kill_often(bench, kills=2, seed=11)
+    check(bench)
+
+
+@pytest.mark.slow
+def test_a_hundred_kills(tmp_path: Path) -> None:
+    for seed in range(5):
+        bench = set_up(tmp_path / str(seed), turns=12)
+        kill_often(bench, kills=20, seed=seed)
+        check(bench, turns=12)
+
+
+@pytest.mark.slow
+def test_a_hundred_kills_on_postgres(tmp_path: Path) -> None:
+    for seed in range(5):
+        with running_postgres() as url:
+            bench = set_up(tmp_path / str(seed), url, turns=12)
+            kill_often(bench, kills=20, seed=seed)
+            check(bench, turns=12)

@@ -1,0 +1,132 @@
+"""What leaves the desk: effects, notices and drafts, each once by its key, and nothing without a person's word."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from gametape.core.errors import BadInput
+from gametape.desk.delivery import Channel, Undelivered, channels
+from gametape.desk.desk import open_desk
+from gametape.desk.errands import Desk
+from gametape.desk.outbox import Decided
+
+
+class Hook(BaseHTTPRequestHandler):
+    received: ClassVar[list[tuple[str, dict[str, object]]]] = []
+    status = 200
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.received.append((self.headers["Idempotency-Key"], json.loads(body)))
+        self.send_response(self.status)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def hook() -> Iterator[str]:
+    Hook.received, Hook.status = [], 200
+    with HTTPServer(("127.0.0.1", 0), Hook) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/hook"
+        server.shutdown()
+
+
+def settings(home: Path, text: str) -> None:
+    (home / "desk").mkdir(parents=True, exist_ok=True)
+    (home / "desk" / "desk.toml").write_text(text)
+
+
+def test_an_effect_that_is_known_is_not_repeated(home: Path) -> None:
+    runs = []
+
+    async def act() -> int:
+        runs.append(1)
+        return len(runs)
+
+    for _ in range(2):
+        with open_desk(home) as desk:
+            assert asyncio.run(desk.effects.once("thread-1/3/charge", act)) == 1
+    assert runs == [1]
+
+
+def test_a_notice_is_kept_once_and_delivered_when_that_is_possible(home: Path, hook: str) -> None:
+    settings(home, f'[notify]\nwebhook = "{hook}"\n')
+    with open_desk(home) as desk:
+        Hook.status = 503
+        asyncio.run(desk.notices.tell("k", "goal-1", "reached", "all tests pass"))
+        asyncio.run(desk.notices.tell("k", "goal-1", "reached", "all tests pass"))
+        assert [(told.key, told.problem) for told in desk.notices.since(0)] == [("k", f"{hook}: answered 503")]
+        Hook.status = 200
+        asyncio.run(desk.notices.retry())
+        asyncio.run(desk.notices.retry())
+    assert [key for key, _ in Hook.received] == ["k"] * 3, "twice refused, once taken"
+    assert Hook.received[-1][1]["text"] == "all tests pass"
+
+
+def test_what_is_local_is_told_to_no_webhook_elsewhere(home: Path) -> None:
+    settings(home, '[notify]\nwebhook = "http://desk.invalid/hook"\n')
+    with open_desk(home) as desk:
+        asyncio.run(desk.notices.tell("k", "thread-1", "paused", "secret", local_only=True))
+        assert "may leave" in desk.notices.since(0)[0].problem
+
+
+def test_a_command_reads_what_is_told_and_its_failure_is_kept(tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    asyncio.run(Channel(command=("/bin/sh", "-c", f"cat > {told}")).deliver("k", {"text": "$(reboot)"}))
+    assert json.loads(told.read_text()) == {"text": "$(reboot)", "key": "k"}
+    with pytest.raises(Undelivered, match="exit code 3 oh"):
+        asyncio.run(Channel(command=("/bin/sh", "-c", "echo oh >&2; exit 3")).deliver("k", {}))
+    with pytest.raises(Undelivered, match="No such file"):
+        asyncio.run(Channel(command=("/no/such/command",)).deliver("k", {}))
+
+
+def draft(desk: Desk, key: str = "thread-1/2/draft-1") -> str:
+    return desk.outbox.draft(key, "thread-1", "ann", "Hello", "How are you?")
+
+
+def test_nothing_is_sent_before_a_person_says_so(home: Path, hook: str) -> None:
+    settings(home, f'[outbox]\nwebhook = "{hook}"\n')
+    with open_desk(home) as desk:
+        name = draft(desk)
+        assert draft(desk) == name, "the same key is the same draft"
+        assert not Hook.received
+        Hook.status = 500
+        with pytest.raises(Undelivered):
+            asyncio.run(desk.outbox.approve(name))
+        assert desk.outbox.get(name).state == "approved"
+        Hook.status = 200
+        assert asyncio.run(desk.outbox.approve(name)).state == "sent"
+        assert asyncio.run(desk.outbox.approve(name)).state == "sent"
+        assert len(Hook.received) == 2, "what was sent is not sent again"
+        with pytest.raises(Decided, match="sent already"):
+            desk.outbox.reject(name)
+
+
+def test_what_was_rejected_is_never_sent(home: Path) -> None:
+    with open_desk(home) as desk:
+        rejected, released = draft(desk), draft(desk, "other")
+        desk.outbox.reject(rejected, "not now")
+        with pytest.raises(Decided, match="rejected already"):
+            asyncio.run(desk.outbox.approve(rejected))
+        asyncio.run(desk.outbox.approve(released))
+        assert [path.stem for path in (home / "outbox").iterdir()] == [released]
+        with pytest.raises(BadInput, match="no such draft"):
+            desk.outbox.get("draft-1")
+        with pytest.raises(BadInput, match="at most"):
+            desk.outbox.draft("k", "thread-1", "ann", "s", "x" * 200_000)
+
+
+def test_settings_that_mean_nothing_are_refused(tmp_path: Path) -> None:
+    for text in ("[notify", "[notify]\ncomand = ['x']", "[nofity]\nwebhook = 'x'"):
+        settings(tmp_path, text)
+        with pytest.raises(BadInput, match=r"desk\.toml: "):
+            channels(tmp_path)

@@ -1,0 +1,161 @@
+"""Errands over a real database: each done once, by one process, and taken up by the next where one was cut off."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gametape.core.errors import BadInput, GametapeError
+from gametape.desk import kinds
+from gametape.desk.desk import open_desk
+from gametape.desk.durable import cancel, client
+from gametape.desk.errands import Desk, Errand, Steps
+from gametape.desk.lock import holder, try_lock
+from gametape.desk.runner import become_runner, perform, running
+from tests.desk.postgres import running_postgres
+
+RAN: list[str] = []
+
+
+async def work(desk: Desk, steps: Steps, order: dict[str, Any]) -> dict[str, Any]:
+    """Notes what it runs; `fail`, `wait` and `until_cancelled` say what else."""
+
+    async def act() -> int:
+        RAN.append(steps.key)
+        if order.get("fail"):
+            raise BadInput("no good")
+        await asyncio.sleep(order.get("wait", 0))
+        return len(RAN)
+
+    first = await steps.once("first", act)
+    while order.get("until_cancelled") and not await steps.cancelled():
+        await asyncio.sleep(0.05)
+    return {"first": first, "now": await steps.now()}
+
+
+@pytest.fixture
+def desk(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+    monkeypatch.setitem(kinds.KINDS, "goal", f"{__name__}:work")
+    monkeypatch.chdir(tmp_path)
+    kinds.work_of.cache_clear()
+    RAN.clear()
+    with open_desk(home) as opened:
+        yield opened
+    kinds.work_of.cache_clear()
+    assert [path.name for path in tmp_path.iterdir()] == ["home"], "nothing is left in the current directory"
+
+
+def test_an_errand_is_done_once_however_often_it_is_handed_in(desk: Desk) -> None:
+    first = asyncio.run(perform(desk, Errand("goal", "a", {"wait": 0.1})))
+    assert asyncio.run(perform(desk, Errand("goal", "a", {"wait": 0.1}))) == first
+    assert RAN == ["a"]
+
+
+def test_the_error_of_an_errand_is_raised_where_it_is_waited_for(desk: Desk) -> None:
+    for _ in range(2):
+        with pytest.raises(GametapeError, match=r"^no good$") as raised:
+            asyncio.run(perform(desk, Errand("goal", "a", {"fail": True})))
+        assert raised.value.exit_code == 2
+    assert RAN == ["a"]
+    with pytest.raises(BadInput, match="no kind of work"):
+        asyncio.run(perform(desk, Errand("mischief", "b")))
+
+
+def test_two_at_once_share_one_runner_and_a_line_is_worked_off_one_by_one(desk: Desk) -> None:
+    async def both() -> list[dict[str, Any]]:
+        async with asyncio.timeout(30):
+            held = await become_runner(desk)
+            with client(desk) as errands:
+                for key in "abc":
+                    errands.submit(Errand("goal", key, {"wait": 0.3}, "line"))
+                async with running(desk, held):
+                    await asyncio.sleep(0.2)
+                    return [await perform(desk, Errand("goal", key, {}, "line")) for key in "abc"]
+
+    results = asyncio.run(both())
+    assert [result["first"] for result in results] == [1, 2, 3], "each began when the one before had ended"
+    assert RAN == ["a", "b", "c"]
+
+
+def test_what_is_cut_off_is_taken_up_by_the_next(desk: Desk) -> None:
+    async def cut() -> None:
+        held = await become_runner(desk)
+        with client(desk) as errands:
+            errands.submit(Errand("goal", "a", {"wait": 60}))
+            async with running(desk, held):
+                while not RAN:
+                    await asyncio.sleep(0.05)
+            assert errands.state("a") in ("running", "queued")
+
+    asyncio.run(cut())
+    assert try_lock_and_release(desk), "the lock is free"
+
+    async def ended() -> None:
+        async with asyncio.timeout(10):
+            await perform(desk, Errand("goal", "b", {}))
+            while RAN.count("a") < 2:
+                await perform(desk, Errand("goal", f"c-{len(RAN)}-{time.time()}", {"wait": 0.2}))
+
+    asyncio.run(ended())
+
+
+def test_what_is_old_and_done_can_be_forgotten(desk: Desk) -> None:
+    asyncio.run(perform(desk, Errand("goal", "heartbeat/a/1")))
+    asyncio.run(perform(desk, Errand("goal", "goal-1")))
+    with client(desk) as errands:
+        assert errands.forget("heartbeat/", time.time() - 60) == 0
+        assert errands.forget("heartbeat/", time.time() + 60) == 1
+        assert (errands.state("heartbeat/a/1"), errands.state("goal-1")) == (None, "done")
+
+
+def test_an_errand_sees_that_it_was_cancelled(desk: Desk) -> None:
+    async def cancelled() -> dict[str, Any]:
+        waiting = asyncio.create_task(perform(desk, Errand("goal", "a", {"until_cancelled": True})))
+        await asyncio.sleep(0.5)
+        assert not waiting.done()
+        cancel(desk, "a")
+        async with asyncio.timeout(10):
+            return await waiting
+
+    assert asyncio.run(cancelled())["first"] == 1
+
+
+def test_a_second_server_is_refused_in_one_line(desk: Desk) -> None:
+    held = try_lock(desk)
+    assert held is not None
+    command = [sys.executable, "-m", "gametape.cli.main", "desk", "serve", "--home", str(desk.home)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+    held.release()
+    assert done.returncode == 1
+    assert done.stderr == f"gametape: process {os.getpid()} runs this desk already\n"
+
+
+@pytest.mark.slow
+def test_postgres_does_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(kinds.KINDS, "goal", f"{__name__}:work")
+    kinds.work_of.cache_clear()
+    with running_postgres() as url:
+        with open_desk(tmp_path / "home", url) as desk:
+            test_an_errand_is_done_once_however_often_it_is_handed_in(desk)
+            held = try_lock(desk)
+            assert held is not None
+            assert holder(desk).startswith(f"process {os.getpid()} ")
+            assert try_lock(desk) is None
+            held.release()
+            assert try_lock_and_release(desk)
+        with pytest.raises(BadInput, match="a database of its own"), open_desk(tmp_path / "other", url):
+            pass
+    kinds.work_of.cache_clear()
+
+
+def try_lock_and_release(desk: Desk) -> bool:
+    held = try_lock(desk)
+    if held is not None:
+        held.release()
+    return held is not None

@@ -1,0 +1,84 @@
+"""A thread that must not leave this machine: a server elsewhere sees not one connection, whatever is tried."""
+
+import json
+from dataclasses import replace
+from ipaddress import ip_address
+from pathlib import Path
+
+import pytest
+
+from gametape.desk.threads import beginning, surroundings
+from gametape.desk.threads.beginning import fork
+from gametape.desk.threads.thread import names
+from gametape.engines.perimeter import Outside, Perimeter
+from gametape.engines.router import Arm, Router
+from tests.engines.openai.server import FaultServer, Said, Status
+
+from .made import Bench, says
+
+
+@pytest.fixture
+def elsewhere(monkeypatch: pytest.MonkeyPatch) -> str:
+    """Makes 127.0.0.2 another machine for everything that threads open."""
+
+    def perimeter(local_only: bool = False) -> Perimeter:
+        return Perimeter(local_only, stays_here=lambda address: address == ip_address("127.0.0.1"))
+
+    for module in (beginning, surroundings):
+        monkeypatch.setattr(module, "Perimeter", perimeter)
+    return "127.0.0.2"
+
+
+def test_it_is_not_begun_with_a_model_elsewhere(tmp_path: Path, elsewhere: str) -> None:
+    bench = Bench(tmp_path, [says("x")])
+    with FaultServer(host=elsewhere) as server:
+        for url in (f"{server.url}/v1", server.url.replace("127.0.0.2", "localhost.evil.example")):
+            with pytest.raises(Outside):
+                bench.begin(model=f"openai:tiny@{url}", local_only=True)
+        assert server.connections == 0
+    assert names(bench.home) == []
+
+
+def test_it_stays_after_its_file_was_edited_and_in_its_forks(tmp_path: Path, elsewhere: str) -> None:
+    bench = Bench(tmp_path, [says("Here."), says("Still here.")])
+    place = bench.begin(local_only=True)
+    assert bench.say(place, "first").answer == "Here."
+    forked = fork(bench.home, place.root.name)
+    with FaultServer(host=elsewhere) as server:
+        for one in (place, forked):
+            document = json.loads(one.file.read_text())
+            document |= {"model": f"openai:tiny@{server.url}/v1", "local_only": False}
+            one.file.write_text(json.dumps(document))
+            with pytest.raises(Outside):
+                bench.say(one, "second")
+        assert server.connections == 0
+
+
+def test_a_local_server_that_fails_or_redirects_sends_nothing_elsewhere(tmp_path: Path, elsewhere: str) -> None:
+    bench = Bench(tmp_path, [])
+    with FaultServer(host=elsewhere) as away:
+        move = Status(307, {"location": f"{away.url}/v1/chat/completions"})
+        with FaultServer([Said("Here.")], faults=[None, move, Status(400)], window=32_000) as here:
+            place = bench.begin(model=f"openai:tiny@{here.url}/v1", local_only=True)
+            assert bench.say(place, "first").answer == "Here."
+            assert bench.say(place, "second").ended == "error"
+            assert bench.say(place, "third").ended == "error"
+        assert away.connections == 0
+
+
+def test_a_cascade_never_leaves(tmp_path: Path, elsewhere: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(tmp_path, [says("Here."), says("Still here.")])
+    real = surroundings.resolve
+    with FaultServer(host=elsewhere) as away:
+
+        def cascade(name: str, home: Path, perimeter: Perimeter) -> Router:
+            """A router whose frontier was opened by somebody with no perimeter, and who escalates at once."""
+            frontier = real(f"openai:tiny@{away.url}/v1", home, replace(perimeter, local_only=False))
+            router = Router(Arm(real(name, home, perimeter)), Arm(frontier), perimeter)
+            router.escalate("the local model failed")
+            return router
+
+        place = bench.begin(local_only=True)
+        monkeypatch.setattr(surroundings, "resolve", cascade)
+        assert bench.say(place, "first").answer == "Here."
+        assert away.requests == []

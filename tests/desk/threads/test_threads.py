@@ -1,0 +1,283 @@
+"""Conversations: said once, answered, killed anywhere, forked, bounded and closed."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gametape.agent.constraints import Constraints
+from gametape.agent.recording import OnDisk, text_of
+from gametape.core.errors import BadInput
+from gametape.desk.threads import speaking
+from gametape.desk.threads.beginning import fork
+from gametape.desk.threads.following import Follower
+from gametape.desk.threads.outcomes import tell_vault
+from gametape.desk.threads.replies import ReplySlot
+from gametape.desk.threads.showing import archive, listed, patch
+from gametape.desk.threads.thread import Refused, place_of
+from gametape.desk.vault.repository import Repository
+from gametape.desk.vault.vault import Vault
+from gametape.record.files import load
+from tests.engines.openai.server import FaultServer
+from tests.engines.openai.server import Said as Reply
+
+from ..steps import Killed
+from .made import Bench, runs, says
+
+LOOK = [
+    runs("echo 2 >> a.txt; cd sub 2>/dev/null || mkdir sub", "I look."),
+    says("I note it.", ("remember", {"name": "projects/a", "text": "it counts"})),
+    says("I write.", ("draft", {"to": "ada", "subject": "a", "text": "it counts"})),
+    says("It counts."),
+    runs("cat a.txt", "Again."),
+    says("Still."),
+]
+
+
+def test_a_thread_answers_remembers_and_goes_on(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, LOOK)
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "a.txt").write_text("1\n")
+    (work / "AGENTS.md").write_text("Count aloud.")
+    place = bench.begin("Be brief.", workspace=str(work), title="counting")
+    seen: list[int] = []
+    follower = Follower(place.journal, lambda step: seen.append(step.step_id))
+    first = bench.say(place, "What is it?")
+    follower.look()
+    assert (first.ended, first.answer, first.turns) == ("answered", "It counts.", 4)
+    assert seen == [2, 3, 4, 5, 6]
+    second = bench.say(place, "And now?")
+    assert (second.ended, second.answer) == ("answered", "Still.")
+    steps = place.recorded().steps
+    assert [step.source for step in steps] == ["system", "user", *["agent"] * 4, "user", "agent", "agent"]
+    assert steps[7].observation.results[0].content == "1\n2"
+    assert {"Count aloud.", "Be brief."} <= set(text_of(steps[0]).splitlines())
+    assert place.recorded().tokens_exact() is True
+    assert (work / "a.txt").read_text() == "1\n"
+    assert patch(place).splitlines()[-3:] == ["@@ -1 +1,2 @@", " 1", "+2"]
+    [one] = listed(bench.home)
+    assert (one.said, one.answered, one.turns, one.thread.title) == (2, 2, 6, "counting")
+    vault = Vault.open(bench.home / "vault")
+    assert vault.read("projects/a") == "it counts\n"
+    vault.read_by("projects/a", place.root.name, 9)
+    tell_vault(place.trajectory, succeeded=True)
+    assert vault.reads.uses() == [("projects/a", 1, 0, 0)]
+
+
+def test_said_twice_under_one_key_is_said_once(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, [says("One."), says("Two.")])
+    place = bench.begin()
+    assert bench.say(place, "Hello", "k") == bench.say(place, "Hello", "k")
+    assert bench.say(place, "Hello", "other").answer == "Two."
+    assert bench.say(place, "Hello", "k").answer == "One."
+    assert place.recorded().turns == 2
+
+
+def _before(real: Callable[..., Any], number: int) -> Callable[..., Any]:
+    """Dies instead of the n-th call."""
+    calls = iter(range(number))
+
+    def dies(*words: Any, **named: Any) -> Any:
+        if next(calls, None) is None:
+            raise Killed
+        return real(*words, **named)
+
+    return dies
+
+
+def _after(real: Callable[..., Any], number: int) -> Callable[..., Any]:
+    """Dies when the n-th call is done."""
+    calls = iter(range(number))
+
+    def dies(*words: Any, **named: Any) -> Any:
+        done = real(*words, **named)
+        if next(calls, None) is None:
+            raise Killed
+        return done
+
+    return dies
+
+
+KILLS = [
+    (OnDisk, "append", _before, 2),
+    (ReplySlot, "write", _after, 2),
+    (Repository, "commit", _after, 0),
+    (Vault, "write", _after, 0),
+    (Bench, "draft", _after, 0),
+]
+
+
+@pytest.mark.parametrize(("owner", "name", "way", "number"), KILLS)
+def test_killed_anywhere_it_goes_on_and_effects_appear_once(
+    tmp_path: Path, owner: type, name: str, way: Callable[..., Any], number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(tmp_path, LOOK)
+    place = bench.begin()
+    target: Any = bench.outbox if owner is Bench else owner
+    with monkeypatch.context() as patched:
+        patched.setattr(target, name, way(getattr(target, name), number))
+        with pytest.raises(Killed):
+            bench.say(place, "What is it?", "k")
+    assert bench.say(place, "What is it?", "k").answer == "It counts."
+    steps = place.recorded().steps
+    assert [step.source for step in steps] == ["system", "user", *["agent"] * 4]
+    subjects = Vault.open(bench.home / "vault").repository.git("log", "--format=%s").decode().splitlines()
+    assert subjects.count("projects/a: remembered") == 1
+    assert len(subjects) == 2
+    assert len(bench.outbox.list()) == 1
+    assert "+2\n" in patch(place)
+    assert "+2\n+2" not in patch(place)
+
+
+def test_a_reply_that_was_paid_for_is_not_asked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(tmp_path, [says("unused")])
+    replies = [Reply("I note.", (("remember", '{"name": "a", "text": "one"}'),)), Reply("Done.")]
+    with FaultServer(replies, window=32_000) as server:
+        place = bench.begin(model=f"openai:tiny@{server.url}/v1")
+        with monkeypatch.context() as patched:
+            patched.setattr(ReplySlot, "write", _after(ReplySlot.write, 0))
+            with pytest.raises(Killed):
+                bench.say(place, "Go", "k")
+        assert bench.say(place, "Go", "k").answer == "Done."
+        assert len(server.requests) == 2
+    assert Vault.open(bench.home / "vault").read("a") == "one\n"
+
+
+def test_a_fork_has_the_past_and_the_files_and_goes_its_own_way(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, [runs("echo one >> f"), says("One."), runs("echo two >> f; cat f"), says("Two.")])
+    place = bench.begin(budget_tokens=10**9)
+    bench.say(place, "first")
+    bench.say(place, "second")
+    forked = fork(bench.home, place.root.name, at=4, title="another way")
+    assert forked.read().forked_from == f"{place.root.name}, step 4"
+    assert bench.say(forked, "third").answer == "Two."
+    assert forked.recorded().steps[5].observation.results[0].content == "one\ntwo"
+    assert listed(bench.home)[0].thread.title == "another way"
+    assert spent(bench, forked.root.name) < spent(bench, place.root.name)
+    assert not (forked.root / "checkpoints").exists()
+    with pytest.raises(BadInput, match="step 99"):
+        fork(bench.home, place.root.name, at=99)
+
+
+def spent(bench: Bench, name: str) -> int:
+    return next(one.tokens for one in listed(bench.home) if one.thread.thread_id == name)
+
+
+def test_an_archived_thread_is_a_trajectory_and_says_no_more(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, [says("One."), says("Two.")])
+    place = bench.begin()
+    bench.say(place, "first", "k")
+    file = archive(place)
+    assert archive(place) == file
+    assert load(file).final_metrics is not None
+    assert listed(bench.home)[0].thread.state == "archived"
+    assert bench.say(place, "first", "k").answer == "One."
+    with pytest.raises(Refused, match="archived"):
+        bench.say(place, "second")
+    assert bench.say(fork(bench.home, place.root.name), "second").answer == "Two."
+
+
+def test_a_spent_budget_holds_for_life_and_one_answer_may_have_less(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, [runs("true"), runs("true"), says("Done.")])
+    place = bench.begin(budget_tokens=100_000)
+    small = bench.say(place, "first", budget_tokens=1)
+    assert (small.ended, small.turns) == ("limit", 1)
+    place.change(budget_tokens=small.tokens)
+    with pytest.raises(Refused, match="spent its budget"):
+        bench.say(place, "second")
+    assert len(place.recorded().steps) == 3
+    place.change(budget_tokens=100_000)
+    assert bench.say(place, "second").answer == "Done."
+
+
+class _Pause:
+    """A breaker that goes off after the first step, as the watch's own does after many."""
+
+    rung, reason, nudge = "pause", "it repeats itself", ""
+
+    def __init__(self) -> None:
+        self._seen = False
+
+    def __call__(self, _step: object, /) -> None:
+        self._seen = True
+
+    def recall(self, _line: object, /) -> None:
+        return None
+
+    def take(self) -> "_Pause | None":
+        return self if self._seen else None
+
+    def plain(self) -> dict[str, str]:
+        return {"kind": "breaker", "rung": self.rung, "detail": self.reason}
+
+
+def test_the_watch_pauses_a_thread_until_a_person_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(tmp_path, [runs("echo same"), runs("echo same"), says("Done.")])
+    place = bench.begin()
+    with monkeypatch.context() as patched:
+        patched.setattr(speaking, "Breaker", lambda _watch: _Pause())
+        end = bench.say(place, "go", "k")
+    assert (end.ended, end.turns) == ("paused", 1)
+    assert "it repeats itself" in str(place.read().paused)
+    assert bench.say(place, "go", "k") == end
+    with pytest.raises(Refused, match="--anyway"):
+        bench.say(place, "go on")
+    assert bench.say(place, "go on", anyway=True).answer == "Done."
+    assert place.read().state == "open"
+
+
+def test_what_is_forbidden_is_refused_at_the_call_and_on_record(tmp_path: Path) -> None:
+    turns = [says("I note.", ("remember", {"name": "a", "text": "key sk-12345"})), runs("git push"), says("No.")]
+    bench = Bench(tmp_path, turns)
+    place = bench.begin(constraints=Constraints(output=["sk-[0-9]+"], commands=["^git push"]))
+    assert bench.say(place, "go").answer == "No."
+    kinds = [event["kind"] for step in place.recorded().steps for event in step.ours.events or []]
+    assert kinds == ["constraint", "constraint"]
+    assert Vault.open(bench.home / "vault").names() == []
+
+
+def test_compaction_keeps_what_was_asked_last(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, [])
+    replies = [Reply(f"{'x' * 9000} {number}") for number in range(5)]
+    with FaultServer(replies, window=16_000) as server:
+        place = bench.begin(model=f"openai:tiny@{server.url}/v1")
+        for number in range(5):
+            assert bench.say(place, f"question {number} {'y' * 500}").ended == "answered"
+    steps = place.recorded().steps
+    compacted = [step for step in steps if step.ours.compacted]
+    assert compacted
+    asked = next(number for number, step in enumerate(steps) if step is compacted[-1])
+    assert text_of(steps[asked - 1])[:12] in text_of(compacted[-1])
+
+
+def test_several_threads_work_at_once(tmp_path: Path) -> None:
+    from gametape.desk.threads.speaking import Said, Speaking
+
+    from .made import never
+
+    bench = Bench(tmp_path, LOOK)
+    places = [bench.begin() for _ in range(3)]
+
+    async def main() -> list[str]:
+        talks = (Speaking(bench.home, place, bench.outbox).speak(Said("go", "k"), never) for place in places)
+        return [end.answer for end in await asyncio.gather(*talks)]
+
+    assert asyncio.run(main()) == ["It counts."] * 3
+    names = Vault.open(bench.home / "vault").names()
+    assert names == ["projects/a"]
+    assert len(bench.outbox.list()) == 3
+
+
+def test_a_beginning_of_a_name_is_enough_if_it_is_one_threads(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, [says("x")])
+    place = bench.begin()
+    assert place_of(bench.home, place.root.name[:-2]) == place
+    bench.begin()
+    with pytest.raises(BadInput, match="2 threads"):
+        place_of(bench.home, "thread-2")
+    for name in ("thread", "../x", "thread-20200101-000000"):
+        with pytest.raises(BadInput, match="no such thread"):
+            place_of(bench.home, name)
