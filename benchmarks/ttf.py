@@ -1,11 +1,11 @@
 """What targeted textual feedback is worth: rewards alone, rewards and hints, and the controls, from the same weights.
 
-    python benchmarks/ttf.py [--only moderate starved easy controls] [--seeds 6] [--keep DIR] [--results FILE]
+    python benchmarks/ttf.py [--only REGIME ... controls] [--seeds 6] [--control-seeds 3] [--keep DIR] [--results FILE]
 
 Regimes, each with a warm start of its own that all its runs begin with:
-easy       8 turns, one of which turns on a rule that the expert of the warm start keeps to half the time
-moderate  12 turns, one of which ..., a fifth of the time
-starved   16 turns, two of which ..., one time in twenty
+easy-tools       8 turns, one of which turns on a rule that the expert of the warm start keeps to half the time
+moderate-tools  12 turns, one of which ..., a fifth of the time
+starved-tools   16 turns, two of which ..., one time in twenty
 
 Arms: `rlvr`, verified rewards alone; `ttf`, and the hinted teacher's choice distilled at the turns that the coach
 found; `resample`, and a turn sampled after the same hint imitated there in place of it. Controls, in the moderate
@@ -35,7 +35,7 @@ HERE = Path(__file__).parent
 CONFIG = HERE.parent / "configs" / "feedback.toml"
 RESULTS = HERE / "results" / "ttf.json"
 CHARTS = HERE.parent / "docs"
-BUDGETS = {"easy": 1024, "moderate": 3072, "starved": 3072}
+BUDGETS = {"easy-tools": 512, "moderate-tools": 1536, "starved-tools": 1536}
 TTF = ['arm="rlvr_ttf"']
 ARMS: dict[str, list[str]] = {
     "rlvr": ['arm="rlvr"'],
@@ -66,7 +66,7 @@ def main() -> None:
     for name in chosen.only:
         regime, arms, seeds = name, ARMS, range(chosen.seeds)
         if name == "controls":
-            regime, arms, seeds = "moderate", CONTROLS, range(chosen.control_seeds)
+            regime, arms, seeds = "moderate-tools", CONTROLS, range(chosen.control_seeds)
         start(regime, chosen.keep)
         order = product(seeds, arms)
         found = at_once(lambda job: one(regime, *job, {**ARMS, **CONTROLS}[job[1]], chosen.keep), order)  # noqa: B023

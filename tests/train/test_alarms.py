@@ -16,3 +16,9 @@ def test_a_restart_remembers_the_start_and_what_is_ringing() -> None:
     again.restore(first.state())
     assert again.hear([Alarm("watch: phrase", 3e5, 1e5, "look")]) == []
     assert _names(again.look(Health(length=9.0))) == ["length"]
+
+
+def test_hints_that_come_back_and_teachers_that_know_no_better_are_told() -> None:
+    alarms = Alarms(AlarmConfig())
+    assert _names(alarms.look(Health(hint_leak=0.005, teacher_gain=0.5))) == []
+    assert _names(alarms.look(Health(hint_leak=0.02, teacher_gain=-0.1))) == ["hint_leak", "teacher"]

@@ -178,6 +178,11 @@ class AlarmConfig(Section):
     """Loss of held-out accuracy at turns that no rule bears on; below this it is noise of a few hundred episodes."""
     hinted_drop: Fraction = 0.1
     """Loss of held-out accuracy where the rule is said beforehand."""
+    hint_leak: Fraction = 0.01
+    """The share of sampled turns that repeat a hint."""
+    teacher_gain: float = 0.0
+    """Nats by which hints make what was done at their targets less likely, over an update: a teacher that stays at or
+    below this is no better than its student."""
     length_drift: Positive = 2.0
     """Times shorter or longer than at the start."""
     kl_to_start: Positive = 2.0

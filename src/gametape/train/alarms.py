@@ -19,6 +19,10 @@ class Health:
     """The share of rollouts in which the machinery failed."""
     zero_variance: float = 0.0
     mismatch: float | None = None
+    hint_leak: float | None = None
+    """The share of sampled turns that repeat a hint."""
+    teacher_gain: float | None = None
+    """Nats by which hints lower the log-probability of what was done at their targets."""
     saturated: bool = False
 
 
@@ -117,5 +121,13 @@ class Alarms:
         if health.mismatch is not None and health.mismatch > limits.mismatch:
             advice = "sampler and trainer disagree about the same weights: check precision and the published version"
             yield Alarm("mismatch", health.mismatch, limits.mismatch, advice)
+        if health.hint_leak is not None and health.hint_leak > limits.hint_leak:
+            advice = "hints come back in what the policy says unasked: lower ttf.weight, or let fewer tokens be targets"
+            yield Alarm("hint_leak", health.hint_leak, limits.hint_leak, advice)
+        if health.teacher_gain is not None and health.teacher_gain <= limits.teacher_gain:
+            advice = (
+                "the hinted teacher is no better than its student: gate the hints (arm rlvr_ttf_gated)"
+            )
+            yield Alarm("teacher", health.teacher_gain, limits.teacher_gain, advice)
         if health.saturated:
             yield Alarm("saturated", 1.0, 1.0, "every task is learned already: give harder ones")

@@ -17,7 +17,9 @@ from gametape.train.behaviour import Behaviour
 from gametape.train.checkpoints import Checkpoint
 from gametape.train.coaching import Coaching
 from gametape.train.curriculum import Curriculum
+from gametape.train.distilling import Distilled
 from gametape.train.held_out import HeldOut, Score
+from gametape.train.leaking import leaked_share
 from gametape.train.learner import Diverged, Learner, Update
 from gametape.train.metrics import MetricsLog
 from gametape.train.progress import Progress
@@ -171,6 +173,10 @@ class Run:
             lost=1 - len(counted) / max(1, len(rolled)),
             zero_variance=_without_signal(kinds) if self.config.uses_rl else 0.0,
             mismatch=update.mismatch,
+            hint_leak=leaked_share(
+                [line for one in rolled for line in one.segments], [one.aim for group in groups for one in group.aims]
+            ),
+            teacher_gain=_gain(self.learner.distilled),
             saturated=len(self.curriculum.retired) == self.curriculum.cells,
         )
         self._ring(self.alarms.look(health))
@@ -289,6 +295,11 @@ def _without_signal(kinds: Sequence[Kind]) -> float:
     """The share of groups without a difference, of those that the machinery did not lose."""
     played = [kind for kind in kinds if kind != "lost"]
     return 1 - played.count("mixed") / max(1, len(played)) if played else 0.0
+
+
+def _gain(distilled: Sequence[Distilled]) -> float | None:
+    gains = [sum(one.student) - sum(one.teacher) for one in distilled]
+    return sum(gains) / len(gains) if gains else None
 
 
 _MAY_CHANGE = ("episodes", "flops", "eval", "checkpoint", "alarms", "watch")
