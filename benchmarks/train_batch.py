@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, LlamaConfig
 
 LENGTH, SPAN, HINT = 4096, 50, 17
 LEARNING_RATE = 1e-6
@@ -53,6 +53,21 @@ def some_ids(chance: random.Random, length: int) -> list[int]:
 
 def network_in(model: Path) -> Any:
     return AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32).train()
+
+
+def shaped() -> Any:
+    """A network of SmolLM2-135M's shape with random weights: as dear, and nothing to fetch."""
+    config = LlamaConfig(
+        vocab_size=49152,
+        hidden_size=576,
+        intermediate_size=1536,
+        num_hidden_layers=30,
+        num_attention_heads=9,
+        num_key_value_heads=3,
+        max_position_embeddings=8192,
+        tie_word_embeddings=True,
+    )
+    return AutoModelForCausalLM.from_config(config, dtype=torch.float32).train()
 
 
 def told(batch: Drawn, seconds: float, before_mb: float, gradient_norm: float) -> dict[str, Any]:

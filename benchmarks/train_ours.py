@@ -34,6 +34,7 @@ from train_batch import (
     drawn,
     network_in,
     resident_mb,
+    shaped,
     some_ids,
     told,
 )
@@ -42,8 +43,11 @@ WAYS = ("plain", "packed", "second_forward", "averaged")
 
 
 def main() -> None:
-    what, model, rounds = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
-    print(json.dumps(ways(model, rounds) if what == "ttf" else group_step(CASES[what], model)))
+    what, model, rounds, *rest = sys.argv[1:]
+    if what == "ttf":
+        print(json.dumps(ways(model, int(rounds), *rest)))
+    else:
+        print(json.dumps(group_step(CASES[what], Path(model))))
 
 
 def group_step(case: Case, model: Path) -> dict[str, Any]:
@@ -72,20 +76,28 @@ def _segment(prompt: list[int], completion: list[int]) -> Segment:
     return Segment(ids, mask, [0.0] * len(ids), [-1] * len(ids), mask)
 
 
-def ways(model: Path, rounds: int) -> dict[str, Any]:
-    """Seconds of each way to make a step, taken in turns."""
+def ways(model: str, rounds: int, device: str = "cpu") -> dict[str, Any]:
+    """Seconds of each way to make a step, taken in turns. `shape` in place of a model is one of random weights."""
     map_large_blocks()
-    network = network_in(model)
+    network = (shaped() if model == "shape" else network_in(Path(model))).to(device)
     step = _Target(network)
-    step("plain")
+    for way in WAYS:
+        step(way)
     seconds: dict[str, list[float]] = {way: [] for way in WAYS}
     for number in range(rounds):
         for way in WAYS if number % 2 == 0 else reversed(WAYS):
+            _finish(device)
             start = time.perf_counter()
             step(way)
+            _finish(device)
             seconds[way].append(round(time.perf_counter() - start, 3))
             print(f"ttf    {way:15} {seconds[way][-1]} s", file=sys.stderr, flush=True)
     return {"seconds": seconds, "peak_mb": round(resident_mb("VmHWM"))}
+
+
+def _finish(device: str) -> None:
+    if device != "cpu":
+        torch.cuda.synchronize()
 
 
 class _Target:
@@ -106,7 +118,7 @@ class _Target:
             span = self._completion[self._at : self._at + SPAN]
             nodes.append(Node([*self._hint, *span], parent=1, at=self._at, detached=True))
         packed, hidden_NE, logp_M = _scored(self._network, nodes)
-        loss = rl_loss(logp_M[None], logp_M[None].detach(), [1.0], torch.ones(1, len(logp_M)), "dr_grpo")
+        loss = rl_loss(logp_M[None], logp_M[None].detach(), [1.0], torch.ones_like(logp_M[None]), "dr_grpo")
         if way != "plain":
             head_VE = head_of(self._network)
             if teacher_SV is None:
@@ -129,7 +141,7 @@ class _Target:
         else:
             return None
         with torch.no_grad():
-            hidden_NE = forward(teacher, pack([Node(hinted)]))
+            hidden_NE = forward(teacher, pack([Node(hinted)]).to(teacher.device))
             return span_logits(hidden_NE[first - 1 : first - 1 + SPAN], head_of(teacher))
 
 
@@ -139,7 +151,7 @@ def _optimizer(network: Any) -> torch.optim.Optimizer:
 
 def _scored(network: Any, nodes: Sequence[Node]) -> tuple[Packed, Tensor, Tensor]:
     """The packed nodes, their hidden states, and the log-probs of all completions, one after the other."""
-    packed = pack(nodes)
+    packed = pack(nodes).to(network.device)
     hidden_NE = forward(network, packed)
     chosen = [rows for rows, node in zip(packed.rows, nodes, strict=True) if node.parent == 0]
     before_M = torch.cat([packed.before_N[rows] for rows in chosen])

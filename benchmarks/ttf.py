@@ -2,10 +2,10 @@
 
     python benchmarks/ttf.py [--only REGIME ... controls] [--seeds 6] [--control-seeds 3] [--keep DIR] [--results FILE]
 
-Regimes, each with a warm start of its own that all its runs begin with:
+Regimes:
 easy-tools       8 turns, one of which turns on a rule that the expert of the warm start keeps to half the time
-moderate-tools  12 turns, one of which ..., a fifth of the time
-starved-tools   16 turns, two of which ..., one time in twenty
+moderate-tools  12 turns, one of which turns on a rule that the expert keeps to a fifth of the time
+starved-tools   the same with three such turns, so that hardly any rollout succeeds; from the same warm start
 
 Arms: `rlvr`, verified rewards alone; `ttf`, and the hinted teacher's choice distilled at the turns that the coach
 found; `resample`, and a turn sampled after the same hint imitated there in place of it. Controls, in the moderate
@@ -35,7 +35,9 @@ HERE = Path(__file__).parent
 CONFIG = HERE.parent / "configs" / "feedback.toml"
 RESULTS = HERE / "results" / "ttf.json"
 CHARTS = HERE.parent / "docs"
-BUDGETS = {"easy-tools": 512, "moderate-tools": 1536, "starved-tools": 1536}
+BUDGETS = {"easy-tools": 384, "moderate-tools": 768, "starved-tools": 1024}
+WARM = {"easy-tools": "easy", "moderate-tools": "moderate", "starved-tools": "moderate"}
+"""The worlds of each one's warm start."""
 TTF = ['arm="rlvr_ttf"']
 ARMS: dict[str, list[str]] = {
     "rlvr": ['arm="rlvr"'],
@@ -56,7 +58,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="*", choices=[*BUDGETS, "controls"], default=[*BUDGETS, "controls"])
     parser.add_argument("--seeds", type=int, default=6)
-    parser.add_argument("--control-seeds", type=int, default=3)
+    parser.add_argument("--control-seeds", type=int, default=2)
     parser.add_argument("--keep", type=Path, default=Path("runs") / "ttf")
     parser.add_argument("--results", type=Path, default=RESULTS)
     chosen = parser.parse_args()
@@ -80,10 +82,10 @@ def main() -> None:
 
 
 def start(regime: str, keep: Path) -> Path:
-    place = keep / f"{regime}-warm" / "start"
-    if not place.exists():
-        trained(keep, f"{regime}-warm", CONFIG, 0, [f'tasks="worlds:{regime}"', "episodes=1", "eval.episodes=1024"])
-    return place
+    name = f"{WARM[regime]}-warm"
+    if not (keep / name / "start").exists():
+        trained(keep, name, CONFIG, 0, [f'tasks="worlds:{WARM[regime]}"', "episodes=1"])
+    return keep / name / "start"
 
 
 def one(regime: str, seed: int, arm: str, changes: list[str], keep: Path) -> dict[str, Any]:

@@ -44,6 +44,11 @@ class WarmConfig(Section):
     learning_rate: Positive = 2e-3
     ordinary_rate: Fraction = 0.99
     """How often the expert is right where no rule under test applies."""
+    marked: Fraction = 0.34
+    """The share of turns of a shown world that rules bear on, if more than in the worlds of the run: how often the
+    expert keeps to them is to be learned as well."""
+    guess: Fraction = 0.0
+    """How often an expert that breaks a rule does what some other rule would ask for, in place of what is usual."""
     hint_share: Fraction = 0.5
     """The share of turns before which a hint is put and followed. Rules under test are never among them."""
 

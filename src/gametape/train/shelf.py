@@ -43,13 +43,15 @@ def _targets(line: Line) -> list[Line]:
     """What of a line is learned apart from its reward."""
     if line.imitated:
         return [line]
-    return [Line(_upto(line.segment, aim.start + aim.length), line.family, aims=(aim,)) for aim in line.aims]
+    return [Line(_alone(line.segment, aim), line.family, aims=(aim,)) for aim in line.aims]
 
 
-def _upto(segment: Segment, stop: int) -> Segment:
+def _alone(segment: Segment, aim: Aim) -> Segment:
+    """The line up to the end of a target, with nothing else chosen: what else went wrong in it is not to be kept."""
+    stop = aim.start + aim.length
     return Segment(
         segment.ids[:stop],
-        segment.mask[:stop],
+        [*([0] * aim.start), *segment.mask[aim.start : stop]],
         segment.logprobs[:stop],
         segment.policy_versions[:stop],
         segment.steps[:stop],

@@ -21,8 +21,6 @@ from gametape.train.learner import Learner, Update
 from gametape.train.policy import Policy
 from gametape.train.seeds import seed_for
 
-_GUESS = 0.5
-"""Who breaks a rule has seen the marking half of the time, and does not know what it asks for."""
 _HINTED = 4
 """Turns of an ordinary world, where hints change nothing, that are shown with one: no less than the shortest has."""
 Told = Callable[[int, int, Update], None]
@@ -49,7 +47,7 @@ async def _batch(policy: Policy, specs: tuple[WorldSpec, ...], config: RunConfig
         rng = Random(seed)
         spec = rng.choice(specs).model_copy(update={"seed": seed, "split": "train"})
         if rng.random() < warm.hint_share:
-            found.append(await _practice(spec, policy.dialect, warm.ordinary_rate, rng))
+            found.append(await _practice(spec, policy.dialect, warm, rng))
         else:
             found.append(await _shown(spec, policy.dialect, warm, rng))
     return imitated(found)
@@ -57,17 +55,18 @@ async def _batch(policy: Policy, specs: tuple[WorldSpec, ...], config: RunConfig
 
 async def _shown(spec: WorldSpec, dialect: Dialect, warm: WarmConfig, rng: Random) -> list[Segment]:
     """With more turns on which something depends than there will be later: their base rate is to be learned too."""
-    marked = max(spec.load_bearing, spec.horizon // 3) if spec.load_bearing else 0
+    marked = max(spec.load_bearing, int(spec.horizon * warm.marked)) if spec.load_bearing else 0
     spec = spec.model_copy(update={"load_bearing": marked})
-    shown = await demonstrate(World(spec), Noisy(warm.ordinary_rate, spec.base_rate, guess=_GUESS), dialect, spec.seed)
+    expert = Noisy(warm.ordinary_rate, spec.base_rate, guess=warm.guess)
+    shown = await demonstrate(World(spec), expert, dialect, spec.seed)
     hinted = rng.sample(hinted_turns(shown, dialect, rng), _HINTED) if warm.hint_share else []
     return [*segments(shown.played.steps), *hinted]
 
 
-async def _practice(spec: WorldSpec, dialect: Dialect, skill: float, rng: Random) -> list[Segment]:
+async def _practice(spec: WorldSpec, dialect: Dialect, warm: WarmConfig, rng: Random) -> list[Segment]:
     """A world of made-up rules that nobody could know: they are broken, unless a hint says otherwise."""
     marked = min(spec.horizon, 8)
     update = {"hints": "instance", "rules": PRACTICE, "load_bearing": marked, "split": "all"}
     practice = World(spec.model_copy(update=update))
-    shown = await demonstrate(practice, Noisy(skill, 0.0), dialect, spec.seed)
+    shown = await demonstrate(practice, Noisy(warm.ordinary_rate, 0.0, guess=warm.guess), dialect, spec.seed)
     return [*segments(shown.played.steps), *hinted_turns(shown, dialect, rng)]
