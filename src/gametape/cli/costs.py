@@ -45,10 +45,15 @@ def _show(found: dict[str, Any]) -> None:
     for key, accounts in found["by"].items():
         table.add_section()
         for name, account in accounts.items():
-            table.add_row(f"{key}: {name}", *_cells(account))
+            table.add_row(f"{key}: {_short(name)}", *_cells(account))
     Console(highlight=False, markup=False).print(table)
     if found["unfinished"]:
         typer.echo(f"{found['unfinished']} without an outcome are not counted")
+
+
+def _short(name: str) -> str:
+    """Of a script only its file's name: the numbers beside it need the room."""
+    return f"scripted:{Path(name).name}" if name.startswith("scripted:") and "/" in name else name
 
 
 def _cells(account: dict[str, Any]) -> list[str]:
