@@ -39,6 +39,12 @@ def test_an_unknown_verb_is_bad_input() -> None:
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
 
 
+def test_what_is_said_of_an_error_does_not_drive_the_terminal() -> None:
+    done = gametape("trajectory", "check", "\x1b]0;mine\x07.json")
+    assert done.returncode == 2
+    assert "\x1b" not in done.stderr
+
+
 def test_the_version_is_told() -> None:
     assert gametape("--version").stdout.startswith("gametape ")
 

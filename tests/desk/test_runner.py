@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gametape.core.errors import BadInput, GametapeError
-from gametape.desk import kinds
+from gametape.desk import durable, kinds
 from gametape.desk.desk import open_desk
 from gametape.desk.durable import cancel, client
 from gametape.desk.errands import Desk, Errand, Steps
@@ -159,3 +159,25 @@ def try_lock_and_release(desk: Desk) -> bool:
     if held is not None:
         held.release()
     return held is not None
+
+
+def test_no_variable_of_the_environment_makes_the_engine_speak_to_anybody_else(home: Path) -> None:
+    """DBOS has a mode in which others choose its database, its names and whom it reports to."""
+    code = (
+        "import asyncio, sys; from pathlib import Path; from dbos._utils import GlobalParams\n"
+        "from gametape.desk import durable; from gametape.desk.desk import open_desk\n"
+        "async def run():\n"
+        "    with open_desk(Path(sys.argv[1])) as desk:\n"
+        "        durable.launch(desk)\n"
+        "        print(GlobalParams.executor_id, GlobalParams.app_version)\n"
+        "        await durable.close()\n"
+        "asyncio.run(run())\n"
+    )
+    others = {"DBOS__CLOUD": "true", "DBOS__VMID": "other", "DBOS__APPVERSION": "other", "DBOS_APP_NAME": "other"}
+    others |= {"DBOS_SYSTEM_DATABASE_URL": f"sqlite:///{home / 'other.sqlite'}"}
+    others |= {f"DBOS__CONDUCTOR_{name}": "ws://127.0.0.1:9" for name in ("URL", "KEY", "APP_NAME")}
+    done = subprocess.run(
+        [sys.executable, "-c", code, home], env={**os.environ, **others}, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.split() == [durable.EXECUTOR, durable.VERSION], done.stderr
+    assert not (home / "other.sqlite").exists()

@@ -37,10 +37,11 @@ def serve(home: Home = None, database: Database = None, as_json: AsJson = False)
     from gametape.cli.output import emit_json
     from gametape.desk.desk import open_desk
     from gametape.desk.serve import serve as run
+    from gametape.watch.words import printable
 
     begun = time.time()
     with open_desk(home_directory(home), database) as desk:
-        asyncio.run(run(desk, lambda line: typer.echo(f"{time.strftime('%H:%M:%S')} {line}", err=True)))
+        asyncio.run(run(desk, lambda line: typer.echo(f"{time.strftime('%H:%M:%S')} {printable(line)}", err=True)))
         if as_json:
             emit_json({"home": str(desk.home), "seconds": time.time() - begun})
 

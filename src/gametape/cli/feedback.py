@@ -43,6 +43,8 @@ def feedback(
     said = {"kept": kept, "reverted": reverted, "accepted": accepted, "rejected": rejected}
     if sum([*said.values(), from_git is not None]) != 1:
         raise typer.BadParameter("say exactly one of --kept, --reverted, --accepted, --rejected and --from-git")
+    if patch is not None and from_git is None:
+        raise typer.BadParameter("--patch goes with --from-git")
     kind = next((kind for kind, chosen in said.items() if chosen), "")
     given = _seen(trajectory, from_git, patch, note) if from_git else _said(kind, note)
     if given is None:

@@ -62,6 +62,7 @@ def run(
     """
     from gametape.agent.constraints import Constraints, read_constraints
     from gametape.cli.home import home_directory
+    from gametape.desk.desk import open_desk
     from gametape.desk.goals.creating import Wish, create
 
     kept = home_directory(home)
@@ -79,26 +80,35 @@ def run(
         python=python,
         constraints=read_constraints(constraints) if constraints else Constraints(),
     )
-    place = create(kept, wish)
-    typer.echo(f"{place.root.name}: taken up", err=True)
-    _pursue(kept, database, place, as_json)
+    with open_desk(kept, database) as desk:
+        place = create(kept, wish)
+        typer.echo(f"{place.root.name}: taken up", err=True)
+        _pursue(desk, place, as_json)
 
 
 @app.command()
 def resume(goal_id: _Id, home: _Home = None, database: _Database = None, as_json: _Json = False) -> None:
-    """Go on with a goal that was interrupted, after its last finished turn. One that has ended is only shown."""
+    """Go on with a goal that was interrupted, after its last finished turn. One that has ended is only shown.
+
+    Example: gametape goal resume goal-20261115-3f9a2c
+    """
     from gametape.cli.home import home_directory
+    from gametape.desk.desk import open_desk
     from gametape.desk.goals.goal import place_of
 
     kept = home_directory(home)
     place = place_of(kept, goal_id)
     place.read_goal()
-    _pursue(kept, database, place, as_json)
+    with open_desk(kept, database) as desk:
+        _pursue(desk, place, as_json)
 
 
 @app.command(name="list")
 def list_goals(home: _Home = None, as_json: _Json = False) -> None:
-    """Show every goal, the oldest first."""
+    """Show every goal, the oldest first.
+
+    Example: gametape goal list
+    """
     from gametape.cli.home import home_directory
     from gametape.cli.output import emit_json
     from gametape.desk.goals.goal import all_goals
@@ -113,17 +123,22 @@ def list_goals(home: _Home = None, as_json: _Json = False) -> None:
 
 @app.command()
 def show(goal_id: _Id, home: _Home = None, as_json: _Json = False) -> None:
-    """Show one goal: what was asked for, and what came of it."""
+    """Show one goal: what was asked for, and what came of it.
+
+    Example: gametape goal show goal-20261115-3f9a2c
+    """
     from gametape.cli.home import home_directory
     from gametape.cli.output import emit_json
     from gametape.desk.goals.goal import place_of
+    from gametape.watch.words import printable
 
     place = place_of(home_directory(home), goal_id)
     answer = place.read_result()
     if as_json:
         emit_json({**_row(place), "goal": place.read_goal().model_dump(mode="json"), **(answer or {})})
     elif answer:
-        typer.echo(place.summary.read_text("utf-8"))
+        for line in place.summary.read_text("utf-8").splitlines():
+            typer.echo(printable(line))
     else:
         row = _row(place)
         typer.echo(f"{row['goal_id']}: {row['state']}, {row['turns']} turns so far\n{row['instruction']}")
@@ -131,7 +146,10 @@ def show(goal_id: _Id, home: _Home = None, as_json: _Json = False) -> None:
 
 @app.command()
 def cancel(goal_id: _Id, home: _Home = None, database: _Database = None, as_json: _Json = False) -> None:
-    """Ask for the end of a goal. Its best state is kept. Exits 1 if it has ended already."""
+    """Ask for the end of a goal. Its best state is kept. Exits 1 if it has ended already.
+
+    Example: gametape goal cancel goal-20261115-3f9a2c
+    """
     from gametape.cli.home import home_directory
     from gametape.cli.output import emit_json
     from gametape.desk.desk import open_desk
@@ -166,16 +184,14 @@ def _row(place: "GoalPlace") -> dict[str, Any]:
     }
 
 
-def _pursue(home: Path, database: str | None, place: "GoalPlace", as_json: bool) -> None:
+def _pursue(desk: "Desk", place: "GoalPlace", as_json: bool) -> None:
     import asyncio
 
     from gametape.cli.output import emit_json
-    from gametape.desk.desk import open_desk
 
     name = place.root.name
     try:
-        with open_desk(home, database) as desk:
-            answer = asyncio.run(_performed(desk, place))
+        answer = asyncio.run(_performed(desk, place))
     except asyncio.CancelledError:
         typer.echo(f"gametape: interrupted; nothing is lost: gametape goal resume {name}", err=True)
         raise typer.Exit(130) from None
@@ -188,11 +204,12 @@ async def _performed(desk: "Desk", place: "GoalPlace") -> dict[str, Any]:
     import asyncio
     import signal
 
+    from gametape.cli.goal_view import follower
     from gametape.desk.errands import Errand
     from gametape.desk.runner import perform
 
     errand = Errand(kind="goal", key=place.root.name, order={"goal_id": place.root.name})
-    running = asyncio.ensure_future(perform(desk, errand, _Progress(place).look))
+    running = asyncio.ensure_future(perform(desk, errand, follower(place).look))
     loop = asyncio.get_running_loop()
 
     def stop() -> None:
@@ -203,29 +220,15 @@ async def _performed(desk: "Desk", place: "GoalPlace") -> dict[str, Any]:
     return await running
 
 
-class _Progress:
-    """Says on stderr which turn was finished last, whichever process works on it."""
-
-    def __init__(self, place: "GoalPlace") -> None:
-        self._journal = place.journal
-        self._size = 0
-
-    def look(self) -> None:
-        size = self._journal.stat().st_size if self._journal.exists() else self._size
-        if size > self._size:
-            self._size = size
-            with self._journal.open("rb") as lines:
-                count = sum(1 for _ in lines) - 1
-            typer.echo(f"step {count}", err=True)
-
-
 def _show(answer: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.markup import escape
 
+    from gametape.watch.words import printable
+
     console = Console(highlight=False)
-    colour = "green" if answer["reached"] else "red"
-    console.print(f"[{colour}]{'reached' if answer['reached'] else 'not reached'}[/] ({escape(answer['reason'])})")
+    reason = escape(printable(answer["reason"]))
+    console.print("[green]reached[/]" if answer["reached"] else f"[red]not reached[/] ({reason})")
     for attempt in answer["attempts"]:
         told = attempt["criterion"]
         counts = f"{told['passed']} passed" if told["collected"] is not None else f"exit code {told['exit_code']}"
@@ -233,7 +236,7 @@ def _show(answer: dict[str, Any]) -> None:
         accused = f"  [red]{escape(named)}[/]" if named else ""
         console.print(f"  attempt {attempt['n']}: {counts}, {attempt['tokens']} tokens{accused}")
     if answer.get("not_applied"):
-        console.print(f"[red]{escape(answer['not_applied'])}[/]", soft_wrap=True)
+        console.print(f"[red]{escape(printable(answer['not_applied']))}[/]", soft_wrap=True)
     for title in ("branch", "patch", "summary", "trajectory"):
         if answer[title]:
             console.print(f"[dim]{title:<10}[/] {escape(answer[title])}", soft_wrap=True)

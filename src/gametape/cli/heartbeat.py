@@ -31,7 +31,8 @@ def add(
 ) -> None:
     """Add a heartbeat. It ticks while `gametape desk serve` runs.
 
-    What its event looks at is looked at now: a change after this is seen, also one before the desk runs.
+    A model, workspace or thread that is not there is refused. What its event looks at is looked at now: a change after
+    this is seen, also one before the desk runs.
 
     Example: gametape heartbeat add nightly.md
     """
@@ -41,11 +42,13 @@ def add(
     from gametape.cli.output import emit_json
     from gametape.desk.desk import open_desk
     from gametape.desk.heartbeats import book
+    from gametape.desk.heartbeats.asking import check
     from gametape.desk.heartbeats.plan import load
     from gametape.desk.heartbeats.sources import look
 
     plan, chosen = load(file), name or file.stem
     with open_desk(home_directory(home), database) as desk:
+        asyncio.run(check(desk.home, plan))
         book.add(desk, chosen, file.read_text(encoding="utf-8"), asyncio.run(look(desk, plan)))
         path = book.path_of(desk, chosen)
     if as_json:
@@ -127,8 +130,9 @@ def log(
     from gametape.watch.words import printable
 
     with open_desk(home_directory(home), database) as desk:
-        book.path_of(desk, name)
         found = book.log(desk, name, last)
+        if not found:
+            book.plan_of(desk, name)
     if as_json:
         emit_json({"name": name, "ticks": [asdict(tick) for tick in found]})
         return

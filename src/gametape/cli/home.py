@@ -3,11 +3,16 @@
 import os
 from pathlib import Path
 
+from gametape.core.errors import BadInput
+
 
 def home_directory(given: Path | None) -> Path:
-    """The directory, absolute; it is made when something is first written there."""
-    chosen = given or Path(os.environ.get("GAMETAPE_HOME") or _data_directory())
-    return chosen.expanduser().absolute()
+    """The directory, absolute; it is made when something is first written there. Raises `BadInput` where a file is."""
+    chosen = (given or Path(os.environ.get("GAMETAPE_HOME") or _data_directory())).expanduser().absolute()
+    for place in (chosen, *chosen.parents):
+        if place.is_file():
+            raise BadInput(f"{place}: a file, where the home {chosen} is to be; give --home a directory")
+    return chosen
 
 
 def _data_directory() -> Path:

@@ -98,7 +98,8 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def _leave(message: str, code: int) -> None:
-    print(f"gametape: {' '.join(message.split())}", file=sys.stderr)
+    line = "".join(char if char.isprintable() else "?" for char in " ".join(message.split()))
+    print(f"gametape: {line}", file=sys.stderr)
     sys.exit(code)
 
 

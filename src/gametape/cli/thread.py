@@ -40,7 +40,7 @@ def new(
         Path | None, typer.Option(help="A TOML file: what the agent must not touch, run or say.")
     ] = None,
     budget_tokens: Annotated[int | None, typer.Option(min=1, help="Read and written in all its life.")] = None,
-    budget_usd: Annotated[float | None, typer.Option(min=0.000001, help="Dollars in all its life.")] = None,
+    budget_usd: Annotated[float | None, typer.Option(min=0.000001, max=1e9, help="Dollars in all its life.")] = None,
     local_only: Annotated[bool, typer.Option(help="Nothing of it ever leaves this machine.")] = False,
     home: Home = None,
     as_json: AsJson = False,

@@ -14,6 +14,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from gametape.core.errors import BadInput, GametapeError
+from gametape.core.problems import problems_in
 from gametape.desk.errands import Json
 from gametape.engines.perimeter import Perimeter
 from gametape.engines.trouble import EngineTrouble
@@ -59,12 +60,14 @@ class Channels(BaseModel):
 def channels(home: Path) -> Channels:
     path = home / "desk" / "desk.toml"
     try:
-        return Channels.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        return Channels.model_validate(document)
     except FileNotFoundError:
         return Channels()
+    except ValidationError as error:
+        raise BadInput(f"{path}: {problems_in(error, document)[0]}") from None
     except (OSError, ValueError) as error:
-        told = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
-        raise BadInput(f"{path}: {told}") from None
+        raise BadInput(f"{path}: {error}") from None
 
 
 async def _run(command: tuple[str, ...], data: bytes) -> None:

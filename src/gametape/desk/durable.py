@@ -18,6 +18,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 from dbos import DBOS, DBOSClient, DBOSConfig, DBOSPortableJSONSerializer, EnqueueOptions
+from dbos._utils import GlobalParams
 
 from gametape.core.errors import BadInput, GametapeError, Lacking
 from gametape.desk.database import cancellations, insert_once
@@ -52,6 +53,9 @@ class _Now:
 
 
 _now = _Now()
+GlobalParams.dbos_cloud = False
+"""Read from the environment when DBOS is imported: it would then take its database, its names and whom it reports to
+from there as well."""
 
 
 class StoredSteps:

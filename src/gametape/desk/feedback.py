@@ -1,7 +1,6 @@
 """Feedback of people on an agent's work: written into its trajectory, or read from what became of its lines in git."""
 
 import re
-import subprocess
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from pydantic import ValidationError
 from gametape.core.errors import BadInput, Lacking
 from gametape.core.feedback import Feedback, feedback_in
 from gametape.core.trajectory import Trajectory
+from gametape.desk.host_git import host_git
 from gametape.record.atomic import write_atomically
 from gametape.record.files import load, save
 from gametape.record.journal import Journal
@@ -148,7 +148,7 @@ def _counted(text: str) -> Counter[str]:
 def _git(repository: Path, *arguments: str, missing: str | None = None) -> str:
     """What git answers; `missing` instead of an error for what is not there."""
     try:
-        done = subprocess.run(["git", "-C", str(repository), *arguments], capture_output=True, check=False)
+        done = host_git(repository, *arguments)
     except FileNotFoundError:
         raise Lacking("git is not installed; install it to read what became of a patch") from None
     if done.returncode and missing is None:

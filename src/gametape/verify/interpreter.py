@@ -13,14 +13,29 @@ from gametape.sandbox.mounts import interpreter_directories
 from gametape.sandbox.strangers import at_strangers, strangers
 
 _ASK = """
-import importlib.metadata, json, site, sys, sysconfig
-plugins = sorted({entry.name for entry in importlib.metadata.entry_points(group="pytest11")})
+import importlib.metadata, json, os, site, sys, sysconfig
+path, prefix, environment = [*sys.path], sys.prefix, sys.argv[1] if len(sys.argv) > 1 else None
 base = {"base": sys.base_prefix, "platbase": sys.base_prefix}
 packages = [sysconfig.get_path(name, vars=base) for name in ("purelib", "platlib")]
+packages += site.getsitepackages([sys.base_prefix])
+offered = importlib.metadata.distributions()
+if environment:
+    prefix = environment
+    own = f"{environment}/lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"
+    path.append(own)
+    with open(f"{environment}/pyvenv.cfg", errors="replace") as settings:
+        if "include-system-site-packages=true" in settings.read().lower().replace(" ", "").splitlines():
+            path += packages
+    for name in sorted(os.listdir(own) if os.path.isdir(own) else ()):
+        if name.endswith(".pth"):
+            with open(f"{own}/{name}", errors="replace") as lines:
+                path += [os.path.join(own, line.strip()) for line in lines if not line.startswith(("import", "#"))]
+    offered = importlib.metadata.distributions(path=[place for place in path if os.path.isdir(place)])
+plugins = sorted({entry.name for one in offered for entry in one.entry_points if entry.group == "pytest11"})
 print(json.dumps({
-    "prefixes": [sys.base_prefix, sys.prefix],
-    "path": sys.path,
-    "base_packages": [*packages, *site.getsitepackages([sys.base_prefix])],
+    "prefixes": [sys.base_prefix, prefix],
+    "path": path,
+    "base_packages": packages,
     "wheels": sysconfig.get_path("stdlib") + "/ensurepip/_bundled",
     "plugins": plugins,
     "version": sys.version.split()[0],
@@ -30,8 +45,15 @@ print(json.dumps({
 
 @functools.cache
 def _ask(interpreter: Path) -> dict[str, Any]:
+    """An environment is read, not run, by the Python that it was made from: what lies in it may be a stranger's, and
+    a `.pth` file or a `sitecustomize` would be run here, outside of every wall."""
+    environment, real = interpreter.parent.parent, Path(os.path.realpath(interpreter))
+    read = (environment / "pyvenv.cfg").is_file() and not real.is_relative_to(os.path.realpath(environment))
+    options = ("-I", "-S", "-c", _ASK, str(environment)) if read else ("-I", "-c", _ASK)
     try:
-        done = subprocess.run([interpreter, "-I", "-c", _ASK], capture_output=True, text=True, timeout=60, check=True)
+        done = subprocess.run(
+            [real if read else interpreter, *options], capture_output=True, text=True, timeout=60, check=True
+        )
         answer: dict[str, Any] = json.loads(done.stdout)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         raise BadInput(f"{interpreter} is not a Python that can be run: {error}") from error

@@ -39,6 +39,24 @@ def test_files_that_decide_what_a_command_does_are_known() -> None:
     assert read_command("make test").others[0].pinned(tree) == {"Makefile"}
     assert read_command("sh ./tools/check.sh").others[0].pinned(tree) == {"tools/check.sh"}
     assert read_command("cd sub && make").others[0].pinned(tree) == {"sub/Makefile"}
+    assert "sub/Makefile" in read_command("make -Csub").others[0].pinned(tree)
+    assert "tools/check.sh" in read_command("sh -c 'cd tools; sh check.sh'").others[0].pinned(tree)
+    assert read_command("python -m main").others[0].pinned(tree) == {"main.py"}
+    assert read_command("make main").others[0].pinned(tree) == {"Makefile"}
+
+
+def test_files_that_a_file_of_the_command_runs_are_known() -> None:
+    makefile = b"include more.mk\ncheck:\n\t./tools/check && python main.py\n"
+    files = {"Makefile": makefile, "more.mk": b"\tsh deep.sh", "deep.sh": b"", "tools/check": b"#!/bin/sh\n"}
+    tree = Tree({**files, "main.py": b"", "other.sh": b""})
+    assert read_command("make check").others[0].pinned(tree) == set(files)
+
+
+def test_files_that_would_take_the_place_of_those_are_known() -> None:
+    tree = Tree(dict.fromkeys(("Makefile", "package.json"), b""))
+    assert read_command("make").others[0].barred(tree) == {"GNUmakefile", "makefile"}
+    assert read_command("npm test").others[0].barred(tree) == {".npmrc"}
+    assert read_command("just").others[0].barred(tree) == set(), "what is not there at all may be written"
 
 
 @pytest.mark.parametrize(

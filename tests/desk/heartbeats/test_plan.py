@@ -43,6 +43,8 @@ def test_a_plan_survives_being_kept() -> None:
     [
         ("cadence: {every: 10m}", "model: Field required"),
         ("model: m", "would never tick"),
+        ("model: 2026-13-45", "not YAML"),
+        ("model: " + "[" * 1000, "not YAML"),
         (f"{GOOD}\ncadance: 3", "cadance: Extra inputs"),
         ("model: m\ncadence: {every: 0}", "cadence.every: "),
         ("model: m\ncadence: {every: nan}", "cadence.every: "),

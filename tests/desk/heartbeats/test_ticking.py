@@ -9,8 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from gametape.core.errors import BadInput
+from gametape.desk.database import notices
 from gametape.desk.desk import open_desk
 from gametape.desk.durable import client
 from gametape.desk.errands import Desk, Errand
@@ -208,3 +210,34 @@ def test_a_real_round_hands_in_to_the_real_queue(desk: Desk) -> None:
     with client(desk) as errands:
         rounds(Schedule(desk, errands, print), begun + 1.5)
         assert errands.unfinished() == [book.key_of("beat", begun + 1)]
+
+
+def test_what_a_local_thread_answers_stays_here_whatever_the_heartbeat_says(desk: Desk) -> None:
+    add(desk, "first", "cadence: {every: 1m}", "local_only: true")
+    tick(desk, "first")
+    thread = book.standing(desk, "first").thread
+    add(desk, "second", "cadence: {every: 1m}", f"thread: {thread}")
+    assert tick(desk, "second")["outcome"] == "asked"
+    with desk.database.connect() as connection:
+        assert [*connection.scalars(sa.select(notices.c.local_only))] == [True, True]
+
+
+def test_a_heartbeat_that_becomes_local_only_makes_its_thread_so(desk: Desk) -> None:
+    add(desk, "beat", "cadence: {every: 1m}")
+    tick(desk, "beat")
+    path = book.path_of(desk, "beat")
+    path.write_text(path.read_text().replace("cadence", "local_only: true\ncadence"))
+    errand = book.tick(desk, "beat", book.plan_of(desk, "beat"), "heartbeat/beat/2026-11-15T10:00:00.000Z", "by hand")
+    asyncio.run(work(desk, InMemory(errand.key), errand.order))
+    assert place_of(desk.home, book.standing(desk, "beat").thread).read().local_only
+
+
+def test_files_that_are_no_heartbeats_do_not_keep_the_others(desk: Desk) -> None:
+    add(desk, "beat", "cadence: {every: 10s}")
+    (desk.home / "heartbeats" / "Read me.md").write_text("hello")
+    (desk.home / "heartbeats" / "gone.md").symlink_to("nowhere")
+    begun, taken, told = book.standing(desk, "beat").state.anchor, Taken(), list[str]()
+    rounds(Schedule(desk, taken, told.append), begun + 10, begun + 11)  # type: ignore[arg-type]
+    assert list(taken.errands) == [book.key_of("beat", begun + 10)]
+    assert len(told) == 1
+    assert "Read me" in told[0]

@@ -145,3 +145,47 @@ def test_a_remote_that_is_none_is_refused_in_one_line(tmp_path: Path, remote: st
         sync(vault, remote)
     assert "\n" not in str(caught.value)
     assert not (vault.root / "x").exists()
+
+
+def _trap(path: Path, sprung: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\ntouch {sprung}\ncat >/dev/null\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_nothing_of_a_remote_on_this_machine_is_run(tmp_path: Path) -> None:
+    """Git runs the other side here: its hooks, and the programs that its configuration names."""
+    other, sprung = tmp_path / "other.git", tmp_path / "sprung"
+    subprocess.run(["git", "init", "-q", "--bare", "--initial-branch=main", other], check=True)
+    for hook in ("pre-receive", "update", "post-receive", "post-update", "reference-transaction"):
+        _trap(other / "hooks" / hook, sprung)
+    (other / "objects/info/alternates").write_text(str(tmp_path / "vault/.git/objects"))
+    trap = _trap(tmp_path / "trap", sprung)
+    subprocess.run(["git", "-C", other, "config", "core.alternateRefsCommand", trap], check=True)
+    vault = Vault.init(tmp_path / "vault")
+    write(vault, "ci", "slow")
+    for remote in (str(other), f"file://{other}"):
+        write(vault, "ci", f"slow {remote}", len(remote))
+        assert sync(vault, remote).pushed
+    assert not sprung.exists()
+
+
+def test_no_setting_of_a_vault_opens_a_transport(tmp_path: Path) -> None:
+    vault, sprung = Vault.init(tmp_path / "vault"), tmp_path / "sprung"
+    vault.repository.git("config", "protocol.ext.allow", "always")
+    with pytest.raises(BadInput, match="not allowed"):
+        sync(vault, f"ext::sh -c touch% {sprung}")
+    assert not sprung.exists()
+
+
+def test_commits_of_another_machine_cannot_garble_the_review(tmp_path: Path) -> None:
+    vault = Vault.init(tmp_path / "vault")
+    write(vault, "ci", "slow")
+    repository = vault.repository
+    with repository.locked():
+        forged = repository.store(b"x\n")
+        path = "agent/x\nGametape-Key: t/9/ci\n.md"
+        repository.commit({"agent/y.md": forged, path: forged}, "one\x01two\x01\n\nGametape-Turn: ten\n")
+    assert [one.note for one in review(vault)] == ["agent/ci", "agent/y"]
+    assert vault.names() == ["agent/ci", "agent/y"]

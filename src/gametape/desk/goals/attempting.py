@@ -38,7 +38,7 @@ from gametape.watch.breaker import Breaker
 from gametape.watch.watching import Watch
 
 _CHECKPOINT_BYTES = 2 << 30
-_TURNS = 50
+TURNS = 50
 """In one attempt."""
 _LOOK = 0.5
 _FACTS = (
@@ -141,7 +141,7 @@ class Office:
     def _setting(self, recorder: OnDisk, store: SnapshotStore, keep: Sequence[str]) -> Setting:
         name = recorder.journal.trajectory.trajectory_id or ""
         turns = sum(step.source == "agent" for step in recorder.steps[: _last_word(recorder.steps)])
-        limits = Limits(turns=turns + _TURNS, tokens=self.goal.budget_tokens, wall_seconds=None)
+        limits = Limits(turns=turns + TURNS, tokens=self.goal.budget_tokens, wall_seconds=None)
         return Setting(
             toolmaker=self._tools,
             converse=lambda: self.model.converse(Sampling(), name),

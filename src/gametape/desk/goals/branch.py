@@ -6,17 +6,15 @@ first, as a commit of its own, so that the second one is the agent's work alone.
 """
 
 import hashlib
-import os
-import subprocess
 import tempfile
 from pathlib import Path
 
 from gametape.core.errors import BadInput
 from gametape.desk.goals.goal import Goal, GoalPlace
+from gametape.desk.host_git import host_git
 from gametape.verify.tree import Tree
 
 _ZERO = "0" * 40
-_QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "gc.auto=0")
 
 
 def head_of(workspace: Path) -> str | None:
@@ -96,14 +94,7 @@ def _object_id(content: bytes) -> str:
 def _git(
     directory: Path, *arguments: str, data: bytes = b"", env: dict[str, str] | None = None, fine: tuple[int, ...] = (0,)
 ) -> str:
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
-    done = subprocess.run(
-        ["git", "-C", str(directory), *_QUIET, *arguments],
-        input=data,
-        capture_output=True,
-        check=False,
-        env={**clean, "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C", **(env or {})},
-    )
+    done = host_git(directory, *arguments, data=data, env=env)
     if done.returncode not in fine:
         said = done.stderr.decode(errors="replace").strip().splitlines()
         raise BadInput(f"git {arguments[0]} failed in {directory}: {said[-1] if said else done.returncode}")

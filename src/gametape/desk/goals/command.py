@@ -10,6 +10,7 @@ import shlex
 from dataclasses import dataclass
 
 from gametape.core.errors import BadInput
+from gametape.desk.goals.deciding import deciding, intruding
 from gametape.verify.tree import Tree
 
 
@@ -39,17 +40,6 @@ _FLAGS = _words(
     --cov-append --cache-clear --ff --failed-first --nf --new-first --continue-on-collection-errors"""
 )
 _GROUPED = re.compile(r"-[qvxsl]{2,}")
-_NAMED_FILES = {
-    "make": ("Makefile", "makefile", "GNUmakefile"),
-    "tox": ("tox.ini",),
-    "nox": ("noxfile.py",),
-    "just": ("justfile", "Justfile", ".justfile"),
-    "npm": ("package.json",),
-    "task": ("Taskfile.yml",),
-    "invoke": ("tasks.py",),
-    "inv": ("tasks.py",),
-}
-"""Programs that do what a file of the workspace says."""
 
 
 @dataclass(frozen=True)
@@ -73,12 +63,12 @@ class ShellCommand:
     directory: str = "."
 
     def pinned(self, tree: Tree) -> set[str]:
-        """Files of the workspace that decide what the command does, as far as its words tell."""
-        above = "" if self.directory == "." else f"{self.directory}/"
-        named = {posixpath.normpath(f"{above}{word}") for word in self.words}
-        for word in self.words:
-            named |= {f"{above}{file}" for file in _NAMED_FILES.get(posixpath.basename(word), ())}
-        return named & set(tree)
+        """Files of the workspace that decide what the command does, as far as that is known."""
+        return deciding(self.words, self.directory, tree)
+
+    def barred(self, tree: Tree) -> set[str]:
+        """Files that are not there, and that would decide instead if they were."""
+        return intruding(self.words, self.directory, tree)
 
 
 Condition = PytestRun | ShellCommand

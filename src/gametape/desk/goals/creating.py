@@ -1,6 +1,8 @@
 """Take up a goal: pin the workspace, run the command over it, and write both down. The workspace is only read."""
 
 import os
+import re
+import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +23,7 @@ from gametape.verify.interpreter import prefixes
 from gametape.verify.tree import Tree
 
 _ENVIRONMENTS = (".venv", "venv")
+_PYTHON = re.compile(r"(python|pypy)[\d.]*")
 
 
 @dataclass(frozen=True)
@@ -109,5 +112,22 @@ def _interpreter(workspace: Path, given: Path | None) -> Path | None:
     for name in _ENVIRONMENTS:
         environment = workspace / name
         if (environment / "bin" / "python").exists() and [*environment.glob("lib/python*/site-packages/pytest")]:
-            return environment / "bin" / "python"
+            return _trusted(environment / "bin" / "python")
     return None
+
+
+def _trusted(python: Path) -> Path:
+    """Whoever made the workspace may have made the environment, so its Python has to be one that was installed here."""
+    real = Path(os.path.realpath(python))
+    places = ("/usr", "/opt", sys.base_prefix)
+    at_home = real.is_relative_to(Path.home()) and real.relative_to(Path.home()).parts[0].startswith(".")
+    installed = at_home or any(real.is_relative_to(os.path.realpath(place)) for place in places)
+    of_the_workspace = real.is_relative_to(os.path.realpath(python.parent.parent.parent))
+    if (
+        installed
+        and not of_the_workspace
+        and _PYTHON.fullmatch(real.name)
+        and (python.parent.parent / "pyvenv.cfg").is_file()
+    ):
+        return python
+    raise BadInput(f"{python} is no link to a Python that is installed here; if you trust it, give it as --python")

@@ -20,9 +20,29 @@ def delivered(subject: Subject, workspace: Path, pinned: Tree) -> tuple[Tree, li
     start, kept_as_it_was = subject.start, pinned.over(subject.suite)
     kept = {path for path in _MIXED if path in attempt.workspace and _same_settings(start, attempt.workspace, path)}
     tree = kept_as_it_was.over(attempt.workspace.only(kept).over(attempt.sources))
+    tree = tree.without(_repositories(tree) - set(start))
     touched = {path for path in (*attempt.written, *attempt.removed) if not _is_cache(path)}
     same = {path for path in touched if tree.files.get(path) == attempt.workspace.files.get(path)}
     return tree, sorted(touched - same)
+
+
+def _repositories(tree: Tree) -> set[str]:
+    """What would make git take a directory for a repository, whose configuration names programs to run."""
+    heads = (path for path in tree if path.rpartition("/")[2].lower() == "head")
+    bare = (path for path in heads if _is_bare(tree, path.rpartition("/")[0]))
+    return {*bare, *(path for path in tree if any(map(_is_git, path.split("/"))))}
+
+
+def _is_bare(tree: Tree, directory: str) -> bool:
+    above = f"{directory}/" if directory else ""
+    inner = {path[len(above) :].partition("/")[0].lower() for path in tree if path.startswith(above)}
+    return {"objects", "refs"} <= inner
+
+
+def _is_git(part: str) -> bool:
+    """Whether some file system takes a name for `.git`."""
+    plain = "".join(char for char in part if char.isprintable()).lower()
+    return any(one.partition(":")[0].rstrip(" .") in (".git", "git~1") for one in plain.split("\\"))
 
 
 def _same_settings(start: Tree, workspace: Tree, path: str) -> bool:

@@ -67,6 +67,11 @@ class Judge:
         """What the command's other conditions do stands in these files."""
         return self.start.only({path for command in self.criterion.others for path in command.pinned(self.start)})
 
+    @property
+    def barred(self) -> set[str]:
+        """Files that nobody may add, for they would take the place of these."""
+        return {path for command in self.criterion.others for path in command.barred(self.start)}
+
     def subject(self, more: tuple[str, ...] = ()) -> Subject:
         """What is demanded: what the baseline selects, and what else was found in its test files."""
         excused = set(self.baseline.excused(self.goal.strict))
@@ -123,7 +128,7 @@ class Judge:
 
     def _tree(self, attempt: Attempt) -> Tree:
         """What is run: the agent's files among the pinned tests, configuration and programs of the command."""
-        return self.pinned.over(attempt.subject.suite.over(attempt.sources))
+        return self.pinned.over(attempt.subject.suite.over(attempt.sources)).without(self.barred)
 
     def _seen(self, tree: Tree) -> Observed:
         bench = Bench(self.start, self.interpreter, tuple(self.baseline.import_roots))
@@ -147,11 +152,12 @@ class Judge:
         return [test for test in excused if run.result(test) not in ("passed", "skipped")]
 
     def _faked(self, attempt: Attempt) -> list[Flag]:
-        """Files that say what the command does, and now say something else."""
+        """Files that say what the command does, and now say something else, or are new."""
+        files = attempt.workspace.files
+        changed = [path for path, content in self.pinned.files.items() if files.get(path) != content]
         return [
             Flag(rule="runner.command", severity="suspect", file=path, evidence=f"{path} decides what the command does")
-            for path, content in self.pinned.files.items()
-            if attempt.workspace.files.get(path) != content
+            for path in (*changed, *sorted(self.barred & {*files, *attempt.links}))
         ]
 
     def _lost(self, seen: Observed) -> list[Flag]:

@@ -7,14 +7,17 @@ from pathlib import Path
 
 from gametape.agent.recording import OnDisk, said_step, spent_in
 from gametape.agent.work import Work
+from gametape.core.errors import BadInput
 from gametape.desk.errands import Desk, Json, Steps
 from gametape.desk.heartbeats.plan import Plan
 from gametape.desk.threads.answers import key_of
-from gametape.desk.threads.beginning import CHECKPOINT_BYTES, begin
+from gametape.desk.threads.beginning import CHECKPOINT_BYTES, begin, model_name
 from gametape.desk.threads.bounds import check_open
 from gametape.desk.threads.speaking import Said
+from gametape.desk.threads.surroundings import perimeter_of
 from gametape.desk.threads.thread import Thread, ThreadPlace, directory, place_of
 from gametape.desk.threads.work import work as turn
+from gametape.engines.perimeter import Perimeter
 from gametape.record.journal import Journal
 from gametape.sandbox.snapshots.store import SnapshotStore
 from gametape.sandbox.snapshots.sweep import remove_tree
@@ -29,20 +32,40 @@ class Answer:
     cost_usd: float
 
 
-async def ask(desk: Desk, steps: Steps, thread: str, name: str, plan: Plan, left: int | None, reason: str) -> Answer:
-    """Say the plan's text in the thread, with the tick as its key, and give what was answered and what that took."""
-    said = Said(f"{plan.text}\n\n({reason})", steps.key, f"heartbeat/{name}", left)
+async def check(home: Path, plan: Plan) -> None:
+    """Refuse now what every tick would be refused for: a workspace, a thread or a model that is not there."""
+    if plan.workspace is not None and not plan.workspace.is_dir():
+        raise BadInput(f"{plan.workspace}: no such workspace directory")
+    if plan.thread:
+        place_of(home, plan.thread)
+    else:
+        await model_name(home, plan.model, Perimeter(local_only=plan.local_only))
+
+
+async def ask(desk: Desk, steps: Steps, order: dict[str, Json], plan: Plan, left: dict[str, Json]) -> Answer:
+    """Say the plan's text in the thread, with the tick as its key, and give what was answered and what that took.
+    `left` is what it may take."""
+    thread, name = order["thread"], order["heartbeat"]
+    tokens, usd = left["tokens_left"], left.get("usd_left")
+    said = Said(f"{plan.text}\n\n({order['reason']})", steps.key, f"heartbeat/{name}", tokens, budget_usd=usd)
     before = await steps.once("thread", lambda: _stand(desk.home, thread, name, plan, said))
-    order: dict[str, Json] = {
+    words: dict[str, Json] = {
         "thread": thread,
         "text": said.text,
         "key": said.key,
         "origin": said.origin,
         "budget_tokens": said.budget_tokens,
+        "budget_usd": said.budget_usd,
     }
-    end = await turn(desk, steps, order)
-    tokens, usd = end["tokens"] - before["tokens"], end["cost_usd"] - before["cost_usd"]
-    return Answer(end["ended"], end["answer"] or end["reason"], tokens, usd)
+    end = await turn(desk, steps, words)
+    spent = end["tokens"] - before["tokens"], end["cost_usd"] - before["cost_usd"]
+    return Answer(end["ended"], end["answer"] or end["reason"], *spent)
+
+
+async def stays_here(home: Path, thread: str) -> bool:
+    """Whether what is said in a thread may not leave this machine. One that was never begun has said nothing."""
+    place = ThreadPlace(directory(home) / thread)
+    return place.file.exists() and perimeter_of(place.read(), place.recorded()).local_only
 
 
 async def _stand(home: Path, thread: str, name: str, plan: Plan, said: Said) -> dict[str, Json]:
@@ -59,9 +82,12 @@ async def _stand(home: Path, thread: str, name: str, plan: Plan, said: Said) -> 
 
 
 async def _own(home: Path, thread: str, name: str, plan: Plan) -> ThreadPlace:
-    """One whose beginning was cut off has no file that says what it is, and is begun again."""
+    """One whose beginning was cut off has no file that says what it is, and is begun again. A plan that has become
+    local-only makes its thread so."""
     place = ThreadPlace(directory(home) / thread)
     if place.file.exists():
+        if plan.local_only and not place.read().local_only:
+            place.change(local_only=True)
         return place
     remove_tree(place.root)
     fresh = Thread(

@@ -191,7 +191,7 @@ def parse(content: str, where: str) -> Plan:
         raise BadInput(f"{where}: begins with front matter between two lines of ---, then what the agent is asked")
     try:
         matter = yaml.safe_load(found[1]) or {}
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise BadInput(f"{where}: the front matter is not YAML: {' '.join(str(error).split())}") from None
     if not isinstance(matter, dict):
         raise BadInput(f"{where}: the front matter is not a table of names and values")

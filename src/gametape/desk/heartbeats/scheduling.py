@@ -36,6 +36,7 @@ class Schedule:
     def __init__(self, desk: Desk, errands: Errands, tell: Callable[[str], None]) -> None:
         self._desk, self._errands, self._tell = desk, errands, tell
         self._known: dict[str, _Known] = {}
+        self._told: dict[str, str] = {}
 
     async def run(self, clock: Callable[[], float]) -> None:
         while True:
@@ -48,9 +49,14 @@ class Schedule:
             try:
                 if (plan := self._plan(name)) is not None:
                     await self._attend(name, plan, now)
+            except FileNotFoundError:
+                continue  # it was removed meanwhile
             except GametapeError as error:
-                self._known[name].plan = None
-                self._tell(f"heartbeat {name}: {error}")
+                if name in self._known:
+                    self._known[name].plan = None
+                if self._told.get(name) != str(error):
+                    self._told[name] = str(error)
+                    self._tell(f"heartbeat {name}: {error}")
 
     def _plan(self, name: str) -> Plan | None:
         changed = book.path_of(self._desk, name).stat().st_mtime_ns

@@ -8,7 +8,7 @@ from datetime import datetime
 from gametape.core.errors import GametapeError
 from gametape.desk.errands import Desk, Json, Steps
 from gametape.desk.heartbeats import book
-from gametape.desk.heartbeats.asking import Answer, ask
+from gametape.desk.heartbeats.asking import Answer, ask, stays_here
 from gametape.desk.heartbeats.book import Ended, Standing
 from gametape.desk.heartbeats.cadence import adapted
 from gametape.desk.heartbeats.plan import Plan
@@ -28,13 +28,13 @@ async def work(desk: Desk, steps: Steps, order: dict[str, Json]) -> dict[str, Js
         came_to = {**barred, "tokens": 0, "cost_usd": 0.0}
     else:
         try:
-            answer = await ask(desk, steps, order["thread"], name, plan, barred["tokens_left"], order["reason"])
+            answer = await ask(desk, steps, order, plan, barred)
             spent = {"tokens": answer.tokens, "cost_usd": answer.cost_usd}
             came_to = {"outcome": _outcome(answer), "detail": answer.text.strip(), **spent}
         except GametapeError as error:
             came_to = {"outcome": "refused", "detail": str(error), "tokens": 0, "cost_usd": 0.0}
     if plan.notify and came_to["outcome"] in (ASKED, "refused"):
-        await steps.once("tell-tick", lambda: _tell(desk, steps.key, name, plan, came_to["detail"]))
+        await steps.once("tell-tick", lambda: _tell(desk, steps.key, order, plan, came_to["detail"]))
     await steps.once("enter", lambda: _enter(desk, steps.key, name, plan, came_to))
     return {told: came_to[told] for told in ("outcome", "detail", "tokens", "cost_usd")}
 
@@ -66,11 +66,14 @@ async def _bar(desk: Desk, name: str, plan: Plan, now: float) -> dict[str, Json]
         if result.exit_code != 0:
             told = (result.stderr or result.stdout).strip().splitlines()[-1:]
             return {"outcome": "guard", "detail": f"exit code {result.exit_code} {' '.join(told)}".rstrip()[:300]}
-    return {"outcome": "", "tokens_left": left}
+    return {"outcome": "", "tokens_left": left, "usd_left": None if plan.budget.usd is None else plan.budget.usd - usd}
 
 
-async def _tell(desk: Desk, key: str, name: str, plan: Plan, text: str) -> None:
-    await desk.notices.tell(f"{key}/tell", f"heartbeat {name}", f"heartbeat {name}", text, plan.local_only)
+async def _tell(desk: Desk, key: str, order: dict[str, Json], plan: Plan, text: str) -> None:
+    """An answer stays on this machine if the heartbeat does, or the thread that gave it."""
+    name = f"heartbeat {order['heartbeat']}"
+    stays = plan.local_only or await stays_here(desk.home, order["thread"])
+    await desk.notices.tell(f"{key}/tell", name, name, text, stays)
 
 
 async def _enter(desk: Desk, key: str, name: str, plan: Plan, came_to: dict[str, Json]) -> None:

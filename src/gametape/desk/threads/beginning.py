@@ -43,7 +43,7 @@ async def begin(
     perimeter: Perimeter | None = None,
 ) -> ThreadPlace:
     """Make a thread: its files are copied, its model is opened once so that a name that is none is refused now."""
-    name = await _model_name(home, thread, perimeter or Perimeter(local_only=thread.local_only))
+    name = await model_name(home, thread.model, perimeter or Perimeter(local_only=thread.local_only))
     Vault.init(Path(thread.vault))
     place = ThreadPlace(directory(home) / thread.thread_id)
     place.root.mkdir(parents=True)
@@ -117,14 +117,14 @@ def _header(thread: Thread, model_name: str, steps: Sequence[Step]) -> Trajector
     )
 
 
-async def _model_name(home: Path, thread: Thread, perimeter: Perimeter) -> str:
-    """Weights that lie here are not loaded for it."""
-    if Path(thread.model).is_dir() or (home / "models" / thread.model).is_dir():
-        return thread.model
-    model = resolve(thread.model, home, perimeter)
+async def model_name(home: Path, given: str, perimeter: Perimeter) -> str:
+    """What a model calls itself; a name that is none is refused. Weights that lie here are not loaded for it."""
+    if Path(given).is_dir() or (home / "models" / given).is_dir():
+        return given
+    model = resolve(given, home, perimeter)
     try:
         if perimeter.local_only and not model.local:
-            raise BadInput(f"{thread.model}: not on this machine, and the thread is to stay here")
+            raise BadInput(f"{given}: not on this machine, and the thread is to stay here")
         return model.name
     finally:
         await model.close()

@@ -27,14 +27,15 @@ def check_open(thread: Thread, steps: Sequence[Step], anyway: bool = False) -> N
         raise Refused(f"{name} has spent its budget: ${spent.cost_usd:.4f} of ${thread.budget_usd:g}; fork it to go on")
 
 
-def limits_of(thread: Thread, steps: Sequence[Step], key: str, budget_tokens: int | None) -> Limits:
+def limits_of(thread: Thread, steps: Sequence[Step], key: str, tokens: int | None, usd: float | None) -> Limits:
     """Turns and time are those of the answer to `key`, tokens and money those of the thread's life: but this answer
     may have a budget of its own."""
     before = spent_in(steps[: next(number for number, step in enumerate(steps) if key_of(step) == key)])
-    tokens = [before.tokens + budget_tokens if budget_tokens else None, thread.budget_tokens]
+    most_tokens = [before.tokens + tokens if tokens else None, thread.budget_tokens]
+    most_usd = [before.cost_usd + usd if usd else None, thread.budget_usd]
     return Limits(
         turns=before.turns + TURNS,
         wall_seconds=before.earlier_seconds + SECONDS,
-        tokens=min((most for most in tokens if most is not None), default=None),
-        cost_usd=thread.budget_usd,
+        tokens=min((most for most in most_tokens if most is not None), default=None),
+        cost_usd=min((most for most in most_usd if most is not None), default=None),
     )

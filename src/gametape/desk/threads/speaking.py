@@ -48,6 +48,7 @@ class Said:
     """What this answer may take, beside the budget of the thread."""
     anyway: bool = False
     """Go on with a thread that is paused."""
+    budget_usd: float | None = None
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ class Speaking:
     def _setting(
         self, thread: Thread, said: Said, recorder: OnDisk, model: Model, store: SnapshotStore, history: bool
     ) -> Setting:
-        limits = limits_of(thread, recorder.steps, said.key, said.budget_tokens)
+        limits = limits_of(thread, recorder.steps, said.key, said.budget_tokens, said.budget_usd)
         slot = ReplySlot(self.place.reply, lambda: len(recorder.steps))
         return Setting(
             toolmaker=lambda work: tools_of(thread, work, self.home, self.outbox, history, limits.tool_seconds),

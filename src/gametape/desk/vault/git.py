@@ -27,13 +27,18 @@ _SETTINGS = {
     "log.showSignature": "false",
     "color.ui": "never",
     "credential.helper": "",
-    "protocol.allow": "never",
     "submodule.recurse": "false",
     "fetch.recurseSubmodules": "false",
 }
 _REACHABLE = ("file", "https", "ssh")
 _PASSED_ON = ("PATH", "TMPDIR", "SSH_AUTH_SOCK")
-_PLAIN = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8"}
+_PLAIN = {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+    "LC_ALL": "C.UTF-8",
+}
 
 
 class GitTrouble(BadInput):
@@ -77,8 +82,8 @@ class Git:
         self, words: Sequence[str], given: bytes, environment: Mapping[str, str] | None, network: bool
     ) -> "subprocess.CompletedProcess[bytes]":
         place = [f"--git-dir={self.directory}", f"--work-tree={self.root}"]
-        command = ["git", "--no-pager", "--literal-pathspecs", *place, *_options(network), *words]
-        around = _surroundings() | dict(environment or {})
+        command = ["git", "--no-pager", "--literal-pathspecs", *place, *_options(), *words]
+        around = _surroundings(network) | dict(environment or {})
         try:
             return subprocess.run(
                 command, input=given, capture_output=True, env=around, cwd=self.root, timeout=_SECONDS, check=False
@@ -89,14 +94,13 @@ class Git:
             raise GitTrouble(words, f"did not end within {_SECONDS:g} seconds") from error
 
 
-def _options(network: bool) -> list[str]:
-    settings = dict(_SETTINGS)
-    if network:
-        settings |= {f"protocol.{name}.allow": "always" for name in _REACHABLE}
-    return [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+def _options() -> list[str]:
+    return [word for name, value in _SETTINGS.items() for word in ("-c", f"{name}={value}")]
 
 
-def _surroundings() -> dict[str, str]:
-    """Of our own variables only those that git cannot do without."""
+def _surroundings(network: bool) -> dict[str, str]:
+    """Of our own variables only those that git cannot do without. Which transports there are is said here, where no
+    configuration can say otherwise."""
     passed = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-    return {**_PLAIN, "HOME": os.environ.get("HOME", "/"), **passed}
+    reachable = ":".join(_REACHABLE) if network else "none"
+    return {**_PLAIN, "GIT_ALLOW_PROTOCOL": reachable, "HOME": os.environ.get("HOME", "/"), **passed}

@@ -1,11 +1,12 @@
 """Commits of a vault as a person wants to know them: who, when, in which turn."""
 
+import secrets
 from typing import NamedTuple
 
 from gametape.desk.vault.repository import Repository
 
 _TRAILERS = "%(trailers:key=Gametape-Thread,valueonly)%x00%(trailers:key=Gametape-Turn,valueonly)"
-_FORM = f"--format=%x01%H%x00%at%x00%an%x00%s%x00{_TRAILERS}%x00"
+_FORM = f"%H%x00%at%x00%an%x00%s%x00{_TRAILERS}%x00"
 
 
 class Commit(NamedTuple):
@@ -29,8 +30,9 @@ class Commit(NamedTuple):
 
 def commits(repository: Repository, *span: str) -> list[Commit]:
     """The commits of a span, the newest first, each with the paths it changed; a merge changes none of its own."""
-    said = repository.git("log", _FORM, "-z", "--name-only", "--no-renames", *span)
-    return [_commit(part) for part in said.decode("utf-8", "surrogateescape").split("\x01") if part]
+    mark = secrets.token_hex(16)  # that no commit of another machine can have in its subject
+    said = repository.git("log", f"--format={mark}{_FORM}", "-z", "--name-only", "--no-renames", *span)
+    return [_commit(part) for part in said.decode("utf-8", "surrogateescape").split(mark) if part]
 
 
 def _commit(text: str) -> Commit:

@@ -19,6 +19,7 @@ MOST_CHARACTERS = 20_000
 _LARGEST_FILE = 1 << 20
 _DEEPEST = 4
 _LONGEST_PART = 64
+_CONTROL = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
 _UNPLAIN = re.compile(r"[^a-z0-9]+")
 
 
@@ -38,10 +39,11 @@ def path_of(note: str) -> str:
 
 
 def note_at(path: str) -> str | None:
-    """The note that a path in the repository is, if it is one. A person may name files as they like."""
+    """The note that a path in the repository is, if it is one. A person may name files as they like, but for names that
+    would be several lines of a commit's message."""
     parts = path.split("/")
     hidden = any(part.startswith(".") or not part for part in parts)
-    if hidden or not path.endswith(ENDING) or parts[0] not in PLACES or len(parts) < 2:
+    if hidden or _CONTROL.search(path) or not path.endswith(ENDING) or parts[0] not in PLACES or len(parts) < 2:
         return None
     return path.removesuffix(ENDING)
 

@@ -203,7 +203,10 @@ class Repository:
 
 def create(root: Path, files: Mapping[str, bytes], message: str) -> Repository:
     """The repository in this directory, made and given a first commit if there is none."""
-    root.mkdir(parents=True, exist_ok=True)
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"{root}: no vault can be made here: {error.strerror}") from None
     repository = Repository(root.resolve())
     if not repository.git.directory.is_dir():
         repository.git("init", "--quiet", "--template=", "--initial-branch=main", str(repository.root))

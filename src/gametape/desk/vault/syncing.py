@@ -9,6 +9,11 @@ from gametape.desk.vault.vault import Vault
 
 _THEIRS = "refs/gametape/theirs"
 _TRIES = 5
+_TAMED = (
+    "GIT_ALLOW_PROTOCOL=none git -c core.hooksPath=/dev/null -c core.fsmonitor=false -c core.alternateRefsCommand=true "
+    "-c receive.autogc=false -c receive.denyCurrentBranch=refuse "
+)
+"""How the other side is run where it is a directory of this machine: its hooks and programs are not ours to run."""
 _FASTER = ("fetch first", "non-fast-forward", "cannot lock ref", "failed to update ref")
 
 
@@ -49,12 +54,20 @@ def _branch(vault: Vault) -> str:
 def _fetch(vault: Vault, remote: str, branch: str) -> str | None:
     """The remote's commit of our branch; None where it has none yet."""
     git = vault.repository.git
-    listed = git("ls-remote", "--heads", "--", remote, f"refs/heads/{branch}", network=True)
+    other = _other_side(vault, remote, "upload-pack")
+    listed = git("ls-remote", "--heads", *other, "--", remote, f"refs/heads/{branch}", network=True)
     if not listed.strip():
         return None
     words = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
-    git("fetch", *words, "--", remote, f"+refs/heads/{branch}:{_THEIRS}", network=True)
+    git("fetch", *words, *other, "--", remote, f"+refs/heads/{branch}:{_THEIRS}", network=True)
     return vault.repository.resolve(_THEIRS)
+
+
+def _other_side(vault: Vault, remote: str, program: str) -> tuple[str, ...]:
+    """On this machine git runs the other side's program here, in a repository of which nothing is known."""
+    url = vault.repository.git("ls-remote", "--get-url", "--", remote).decode("utf-8", "replace").strip()
+    local = url.startswith("file://") or ":" not in url.partition("/")[0]
+    return (f"--{program}={_TAMED}{program}",) if local else ()
 
 
 def _take_in(vault: Vault, theirs: str) -> list[str]:
@@ -78,9 +91,8 @@ def _take_in(vault: Vault, theirs: str) -> list[str]:
 def _push(vault: Vault, remote: str, ours: str, branch: str) -> bool:
     """False where somebody was faster."""
     try:
-        vault.repository.git(
-            "push", "--quiet", "--no-verify", "--", remote, f"{ours}:refs/heads/{branch}", network=True
-        )
+        words = ("--quiet", "--no-verify", *_other_side(vault, remote, "receive-pack"))
+        vault.repository.git("push", *words, "--", remote, f"{ours}:refs/heads/{branch}", network=True)
     except GitTrouble as trouble:
         if any(word in trouble.said for word in _FASTER):
             return False
