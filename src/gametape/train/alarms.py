@@ -125,9 +125,7 @@ class Alarms:
             advice = "hints come back in what the policy says unasked: lower ttf.weight, or let fewer tokens be targets"
             yield Alarm("hint_leak", health.hint_leak, limits.hint_leak, advice)
         if health.teacher_gain is not None and health.teacher_gain <= limits.teacher_gain:
-            advice = (
-                "the hinted teacher is no better than its student: gate the hints (arm rlvr_ttf_gated)"
-            )
+            advice = "the hinted teacher is no better than its student: gate the hints (arm rlvr_ttf_gated)"
             yield Alarm("teacher", health.teacher_gain, limits.teacher_gain, advice)
         if health.saturated:
             yield Alarm("saturated", 1.0, 1.0, "every task is learned already: give harder ones")
