@@ -35,14 +35,14 @@ HERE = Path(__file__).parent
 CONFIG = HERE.parent / "configs" / "feedback.toml"
 RESULTS = HERE / "results" / "ttf.json"
 CHARTS = HERE.parent / "docs"
-BUDGETS = {"easy-tools": 384, "moderate-tools": 768, "starved-tools": 1024}
+BUDGETS = {"easy-tools": 256, "moderate-tools": 512, "starved-tools": 640}
 WARM = {"easy-tools": "easy", "moderate-tools": "moderate", "starved-tools": "moderate"}
 """The worlds of each one's warm start."""
 TTF = ['arm="rlvr_ttf"']
 ARMS: dict[str, list[str]] = {
     "rlvr": ['arm="rlvr"'],
     "ttf": TTF,
-    "resample": [*TTF, 'ttf.learn="resample"', "ttf.weight=1.0"],
+    "resample": [*TTF, 'ttf.learn="resample"'],
 }
 CONTROLS: dict[str, list[str]] = {
     "neutral": [*TTF, 'ttf.control="neutral"'],
@@ -50,7 +50,7 @@ CONTROLS: dict[str, list[str]] = {
     "shuffled-10": [*TTF, 'ttf.control="shuffled"', "ttf.spoiled=0.1"],
     "shuffled-30": [*TTF, 'ttf.control="shuffled"', "ttf.spoiled=0.3"],
     "elsewhere": [*TTF, 'ttf.control="elsewhere"'],
-    "penalty": [*TTF, 'ttf.learn="penalty"', "ttf.weight=1.0"],
+    "penalty": [*TTF, 'ttf.learn="penalty"'],
 }
 
 
@@ -58,7 +58,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="*", choices=[*BUDGETS, "controls"], default=[*BUDGETS, "controls"])
     parser.add_argument("--seeds", type=int, default=6)
-    parser.add_argument("--control-seeds", type=int, default=2)
+    parser.add_argument("--control-seeds", type=int, default=1)
+    parser.add_argument("--first-seed", type=int, default=10)
     parser.add_argument("--keep", type=Path, default=Path("runs") / "ttf")
     parser.add_argument("--results", type=Path, default=RESULTS)
     chosen = parser.parse_args()
@@ -66,9 +67,13 @@ def main() -> None:
     report["machine"] = {"cores": os.cpu_count(), "kernel": platform.release(), "python": platform.python_version()}
     report["curve"] = CURVE
     for name in chosen.only:
-        regime, arms, seeds = name, ARMS, range(chosen.seeds)
+        regime, arms, seeds = name, ARMS, range(chosen.first_seed, chosen.first_seed + chosen.seeds)
         if name == "controls":
-            regime, arms, seeds = "moderate-tools", CONTROLS, range(chosen.control_seeds)
+            regime, arms, seeds = (
+                "moderate-tools",
+                CONTROLS,
+                range(chosen.first_seed, chosen.first_seed + chosen.control_seeds),
+            )
         start(regime, chosen.keep)
         order = product(seeds, arms)
         found = at_once(lambda job: one(regime, *job, {**ARMS, **CONTROLS}[job[1]], chosen.keep), order)  # noqa: B023

@@ -26,7 +26,7 @@ def batch(*seeds: int) -> Batch:
 
 
 def test_a_target_comes_back_without_its_reward_and_without_what_follows_it() -> None:
-    shelf = Shelf(TTFConfig(replay=2, stored=3), seed=1)
+    shelf = Shelf(TTFConfig(replay=2.0, stored=3), seed=1)
     first = batch(0, 1)
     assert shelf.filled(first, 0) == first
     second = shelf.filled(batch(2), 1)
@@ -55,7 +55,14 @@ def test_turns_to_imitate_come_back_too_and_rewards_do_not() -> None:
     resampled = replace(AIM, learn="resample", resampled=(1, 2))
     line = Line(resampled.instead(segment(1)), 1, imitated=0.5)
     shelf.filled(Batch((line, Line(segment(2), 2, advantage=1.0)), rollouts=8), 0)
-    assert shelf.filled(Batch((), rollouts=8), 1).lines == (line,)
+    again = Batch((Line(segment(2), 2, advantage=1.0), line), rollouts=8)
+    assert shelf.filled(again, 1).lines == (*again.lines, line)
+
+
+def test_without_new_targets_there_are_no_old_ones() -> None:
+    shelf = Shelf(TTFConfig(replay=9), seed=1)
+    shelf.filled(batch(0, 1), 0)
+    assert shelf.filled(Batch((), rollouts=8), 1).lines == ()
 
 
 def test_without_replay_nothing_is_kept() -> None:

@@ -129,8 +129,11 @@ class TTFConfig(Section):
     """The learning rate of an update without any reward signal, as a share: the optimiser would make it full size."""
     per_group: AtLeastOne = 4
     """Failed rollouts of one group that the coach looks at."""
-    replay: Natural = 0
-    """Targets of earlier updates that an update learns from once more, without a new rollout."""
+    mixed: bool = True
+    """Look at failures of groups in which others succeeded too. Without it hints are for groups that have no other
+    signal, and fade as the policy succeeds."""
+    replay: AtLeastZero = 0.0
+    """Targets of earlier updates that an update learns from once more, without a new rollout, for each new one."""
     stored: AtLeastOne = 128
     """How many of the latest targets are kept for that."""
     learn: Literal["kl", "resample", "penalty"] = "kl"

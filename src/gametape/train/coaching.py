@@ -61,6 +61,8 @@ class Coaching:
 
     async def _looked_at(self, group: Group, played: Sequence[Played]) -> Group:
         failed = [at for at, rolled in enumerate(group.rollouts) if not (rolled.result.passed or rolled.result.lost)]
+        if group.kind == "mixed" and not self._ttf.mixed:
+            return group
         chosen = failed[: self._ttf.per_group]
         before = self._coach.cost.tokens
         names = [f"d{group.draw.number:08}.{at:03}" for at in chosen]

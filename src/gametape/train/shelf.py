@@ -26,9 +26,10 @@ class Shelf:
         if not self._replay:
             return batch
         rng = Random(seed_for(self._seed, "replay", step))
-        drawn = rng.sample(list(self._lines), min(self._replay, len(self._lines)))
+        new = [line for old in batch.lines for line in _targets(old)]
+        drawn = rng.sample(list(self._lines), min(round(self._replay * len(new)), len(self._lines)))
         drawn.sort(key=lambda line: line.family)
-        self._lines.extend(line for old in batch.lines for line in _targets(old))
+        self._lines.extend(new)
         return replace(batch, lines=(*batch.lines, *drawn))
 
     def state(self) -> list[dict[str, Any]]:
