@@ -5,7 +5,8 @@
 Regimes:
 easy-tools       8 turns, one of which turns on a rule that the expert of the warm start keeps to half the time
 moderate-tools  12 turns, one of which turns on a rule that the expert keeps to a fifth of the time
-starved-tools   the same with three such turns, so that hardly any rollout succeeds; from the same warm start
+starved-tools   the same with three such turns, so that few rollouts succeed; from the same warm start
+barren-tools    the same with five, so that none does
 
 Arms: `rlvr`, verified rewards alone; `ttf`, and the hinted teacher's choice distilled at the turns that the coach
 found; `resample`, and a turn sampled after the same hint imitated there in place of it. Controls, in the moderate
@@ -35,8 +36,8 @@ HERE = Path(__file__).parent
 CONFIG = HERE.parent / "configs" / "feedback.toml"
 RESULTS = HERE / "results" / "ttf.json"
 CHARTS = HERE.parent / "docs"
-BUDGETS = {"easy-tools": 256, "moderate-tools": 512, "starved-tools": 640}
-WARM = {"easy-tools": "easy", "moderate-tools": "moderate", "starved-tools": "moderate"}
+BUDGETS = {"easy-tools": 256, "moderate-tools": 512, "starved-tools": 640, "barren-tools": 640}
+WARM = {"easy-tools": "easy", "moderate-tools": "moderate", "starved-tools": "moderate", "barren-tools": "moderate"}
 """The worlds of each one's warm start."""
 TTF = ['arm="rlvr_ttf"']
 ARMS: dict[str, list[str]] = {
