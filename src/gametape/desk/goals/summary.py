@@ -12,9 +12,11 @@ def summary(
     goal: Goal, baseline: Baseline, answer: dict[str, Any], start: Tree, after: Tree, left_out: list[str]
 ) -> str:
     """What was asked, what changed, what the command said before and after, and what it cost."""
-    title = goal.instruction.strip().splitlines()[0][:72]
+    asked = goal.instruction.strip()
+    title = asked.splitlines()[0][:72]
+    body = [asked, ""] if asked != title else []
     state = "Reached" if answer["reached"] else f"Not reached ({answer['reason']}); this is the best state"
-    lines = [f"# {title}", "", goal.instruction.strip(), "", f"{state}: `{goal.success}`", "", "## Changes", ""]
+    lines = [f"# {title}", "", *body, f"{state}: `{goal.success}`", "", "## Changes", ""]
     lines += _changes(start, after) or ["Nothing."]
     if left_out:
         lines += [
@@ -55,7 +57,8 @@ def _criterion(baseline: Baseline, answer: dict[str, Any]) -> list[str]:
     if not baseline.results and not baseline.broken:
         before = ", ".join(map(str, baseline.exit_codes))
         return [f"Exit code before: {before}. After: {last['exit_code'] if last else before}."]
-    unread = f", {len(baseline.broken)} files that could not be read" if baseline.broken else ""
+    files = "1 file" if len(baseline.broken) == 1 else f"{len(baseline.broken)} files"
+    unread = f", {files} that could not be read" if baseline.broken else ""
     before = f"{len(baseline.tests('passed'))} of {len(baseline.results)} tests passed{unread}"
     after = f"{last['passed']} passed, {last['skipped']} skipped, {last['xfailed']} excused" if last else before
     return [f"- before: {before}", f"- after: {after}"]
