@@ -56,7 +56,7 @@ def test_a_plan_survives_being_kept() -> None:
         (f"{GOOD}\ntimezone: Mars/Olympus", "not a time zone"),
         (f"{GOOD}\ntimezone: ../../etc/passwd", "not a time zone"),
         (f"{GOOD}\nguard: 'true'", "need a workspace"),
-        (f"{GOOD}\nevent: {{mcp: {{server: x, tool: y}}}}", "MCP tool cannot be reached"),
+        (f"{GOOD}\nevent: {{mcp: {{server: x, tool: y}}}}", "event.mcp"),
         (f"{GOOD}\nevent: {{}}", "one or more of files"),
         (f"{GOOD}\nbudget: {{tokens: -1}}", "budget.tokens: "),
         (f"{GOOD}\nactive_hours: {{from: 25:00, to: 26:00}}", "active_hours.from"),

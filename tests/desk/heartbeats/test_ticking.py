@@ -194,6 +194,44 @@ def test_every_source_changes_with_what_it_looks_at(desk: Desk, workspace: Path)
     assert all(after[source] != before[source] for source in ("files", "git_ref", "command", "heartbeat"))
 
 
+MCP_SERVER = """
+import json, sys
+def say(number, **result):
+    print(json.dumps({"jsonrpc": "2.0", "id": number, "result": result}), flush=True)
+for line in sys.stdin:
+    asked = json.loads(line)
+    method, number = asked.get("method"), asked.get("id")
+    if method == "initialize":
+        version = asked["params"]["protocolVersion"]
+        say(number, protocolVersion=version, capabilities={"tools": {}}, serverInfo={"name": "x", "version": "1"})
+    elif method == "tools/list":
+        say(number, tools=[{"name": "size", "description": "Of a file.", "inputSchema": {"type": "object"}}])
+    elif method == "tools/call":
+        text = open(asked["params"]["arguments"]["path"]).read()
+        say(number, content=[{"type": "text", "text": str(len(text))}])
+"""
+
+
+def test_an_mcp_tool_is_a_source_in_a_sandbox_of_its_own(desk: Desk, workspace: Path) -> None:
+    (workspace / "server.py").write_text(MCP_SERVER)
+    file = workspace / "src" / "a.py"
+
+    def seen(tool: str) -> str:
+        source = f"{{command: [python3, -I, {workspace}/server.py], tool: {tool}, arguments: {{path: {file}}}}}"
+        plan = parse(f"---\nmodel: m\nworkspace: {workspace}\nevent: {{mcp: {source}}}\n---\nx", "x")
+        return asyncio.run(look(desk, plan))["mcp"]
+
+    before = seen("size")
+    assert seen("size") == before
+    file.write_text("longer\n")
+    assert seen("size") != before
+    with pytest.raises(BadInput, match="has no tool 'weight'"):
+        seen("weight")
+    file.unlink()
+    with pytest.raises(BadInput, match="the MCP tool size"):
+        seen("size")
+
+
 def test_one_that_is_there_is_not_replaced_and_one_that_is_not_cannot_be_removed(desk: Desk) -> None:
     add(desk, "beat", "cadence: {every: 10s}")
     with pytest.raises(BadInput, match="already"):

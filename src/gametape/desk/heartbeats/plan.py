@@ -90,6 +90,14 @@ class GitRef(_Plain):
     ref: str = "HEAD"
 
 
+class McpSource(_Plain):
+    """A tool of an MCP server, which is started in a sandbox over the workspace at each look and then ended."""
+
+    command: Annotated[tuple[str, ...], Field(min_length=1)]
+    tool: Annotated[str, Field(min_length=1)]
+    arguments: dict[str, Any] = Field(default_factory=dict)
+
+
 class Event(_Plain):
     """What is looked at without asking anybody; a change makes the heartbeat tick."""
 
@@ -100,16 +108,15 @@ class Event(_Plain):
     """Run in a sandbox over the workspace; its output is what may change."""
     heartbeat: str = ""
     """Another one, whose answers are seen."""
-    mcp: dict[str, Any] | None = None
+    mcp: McpSource | None = None
+    """A tool whose answer is what may change."""
     every: Span = 5.0
     """How often it is looked at."""
 
     @model_validator(mode="after")
     def _is_something(self) -> "Event":
-        if self.mcp is not None:
-            raise ValueError("an MCP tool cannot be reached from where events are looked at; use command or files")
-        if not (self.files or self.git_ref or self.command or self.heartbeat):
-            raise ValueError("an event is one or more of files, git_ref, command, heartbeat")
+        if not (self.files or self.git_ref or self.command or self.heartbeat or self.mcp):
+            raise ValueError("an event is one or more of files, git_ref, command, heartbeat, mcp")
         return self
 
 
@@ -151,8 +158,8 @@ class Plan(_Plain):
         if self.cadence is None and self.event is None:
             raise ValueError("without cadence or event it would never tick")
         event = self.event
-        if self.workspace is None and (self.guard or (event and (event.files or event.command))):
-            raise ValueError("guard, files and command need a workspace")
+        if self.workspace is None and (self.guard or (event and (event.files or event.command or event.mcp))):
+            raise ValueError("guard, files, command and mcp need a workspace")
         return self
 
     @property

@@ -1,7 +1,7 @@
 """What a heartbeat may notice for nothing: each source gives a fingerprint, and a change of it is an event.
 
-Files and refs are read in this process, without following links out of what was named; commands run in a sandbox that
-sees the workspace read-only and has no network.
+Files and refs are read in this process, without following links out of what was named; commands and MCP servers run in
+a sandbox that sees the workspace read-only and has no network.
 """
 
 import asyncio
@@ -11,13 +11,15 @@ import shlex
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 
+from gametape.agent.tools.mcp import Server, attach
 from gametape.core.errors import BadInput
 from gametape.desk.database import ticks
 from gametape.desk.errands import Desk
-from gametape.desk.heartbeats.plan import Event, GitRef, Plan
+from gametape.desk.heartbeats.plan import Event, GitRef, McpSource, Plan
 from gametape.sandbox.backend import Spec, open_backend
 from gametape.sandbox.policy import Policy
 from gametape.sandbox.result import ExecResult
@@ -40,16 +42,36 @@ async def look(desk: Desk, plan: Plan) -> dict[str, str]:
     if event.command:
         result = await run(plan, event.command)
         seen["command"] = _hash(f"{result.exit_code}\n{result.stdout}")
+    if event.mcp is not None:
+        seen["mcp"] = _hash(await _asked(plan, event.mcp))
     if event.heartbeat:
         seen["heartbeat"] = await asyncio.to_thread(_answered, desk, event.heartbeat)
     return seen
 
 
-async def run(plan: Plan, command: str) -> ExecResult:
-    """Run a command of a plan, with the workspace at its own path, read-only."""
+async def _asked(plan: Plan, source: McpSource) -> str:
+    """The answer of a tool. One that fails is no answer, and no event."""
+    server = Server("source", source.command, Policy(read_only=(_place(plan),)), _SECONDS, _SECONDS)
+    async with attach(server) as tools:
+        tool = next((one for one in tools if one.name == f"{server.name}.{source.tool}"), None)
+        if tool is None:
+            raise BadInput(f"the MCP server {source.command[0]} has no tool {source.tool!r}")
+        environment: Any = None  # a server sees nothing of an agent's environment
+        result = await tool.call(source.arguments, environment)
+    if result.failed:
+        raise BadInput(f"the MCP tool {source.tool}: {result.content[:200]}")
+    return result.content
+
+
+def _place(plan: Plan) -> str:
     if plan.workspace is None or not plan.workspace.is_dir():
         raise BadInput(f"no such workspace directory: {plan.workspace}")
-    place = str(plan.workspace.resolve())
+    return str(plan.workspace.resolve())
+
+
+async def run(plan: Plan, command: str) -> ExecResult:
+    """Run a command of a plan, with the workspace at its own path, read-only."""
+    place = _place(plan)
     policy = Policy(read_only=(place,)).with_limits(wall_seconds=_SECONDS)
     line = f"cd -- {shlex.quote(place)} && {command}"
     return await asyncio.to_thread(lambda: open_backend().start(Spec(policy=policy)).exec(["/bin/sh", "-c", line]))
