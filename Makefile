@@ -4,7 +4,7 @@ BIN := .venv/bin
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-slow lint bench evidence-yields evidence-mined evidence-embedded \
-	evidence-engine evidence-train evidence-learning evidence-watch clean
+	evidence-engine evidence-train evidence-learning evidence-feedback evidence-desk evidence-watch clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -60,6 +60,13 @@ evidence-train: setup ## an update beside TRL's: speed and memory (a quarter of 
 
 evidence-learning: setup ## do the arms learn, several seeds from one warm start (three quarters of an hour)
 	$(BIN)/python benchmarks/learning.py
+
+evidence-feedback: setup ## what hints are worth: regimes, arms, controls, six seeds (an hour and a half)
+	$(BIN)/python benchmarks/ttf.py
+
+evidence-desk: setup ## two hundred kills, and five minutes of heartbeats with restarts (twenty minutes)
+	$(BIN)/python -m pytest -m slow tests/desk/test_kills.py
+	$(BIN)/python benchmarks/desk_live.py
 
 evidence-watch: setup ## collapses, natural text, the promise, speed, memory, a policy made to collapse (hours)
 	$(BIN)/python benchmarks/watch.py collapses
