@@ -6,14 +6,15 @@ A conversation is unchanged by a failed `ask`, so asking again asks the same. Tr
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Self
 
 from gametape.core.messages import Sampling
-from gametape.engines.conversation import Answer, Conversation, Model, Reply, ToolDefinition
+from gametape.engines.conversation import Conversation, Model, Reply
 from gametape.engines.pricing import FREE, Price
 from gametape.engines.trouble import EngineTrouble, Kind
+from gametape.engines.wrapping import WrappedConversation
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Clock:
     random: Callable[[], float] = random.random
 
 
-class RetryingConversation:
+class RetryingConversation(WrappedConversation):
     """A conversation whose `ask` is tried again. `failures` are the attempts since the last `ask` began that failed.
 
     A reply that took several attempts says so in its usage, with the lost tokens and their price.
@@ -60,27 +61,11 @@ class RetryingConversation:
     def __init__(
         self, inner: Conversation, patience: Patience, price: Price = FREE, clock: Clock | None = None
     ) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._patience = patience
         self._price = price
         self._clock = clock or Clock()
         self.failures: list[Attempt] = []
-
-    @property
-    def length(self) -> int:
-        return self._inner.length
-
-    def begin(self, system: str, tools: Sequence[ToolDefinition], user: str) -> None:
-        self._inner.begin(system, tools, user)
-
-    def tell(self, text: str) -> None:
-        self._inner.tell(text)
-
-    def answer(self, answers: Sequence[Answer]) -> None:
-        self._inner.answer(answers)
-
-    def recall(self, reply: Reply) -> None:
-        self._inner.recall(reply)
 
     def fork(self) -> Self:
         return type(self)(self._inner.fork(), self._patience, self._price, self._clock)

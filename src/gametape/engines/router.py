@@ -6,13 +6,12 @@ the router only asks it, so that local work goes on where a frontier may not be 
 """
 
 from collections.abc import Callable, Sequence
-from copy import copy
 from dataclasses import dataclass, replace
-from typing import Self
 
 from gametape.core.messages import Sampling
-from gametape.engines.conversation import Answer, Conversation, Model, Reply, ToolDefinition
+from gametape.engines.conversation import Conversation, Model, Reply, ToolDefinition
 from gametape.engines.perimeter import Perimeter
+from gametape.engines.wrapping import WrappedConversation
 
 PRIOR_ODDS = 0.5
 """The chance that the local model succeeds, as long as no outcome is known."""
@@ -100,20 +99,16 @@ class Router:
             await model.close()
 
 
-class RoutedConversation:
+class RoutedConversation(WrappedConversation):
     """A conversation whose every context has one of the router's models; its replies say which."""
 
     def __init__(self, router: Router, converse: Callable[[Model], Conversation]) -> None:
         self._router = router
         self._converse = converse
         self._model = router.choose()
-        self._inner = converse(self._model)
+        super().__init__(converse(self._model))
         self._opening: tuple[str, Sequence[ToolDefinition], str] | None = None
         """How the context began, as long as nothing came after it."""
-
-    @property
-    def length(self) -> int:
-        return self._inner.length
 
     def begin(self, system: str, tools: Sequence[ToolDefinition], user: str) -> None:
         self._turn_to(self._router.choose())
@@ -123,9 +118,6 @@ class RoutedConversation:
     def tell(self, text: str) -> None:
         self._opening = None
         self._inner.tell(text)
-
-    def answer(self, answers: Sequence[Answer]) -> None:
-        self._inner.answer(answers)
 
     async def ask(self, max_tokens: int) -> Reply:
         reply = await self._inner.ask(max_tokens)
@@ -140,11 +132,6 @@ class RoutedConversation:
             self._inner.begin(*self._opening)
         self._opening = None
         self._inner.recall(reply)
-
-    def fork(self) -> Self:
-        other = copy(self)
-        other._inner = self._inner.fork()
-        return other
 
     def _turn_to(self, model: Model) -> None:
         if model is not self._model:

@@ -5,14 +5,14 @@ So it is paid for once, its calls are the same, and what they do outside the wor
 
 import json
 from collections.abc import Callable, Sequence
-from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from pydantic import TypeAdapter
 
-from gametape.engines.conversation import Answer, Conversation, Reply, ToolDefinition
+from gametape.engines.conversation import Conversation, Reply
+from gametape.engines.wrapping import WrappedConversation
 from gametape.record.atomic import write_atomically
 
 _REPLY: TypeAdapter[Reply] = TypeAdapter(Reply)
@@ -37,32 +37,17 @@ class ReplySlot:
         write_atomically(self.file, json.dumps(kept).encode())
 
 
-class KeptConversation:
+class KeptConversation(WrappedConversation):
     """A conversation whose replies go through a slot."""
 
     def __init__(self, inner: Conversation, slot: ReplySlot) -> None:
-        self._inner, self._slot = inner, slot
-
-    @property
-    def length(self) -> int:
-        return self._inner.length
+        super().__init__(inner)
+        self._slot = slot
 
     @property
     def failures(self) -> Sequence[object]:
         """Questions that had to be asked again, where the conversation says so."""
         return getattr(self._inner, "failures", ())
-
-    def begin(self, system: str, tools: Sequence[ToolDefinition], user: str) -> None:
-        self._inner.begin(system, tools, user)
-
-    def tell(self, text: str) -> None:
-        self._inner.tell(text)
-
-    def answer(self, answers: Sequence[Answer]) -> None:
-        self._inner.answer(answers)
-
-    def recall(self, reply: Reply) -> None:
-        self._inner.recall(reply)
 
     async def ask(self, max_tokens: int) -> Reply:
         kept = self._slot.read()
@@ -72,8 +57,3 @@ class KeptConversation:
         reply = await self._inner.ask(max_tokens)
         self._slot.write(reply)
         return reply
-
-    def fork(self) -> Self:
-        other = copy(self)
-        other._inner = self._inner.fork()
-        return other
