@@ -37,8 +37,9 @@ from typing import Any
 import numpy as np
 
 import watch_logs
+from gametape.record.json_lines import read_lines
 from gametape.train.behaviour import Behaviour
-from gametape.train.metrics import read_lines, read_metrics
+from gametape.train.metrics import read_metrics
 from gametape.watch.channels import kinds
 from gametape.watch.detector import ALTERNATIVES, tolerated_rate
 from gametape.watch.reading import Placed, read

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from gametape.core.step import Step
+from gametape.record.json_lines import read_lines
 from gametape.train.behaviour import Behaviour, Said, said_in
-from gametape.train.metrics import read_lines
 
 
 def _healthy(count: int) -> list[Said]:

@@ -1,8 +1,6 @@
 """The files of a training run, as they lie on disk: read only, finished or not."""
 
-import json
 import tomllib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +9,7 @@ from typing import Any
 from gametape.core.errors import BadInput
 from gametape.core.trajectory import Trajectory
 from gametape.record.files import load
+from gametape.record.json_lines import read_lines
 from gametape.record.trouble import shown
 
 
@@ -30,7 +29,7 @@ class RunFiles:
 
     @cached_property
     def metrics(self) -> list[dict[str, Any]]:
-        return [*_lines(self.root / "metrics.jsonl")]
+        return [*read_lines(self.root / "metrics.jsonl")]
 
     @property
     def arm(self) -> str:
@@ -48,7 +47,7 @@ class RunFiles:
     @cached_property
     def targets(self) -> list[dict[str, Any]]:
         """What each target did in its update: a line with the hint, and columns by token."""
-        return [*_lines(self.root / "targets.jsonl")]
+        return [*read_lines(self.root / "targets.jsonl")]
 
     def trajectory(self, name: str) -> Trajectory | None:
         """A rollout that was kept, by its name; None for all the others."""
@@ -64,16 +63,3 @@ class RunFiles:
         if not path.is_file():
             return {}
         return {number: text for text, number in Tokenizer.from_file(str(path)).get_vocab().items()}
-
-
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Every whole line; a run that was killed may have left half of one."""
-    if not path.is_file():
-        return
-    for line in path.read_bytes().split(b"\n"):
-        try:
-            entry = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(entry, dict):
-            yield entry

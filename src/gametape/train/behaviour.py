@@ -13,9 +13,10 @@ from typing import Any
 
 from gametape.core.step import Step
 from gametape.record.atomic import write_all
+from gametape.record.json_lines import read_lines
 from gametape.record.trouble import unwritable
 from gametape.train.alarms import Alarm
-from gametape.train.metrics import cut, read_lines
+from gametape.train.metrics import cut
 from gametape.watch.breaker import Breaker
 from gametape.watch.ladder import Rung, Trip
 from gametape.watch.seen import Seen, seen_in_record, seen_of

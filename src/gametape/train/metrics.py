@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gametape.record.atomic import write_all
+from gametape.record.json_lines import read_lines
 from gametape.record.trouble import unwritable
 
 
@@ -36,17 +37,6 @@ class MetricsLog:
 
 def read_metrics(path: Path) -> Iterator[dict[str, Any]]:
     return (entry for entry in read_lines(path) if "step" in entry)
-
-
-def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Every whole line of a file of JSON objects; the last may have been cut off by a crash."""
-    for line in path.read_bytes().split(b"\n"):
-        try:
-            entry = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(entry, dict):
-            yield entry
 
 
 def cut(path: Path, size: int) -> None:
