@@ -6,11 +6,14 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
+from gametape import __version__
 from gametape.agent.events import Event
 from gametape.agent.limits import Spent
 from gametape.agent.routing import Routed
-from gametape.core.atif import FinalMetrics
+from gametape.core.atif import Agent, Extra, FinalMetrics
+from gametape.core.protocols import Tool
 from gametape.core.step import Step
+from gametape.core.trajectory import ATIF_VERSION, Trajectory
 from gametape.engines.conversation import Answer, Call, Reply
 from gametape.record.journal import Journal
 
@@ -57,6 +60,31 @@ class OnDisk:
         finally:
             await saving
             self._steps.append(step)
+
+
+def new_record(
+    name: str,
+    model_name: str | None,
+    extra: Extra,
+    tools: Iterable[Tool] = (),
+    about: Extra | None = None,
+    steps: Iterable[Step] = (),
+) -> Trajectory:
+    """A trajectory of ours under its one name. `about` is what there is to say of the agent, `extra` of the attempt."""
+    return Trajectory(
+        schema_version=ATIF_VERSION,
+        session_id=name,
+        trajectory_id=name,
+        agent=Agent(
+            name="gametape",
+            version=__version__,
+            model_name=model_name,
+            tool_definitions=[{"type": "function", "function": tool.definition} for tool in tools] or None,
+            extra={"gametape": about} if about else None,
+        ),
+        steps=list(steps),
+        extra={"attempt_id": name, **extra},
+    )
 
 
 def said_step(number: int, source: str, text: str, **ours: Any) -> Step:

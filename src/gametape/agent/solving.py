@@ -6,22 +6,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gametape import __version__
 from gametape.agent.breaking import Breaker, NoBreaker
 from gametape.agent.checkpoints import last_checkpoint
 from gametape.agent.constraints import Constraints
 from gametape.agent.limits import Limits, Over
 from gametape.agent.notes import ScratchNotes
 from gametape.agent.place import Place
-from gametape.agent.recording import OnDisk, final_metrics, spent_in
+from gametape.agent.recording import OnDisk, final_metrics, new_record, spent_in
 from gametape.agent.rollout import Rollout, Setting, Watcher
 from gametape.agent.work import Work
 from gametape.agent.workshop import first_words, import_start, sandbox_of, tools_for
-from gametape.core.atif import Agent, Extra
+from gametape.core.atif import Extra
 from gametape.core.errors import BadInput
 from gametape.core.messages import Sampling
 from gametape.core.protocols import Tool
-from gametape.core.trajectory import ATIF_VERSION, Outcome, Trajectory
+from gametape.core.trajectory import Outcome, Trajectory
 from gametape.core.verdict import Verdict
 from gametape.engines.conversation import Model
 from gametape.record.atomic import write_atomically
@@ -116,21 +115,13 @@ async def _attempt(order: Order, journal: Journal, watch: Watcher) -> Solved:
 
 def _header(order: Order) -> Trajectory:
     name = f"{order.subject.task.name}-{secrets.token_hex(6)}"
-    tools = [tool.definition for tool in _tools(order, Work())]
     settings = {"sampling": order.sampling.model_dump(), "limits": order.limits.model_dump()}
-    return Trajectory(
-        schema_version=ATIF_VERSION,
-        session_id=name,
-        trajectory_id=name,
-        agent=Agent(
-            name="gametape",
-            version=__version__,
-            model_name=order.model.name,
-            tool_definitions=[{"type": "function", "function": tool} for tool in tools],
-            extra={"gametape": {**settings, "trainable": order.model.trainable}},
-        ),
-        steps=[],
-        extra={"attempt_id": name, "task": order.subject.task.name, "task_digest": order.subject.digest},
+    return new_record(
+        name,
+        order.model.name,
+        {"task": order.subject.task.name, "task_digest": order.subject.digest},
+        _tools(order, Work()),
+        {**settings, "trainable": order.model.trainable},
     )
 
 

@@ -1,10 +1,7 @@
 """Making the database ready, once, however many processes come at the same time."""
 
-import fcntl
 import os
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 
@@ -12,6 +9,7 @@ import sqlalchemy as sa
 
 from gametape.core.errors import BadInput
 from gametape.desk.database import TABLES, connect, is_sqlite, unreachable
+from gametape.sandbox.snapshots.durable import locked
 
 
 def prepare(home: Path, url: str) -> sa.Engine:
@@ -40,7 +38,7 @@ def prepare(home: Path, url: str) -> sa.Engine:
 def _migrate(home: Path, url: str) -> None:
     from gametape.desk.durable import migrate  # noqa: PLC0415 - slow to import, and seldom needed
 
-    with _alone(home / "desk" / "preparing.lock"):
+    with locked(home / "desk" / "preparing.lock"):
         migrate(url)
         engine = connect(url)
         try:
@@ -58,16 +56,6 @@ def _is_ready(engine: sa.Engine) -> bool:
 def _shape() -> int:
     tables = ",".join(f"{table.name}({','.join(table.columns.keys())})" for table in TABLES.sorted_tables)
     return zlib.crc32(f"{version('dbos')} {tables}".encode()) >> 1
-
-
-@contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    fd = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(fd)
 
 
 def _claim(home: Path, engine: sa.Engine) -> None:

@@ -3,11 +3,10 @@
 import re
 from pathlib import Path
 
-from gametape import __version__
 from gametape.agent.playing import Played
-from gametape.agent.recording import final_metrics
-from gametape.core.atif import Agent, Extra
-from gametape.core.trajectory import ATIF_VERSION, Trajectory
+from gametape.agent.recording import final_metrics, new_record
+from gametape.core.atif import Extra
+from gametape.core.trajectory import Trajectory
 from gametape.engines.conversation import Model
 from gametape.record.files import save
 
@@ -23,19 +22,11 @@ def save_played(played: Played, model: Model, number: int, directory: Path) -> N
 def trajectory_of(played: Played, model_name: str, name: str) -> Trajectory:
     """With its outcome, and the verdict where there is one."""
     assignment, judged = played.assignment, played.judged
-    told: Extra = {"attempt_id": name, "task": assignment.name, "reason": played.over.reason}
+    told: Extra = {"task": assignment.name, "reason": played.over.reason}
     told["outcome"] = "passed" if judged and judged.passed else played.over.outcome or "failed"
     if judged:
         told["reward"] = judged.reward
     if judged and judged.verdict:
         told["verdict"] = judged.verdict.model_dump(mode="json")
-    tools = [{"type": "function", "function": tool.definition} for tool in assignment.tools()]
-    return Trajectory(
-        schema_version=ATIF_VERSION,
-        session_id=name,
-        trajectory_id=name,
-        agent=Agent(name="gametape", version=__version__, model_name=model_name, tool_definitions=tools),
-        steps=list(played.steps),
-        final_metrics=final_metrics(played.spent, len(played.steps)),
-        extra=told,
-    )
+    record = new_record(name, model_name, told, assignment.tools(), steps=played.steps)
+    return record.model_copy(update={"final_metrics": final_metrics(played.spent, len(played.steps))})

@@ -13,21 +13,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gametape import __version__
 from gametape.agent.breaking import Tripped
 from gametape.agent.checkpoints import last_checkpoint
 from gametape.agent.context import opening_text, standing_instructions, system_text
 from gametape.agent.limits import Limits, Over
 from gametape.agent.notes import ScratchNotes
-from gametape.agent.recording import OnDisk, final_metrics, said_step, spent_in
+from gametape.agent.recording import OnDisk, final_metrics, new_record, said_step, spent_in
 from gametape.agent.rollout import Rollout, Setting
 from gametape.agent.work import Work
 from gametape.agent.workshop import sandbox_of, tools_for
-from gametape.core.atif import Agent, Extra
+from gametape.core.atif import Extra
 from gametape.core.messages import Sampling
 from gametape.core.protocols import Tool
 from gametape.core.step import Step
-from gametape.core.trajectory import ATIF_VERSION, Trajectory
+from gametape.core.trajectory import Trajectory
 from gametape.desk.goals.goal import Goal, GoalPlace
 from gametape.engines.conversation import Model
 from gametape.record.journal import Journal
@@ -169,21 +168,9 @@ class Office:
 
     def _header(self) -> Trajectory:
         goal = self.goal
-        tools = [{"type": "function", "function": tool.definition} for tool in self._tools(Work())]
-        return Trajectory(
-            schema_version=ATIF_VERSION,
-            session_id=goal.goal_id,
-            trajectory_id=goal.goal_id,
-            agent=Agent(
-                name="gametape",
-                version=__version__,
-                model_name=self.model.name,
-                tool_definitions=tools,
-                extra={"gametape": {"trainable": self.model.trainable}},
-            ),
-            steps=[],
-            extra={"attempt_id": goal.goal_id, "goal_id": goal.goal_id, "task_digest": self._asked},
-        )
+        told = {"goal_id": goal.goal_id, "task_digest": self._asked}
+        about = {"trainable": self.model.trainable}
+        return new_record(goal.goal_id, self.model.name, told, self._tools(Work()), about)
 
 
 def _last_word(steps: Sequence[Step]) -> int:

@@ -7,15 +7,13 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from gametape import __version__
 from gametape.agent.checkpoints import copied, saved_at
 from gametape.agent.context import STANDING_FILE, file_tree, standing_instructions, system_text
-from gametape.agent.recording import said_step
+from gametape.agent.recording import new_record, said_step
 from gametape.agent.replay import line_of
-from gametape.core.atif import Agent
 from gametape.core.errors import BadInput
 from gametape.core.step import Step
-from gametape.core.trajectory import ATIF_VERSION, Trajectory
+from gametape.core.trajectory import Trajectory
 from gametape.desk.threads.thread import Thread, ThreadPlace, directory, new_id, place_of
 from gametape.desk.vault.vault import Vault
 from gametape.engines.naming import resolve
@@ -102,19 +100,8 @@ def fork(home: Path, thread_id: str, at: int | None = None, title: str | None = 
 
 def _header(thread: Thread, model_name: str, steps: Sequence[Step]) -> Trajectory:
     """The record says itself that it must not leave this machine: changing thread.json does not change that."""
-    return Trajectory(
-        schema_version=ATIF_VERSION,
-        session_id=thread.thread_id,
-        trajectory_id=thread.thread_id,
-        agent=Agent(
-            name="gametape",
-            version=__version__,
-            model_name=model_name,
-            extra={"gametape": {"local_only": thread.local_only}},
-        ),
-        steps=list(steps),
-        extra={"attempt_id": thread.thread_id, "thread": thread.thread_id},
-    )
+    about = {"local_only": thread.local_only}
+    return new_record(thread.thread_id, model_name, {"thread": thread.thread_id}, about=about, steps=steps)
 
 
 async def model_name(home: Path, given: str, perimeter: Perimeter) -> str:

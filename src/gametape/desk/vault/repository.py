@@ -4,7 +4,6 @@ A commit is made in this order: objects, a note of what is about to change, the 
 anywhere in between, the next writer finds either nothing or the branch moved, and lays out the files that are missing.
 """
 
-import fcntl
 import getpass
 import hashlib
 import json
@@ -19,6 +18,7 @@ from gametape.core.errors import BadInput
 from gametape.desk.vault.git import Git
 from gametape.desk.vault.names import content_of, note_at, notes_under
 from gametape.record.atomic import write_atomically
+from gametape.sandbox.snapshots.durable import locked
 
 AGENT = "gametape"
 _FILE_MODES = ("100644", "100755")
@@ -56,15 +56,11 @@ class Repository:
         """Nobody else of ours writes meanwhile, and everything written before is committed: what a killed writer has
         left, and what a person has edited."""
         self.ours.mkdir(exist_ok=True)
-        lock = os.open(self.ours / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with locked(self.ours / "lock"):
             self._refuse_unfinished()
             self._settle()
             self._commit_edits()
             yield
-        finally:
-            os.close(lock)
 
     # Looking
 
