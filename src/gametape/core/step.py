@@ -96,22 +96,6 @@ class Step(Open):
             policy_versions=ours.policy_versions,
         )
 
-    def with_tokens(self, tokens: TurnTokens) -> Self:
-        """This step with these tokens in place of any it had; all else on it stays."""
-        document = self.model_dump()
-        metrics = document["metrics"] = document.get("metrics") or {}
-        extra = document["extra"] = document.get("extra") or {}
-        ours = extra["gametape"] = extra.get("gametape") or {}
-        metrics |= {"prompt_token_ids": tokens.prompt_ids, "completion_token_ids": tokens.completion_ids}
-        _put(metrics, "logprobs", tokens.logprobs)
-        _put(ours, "loss_mask", tokens.loss_mask)
-        _put(ours, "policy_versions", tokens.policy_versions)
-        if not ours:
-            del extra["gametape"]
-        if not extra:
-            del document["extra"]
-        return self.model_validate(document)
-
     def carrying(self, tokens: TurnTokens) -> Self:
         """This step with tokens that were checked when they were sampled: thousands of ids are not looked at again."""
         metrics = {
@@ -119,14 +103,12 @@ class Step(Open):
             "completion_token_ids": tokens.completion_ids,
             "logprobs": tokens.logprobs,
         }
-        ours = {"loss_mask": tokens.loss_mask, "policy_versions": tokens.policy_versions}
-        extra = self.extra or StepExtra()
-        return self.model_copy(
-            update={
-                "metrics": (self.metrics or Metrics()).model_copy(update=_given(metrics)),
-                "extra": extra.model_copy(update={"gametape": self.ours.model_copy(update=_given(ours))}),
-            }
-        )
+        ours = _given({"loss_mask": tokens.loss_mask, "policy_versions": tokens.policy_versions})
+        update: dict[str, Any] = {"metrics": (self.metrics or Metrics()).model_copy(update=_given(metrics))}
+        if ours:
+            extra = self.extra or StepExtra()
+            update["extra"] = extra.model_copy(update={"gametape": self.ours.model_copy(update=ours)})
+        return self.model_copy(update=update)
 
     def reading(self) -> Reading:
         """What this step shows of its context, for `only_grew`."""
@@ -146,12 +128,6 @@ class Step(Open):
 
 def _given(columns: Mapping[str, Any]) -> dict[str, Any]:
     return {name: column for name, column in columns.items() if column is not None}
-
-
-def _put(target: dict[str, Any], key: str, value: list[int] | list[float] | None) -> None:
-    target.pop(key, None)
-    if value is not None:
-        target[key] = value
 
 
 def _is_iso_8601(text: str) -> bool:
