@@ -44,11 +44,6 @@ class WarmConfig(Section):
     learning_rate: Positive = 2e-3
     ordinary_rate: Fraction = 0.99
     """How often the expert is right where no rule under test applies."""
-    marked: Fraction = 0.34
-    """The share of turns of a shown world that rules bear on, if more than in the worlds of the run: how often the
-    expert keeps to them is to be learned as well."""
-    guess: Fraction = 0.0
-    """How often an expert that breaks a rule does what some other rule would ask for, in place of what is usual."""
     hint_share: Fraction = 0.5
     """The share of turns before which a hint is put and followed. Rules under test are never among them."""
 
@@ -111,9 +106,6 @@ class TTFConfig(Section):
     """The weight of forward KL; the rest is reverse."""
     gamma: Fraction = 0.5
     """How much a position counts less for each earlier one where teacher and student disagreed."""
-    effect: bool = True
-    """Weigh a token by how much the hint changes the teacher's own choice there: what a teacher of other weights thinks
-    otherwise anyway is none of the hint's business."""
     kappa: Positive = 4.0
     """Divergences above this are scaled down to it; their direction stays."""
     teacher: Literal["ema", "start", "current"] = "ema"

@@ -111,8 +111,7 @@ def ttf_term(
     for span, student_SV, teacher_SV, plain_SV in zip(spans, student, teacher.hinted, teacher.plain, strict=True):
         ids_S = torch.tensor(span.aim.span(span.line.segment), device=student_SV.device)
         weights_S = disagreement_weights(student_SV.detach(), teacher_SV, ids_S, config.gamma)
-        if config.effect:
-            weights_S = weights_S * effect_weights(teacher_SV, plain_SV)
+        weights_S = weights_S * effect_weights(teacher_SV, plain_SV)
         logp_S = _of(student_SV.detach(), ids_S)
         ratio_S = prefix_ratios(logp_S, sampled_logp_M[span.places_S], importance_cap)
         total = total + span.aim.weight * ttf_loss(

@@ -21,6 +21,8 @@ from gametape.train.learner import Learner, Update
 from gametape.train.policy import Policy
 from gametape.train.seeds import seed_for
 
+_ONE_IN = 3
+"""Of the turns of an ordinary world, so many turn on a rule, if that is more than in the worlds of the run."""
 _HINTED = 4
 """Turns of an ordinary world, where hints change nothing, that are shown with one: no less than the shortest has."""
 Told = Callable[[int, int, Update], None]
@@ -55,10 +57,9 @@ async def _batch(policy: Policy, specs: tuple[WorldSpec, ...], config: RunConfig
 
 async def _shown(spec: WorldSpec, dialect: Dialect, warm: WarmConfig, rng: Random) -> list[Segment]:
     """With more turns on which something depends than there will be later: their base rate is to be learned too."""
-    marked = max(spec.load_bearing, int(spec.horizon * warm.marked)) if spec.load_bearing else 0
+    marked = max(spec.load_bearing, spec.horizon // _ONE_IN) if spec.load_bearing else 0
     spec = spec.model_copy(update={"load_bearing": marked})
-    expert = Noisy(warm.ordinary_rate, spec.base_rate, guess=warm.guess)
-    shown = await demonstrate(World(spec), expert, dialect, spec.seed)
+    shown = await demonstrate(World(spec), Noisy(warm.ordinary_rate, spec.base_rate), dialect, spec.seed)
     hinted = rng.sample(hinted_turns(shown, dialect, rng), _HINTED) if warm.hint_share else []
     return [*segments(shown.played.steps), *hinted]
 
@@ -68,5 +69,5 @@ async def _practice(spec: WorldSpec, dialect: Dialect, warm: WarmConfig, rng: Ra
     marked = min(spec.horizon, 8)
     update = {"hints": "instance", "rules": PRACTICE, "load_bearing": marked, "split": "all"}
     practice = World(spec.model_copy(update=update))
-    shown = await demonstrate(practice, Noisy(warm.ordinary_rate, 0.0, guess=warm.guess), dialect, spec.seed)
+    shown = await demonstrate(practice, Noisy(warm.ordinary_rate, 0.0), dialect, spec.seed)
     return [*segments(shown.played.steps), *hinted_turns(shown, dialect, rng)]

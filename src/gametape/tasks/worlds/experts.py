@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from gametape.tasks.worlds.families import VALUES
 from gametape.tasks.worlds.plan import Job, Move, Plan
-from gametape.tasks.worlds.rules import DEMANDS, SPECIAL_TOOLS
+from gametape.tasks.worlds.rules import SPECIAL_TOOLS
 from gametape.tasks.worlds.state import after, at_hand, beginning
 from gametape.tasks.worlds.world import World
 
@@ -25,21 +25,17 @@ def perfect(_plan: Plan, job: Job, _turn: int, _rng: Random) -> Move:
 @dataclass(frozen=True)
 class Noisy:
     """Right at ordinary turns with probability `skill`, at load-bearing ones with `base_rate`: there it otherwise
-    follows the convention, or with probability `guess` what some other rule would ask for. A rule in `never` is never
-    kept to."""
+    follows the convention. A rule in `never` is never kept to."""
 
     skill: float
     base_rate: float
     never: Collection[str] = ()
-    guess: float = 0.0
 
     def __call__(self, plan: Plan, job: Job, _turn: int, rng: Random) -> Move:
         if not job.marking:
             return job.right if rng.random() < self.skill else _slip(plan, job, rng)
-        if rng.random() < self.base_rate and job.marking not in self.never:
-            return job.right
-        guesses = self.guess and rng.random() < self.guess
-        return job.obeying(rng.choice([other for other in DEMANDS if other != job.demand])) if guesses else job.usual
+        keeps = rng.random() < self.base_rate
+        return job.right if keeps and job.marking not in self.never else job.usual
 
 
 @dataclass(frozen=True)
