@@ -207,7 +207,8 @@ def memory(arguments: argparse.Namespace) -> dict[str, Any]:
     for number in range(arguments.steps):
         seen = pool[rng.randrange(len(pool))]
         text = f"{seen.text} word{number} \\tic{number}" if number // 1000 % 2 else "Standing by."
-        watch.update(Seen(text, seen.actions, seen.result, time=60.0 * number, cost=seen.cost))
+        session = f"session {number // 40}"
+        watch.update(Seen(text, seen.actions, seen.result, time=60.0 * number, cost=seen.cost, session=session))
         if (number + 1) % (arguments.steps // 10) == 0:
             found["steps"] = number + 1
             found["resident_mb"].append(_resident_mb())

@@ -1,19 +1,21 @@
-"""Does the trainer's watch alarm before a policy that is made to collapse has lost five points of held-out success?
+"""Is there an alarm before a policy that is made to collapse has lost five points of held-out success?
 
-    python benchmarks/watch_collapse.py [--policy RUN...] [--seeds 1] [--hints shuffled elsewhere none]
-                                        [--rate 1e-3] [--keep DIR] [--results FILE]
+    python benchmarks/watch_collapse.py [--seeds 3] [--first-seed 0] [--ways WAY ...] [--keep DIR] [--results FILE]
 
-A tiny policy is trained on rewards (`configs/rlvr-moderate.toml`), or runs that are there already are given. Then it
-learns from hints alone: no reward (its term is divided by a billion), no anchor, no cap on the gradient, and hints that
-are said at the wrong kind of thing (`shuffled`), at turns they are not about (`elsewhere`), or as the coach meant them
-(`none` spoils none). Held-out success is measured after every update, on 256 worlds.
+Tiny policies are trained on rewards (`configs/feedback.toml`, arm `rlvr`) until they succeed nine times in ten. Then
+they learn by distillation alone: no reward (its term is divided by a billion), no anchor, no cap on the gradient, and
+the policy of now as its own teacher. Ways:
 
-Two controls: with `--rate 1e-12` nothing is learned at all, and `healthy` has the reward, the anchor and the cap in
-place. An alarm that they have too is not about the collapse, whatever `in_time` says.
+right      hints as the coach means them
+shuffled   hints of other rules
+elsewhere  hints at turns they are not about
+frozen     `shuffled` with a learning rate of 1e-12: nothing changes, so an alarm would be a false one
+healthy    `configs/feedback.toml` as it is, with rewards, anchor and cap: nothing is lost, and nothing should alarm
 
-The watch looks at half of the rollouts before an update learns from them, so an alarm at update n is about weights
-that have seen n updates. It counts as in time if weights with five points less came later. What is usual comes from the
-run's own first 200 turns that were looked at; nothing is given to it from outside. `first_alarms` has all others too.
+Held-out success is that of 256 worlds, measured after every update. An alarm at update n is about weights that have
+seen n updates; it is in time if weights with five points less come later. What counts as an alarm is `forgotten`
+(`train/rehearsal.py`) and those of the watch over what the policy says and does (`train/behaviour.py`); all others are
+in `first_alarms`.
 """
 
 import argparse
@@ -29,48 +31,36 @@ from typing import Any
 
 import torch
 
-from gametape.core.config import RunConfig
 from gametape.train.config_file import read_config
 from gametape.train.held_out import Score
 from gametape.train.metrics import read_metrics
 from gametape.train.progress import Progress
 from gametape.train.run_directory import RunDirectory
 from gametape.train.training import Telling, train
+from training_runs import trained
 
 HERE = Path(__file__).parent
-TRAINING = HERE.parent / "configs" / "rlvr-moderate.toml"
+CONFIG = HERE.parent / "configs" / "feedback.toml"
 RESULTS = HERE / "results" / "watch_collapse.json"
 FALLEN = 0.05
 LOST = 0.3
 """Points after which nobody has to look any longer."""
 
-HEALTHY: dict[str, Any] = {
-    "arm": "rlvr_ttf",
-    "tasks": "worlds:moderate",
-    "rl": {"resample": 1.0},
-    "ttf": {"anchor": 0.5},
-    "eval": {"every": 256, "episodes": 256},
-    "checkpoint": {"every": 1000},
+ALONE = ["rl.length=1000000000", "ttf.anchor=0", "ttf.clip_norm=1e9", 'ttf.teacher="current"', "ttf.weight=1"]
+WAYS: dict[str, list[str]] = {
+    "right": ALONE,
+    "shuffled": [*ALONE, 'ttf.control="shuffled"'],
+    "elsewhere": [*ALONE, 'ttf.control="elsewhere"'],
+    "frozen": [*ALONE, 'ttf.control="shuffled"', "optim.learning_rate=1e-12"],
+    "healthy": [],
 }
-
-
-def collapsing(hints: str, rate: float) -> dict[str, Any]:
-    return {
-        "arm": "rlvr_ttf",
-        "tasks": "worlds:moderate",
-        "optim": {"learning_rate": rate},
-        "rl": {"resample": 1.0, "length": 1_000_000_000},
-        "ttf": {"weight": 1.0, "anchor": 0.0, "clip_norm": 1e9, "teacher": "current", "control": hints},
-        "eval": {"every": 1, "episodes": 256},
-        "checkpoint": {"every": 1000},
-    }
 
 
 class Enough(Exception):
     """All is known."""
 
 
-def run(config: dict[str, Any], place: Path) -> dict[str, Any]:
+def run(changes: list[str], place: Path) -> dict[str, Any]:
     scores: list[float] = []
 
     def look(progress: Progress, score: Score) -> None:
@@ -81,7 +71,7 @@ def run(config: dict[str, Any], place: Path) -> dict[str, Any]:
 
     directory = RunDirectory(place)
     with directory.held(), suppress(Enough):
-        directory.begin(RunConfig.model_validate(config))
+        directory.begin(read_config(CONFIG, ["eval.every=1", "checkpoint.every=1000", *changes]))
         asyncio.run(train(directory.take_up(), directory, place, Telling(score=look)))
     return told(list(read_metrics(directory.metrics)))
 
@@ -89,53 +79,51 @@ def run(config: dict[str, Any], place: Path) -> dict[str, Any]:
 def told(lines: list[dict[str, Any]]) -> dict[str, Any]:
     scores = [line for line in lines if line["kind"] == "eval"]
     alarms = [line for line in lines if line["kind"] == "alarm"]
-    watch = next((line for line in alarms if line["name"].startswith("watch: ")), None)
+    first = next((line for line in alarms if line["name"].startswith(("watch: ", "forgotten"))), None)
     before = scores[0]["success"]
     fallen = next((line["step"] for line in scores if before - line["success"] >= FALLEN), None)
+    forgotten = {line["step"]: line["forgotten"] for line in lines if line["kind"] == "update"}
     return {
-        "alarm": watch and {key: watch[key] for key in ("step", "name", "advice")},
+        "alarm": first and {key: first[key] for key in ("step", "name", "value")},
         "fallen": fallen,
-        "in_time": watch is not None and (fallen is None or watch["step"] < fallen),
-        "success": [[line["step"], round(line["success"], 4)] for line in scores],
+        "in_time": None if fallen is None else first is not None and first["step"] < fallen,
+        "curve": [[line["step"], line["success"], forgotten.get(line["step"])] for line in scores],
         "first_alarms": {line["name"]: line["step"] for line in reversed(alarms)},
     }
 
 
-def trained(seed: int, keep: Path) -> Path:
-    """A policy that is good at what it does; made once."""
-    place = keep / f"policy-{seed}"
-    if not (place / "checkpoints").exists():
-        directory = RunDirectory(place)
-        with directory.held():
-            directory.begin(read_config(TRAINING, [f"seed={seed}"]))
-            asyncio.run(train(directory.take_up(), directory, place, Telling()))
-    return place
+def policy_of(seed: int, keep: Path) -> Path:
+    """Made once; all begin with the same warm start."""
+    warm = keep / "moderate-warm"
+    if not (warm / "start").exists():
+        trained(keep, warm.name, CONFIG, 0, ['tasks="worlds:moderate"', "episodes=1"])
+    trained(keep, f"policy-{seed}", CONFIG, seed, [f'model="{warm / "start"}"', 'arm="rlvr"', "episodes=1536"])
+    return keep / f"policy-{seed}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--policy", type=Path, nargs="*", help="trained runs; without, they are trained first")
-    parser.add_argument("--seeds", type=int, default=3, help="of policies to train")
-    parser.add_argument("--hints", nargs="*", default=["shuffled", "elsewhere", "none", "healthy"])
-    parser.add_argument("--rate", type=float, default=1e-3, help="the learning rate of what is to collapse")
-    parser.add_argument("--episodes", type=int, default=1536, help="of a run, unless it has collapsed before")
+    parser.add_argument("--seeds", type=int, default=3, help="of policies")
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--ways", nargs="*", choices=list(WAYS), default=list(WAYS))
+    parser.add_argument("--episodes", type=int, default=1024, help="of a run, unless it has collapsed before")
     parser.add_argument("--keep", type=Path, default=Path("runs") / "watch-collapse")
     parser.add_argument("--results", type=Path, default=RESULTS)
     chosen = parser.parse_args()
     torch.set_num_threads(1)
-    report = json.loads(chosen.results.read_text()) if chosen.results.exists() else {}
-    report["machine"] = {"python": platform.python_version(), "cores": os.cpu_count()}
-    policies = chosen.policy or [trained(seed, chosen.keep) for seed in range(chosen.seeds)]
-    for number, policy in enumerate(policies):
-        for hints in chosen.hints:
-            name = f"{policy.name}, {hints}, rate {chosen.rate:g}"
+    report: dict[str, Any] = {"machine": {"python": platform.python_version(), "cores": os.cpu_count()}}
+    for seed in range(chosen.first_seed, chosen.first_seed + chosen.seeds):
+        model = f'model="{policy_of(seed, chosen.keep).absolute()}"'
+        for way in chosen.ways:
+            name = f"policy {seed}, {way}"
             print(name, flush=True)
-            config = HEALTHY if hints == "healthy" else collapsing(hints, chosen.rate)
             place = Path(tempfile.mkdtemp(prefix="collapse-"))
-            report[name] = run(config | {"model": str(policy), "seed": number, "episodes": chosen.episodes}, place)
+            fixed = [f"seed={seed}", f"episodes={chosen.episodes}", model]
+            report[name] = run([*fixed, *WAYS[way]], place)
             shutil.rmtree(place)
-            print(f"  first alarms {report[name]['first_alarms']}, five points lost at {report[name]['fallen']}")
-            chosen.results.write_text(json.dumps(report, indent=1, sort_keys=True) + "\n")
+            shown = {key: report[name][key] for key in ("alarm", "fallen", "in_time", "first_alarms")}
+            print(f"  {json.dumps(shown)}", flush=True)
+            chosen.results.write_text(json.dumps(report, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -21,4 +21,11 @@ def test_a_restart_remembers_the_start_and_what_is_ringing() -> None:
 def test_hints_that_come_back_and_teachers_that_know_no_better_are_told() -> None:
     alarms = Alarms(AlarmConfig())
     assert _names(alarms.look(Health(hint_leak=0.005, teacher_gain=0.5))) == []
-    assert _names(alarms.look(Health(hint_leak=0.02, teacher_gain=-0.1))) == ["hint_leak", "teacher"]
+    assert _names(alarms.look(Health(hint_leak=0.02, teacher_gain=-0.1))) == ["teacher", "hint_leak"]
+
+
+def test_what_is_forgotten_is_told_once() -> None:
+    alarms = Alarms(AlarmConfig())
+    assert _names(alarms.look(Health(forgotten=0.02))) == []
+    assert _names(alarms.look(Health(forgotten=0.04))) == ["forgotten"]
+    assert _names(alarms.look(Health(forgotten=0.2))) == []

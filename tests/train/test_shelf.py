@@ -66,6 +66,6 @@ def test_without_new_targets_there_are_no_old_ones() -> None:
 
 
 def test_without_replay_nothing_is_kept() -> None:
-    shelf = Shelf(TTFConfig(), seed=1)
+    shelf = Shelf(TTFConfig(replay=0), seed=1)
     shelf.filled(batch(1), 0)
     assert shelf.state() == []

@@ -123,8 +123,8 @@ def test_an_aim_finds_the_turn_and_where_the_hint_goes_in() -> None:
 
 
 def test_the_slow_teacher_follows_and_its_weights_come_back(policy: Policy) -> None:
-    teacher = Teacher(policy.network, TTFConfig(ema=0.5))
-    other = Teacher(policy.network, TTFConfig(ema=0.5))
+    teacher = Teacher(policy.network, TTFConfig(teacher="ema", ema=0.5))
+    other = Teacher(policy.network, TTFConfig(teacher="ema", ema=0.5))
     with torch.no_grad():
         before = policy.network.lm_head.weight.clone()
         policy.network.lm_head.weight.add_(1.0)

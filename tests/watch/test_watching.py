@@ -126,6 +126,28 @@ def test_loops_and_refusals_are_seen_before_there_is_a_baseline() -> None:
     assert "refusal" in found
 
 
+def test_what_was_done_in_another_session_is_not_done_again() -> None:
+    """Rollouts of one task do the same things; a loop is within one."""
+    tools = [(Action("read", f"f{turn}"),) for turn in range(10)]
+    attempts = [Seen("", did, "ok", session=f"{number}") for number in range(40) for did in tools]
+    watch = Watch()
+    assert [alarm for seen in attempts for alarm in watch.update(seen)] == []
+    looping = [Seen("", tools[at % 4], "ok", session="one") for at in range(60)]
+    assert "loop" in {alarm.monitor for seen in looping for alarm in watch.update(seen)}
+
+
+def test_an_agent_that_seldom_speaks_has_its_first_texts_for_a_baseline() -> None:
+    """Two texts in a hundred steps, all alike from the start: that is how it speaks, and no collapse."""
+    stream = healthy(3)
+    quiet = [
+        replace(seen, text="safe safe safe safe" if at % 50 == 7 else "")
+        for at, seen in enumerate(islice(stream, 4000))
+    ]
+    watch = Watch()
+    assert [alarm.monitor for seen in quiet for alarm in watch.update(seen)] == []
+    assert "phrase" in {channel.kind.name for channel in watch.channels if channel.blind}
+
+
 def test_without_a_baseline_only_what_needs_none_is_looked_at() -> None:
     watch = Watch(baseline=0)
     rng = random.Random(0)

@@ -100,7 +100,7 @@ class RLConfig(Section):
 class TTFConfig(Section):
     """Distillation of a hinted teacher on the target spans."""
 
-    weight: AtLeastZero = 0.1
+    weight: AtLeastZero = 0.3
     """The constant factor of the term."""
     beta: Fraction = 0.7
     """The weight of forward KL; the rest is reverse."""
@@ -108,23 +108,23 @@ class TTFConfig(Section):
     """How much a position counts less for each earlier one where teacher and student disagreed."""
     kappa: Positive = 4.0
     """Divergences above this are scaled down to it; their direction stays."""
-    teacher: Literal["ema", "start", "current"] = "ema"
+    teacher: Literal["ema", "start", "current"] = "start"
     ema: Fraction = 0.98
     """How much of the teacher's weights an update keeps."""
     clip_norm: Positive = 0.5
     """The cap on the norm of this term's gradient, at the last hidden states."""
-    length: AtLeastOne = 4
+    length: AtLeastOne = 32
     """The constant number of tokens that a rollout counts for in this term."""
-    anchor: AtLeastZero = 0.02
-    """The weight of KL to the start on turns that are no target."""
-    alone: Fraction = 0.3
+    anchor: AtLeastZero = 16.0
+    """The weight of KL to the start on turns that are no target, where the start was sure."""
+    alone: Fraction = 1.0
     """The learning rate of an update without any reward signal, as a share: the optimiser would make it full size."""
     per_group: AtLeastOne = 4
     """Failed rollouts of one group that the coach looks at."""
     mixed: bool = True
     """Look at failures of groups in which others succeeded too. Without it hints are for groups that have no other
     signal, and fade as the policy succeeds."""
-    replay: AtLeastZero = 0.0
+    replay: AtLeastZero = 4.0
     """Targets of earlier updates that an update learns from once more, without a new rollout, for each new one."""
     stored: AtLeastOne = 128
     """How many of the latest targets are kept for that."""
@@ -183,6 +183,9 @@ class AlarmConfig(Section):
     teacher_gain: float = 0.0
     """Nats by which hints make what was done at their targets less likely, over an update: a teacher that stays at or
     below this is no better than its student."""
+    forgotten: Fraction = 0.03
+    """The share of its best evaluation's successes that the policy would no longer have, by the likelihood of what it
+    was sure of in them."""
     length_drift: Positive = 2.0
     """Times shorter or longer than at the start."""
     kl_to_start: Positive = 2.0

@@ -23,6 +23,8 @@ class Health:
     """The share of sampled turns that repeat a hint."""
     teacher_gain: float | None = None
     """Nats by which hints lower the log-probability of what was done at their targets."""
+    forgotten: float | None = None
+    """The share of its best evaluation's successes that the policy would no longer have."""
     saturated: bool = False
 
 
@@ -33,6 +35,18 @@ class Alarm:
     limit: float
     advice: str
 
+
+_ADVICE = {
+    "entropy_spike": "the policy comes apart: lower the learning rate, and begin again from a checkpoint",
+    "lost": "the machinery fails under the rollouts: look at `reason` of what was lost, and run gametape doctor",
+    "kl_to_start": "the policy is far from where it began: lower the learning rate or begin again from a checkpoint",
+    "hack_rate": "rollouts attack their verifier: run gametape audit on them and close the hole first",
+    "zero_variance": "hardly a group has a signal: take easier or harder tasks, larger groups, or hints (arm rlvr_ttf)",
+    "mismatch": "sampler and trainer disagree about the same weights: check precision and the published version",
+    "hint_leak": "hints come back in what the policy says unasked: lower ttf.weight, or let fewer tokens be targets",
+    "forgotten": "what went well becomes unlikely: lower the learning rate, or go back to the best checkpoint",
+}
+"""For what is too high."""
 
 _QUIET = 20
 """So many looks without it, and an alarm is news again."""
@@ -96,36 +110,25 @@ class Alarms:
         if health.entropy is not None and health.entropy < limits.entropy_low:
             advice = "the policy no longer explores: lower the learning rate, or raise rl.clip_high"
             yield Alarm("entropy", health.entropy, limits.entropy_low, advice)
-        if health.entropy is not None and health.entropy > limits.entropy_high:
-            advice = "the policy comes apart: lower the learning rate, and begin again from a checkpoint"
-            yield Alarm("entropy_spike", health.entropy, limits.entropy_high, advice)
-        if health.lost > limits.lost:
-            advice = (
-                "the machinery fails under the rollouts: look at `reason` of what was lost, and run gametape doctor"
-            )
-            yield Alarm("lost", health.lost, limits.lost, advice)
+        if health.teacher_gain is not None and health.teacher_gain <= limits.teacher_gain:
+            advice = "the hinted teacher is no better than its student: gate the hints (arm rlvr_ttf_gated)"
+            yield Alarm("teacher", health.teacher_gain, limits.teacher_gain, advice)
         if health.length and self.first_length:
             drift = max(health.length / self.first_length, self.first_length / health.length)
             if drift > limits.length_drift:
                 advice = "turns grow or shrink away from the start: look at some rollouts before you train on"
                 yield Alarm("length", drift, limits.length_drift, advice)
-        if health.kl_to_start is not None and health.kl_to_start > limits.kl_to_start:
-            advice = "the policy is far from where it began: lower the learning rate or begin again from a checkpoint"
-            yield Alarm("kl_to_start", health.kl_to_start, limits.kl_to_start, advice)
-        if health.hack_rate > limits.hack_rate:
-            advice = "rollouts attack their verifier: run gametape audit on them and close the hole first"
-            yield Alarm("hack_rate", health.hack_rate, limits.hack_rate, advice)
-        if health.zero_variance > limits.zero_variance:
-            advice = "hardly a group has a signal: take easier or harder tasks, larger groups, or hints (arm rlvr_ttf)"
-            yield Alarm("zero_variance", health.zero_variance, limits.zero_variance, advice)
-        if health.mismatch is not None and health.mismatch > limits.mismatch:
-            advice = "sampler and trainer disagree about the same weights: check precision and the published version"
-            yield Alarm("mismatch", health.mismatch, limits.mismatch, advice)
-        if health.hint_leak is not None and health.hint_leak > limits.hint_leak:
-            advice = "hints come back in what the policy says unasked: lower ttf.weight, or let fewer tokens be targets"
-            yield Alarm("hint_leak", health.hint_leak, limits.hint_leak, advice)
-        if health.teacher_gain is not None and health.teacher_gain <= limits.teacher_gain:
-            advice = "the hinted teacher is no better than its student: gate the hints (arm rlvr_ttf_gated)"
-            yield Alarm("teacher", health.teacher_gain, limits.teacher_gain, advice)
+        for name, value, limit in (
+            ("entropy_spike", health.entropy, limits.entropy_high),
+            ("lost", health.lost, limits.lost),
+            ("kl_to_start", health.kl_to_start, limits.kl_to_start),
+            ("hack_rate", health.hack_rate, limits.hack_rate),
+            ("zero_variance", health.zero_variance, limits.zero_variance),
+            ("mismatch", health.mismatch, limits.mismatch),
+            ("hint_leak", health.hint_leak, limits.hint_leak),
+            ("forgotten", health.forgotten, limits.forgotten),
+        ):
+            if value is not None and value > limit:
+                yield Alarm(name, value, limit, _ADVICE[name])
         if health.saturated:
             yield Alarm("saturated", 1.0, 1.0, "every task is learned already: give harder ones")

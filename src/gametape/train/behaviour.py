@@ -42,10 +42,11 @@ def _said(seen: Seen) -> Said:
     return said if seen.result is None else said | {"result": seen.result[:_MOST_CHARACTERS]}
 
 
-def _in_turns(rollouts: Sequence[Sequence[Said]]) -> Iterator[Said]:
+def _in_turns(rollouts: Sequence[Sequence[Said]], name: str) -> Iterator[Said]:
     """Some rollouts at a time, turn by turn as they were played: one task's ways are not a habit of the policy."""
-    for first in range(0, len(rollouts), _AT_A_TIME):
-        for turns in zip_longest(*rollouts[first : first + _AT_A_TIME]):
+    named = [[turn | {"session": f"{name}.{at}"} for turn in turns] for at, turns in enumerate(rollouts)]
+    for first in range(0, len(named), _AT_A_TIME):
+        for turns in zip_longest(*named[first : first + _AT_A_TIME]):
             yield from (turn for turn in turns if turn is not None)
 
 
@@ -64,7 +65,7 @@ class Behaviour:
     def look(self, step: int, rounds: Sequence[Sequence[Sequence[Said]]]) -> list[Alarm]:
         """At rollouts that were played after so many updates; their turns are written down. A round has a rollout of
         each group, and rounds are looked at one after the other: what rollouts of one prompt share is no habit."""
-        said = [turn for rollouts in rounds for turn in _in_turns(rollouts)]
+        said = [turn for number, rollouts in enumerate(rounds) for turn in _in_turns(rollouts, f"{step}.{number}")]
         try:
             write_all(self._fd, b"".join(json.dumps({"step": step} | one).encode() + b"\n" for one in said))
         except OSError as error:

@@ -9,6 +9,7 @@ from gametape.agent.limits import Limits
 from gametape.agent.playing import Played
 from gametape.coach.hinted_engine import hinted
 from gametape.core.config import EvalConfig
+from gametape.core.segments import Segment, segments
 from gametape.engines.token_conversation import TokenModel
 from gametape.tasks.worlds.world import World
 from gametape.train.seeds import seed_for
@@ -44,6 +45,8 @@ class HeldOut:
     def __init__(self, model: TokenModel, supply: Supply, limits: Limits, config: EvalConfig, seed: int) -> None:
         self._players = Players(model, supply, limits, config.temperature, seed_for(seed, "held out"))
         self._prompts = [supply.held_out(number) for number in range(config.episodes)]
+        self.successes: list[list[Segment]] = []
+        """Of the last look, in lines of ids."""
 
     def changed(self, version: int) -> None:
         """The model's tensors are of this version now, and nothing is left of what it has read."""
@@ -54,7 +57,9 @@ class HeldOut:
     async def score(self) -> Score:
         """Their names come before those of any draw, so they are the same whatever else is under way."""
         attempts = (self._players.attempt(prompt, f"a{at:06}") for at, prompt in enumerate(self._prompts))
-        return score_of(await asyncio.gather(*attempts), await self._hinted())
+        played = await asyncio.gather(*attempts)
+        self.successes = [segments(each.steps) for each in played if each.judged and each.judged.passed]
+        return score_of(played, await self._hinted())
 
     async def _hinted(self) -> float | None:
         """In worlds, where the rules are known; on some of the prompts."""

@@ -95,6 +95,14 @@ class Learner:
             mismatch_max=sums.mismatch_max if sums.own else None,
         )
 
+    def scored(self, lines: Sequence[Line]) -> list[Tensor]:
+        """The log-probabilities of each line's chosen tokens, at temperature 1, under the weights of now."""
+        found: list[Tensor] = []
+        for portion in portions(lines, self._config.optim.portion):
+            logp_M, _ = self._logprobs(self.policy.network, chosen_in(portion), temperature=1.0)
+            found += logp_M.split([len(line.chosen) for line in portion])
+        return found
+
     def _step(self, batch: Batch, step: int, spent: float, sums: "_Sums") -> None:
         optim = self._config.optim
         norm = clip_norm((parameter.grad for parameter in self.policy.network.parameters()), optim.clip_norm)
@@ -178,7 +186,7 @@ class Learner:
         that the start was sure of: what was right by luck is not to be held back."""
         lines = list({id(span.line): span.line for span in chosen.spans}.values())
         apart = chosen_in(lines)
-        start_M, _ = self._logprobs(self._start, apart)
+        start_M, _ = self._logprobs(self._start, apart, self._config.rl.temperature)
         sums.only_read += len(apart.packed.ids_N)
         places = _places_of(lines, chosen)
         target = torch.cat([span.places_S for span in chosen.spans])
@@ -189,10 +197,10 @@ class Learner:
         denominator = batch.rollouts * self._config.rl.length
         return anchor_loss(logp_K[None], start_M[None], free[None], denominator)
 
-    def _logprobs(self, network: Any, chosen: Chosen) -> tuple[Tensor, Tensor]:
-        with torch.no_grad():
-            hidden_ME = forward(network, chosen.packed)[chosen.rows_M]
-            return token_logprobs(hidden_ME, head_of(network), chosen.targets_M, self._config.rl.temperature)
+    @torch.no_grad()  # type: ignore[untyped-decorator]
+    def _logprobs(self, network: Any, chosen: Chosen, temperature: float) -> tuple[Tensor, Tensor]:
+        hidden_ME = forward(network, chosen.packed)[chosen.rows_M]
+        return token_logprobs(hidden_ME, head_of(network), chosen.targets_M, temperature)
 
     def _measure(
         self, lines: list[Line], chosen: Chosen, logp_M: Tensor, entropy_M: Tensor, version: int, sums: "_Sums"
@@ -209,7 +217,7 @@ class Learner:
             sums.mismatch_max = max(sums.mismatch_max, float(apart.max()))
         if not sums.compared:
             some = chosen_in(lines[: max(2, len(lines) // _ONE_IN)])
-            before_M, _ = self._logprobs(self._start, some)
+            before_M, _ = self._logprobs(self._start, some, self._config.rl.temperature)
             sums.compared = len(before_M)
             sums.only_read += len(some.packed.ids_N)
             sums.kl = float((logp_M[: len(before_M)] - before_M).sum())

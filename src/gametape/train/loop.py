@@ -23,6 +23,7 @@ from gametape.train.leaking import leaked_share
 from gametape.train.learner import Diverged, Learner, Update
 from gametape.train.metrics import MetricsLog
 from gametape.train.progress import Progress
+from gametape.train.rehearsal import Rehearsal
 from gametape.train.rolled import Draw, Group
 from gametape.train.run_directory import RunDirectory
 from gametape.train.seeds import seed_for
@@ -58,6 +59,7 @@ class Run:
     log: MetricsLog
     behaviour: Behaviour
     shelf: Shelf
+    rehearsal: Rehearsal
     coaching: Coaching | None = None
     progress: Progress = field(default_factory=Progress)
     watching: Watching = field(default_factory=Watching)
@@ -150,6 +152,7 @@ class Run:
         counted = [one for one in rolled if not one.result.lost]
         chosen = sum(sum(line.mask) for one in rolled for line in one.segments)
         length = chosen / max(1, sum(one.turns for one in rolled))
+        forgotten = self.rehearsal.forgotten(progress.step)
         self.log.write(
             "update",
             progress.step,
@@ -162,6 +165,7 @@ class Run:
             dropped=progress.dropped,
             flops=self.flops,
             turn_tokens=length,
+            forgotten=forgotten,
             **vars(update),
             seconds=round(self._seconds(), 3),
         )
@@ -177,6 +181,7 @@ class Run:
                 [line for one in rolled for line in one.segments], [one.aim for group in groups for one in group.aims]
             ),
             teacher_gain=_gain(self.learner.distilled),
+            forgotten=forgotten,
             saturated=len(self.curriculum.retired) == self.curriculum.cells,
         )
         self._ring(self.alarms.look(health))
@@ -185,6 +190,7 @@ class Run:
 
     async def evaluate(self) -> None:
         score = await self.held_out.score()
+        self.rehearsal.keep(self.held_out.successes, score.success)
         entry = {"episodes_so_far": self.progress.episodes, **score.plain()}
         self.progress.scores.append(entry)
         if self.coaching and (tape := self.coaching.tape):
@@ -208,6 +214,7 @@ class Run:
             "curriculum": self.curriculum.state(),
             "coach": self.coaching.state() if self.coaching else {},
             "shelf": self.shelf.state(),
+            "rehearsal": self.rehearsal.state(),
             "alarms": self.alarms.state(),
             "config": self.config.model_dump(mode="json"),
             "sizes": {
@@ -232,6 +239,7 @@ class Run:
         if self.coaching:
             self.coaching.restore(checkpoint.state["coach"])
         self.shelf.restore(checkpoint.state["shelf"])
+        self.rehearsal.restore(checkpoint.state["rehearsal"])
         self.alarms.restore(checkpoint.state["alarms"])
 
     def go_on(self) -> None:

@@ -24,6 +24,7 @@ from gametape.train.learner import Learner, Update
 from gametape.train.loop import Run, Watching
 from gametape.train.metrics import MetricsLog, cut, read_metrics
 from gametape.train.policy import Policy, make_tiny, open_policy
+from gametape.train.rehearsal import Rehearsal
 from gametape.train.run_directory import STARTING, RunDirectory, weights_of
 from gametape.train.seeds import seed_for
 from gametape.train.shelf import Shelf
@@ -153,6 +154,7 @@ def _assembled(
         alarms=Alarms(config.alarms),
         log=log,
         shelf=Shelf(config.ttf, config.seed),
+        rehearsal=Rehearsal(learner.scored),
         behaviour=behaviour,
         watching=telling,
     )

@@ -41,6 +41,11 @@ class Kind:
     among: int | None = None
     """How many earlier steps the statistic counts among, where it counts steps: then the cut is a share of them."""
 
+    @property
+    def from_baseline(self) -> bool:
+        """Whether only a baseline can tell what is usual."""
+        return self.quantile is not None or self.among is not None
+
     def cut(self, statistics: Sequence[float]) -> float:
         if self.quantile is None or not statistics:
             return self.lowest
@@ -78,6 +83,8 @@ class Channel:
         self._learnt: list[float] = []
         self._cut = kind.lowest
         self.blind = False
+        self._lacking = 0
+        """Statistics that the baseline of a silent agent still owed when it was over."""
         self._detector = EDetector(kind.armed) if kind.armed else None
 
     @property
@@ -104,9 +111,13 @@ class Channel:
             self._learnt.append(statistic)
         return self._judge(statistic)
 
-    def settle(self) -> None:
-        """The baseline is over: what it showed is what is tolerated from here on."""
+    def settle(self, steps: int) -> None:
+        """The baseline of so many steps is over: what it showed is what is tolerated from here on. Where it hardly
+        showed anything, as texts of an agent that seldom speaks, the next ones belong to it."""
         kind = self.kind
+        self._lacking = max(0, min(_AT_LEAST, steps) - len(self._learnt)) if kind.from_baseline else 0
+        if self._lacking:
+            return
         self._cut = kind.cut(self._learnt)
         rate = tolerated_rate([statistic > self._cut for statistic in self._learnt], kind.least)
         if kind.among is not None:
@@ -118,8 +129,18 @@ class Channel:
 
     def update(self, step: Seen) -> bool:
         """Look at a step. Whether it changed the evidence."""
+        if self._lacking:
+            return self._learn_late(step)
         statistic = self._monitor.update(step)
         return statistic is not None and self._judge(statistic)
+
+    def _learn_late(self, step: Seen) -> bool:
+        before = len(self._learnt)
+        looked = self.learn(step)
+        self._lacking -= len(self._learnt) - before
+        if not self._lacking:
+            self.settle(0)
+        return looked
 
     def _judge(self, statistic: float) -> bool:
         if self._detector is None:

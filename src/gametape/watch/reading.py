@@ -171,12 +171,13 @@ def _text(path: Path, lines: Iterator[tuple[int, bytes]]) -> Iterator[Placed]:
 
 def _journal(path: Path, lines: Iterator[tuple[int, bytes]]) -> Iterator[Placed]:
     """The steps of a trajectory that is still running. Its prompts' ids are not looked at."""
-    model = None
+    model = session = None
     for number, line in lines:
         record = _object(path, number, line)
         if JOURNAL_KEY in record:
-            agent = (record.get("trajectory") or {}).get("agent") or {}
-            model = agent.get("model_name")
+            trajectory = record.get("trajectory") or {}
+            model = (trajectory.get("agent") or {}).get("model_name")
+            session = trajectory.get("session_id") or trajectory.get("trajectory_id")
         elif SUBAGENT_KEY not in record:
             metrics = record.get("metrics")
             if isinstance(metrics, dict):
@@ -186,6 +187,6 @@ def _journal(path: Path, lines: Iterator[tuple[int, bytes]]) -> Iterator[Placed]
             except ValidationError as error:
                 problem = problems_in(error, record)[0]
                 raise BadInput(f"{shown(path)}: line {number}: {problem}") from None
-            seen = seen_of(step, model)
+            seen = seen_of(step, model, session)
             if seen is not None:
                 yield Placed(path, step.step_id, seen)

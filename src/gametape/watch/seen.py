@@ -40,6 +40,8 @@ class Seen:
     """Seconds since the epoch."""
     tokens: int | None = None
     cost: float | None = None
+    session: str | None = None
+    """Which conversation it is part of, where a stream has several: what was done in another one is not done again."""
     paragraph: int | None = None
     """Of the text file it is a line of: lines of one paragraph are less than a step each."""
 
@@ -60,7 +62,7 @@ class Seen:
         return not self.text.strip()
 
 
-def seen_of(step: Step, model: str | None = None) -> Seen | None:
+def seen_of(step: Step, model: str | None = None, session: str | None = None) -> Seen | None:
     """An agent's own step; None for what others said, and for turns that were copied from another trajectory."""
     if step.source != "agent" or step.is_copied_context:
         return None
@@ -75,19 +77,21 @@ def seen_of(step: Step, model: str | None = None) -> Seen | None:
         time=seconds_of(step.timestamp),
         tokens=sum(count or 0 for count in counted) if any(count is not None for count in counted) else None,
         cost=metrics.cost_usd if metrics else None,
+        session=session,
     )
 
 
 def steps_of(trajectory: Trajectory) -> Iterator[tuple[int, Seen]]:
     """A trajectory's own steps, each with its number in it."""
     for step in trajectory.steps:
-        seen = seen_of(step, trajectory.agent.model_name)
+        seen = seen_of(step, trajectory.agent.model_name, trajectory.session_id or trajectory.trajectory_id)
         if seen is not None:
             yield step.step_id, seen
 
 
 def seen_in_record(record: dict[str, Any]) -> Seen | None:
-    """A step in somebody's JSON lines: `text`, and where they are given `time`, `tool_calls`, `result`, `model`.
+    """A step in somebody's JSON lines: `text`, and where they are given `time`, `tool_calls`, `result`, `model`,
+    `session`.
 
     Chat logs are read too: `content` or `message` for the text, and only lines whose `role` or `source` is the agent's.
     """
@@ -97,6 +101,7 @@ def seen_in_record(record: dict[str, Any]) -> Seen | None:
     said = next((record[key] for key in ("text", "content", "message") if record.get(key) is not None), "")
     result = record.get("result")
     model = record.get("model", record.get("model_name"))
+    session = record.get("session", record.get("session_id"))
     tokens = number_of(record.get("tokens"))
     return Seen(
         text=_plain(said)[:_MOST_CHARACTERS],
@@ -106,6 +111,7 @@ def seen_in_record(record: dict[str, Any]) -> Seen | None:
         time=seconds_of(record.get("time", record.get("timestamp"))),
         tokens=None if tokens is None else int(tokens),
         cost=number_of(record.get("cost_usd")),
+        session=None if session is None else str(session),
     )
 
 

@@ -157,5 +157,5 @@ class _Model:
 
     def settle(self) -> None:
         for channel in self.channels:
-            channel.settle()
+            channel.settle(self.learnt)
         self.settled = True

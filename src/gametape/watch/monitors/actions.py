@@ -30,7 +30,7 @@ class Silence:
 
 
 class ActionLoop:
-    """Whether everything a step did was done before, just so and with the same result."""
+    """Whether everything a step did was done before in its session, just so and with the same result."""
 
     def __init__(self) -> None:
         self._done: deque[int] = deque(maxlen=_LOOP)
@@ -39,7 +39,7 @@ class ActionLoop:
     def update(self, step: Seen) -> float | None:
         if not step.actions:
             return None
-        did = hash((step.actions, _CLOCK.sub("0", (step.result or "")[:_MOST_READ])))
+        did = hash((step.session, step.actions, _CLOCK.sub("0", (step.result or "")[:_MOST_READ])))
         again = did in self._done
         self._done.append(did)
         if again:

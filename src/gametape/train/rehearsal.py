@@ -1,0 +1,62 @@
+"""What the policy could do, asked again after every update: rollouts of its own that succeeded, scored under the new
+weights. Played anew, hundreds would be needed to see that a few points of success are gone; the same tokens show it in
+a handful, for nothing is drawn at random. They are held-out ones: nobody learns from them."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gametape.core.segments import Segment
+from gametape.train.batch import Line
+
+_KEPT = 32
+_AT_A_TIME = 8
+_SURE = math.log(0.9)
+"""Where the policy was less sure than this, another word may have done as well: only what it was sure of counts."""
+
+Scored = Callable[[Sequence[Line]], list[Tensor]]
+"""The log-probabilities of each line's chosen tokens, under the weights of now."""
+
+
+class Rehearsal:
+    """Some successes of the best evaluation so far."""
+
+    def __init__(self, scored: Scored) -> None:
+        self._scored = scored
+        self._best = 0.0
+        self._kept: list[Line] = []
+        self._then: list[Tensor] = []
+
+    def keep(self, successes: Sequence[Sequence[Segment]], rate: float) -> None:
+        """Of an evaluation, if it was better than all before. Those whose context was rewritten are left out."""
+        whole = [rollout[0] for rollout in successes if len(rollout) == 1]
+        if rate > self._best and whole:
+            self._best = rate
+            self._kept = [Line(segment, family) for family, segment in enumerate(whole[:_KEPT])]
+            self._then = self._scored(self._kept)
+
+    def forgotten(self, step: int) -> float | None:
+        """How much less of that it would do now: 0.05 says that of a hundred such successes five would be gone."""
+        if not self._kept:
+            return None
+        some = [(step * _AT_A_TIME + at) % len(self._kept) for at in range(min(_AT_A_TIME, len(self._kept)))]
+        now = self._scored([self._kept[at] for at in some])
+        return 1 - sum(_still(self._then[at], logp_T) for at, logp_T in zip(some, now, strict=True)) / len(some)
+
+    def state(self) -> dict[str, Any]:
+        kept = [asdict(line.segment) for line in self._kept]
+        return {"best": self._best, "kept": kept, "then": [logp_T.tolist() for logp_T in self._then]}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._best = state["best"]
+        self._kept = [Line(Segment(**told), family) for family, told in enumerate(state["kept"])]
+        self._then = [torch.tensor(values) for values in state["then"]]
+
+
+def _still(then_T: Tensor, now_T: Tensor) -> float:
+    """How much likelier or less likely its sure tokens have become together, up to 1."""
+    return math.exp(min(0.0, float((now_T - then_T)[then_T > _SURE].sum())))

@@ -1,0 +1,74 @@
+"""What is forgotten is seen in the likelihood of old successes: no more than is, and only of what was sure."""
+
+import json
+from collections.abc import Sequence
+
+import pytest
+import torch
+from torch import Tensor
+
+from gametape.core.segments import Segment
+from gametape.train.batch import Line
+from gametape.train.rehearsal import Rehearsal
+
+
+class Weights:
+    """Log-probabilities of four chosen tokens, the same in every line."""
+
+    def __init__(self, *probabilities: float) -> None:
+        self.now = torch.tensor(probabilities).log()
+
+    def scored(self, lines: Sequence[Line]) -> list[Tensor]:
+        return [self.now] * len(lines)
+
+
+def success(number: int) -> list[Segment]:
+    return [Segment([number, 1, 2, 3, 4], [0, 1, 1, 1, 1], [0.0] * 5, [-1, 0, 0, 0, 0], [0, 1, 1, 1, 1])]
+
+
+def rehearsal_of(weights: Weights, successes: int = 40) -> Rehearsal:
+    rehearsal = Rehearsal(weights.scored)
+    rehearsal.keep([success(number) for number in range(successes)], 0.8)
+    return rehearsal
+
+
+def test_it_says_how_many_successes_would_be_gone() -> None:
+    weights = Weights(0.99, 0.98, 1.0, 0.99)
+    rehearsal = rehearsal_of(weights)
+    assert rehearsal.forgotten(1) == 0
+    weights.now = torch.tensor([0.99, 0.98, 0.95, 0.99]).log()
+    assert rehearsal.forgotten(2) == pytest.approx(0.05, abs=1e-6)
+
+
+def test_what_it_was_not_sure_of_may_change_and_what_got_better_owes_nothing() -> None:
+    weights = Weights(0.99, 0.5, 0.3, 0.95)
+    rehearsal = rehearsal_of(weights)
+    weights.now = torch.tensor([1.0, 0.01, 0.01, 0.99]).log()
+    assert rehearsal.forgotten(1) == 0
+
+
+def test_the_best_evaluation_is_what_it_is_compared_with() -> None:
+    weights = Weights(0.95, 0.95, 0.95, 0.95)
+    rehearsal = rehearsal_of(weights)
+    weights.now = torch.tensor([1.0, 1.0, 1.0, 0.95]).log()
+    rehearsal.keep([success(99)], 0.7)
+    assert rehearsal.forgotten(1) == 0
+    rehearsal.keep([success(99)], 0.9)
+    weights.now = torch.tensor([1.0, 1.0, 1.0, 0.855]).log()
+    assert rehearsal.forgotten(2) == pytest.approx(0.1, abs=1e-6)
+
+
+def test_without_a_success_nothing_is_said_and_a_rewritten_context_is_none() -> None:
+    rehearsal = Rehearsal(Weights(1.0).scored)
+    assert rehearsal.forgotten(1) is None
+    rehearsal.keep([success(1) + success(2)], 0.5)
+    assert rehearsal.forgotten(1) is None
+
+
+def test_it_is_the_same_after_a_restart() -> None:
+    weights = Weights(0.99, 0.98, 1.0, 0.99)
+    rehearsal = rehearsal_of(weights)
+    weights.now = torch.tensor([0.99, 0.9, 0.95, 0.99]).log()
+    again = Rehearsal(weights.scored)
+    again.restore(json.loads(json.dumps(rehearsal.state())))
+    assert again.forgotten(3) == rehearsal.forgotten(3) != 0
