@@ -111,8 +111,8 @@ def _is_idle(name: str) -> bool:
 
 
 def _broken(name: str, ticks: list[Ended]) -> list[str]:
-    """A tick that came too early or twice; a budget overrun by more than the answer that reached it; tokens of one that
-    had nothing to ask; an outcome that should not be."""
+    """A tick that came too early or twice; a budget overrun; tokens of one that had nothing to ask; an outcome that
+    should not be."""
     instants = sorted(tick.scheduled for tick in ticks)
     told = []
     if any(later - earlier < 0.99 for earlier, later in pairwise(instants)):
@@ -121,8 +121,7 @@ def _broken(name: str, ticks: list[Ended]) -> list[str]:
         told.append(f"{name}: spent tokens on nothing")
     if name.startswith("watching") and ticks:
         told.append(f"{name}: ticked although nothing changed")
-    spent, largest = sum(tick.tokens for tick in ticks), max((tick.tokens for tick in ticks), default=0)
-    if spent - largest >= BUDGET:
+    if (spent := sum(tick.tokens for tick in ticks)) > BUDGET:
         told.append(f"{name}: {spent} tokens of a budget of {BUDGET}")
     told += [f"{name}: {tick.outcome}: {tick.detail}" for tick in ticks if tick.outcome in ("failed", "refused")]
     return told

@@ -85,6 +85,7 @@ def main() -> None:
         if name != "controls":
             (CHARTS / f"feedback-{name}.svg").write_text(chart(name, told))
     print(table(report))
+    print(paired(report))
 
 
 def start(regime: str, keep: Path) -> Path:
@@ -129,6 +130,26 @@ def table(report: dict[str, Any]) -> str:
             shown = " | ".join(f"{value:.1%}" for value in (before, *means))
             got = f"{sum(at is not None for at in reached)} of {len(reached)}"
             rows.append(f"| {regime} | {arm} | {len(answers)} | {each} | {got} | {shown} | {flops:.0f} |")
+    return "\n".join(rows)
+
+
+def paired(report: dict[str, Any]) -> str:
+    """Success at the end of the budget against `rlvr`, seed by seed: the mean difference, and how often chance alone,
+    which could as well have changed the signs, would give one as large (all patterns of signs, two-sided)."""
+    rows = ["| regime | arm | seeds | mean difference to rlvr | p |", "|---|---|---:|---:|---:|"]
+    for regime in (name for name in BUDGETS if "rlvr" in report.get(name, {})):
+        plain = {answer["seed"]: answer["success_after"] for answer in report[regime]["rlvr"]}
+        for arm, answers in report[regime].items():
+            apart = [one["success_after"] - plain[one["seed"]] for one in answers if one["seed"] in plain]
+            if arm == "rlvr" or not apart:
+                continue
+            found = abs(sum(apart))
+            flipped = [
+                abs(sum(sign * one for sign, one in zip(signs, apart, strict=True))) >= found - 1e-12
+                for signs in product((1, -1), repeat=len(apart))
+            ]
+            shown = f"{100 * statistics.mean(apart):+.1f} points | {sum(flipped) / len(flipped):.3f}"
+            rows.append(f"| {regime} | {arm} | {len(apart)} | {shown} |")
     return "\n".join(rows)
 
 

@@ -10,7 +10,8 @@ right      hints as the coach means them
 shuffled   hints of other rules
 elsewhere  hints at turns they are not about
 frozen     `shuffled` with a learning rate of 1e-12: nothing changes, so an alarm would be a false one
-healthy    `configs/feedback.toml` as it is, with rewards, anchor and cap: nothing is lost, and nothing should alarm
+rewards    no hints, the rewards go on: a control too, as long as nothing is lost
+both       `configs/feedback.toml` as it is, rewards and hints, with anchor and cap
 
 Held-out success is that of 256 worlds, measured after every update. An alarm at update n is about weights that have
 seen n updates; it is in time if weights with five points less come later. What counts as an alarm is `forgotten`
@@ -52,7 +53,8 @@ WAYS: dict[str, list[str]] = {
     "shuffled": [*ALONE, 'ttf.control="shuffled"'],
     "elsewhere": [*ALONE, 'ttf.control="elsewhere"'],
     "frozen": [*ALONE, 'ttf.control="shuffled"', "optim.learning_rate=1e-12"],
-    "healthy": [],
+    "rewards": ['arm="rlvr"'],
+    "both": [],
 }
 
 
@@ -106,7 +108,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3, help="of policies")
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--ways", nargs="*", choices=list(WAYS), default=list(WAYS))
-    parser.add_argument("--episodes", type=int, default=1024, help="of a run, unless it has collapsed before")
+    parser.add_argument("--episodes", type=int, default=512, help="of a run, unless it has collapsed before")
     parser.add_argument("--keep", type=Path, default=Path("runs") / "watch-collapse")
     parser.add_argument("--results", type=Path, default=RESULTS)
     chosen = parser.parse_args()

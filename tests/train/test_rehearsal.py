@@ -27,24 +27,24 @@ def success(number: int) -> list[Segment]:
 
 
 def rehearsal_of(weights: Weights, successes: int = 40) -> Rehearsal:
-    rehearsal = Rehearsal(weights.scored)
+    rehearsal = Rehearsal(weights.scored, 32)
     rehearsal.keep([success(number) for number in range(successes)], 0.8)
     return rehearsal
 
 
-def test_it_says_how_many_successes_would_be_gone() -> None:
+def test_it_says_how_many_points_of_success_would_be_gone() -> None:
     weights = Weights(0.99, 0.98, 1.0, 0.99)
     rehearsal = rehearsal_of(weights)
-    assert rehearsal.forgotten(1) == 0
+    assert rehearsal.forgotten() == 0
     weights.now = torch.tensor([0.99, 0.98, 0.95, 0.99]).log()
-    assert rehearsal.forgotten(2) == pytest.approx(0.05, abs=1e-6)
+    assert rehearsal.forgotten() == pytest.approx(0.8 * 0.05, abs=1e-6)
 
 
 def test_what_it_was_not_sure_of_may_change_and_what_got_better_owes_nothing() -> None:
     weights = Weights(0.99, 0.5, 0.3, 0.95)
     rehearsal = rehearsal_of(weights)
     weights.now = torch.tensor([1.0, 0.01, 0.01, 0.99]).log()
-    assert rehearsal.forgotten(1) == 0
+    assert rehearsal.forgotten() == 0
 
 
 def test_the_best_evaluation_is_what_it_is_compared_with() -> None:
@@ -52,23 +52,31 @@ def test_the_best_evaluation_is_what_it_is_compared_with() -> None:
     rehearsal = rehearsal_of(weights)
     weights.now = torch.tensor([1.0, 1.0, 1.0, 0.95]).log()
     rehearsal.keep([success(99)], 0.7)
-    assert rehearsal.forgotten(1) == 0
+    assert rehearsal.forgotten() == 0
     rehearsal.keep([success(99)], 0.9)
     weights.now = torch.tensor([1.0, 1.0, 1.0, 0.855]).log()
-    assert rehearsal.forgotten(2) == pytest.approx(0.1, abs=1e-6)
+    assert rehearsal.forgotten() == pytest.approx(0.9 * 0.1, abs=1e-6)
+
+
+def test_no_more_are_kept_than_may_be_and_none_where_none_may() -> None:
+    weights = Weights(0.95)
+    assert len(rehearsal_of(weights).state()["kept"]) == 32
+    none = Rehearsal(weights.scored, 0)
+    none.keep([success(1)], 0.8)
+    assert none.forgotten() is None
 
 
 def test_without_a_success_nothing_is_said_and_a_rewritten_context_is_none() -> None:
-    rehearsal = Rehearsal(Weights(1.0).scored)
-    assert rehearsal.forgotten(1) is None
+    rehearsal = Rehearsal(Weights(1.0).scored, 32)
+    assert rehearsal.forgotten() is None
     rehearsal.keep([success(1) + success(2)], 0.5)
-    assert rehearsal.forgotten(1) is None
+    assert rehearsal.forgotten() is None
 
 
 def test_it_is_the_same_after_a_restart() -> None:
     weights = Weights(0.99, 0.98, 1.0, 0.99)
     rehearsal = rehearsal_of(weights)
     weights.now = torch.tensor([0.99, 0.9, 0.95, 0.99]).log()
-    again = Rehearsal(weights.scored)
+    again = Rehearsal(weights.scored, 32)
     again.restore(json.loads(json.dumps(rehearsal.state())))
-    assert again.forgotten(3) == rehearsal.forgotten(3) != 0
+    assert again.forgotten() == rehearsal.forgotten() != 0

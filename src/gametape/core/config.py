@@ -156,6 +156,9 @@ class EvalConfig(Section):
     """In episodes; 0 only before and after."""
     episodes: AtLeastOne = 256
     temperature: AtLeastZero = 1.0
+    rehearsed: Natural = 32
+    """Successes of the best evaluation that are scored again after every update, to see what is forgotten; 0 for none.
+    """
     stop_at: Fraction | None = None
     """Stop as soon as held-out success is this high."""
 
@@ -183,9 +186,9 @@ class AlarmConfig(Section):
     teacher_gain: float = 0.0
     """Nats by which hints make what was done at their targets less likely, over an update: a teacher that stays at or
     below this is no better than its student."""
-    forgotten: Fraction = 0.03
-    """The share of its best evaluation's successes that the policy would no longer have, by the likelihood of what it
-    was sure of in them."""
+    forgotten: Fraction = 0.02
+    """Points of the best evaluation's success that the policy would no longer have, by the likelihood of what it was
+    sure of in it."""
     length_drift: Positive = 2.0
     """Times shorter or longer than at the start."""
     kl_to_start: Positive = 2.0

@@ -24,7 +24,7 @@ class Health:
     teacher_gain: float | None = None
     """Nats by which hints lower the log-probability of what was done at their targets."""
     forgotten: float | None = None
-    """The share of its best evaluation's successes that the policy would no longer have."""
+    """The points of its best evaluation's success that the policy would no longer have."""
     saturated: bool = False
 
 

@@ -94,7 +94,7 @@ class Run:
 
     @property
     def flops(self) -> int:
-        """Operations so far; evaluation is left out."""
+        """Operations so far; evaluation, and what is rehearsed of it, is left out."""
         return self.progress.tokens.flops(self.learner.policy.parameters)
 
     async def collect(self) -> list[Group]:
@@ -152,7 +152,7 @@ class Run:
         counted = [one for one in rolled if not one.result.lost]
         chosen = sum(sum(line.mask) for one in rolled for line in one.segments)
         length = chosen / max(1, sum(one.turns for one in rolled))
-        forgotten = self.rehearsal.forgotten(progress.step)
+        forgotten = self.rehearsal.forgotten()
         self.log.write(
             "update",
             progress.step,

@@ -1,6 +1,6 @@
 """What the policy could do, asked again after every update: rollouts of its own that succeeded, scored under the new
 weights. Played anew, hundreds would be needed to see that a few points of success are gone; the same tokens show it in
-a handful, for nothing is drawn at random. They are held-out ones: nobody learns from them."""
+some thirty, for nothing is drawn at random. They are held-out ones: nobody learns from them."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -13,8 +13,6 @@ from torch import Tensor
 from gametape.core.segments import Segment
 from gametape.train.batch import Line
 
-_KEPT = 32
-_AT_A_TIME = 8
 _SURE = math.log(0.9)
 """Where the policy was less sure than this, another word may have done as well: only what it was sure of counts."""
 
@@ -23,29 +21,28 @@ Scored = Callable[[Sequence[Line]], list[Tensor]]
 
 
 class Rehearsal:
-    """Some successes of the best evaluation so far."""
+    """Some successes of the best evaluation so far, at most `most`."""
 
-    def __init__(self, scored: Scored) -> None:
-        self._scored = scored
+    def __init__(self, scored: Scored, most: int) -> None:
+        self._scored, self._most = scored, most
         self._best = 0.0
         self._kept: list[Line] = []
         self._then: list[Tensor] = []
 
     def keep(self, successes: Sequence[Sequence[Segment]], rate: float) -> None:
         """Of an evaluation, if it was better than all before. Those whose context was rewritten are left out."""
-        whole = [rollout[0] for rollout in successes if len(rollout) == 1]
+        whole = [rollout[0] for rollout in successes if len(rollout) == 1][: self._most]
         if rate > self._best and whole:
             self._best = rate
-            self._kept = [Line(segment, family) for family, segment in enumerate(whole[:_KEPT])]
+            self._kept = [Line(segment, family) for family, segment in enumerate(whole)]
             self._then = self._scored(self._kept)
 
-    def forgotten(self, step: int) -> float | None:
-        """How much less of that it would do now: 0.05 says that of a hundred such successes five would be gone."""
+    def forgotten(self) -> float | None:
+        """How much of that evaluation's success would be gone: 0.05 says five points."""
         if not self._kept:
             return None
-        some = [(step * _AT_A_TIME + at) % len(self._kept) for at in range(min(_AT_A_TIME, len(self._kept)))]
-        now = self._scored([self._kept[at] for at in some])
-        return 1 - sum(_still(self._then[at], logp_T) for at, logp_T in zip(some, now, strict=True)) / len(some)
+        pairs = zip(self._then, self._scored(self._kept), strict=True)
+        return self._best * (1 - sum(_still(then_T, now_T) for then_T, now_T in pairs) / len(self._kept))
 
     def state(self) -> dict[str, Any]:
         kept = [asdict(line.segment) for line in self._kept]

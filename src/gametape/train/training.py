@@ -154,7 +154,7 @@ def _assembled(
         alarms=Alarms(config.alarms),
         log=log,
         shelf=Shelf(config.ttf, config.seed),
-        rehearsal=Rehearsal(learner.scored),
+        rehearsal=Rehearsal(learner.scored, config.eval.rehearsed),
         behaviour=behaviour,
         watching=telling,
     )
