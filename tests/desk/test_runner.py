@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gametape.core.errors import BadInput, GametapeError
-from gametape.desk import durable, kinds
+from gametape.desk import durable, kinds, serve
 from gametape.desk.desk import open_desk
 from gametape.desk.durable import cancel, client
 from gametape.desk.errands import Desk, Errand, Steps
@@ -21,6 +21,7 @@ from gametape.desk.runner import become_runner, perform, running
 from tests.desk.postgres import running_postgres
 
 RAN: list[str] = []
+AT_ONCE = (("short", 0.0), ("long", 0.7))
 
 
 async def work(desk: Desk, steps: Steps, order: dict[str, Any]) -> dict[str, Any]:
@@ -103,6 +104,27 @@ def test_what_is_cut_off_is_taken_up_by_the_next(desk: Desk) -> None:
                 await perform(desk, Errand("goal", f"c-{len(RAN)}-{time.time()}", {"wait": 0.2}))
 
     asyncio.run(ended())
+
+
+def test_a_server_tells_of_every_errand_once_also_of_those_between_two_looks(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serve, "_LOOK", 0.6)
+    asyncio.run(perform(desk, Errand("goal", "before")))
+    said: list[str] = []
+
+    async def told() -> None:
+        with client(desk) as errands:
+            async with running(desk, await become_runner(desk)):
+                reporting = asyncio.create_task(serve._report(desk, errands, said.append))
+                await asyncio.sleep(0.2)
+                await asyncio.gather(*(perform(desk, Errand("goal", key, {"wait": wait})) for key, wait in AT_ONCE))
+                await asyncio.sleep(1)
+                reporting.cancel()
+
+    asyncio.run(told())
+    assert sorted(said) == ["long: begun", "long: done", "short: begun", "short: done"]
+    assert said.index("long: begun") < said.index("long: done")
 
 
 def test_what_is_old_and_done_can_be_forgotten(desk: Desk) -> None:

@@ -3,6 +3,7 @@
 Listing the verbs here with their one-line help keeps `gametape --help` free of every other import.
 """
 
+import errno
 import importlib
 import signal
 import sys
@@ -41,6 +42,10 @@ VERBS = {
     "watch": "Notice when an agent narrows to a phrase, a template, a loop or silence.",
     "worlds": "Make suites of procedural tool worlds.",
 }
+
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_NOT_ALLOWED = (errno.EROFS, errno.EACCES)
 
 
 class VerbGroup(TyperGroup):
@@ -95,6 +100,11 @@ def main(argv: list[str] | None = None) -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)
+    except OSError as error:
+        if error.errno not in (*_NO_ROOM, *_NOT_ALLOWED):
+            raise
+        text = f"{error.filename or 'a file'}: {error.strerror}"
+        _leave(*((f"{text}; free some space and try again", 3) if error.errno in _NO_ROOM else (text, 2)))
 
 
 def _leave(message: str, code: int) -> None:

@@ -6,15 +6,12 @@ here, and the runner's lock sees to it that only one process ever has them. What
 """
 
 import asyncio
-import logging
-import logging.handlers
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 
 import sqlalchemy as sa
 from dbos import DBOS, DBOSClient, DBOSConfig, DBOSPortableJSONSerializer, EnqueueOptions
@@ -22,8 +19,10 @@ from dbos._utils import GlobalParams
 
 from gametape.core.errors import BadInput, GametapeError, Lacking
 from gametape.desk.database import cancellations, insert_once
+from gametape.desk.engine_log import log_to, quiet
 from gametape.desk.errands import Desk, Errand, Json
 from gametape.desk.kinds import KINDS, work_of
+from gametape.desk.room import want_of_room
 
 VERSION = "desk-1"
 """Raised by hand when stored errands change shape; those of another version are not taken up."""
@@ -34,7 +33,6 @@ _LINES, _BESIDE = "lines", "beside"
 _AT_ONCE = 4
 """Errands without a line that run at the same time, and lines that are worked on at the same time, four times that."""
 _POLL = 0.1
-_LOG_BYTES = 1 << 20
 _FORGOTTEN_AT_ONCE = 1000
 
 
@@ -49,6 +47,7 @@ class _Now:
     """What the workflow function, which DBOS calls with nothing but stored values, finds in this process."""
 
     desk: Desk | None = None
+    trouble: GametapeError | None = None
     tasks: set["asyncio.Task[object]"] = field(default_factory=set)
 
 
@@ -68,7 +67,8 @@ class StoredSteps:
     async def once(self, name: str, act: Callable[[], Awaitable[Json]]) -> Json:
         async def step() -> Json:
             try:
-                result = {"result": await act()}
+                with _no_end_for_want_of_room():
+                    result = {"result": await act()}
             except GametapeError as error:
                 result = _told(error)
             if (task := asyncio.current_task()) and task.cancelling():
@@ -95,11 +95,34 @@ async def _errand(kind: str, order: dict[str, Json]) -> dict[str, Json]:
         raise asyncio.CancelledError  # the runner is closing: left pending for the next one
     _now.tasks.add(task)
     try:
-        return {"result": await work_of(kind)(desk, StoredSteps(desk, key), order)}
+        with _no_end_for_want_of_room():
+            return {"result": await work_of(kind)(desk, StoredSteps(desk, key), order)}
     except GametapeError as error:
         return _told(error)
     finally:
         _now.tasks.discard(task)
+
+
+@contextmanager
+def _no_end_for_want_of_room() -> Iterator[None]:
+    """A disk that is full ends no errand: it is left pending, and the runner is told to leave."""
+    try:
+        yield
+    except Exception as error:
+        if (found := want_of_room(error)) is None:
+            raise
+        give_up(found)
+        raise asyncio.CancelledError from error
+
+
+def give_up(why: GametapeError) -> None:
+    """No errand can go on in this process now; the first reason is kept."""
+    _now.trouble = _now.trouble or why
+
+
+def trouble() -> GametapeError | None:
+    """Why no errand can go on now, if that is so."""
+    return _now.trouble
 
 
 @contextmanager
@@ -153,6 +176,16 @@ class Errands:
         found = self._client.list_workflows(status=["ENQUEUED", "PENDING"], load_input=False, load_output=False)
         return [status.workflow_id for status in found]
 
+    def ended_of(self, since: float) -> list[str]:
+        """The keys of errands that were handed in since then and have ended."""
+        found = self._client.list_workflows(
+            start_time=datetime.fromtimestamp(since, UTC).isoformat(),
+            status=["SUCCESS", "ERROR"],
+            load_input=False,
+            load_output=False,
+        )
+        return [status.workflow_id for status in found]
+
     def forget(self, prefix: str, before: float) -> int:
         """Drop what is kept of finished errands whose keys begin so; how many there were. Their keys could be handed in
         anew after that."""
@@ -186,7 +219,7 @@ def is_cancelled(desk: Desk, key: str) -> bool:
 
 def migrate(url: str) -> None:
     """Create or upgrade the tables of DBOS, and the desk's queues in them."""
-    _quiet()
+    quiet()
     DBOS.migrate(url)
     made = DBOSClient(system_database_url=url, serializer=DBOSPortableJSONSerializer(), application_name=APPLICATION)
     try:
@@ -200,7 +233,7 @@ def migrate(url: str) -> None:
 
 def launch(desk: Desk) -> None:
     """Begin to run errands on the running event loop; the caller holds the runner's lock."""
-    _now.desk = desk
+    _now.desk, _now.trouble = desk, None
     log_to(desk.home / "desk" / "desk.log")
     config: DBOSConfig = {
         "name": APPLICATION,
@@ -231,24 +264,6 @@ async def close() -> None:
     with ThreadPoolExecutor(1) as stopping:  # DBOS made its own threads those of the loop, and ends them
         await loop.run_in_executor(stopping, DBOS.destroy)
     loop.set_default_executor(ThreadPoolExecutor())
-
-
-def log_to(path: Path) -> None:
-    """What DBOS has to say goes into a file of bounded size, not to the terminal."""
-    logger = _quiet()
-    if not any(isinstance(handler, logging.handlers.RotatingFileHandler) for handler in logger.handlers):
-        handler = logging.handlers.RotatingFileHandler(path, maxBytes=_LOG_BYTES, backupCount=1)
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-        logger.addHandler(handler)
-
-
-def _quiet() -> logging.Logger:
-    logger = logging.getLogger("dbos")
-    logger.propagate = False
-    logger.setLevel(logging.WARNING)
-    if not logger.handlers:
-        logger.addHandler(logging.NullHandler())
-    return logger
 
 
 def _told(error: GametapeError) -> dict[str, Json]:

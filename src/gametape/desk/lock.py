@@ -14,6 +14,7 @@ import sqlalchemy as sa
 
 from gametape.desk.database import connect, is_sqlite
 from gametape.desk.errands import Desk
+from gametape.record.trouble import unwritable
 
 _KEY = 7161954
 """Of the session lock; any number that is ours alone within the database."""
@@ -57,14 +58,20 @@ class _FileLock:
 
     @classmethod
     def take(cls, path: Path) -> "_FileLock | None":
-        fd = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
+        try:
+            fd = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            raise unwritable(path, error) from None
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
         except BlockingIOError:
             os.close(fd)
             return None
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+        except OSError as error:
+            os.close(fd)
+            raise unwritable(path, error) from None
         return cls(fd)
 
     def is_held(self) -> bool:

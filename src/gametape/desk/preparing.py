@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from gametape.core.errors import BadInput
 from gametape.desk.database import TABLES, connect, is_sqlite, unreachable
+from gametape.desk.room import want_of_room
 from gametape.sandbox.snapshots.durable import locked
 
 
@@ -27,9 +28,10 @@ def prepare(home: Path, url: str) -> sa.Engine:
             with engine.begin() as connection:
                 connection.execute(sa.text(f"PRAGMA user_version = {_shape()}"))
     except sa.exc.DBAPIError as error:
-        raise unreachable(sa.make_url(url), error) from error
+        address = sa.make_url(url)
+        raise want_of_room(error, address.render_as_string()) or unreachable(address, error) from error
     except OSError as error:
-        raise BadInput(f"{error.filename or home}: {error.strerror}") from error
+        raise want_of_room(error) or BadInput(f"{error.filename or home}: {error.strerror}") from error
     if not is_sqlite(url):
         _claim(home, engine)
     return engine

@@ -12,9 +12,11 @@ from gametape.core.errors import GametapeError
 from gametape.desk import durable
 from gametape.desk.errands import Desk, Errand, Json
 from gametape.desk.lock import Held, holder, try_lock
+from gametape.desk.room import listening
+from gametape.record.trouble import NoRoom
 
 _LOOK = 0.1
-_SECONDS_BETWEEN_LOCK_CHECKS = 2.0
+_SECONDS_BETWEEN_CHECKS = 2.0
 
 
 class Refused(GametapeError):
@@ -49,29 +51,34 @@ async def become_runner(desk: Desk) -> Held:
 @asynccontextmanager
 async def running(desk: Desk, held: Held) -> AsyncIterator[None]:
     """Run whatever is handed in or was left by others, until the end of the block; then what is under way is cut off
-    where it is, for the next runner to take up. Losing the lock ends the block at once."""
+    where it is, for the next runner to take up. Losing the lock ends the block at once, and so does a full disk."""
     try:
-        durable.launch(desk)
-        block = asyncio.current_task()
-        watch = asyncio.create_task(_watch(held, block))
-        try:
-            yield
-        except asyncio.CancelledError:
-            if watch.done() and not watch.cancelled() and block and block.uncancel() == 0:
-                raise Refused("the database took the runner's lock away; start again") from None
-            raise
-        finally:
-            watch.cancel()
-            await durable.close()
+        with listening(durable.give_up):
+            durable.launch(desk)
+            block = asyncio.current_task()
+            watch = asyncio.create_task(_watch(held, block))
+            try:
+                yield
+            except asyncio.CancelledError:
+                if watch.done() and not watch.cancelled() and block and block.uncancel() == 0:
+                    raise watch.result() from None
+                raise
+            finally:
+                watch.cancel()
+                await durable.close()
     finally:
         held.release()
 
 
-async def _watch(held: Held, block: "asyncio.Task[object] | None") -> None:
-    while await asyncio.to_thread(held.is_held):
-        await asyncio.sleep(_SECONDS_BETWEEN_LOCK_CHECKS)
+async def _watch(held: Held, block: "asyncio.Task[object] | None") -> GametapeError:
+    """Why the block had to end."""
+    while (trouble := durable.trouble()) is None and await asyncio.to_thread(held.is_held):
+        await asyncio.sleep(_SECONDS_BETWEEN_CHECKS)
     if block is not None:
         block.cancel()
+    if trouble is not None:
+        return NoRoom(f"{trouble}; what was handed in goes on with the next run")
+    return Refused("the database took the runner's lock away; start again")
 
 
 async def _is_over(errands: durable.Errands, key: str) -> bool:

@@ -15,6 +15,8 @@ from gametape.watch.words import printable
 _SECONDS_BETWEEN_ROUNDS = 60.0
 _SECONDS_TICKS_ARE_KEPT = 86_400.0
 _LOOK = 1.0
+_OVERLAP = 5.0
+"""In seconds: what was on its way into the database at one look is seen at the next."""
 
 
 async def serve(desk: Desk, tell: Callable[[str], None], ready: Callable[[], None] = lambda: None) -> None:
@@ -48,16 +50,20 @@ async def serve(desk: Desk, tell: Callable[[str], None], ready: Callable[[], Non
 
 
 async def _report(desk: Desk, errands: durable.Errands, tell: Callable[[str], None]) -> None:
-    """Say what begins and ends, and what people are told."""
+    """Say what begins and ends, also where both happen between two looks, and what people are told."""
     known: set[str] = set()
-    since = time.time()
+    since = looked = time.time()
+    told = set(await asyncio.to_thread(errands.ended_of, looked - _OVERLAP))
     while True:
+        before, looked = looked, time.time()
         now = set(await asyncio.to_thread(errands.unfinished))
-        for key in sorted(now - known):
+        ended = set(await asyncio.to_thread(errands.ended_of, before - _OVERLAP))
+        for key in sorted((now | ended) - known - told):
             tell(f"{key}: begun")
-        for key in sorted(known - now):
+        over = (known | ended) - now - told
+        for key in sorted(over):
             tell(f"{key}: {await asyncio.to_thread(errands.state, key)}")
-        known = now
+        known, told = now, ended - now | over
         for notice in await asyncio.to_thread(desk.notices.since, since):
             tell(f"notice from {notice.origin}: {printable(' '.join(notice.text.split()) or notice.title)}")
             since = notice.at

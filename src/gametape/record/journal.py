@@ -12,7 +12,7 @@ from typing import Any, Self
 from pydantic import ValidationError
 
 from gametape.core.atif import Extra, FinalMetrics
-from gametape.core.errors import BadInput, GametapeError, Lacking
+from gametape.core.errors import BadInput, GametapeError
 from gametape.core.problems import Problem, problems_in, refuse
 from gametape.core.step import Step
 from gametape.core.trajectory import Trajectory, step_faults
@@ -20,7 +20,7 @@ from gametape.record.atomic import sync_directory, temporary_beside, write_all
 from gametape.record.files import examine, load, save, trajectory_in
 from gametape.record.lines import header_line, read_so_far, shortened, step_line, step_lines, subagent_line
 from gametape.record.plain import NotPlain
-from gametape.record.trouble import NO_ROOM, shown, unreadable, unwritable
+from gametape.record.trouble import NO_ROOM, NoRoom, shown, unreadable, unwritable
 
 _ENDING = ("outcome", "reason", "verdict")
 """What a trajectory says of its end, under `extra`."""
@@ -209,7 +209,7 @@ class Journal:
 
     def _not_recorded(self, step: Step, error: OSError) -> GametapeError:
         text = f"{shown(self.path)}: step {step.step_id} not recorded ({error.strerror}), all before it are"
-        return Lacking(f"{text}: free some space and try again") if error.errno in NO_ROOM else BadInput(text)
+        return NoRoom(f"{text}: free some space and try again") if error.errno in NO_ROOM else BadInput(text)
 
 
 def _ids(step: Step) -> dict[str, Any]:

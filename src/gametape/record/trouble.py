@@ -8,6 +8,10 @@ from gametape.core.errors import BadInput, GametapeError, Lacking
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
+class NoRoom(Lacking):
+    """A disk that is full. What was there is there still, and what was asked for can be done when there is room."""
+
+
 def shown(path: Path) -> str:
     """A path as it can stand in one line of text, whatever is in its name."""
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in str(path))
@@ -20,5 +24,5 @@ def unreadable(path: Path, error: OSError) -> GametapeError:
 def unwritable(path: Path, error: OSError) -> GametapeError:
     """No room is something the machine lacks; anything else is a path that cannot be used."""
     if error.errno in NO_ROOM:
-        return Lacking(f"{shown(path)}: no room to write it ({error.strerror}): free some space and try again")
+        return NoRoom(f"{shown(path)}: no room to write it ({error.strerror}): free some space and try again")
     return BadInput(f"{shown(path)}: cannot be written ({error.strerror})")

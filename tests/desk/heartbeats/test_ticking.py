@@ -6,6 +6,7 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -106,6 +107,27 @@ def test_the_budget_of_the_day_ends_it(desk: Desk) -> None:
     assert tick(desk, "beat")["outcome"] == "budget"
 
 
+@pytest.mark.parametrize(("left", "outcome"), [(149, "budget"), (151, "asked")])
+def test_nothing_is_asked_when_less_is_left_than_the_last_answer_took(desk: Desk, left: int, outcome: str) -> None:
+    now, tokens = time.time(), 300
+    add(desk, "beat", "cadence: {every: 1m}", f"budget: {{tokens: {tokens + 150 + left}}}")
+    add(desk, "rich", "cadence: {every: 1m}", f"budget: {{usd: {(tokens + 150 + left) / 1000}}}")
+    took = ((-86_400, 9000), (-0.2, tokens), (-0.1, 150), (0, 0))
+    for number, (ago, took_tokens) in enumerate(took):
+        for name in ("beat", "rich"):
+            spent = (took_tokens, 0.0) if name == "beat" else (0, took_tokens / 1000)
+            ended = book.Ended(f"{name}-{number}", name, now, now + ago, "asked", "", *spent)
+            book.enter(desk, ended, lambda old: old)
+    assert [tick(desk, name)["outcome"] for name in ("beat", "rich")] == [outcome, outcome]
+
+
+def test_the_first_answer_of_a_day_is_asked_for_whatever_that_of_yesterday_took(desk: Desk) -> None:
+    add(desk, "beat", "cadence: {every: 1m}", "budget: {tokens: 8000}")
+    yesterday = time.time() - 86_400
+    book.enter(desk, book.Ended("k", "beat", yesterday, yesterday, "asked", "", 9000, 0.0), lambda old: old)
+    assert tick(desk, "beat")["outcome"] == "asked"
+
+
 def test_what_is_due_is_handed_in_once_also_after_a_kill_in_between(desk: Desk) -> None:
     add(desk, "beat", "cadence: {every: 10s}")
     begun, taken = book.standing(desk, "beat").state.anchor, Taken()
@@ -162,6 +184,42 @@ def test_a_file_that_cannot_be_used_is_told_of_once_and_keeps_no_other(desk: Des
     assert len(taken.errands) == 1
     assert len(said) == 1
     assert "bad" in said[0]
+
+
+def test_a_source_that_fails_is_told_of_once_and_gone_on_with_when_it_works_again(desk: Desk, workspace: Path) -> None:
+    add(desk, "beat", f"workspace: {workspace}", "event: {files: ['src/*.py'], every: 1s}")
+    taken, said, away = Taken(), list[str](), workspace.with_name("away")
+    schedule, begun = Schedule(desk, taken, said.append), time.time()  # type: ignore[arg-type]
+    rounds(schedule, begun + 1)
+    workspace.rename(away)
+    rounds(schedule, begun + 2, begun + 2.5, begun + 3, begun + 4)
+    assert len(said) == 1
+    assert "no such workspace" in said[0]
+    away.rename(workspace)
+    rounds(schedule, begun + 5)
+    assert not taken.errands, "what was out of reach has not changed"
+    (workspace / "src" / "a.py").write_text("2 and more\n")
+    rounds(schedule, begun + 6)
+    assert len(taken.errands) == 1
+    book.change(desk, "beat", lambda old: replace(old, pending=""))
+    workspace.rename(away)
+    rounds(schedule, begun + 8, begun + 9)
+    assert len(said) == 2, "it was well in between"
+
+
+def test_the_cadence_goes_on_while_a_source_fails(desk: Desk, workspace: Path) -> None:
+    no_name = "x" * 300
+    add(
+        desk,
+        "beat",
+        "cadence: {every: 10s}",
+        f"event: {{git_ref: {{repository: {workspace}, ref: {no_name}}}, every: 1s}}",
+    )
+    begun, taken, said = book.standing(desk, "beat").state.anchor, Taken(), list[str]()
+    rounds(Schedule(desk, taken, said.append), *(begun + second for second in range(1, 12)))  # type: ignore[arg-type]
+    assert list(taken.errands) == [book.key_of("beat", begun + 10)]
+    assert len(said) == 1
+    assert "cannot be read" in said[0]
 
 
 def test_commands_see_the_workspace_and_can_change_nothing(workspace: Path) -> None:

@@ -28,6 +28,7 @@ from gametape.core.protocols import Tool
 from gametape.core.step import Step
 from gametape.core.trajectory import Trajectory
 from gametape.desk.goals.goal import Goal, GoalPlace
+from gametape.desk.turns import turns
 from gametape.engines.conversation import Model
 from gametape.record.journal import Journal
 from gametape.sandbox.live import Floor
@@ -124,7 +125,7 @@ class Office:
 
     async def _until(self, rollout: Rollout, cancelled: Callable[[], Awaitable[bool]]) -> Over:
         """Whoever asks for the end of a goal, and its deadline, cut a turn short: that turn has not happened."""
-        running = asyncio.ensure_future(rollout.run())
+        running = asyncio.ensure_future(turns(rollout, cancelled))
         try:
             while not running.done():
                 if self.goal.deadline is not None and time.time() >= self.goal.deadline:

@@ -17,6 +17,7 @@ from gametape.desk.goals.goal import Goal, GoalPlace, new_id, place_of
 from gametape.engines.naming import resolve
 from gametape.engines.perimeter import Perimeter
 from gametape.record.atomic import write_atomically
+from gametape.sandbox.snapshots.sweep import remove_tree
 from gametape.tasks.deletion.finding.source import open_source
 from gametape.verify.crew import Crew
 from gametape.verify.interpreter import prefixes
@@ -78,13 +79,17 @@ def create(home: Path, wish: Wish) -> GoalPlace:
 
 
 def take_up(home: Path, goal: Goal, start: Tree, baseline: Baseline) -> GoalPlace:
-    """Write a goal down. It is there once `goal.json` is, which comes last."""
+    """Write a goal down. It is there once `goal.json` is, which comes last; one that cannot be is not there at all."""
     place = place_of(home, goal.goal_id)
     place.root.mkdir(parents=True)
-    place.start.mkdir()
-    start.write_to(place.start)
-    write_atomically(place.baseline, baseline.model_dump_json(indent=2).encode())
-    write_atomically(place.goal, goal.model_dump_json(indent=2).encode())
+    try:
+        place.start.mkdir()
+        start.write_to(place.start)
+        write_atomically(place.baseline, baseline.model_dump_json(indent=2).encode())
+        write_atomically(place.goal, goal.model_dump_json(indent=2).encode())
+    except BaseException:
+        remove_tree(place.root)
+        raise
     return place
 
 

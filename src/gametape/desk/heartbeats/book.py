@@ -73,8 +73,12 @@ def add(desk: Desk, name: str, content: str, seen: dict[str, str] | None = None)
     path.parent.mkdir(parents=True, exist_ok=True)
     _forget(desk, name)
     write_atomically(path, content.encode())
-    standing(desk, name)
-    change(desk, name, lambda old: replace(old, seen=seen or {}))
+    try:
+        standing(desk, name)
+        change(desk, name, lambda old: replace(old, seen=seen or {}))
+    except BaseException:
+        path.unlink()
+        raise
 
 
 def remove(desk: Desk, name: str) -> None:
@@ -163,6 +167,16 @@ def spent_since(desk: Desk, name: str, moment: float) -> tuple[int, float]:
     with desk.database.connect() as connection:
         tokens, usd = connection.execute(total.where(ticks.c.heartbeat == name, ticks.c.at >= moment)).one()
     return int(tokens), float(usd)
+
+
+def last_spent(desk: Desk, name: str) -> tuple[int, float]:
+    """Tokens and dollars of the latest tick that took any."""
+    query = sa.select(ticks.c.tokens, ticks.c.cost_usd).where(
+        ticks.c.heartbeat == name, sa.or_(ticks.c.tokens > 0, ticks.c.cost_usd > 0)
+    )
+    with desk.database.connect() as connection:
+        found = connection.execute(query.order_by(ticks.c.at.desc()).limit(1)).one_or_none()
+    return (int(found[0]), float(found[1])) if found else (0, 0.0)
 
 
 def _forget(desk: Desk, name: str) -> None:

@@ -44,7 +44,8 @@ class Schedule:
             await asyncio.sleep(_SECONDS_BETWEEN_ROUNDS)
 
     async def round(self, now: float) -> None:
-        """Look at each heartbeat once. One that cannot be used is told of, and does not keep the others."""
+        """Look at each heartbeat once. One that cannot be used is told of, and does not keep the others: a file is not
+        read again until it changes, everything else is tried again."""
         for name in book.names(self._desk):
             try:
                 if (plan := self._plan(name)) is not None:
@@ -52,11 +53,7 @@ class Schedule:
             except FileNotFoundError:
                 continue  # it was removed meanwhile
             except GametapeError as error:
-                if name in self._known:
-                    self._known[name].plan = None
-                if self._told.get(name) != str(error):
-                    self._told[name] = str(error)
-                    self._tell(f"heartbeat {name}: {error}")
+                self._tell_once(name, error)
 
     def _plan(self, name: str) -> Plan | None:
         changed = book.path_of(self._desk, name).stat().st_mtime_ns
@@ -88,14 +85,26 @@ class Schedule:
             await asyncio.to_thread(self._hand_in, name, plan, key, reason)
 
     async def _look(self, name: str, plan: Plan, standing: Standing) -> Standing:
-        """The first look at a source is what later ones are compared with."""
-        seen = await look(self._desk, plan)
+        """The first look at a source is what later ones are compared with. A source that fails has not changed: it is
+        told of once, looked at again at its next time, and the cadence goes on without it."""
+        try:
+            seen = await look(self._desk, plan)
+        except GametapeError as error:
+            self._tell_once(name, error)
+            return standing
+        self._told.pop(name, None)
         if seen == standing.seen:
             return standing
         changed = sorted(source for source in seen if standing.seen.get(source, seen[source]) != seen[source])
         event = f"changed: {', '.join(changed)}" if changed else standing.event
         how = lambda old: replace(old, seen=seen, event=event)  # noqa: E731
         return await asyncio.to_thread(book.change, self._desk, name, how)
+
+    def _tell_once(self, name: str, error: GametapeError) -> None:
+        """Not again at every round, but again if it was well in between."""
+        if self._told.get(name) != str(error):
+            self._told[name] = str(error)
+            self._tell(f"heartbeat {name}: {error}")
 
     def _see_to(self, name: str, plan: Plan, key: str, now: float) -> None:
         """A tick that was taken: hand it in if that was not done, and go on if it ended without saying so."""

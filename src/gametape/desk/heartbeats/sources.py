@@ -20,6 +20,7 @@ from gametape.core.errors import BadInput
 from gametape.desk.database import ticks
 from gametape.desk.errands import Desk
 from gametape.desk.heartbeats.plan import Event, GitRef, McpSource, Plan
+from gametape.record.trouble import unreadable
 from gametape.sandbox.backend import Spec, open_backend
 from gametape.sandbox.policy import Policy
 from gametape.sandbox.result import ExecResult
@@ -31,14 +32,18 @@ ASKED = "asked"
 
 
 async def look(desk: Desk, plan: Plan) -> dict[str, str]:
-    """The fingerprints of a plan's sources, by source."""
+    """The fingerprints of a plan's sources, by source. Raises `GametapeError` where one of them cannot be looked at:
+    what is out of reach has not changed."""
     event, seen = plan.event, dict[str, str]()
     if event is None:
         return seen
-    if event.files and plan.workspace is not None:
-        seen["files"] = await asyncio.to_thread(_files, plan.workspace, event)
-    if event.git_ref is not None:
-        seen["git_ref"] = await asyncio.to_thread(_git_ref, event.git_ref)
+    try:
+        if event.files:
+            seen["files"] = await asyncio.to_thread(_files, Path(_place(plan)), event)
+        if event.git_ref is not None:
+            seen["git_ref"] = await asyncio.to_thread(_git_ref, event.git_ref)
+    except OSError as error:
+        raise unreadable(Path(error.filename or "a source"), error) from None
     if event.command:
         result = await run(plan, event.command)
         seen["command"] = _hash(f"{result.exit_code}\n{result.stdout}")
@@ -103,6 +108,8 @@ def _matches(path: str, pattern: str) -> bool:
 
 def _git_ref(source: GitRef) -> str:
     """The commit a ref names, read from its files: no git is run in a repository that an agent may have prepared."""
+    if not source.repository.is_dir():
+        raise BadInput(f"no such repository: {source.repository}")
     directory = source.repository / ".git"
     directory = directory if directory.is_dir() else source.repository
     name = source.ref

@@ -59,14 +59,23 @@ async def _bar(desk: Desk, name: str, plan: Plan, now: float) -> dict[str, Json]
     """What keeps the agent from being asked; `outcome` is empty if nothing does."""
     tokens, usd = await asyncio.to_thread(book.spent_since, desk, name, midnight(plan, now))
     left = None if plan.budget.tokens is None else plan.budget.tokens - tokens
-    if (left is not None and left <= 0) or (plan.budget.usd is not None and usd >= plan.budget.usd):
-        return {"outcome": "budget", "detail": f"spent today: {tokens} tokens, {usd:.4f} USD"}
+    usd_left = None if plan.budget.usd is None else plan.budget.usd - usd
+    last, last_usd = await asyncio.to_thread(book.last_spent, desk, name) if tokens or usd else (0, 0.0)
+    if _short(left, last) or _short(usd_left, last_usd):
+        detail = f"spent today: {tokens} tokens, {usd:.4f} USD; the last answer: {last} tokens, {last_usd:.4f} USD"
+        return {"outcome": "budget", "detail": detail}
     if plan.guard:
         result = await run(plan, plan.guard)
         if result.exit_code != 0:
             told = (result.stderr or result.stdout).strip().splitlines()[-1:]
             return {"outcome": "guard", "detail": f"exit code {result.exit_code} {' '.join(told)}".rstrip()[:300]}
-    return {"outcome": "", "tokens_left": left, "usd_left": None if plan.budget.usd is None else plan.budget.usd - usd}
+    return {"outcome": "", "tokens_left": left, "usd_left": usd_left}
+
+
+def _short(left: float | None, last: float) -> bool:
+    """Whether too little is left of a budget to ask once more. An answer is likely to take what the last one took; the
+    first one of a day is let through, for it cannot know."""
+    return left is not None and (left <= 0 or left < last)
 
 
 async def _tell(desk: Desk, key: str, order: dict[str, Json], plan: Plan, text: str) -> None:

@@ -89,12 +89,16 @@ def fork(home: Path, thread_id: str, at: int | None = None, title: str | None = 
     )
     place = ThreadPlace(directory(home) / forked.thread_id)
     place.root.mkdir(parents=True)
-    if origin.instructions.exists():
-        shutil.copyfile(origin.instructions, place.instructions)
-    Vault.open(Path(thread.vault)).reads.inherit(forked.thread_id, thread.thread_id, work.turn)
-    steps = [copied(step, number) for number, step in enumerate(line, start=1)]
-    Journal.create(place.journal, _header(forked, record.agent.model_name or "", steps)).release()
-    place.write(forked)
+    try:
+        if origin.instructions.exists():
+            shutil.copyfile(origin.instructions, place.instructions)
+        Vault.open(Path(thread.vault)).reads.inherit(forked.thread_id, thread.thread_id, work.turn)
+        steps = [copied(step, number) for number, step in enumerate(line, start=1)]
+        Journal.create(place.journal, _header(forked, record.agent.model_name or "", steps)).release()
+        place.write(forked)
+    except BaseException:
+        remove_tree(place.root)
+        raise
     return place
 
 

@@ -4,7 +4,6 @@ Everything can be killed at any instant. The words are known by their key, the l
 is acted upon, and the files are those after the last finished turn. Said again under the same key, it goes on there.
 """
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from gametape.agent.recording import OnDisk, said_step
 from gametape.agent.replay import line_of
 from gametape.agent.rollout import Rollout, Setting
 from gametape.agent.tools.history import has_history
-from gametape.core.errors import GametapeError
 from gametape.core.messages import Sampling
 from gametape.desk.outbox import Outbox
 from gametape.desk.threads.answers import Answered, Ended, answered, key_of, on_record
@@ -25,6 +23,7 @@ from gametape.desk.threads.bounds import check_open, limits_of
 from gametape.desk.threads.replies import KeptConversation, ReplySlot
 from gametape.desk.threads.surroundings import open_model, perimeter_of, tidy, tools_of
 from gametape.desk.threads.thread import Thread, ThreadPlace
+from gametape.desk.turns import Ask, turns
 from gametape.engines.conversation import Model
 from gametape.record.journal import Journal
 from gametape.sandbox.backend import Spec
@@ -34,7 +33,6 @@ from gametape.watch.breaker import Breaker
 from gametape.watch.watching import Watch
 
 _ENDED: dict[str | None, Ended] = {None: "answered", "limit": "limit", "cancelled": "cancelled"}
-Ask = Callable[[], Awaitable[bool]]
 
 
 @dataclass(frozen=True)
@@ -96,14 +94,7 @@ class Speaking:
                 history = await has_history(environment)
                 setting = self._setting(thread, said, recorder, model, store, history)
                 rollout = await Rollout.resume(setting, environment, recorder)
-                try:
-                    while not await cancelled():
-                        await rollout.turn()
-                    return Over("cancelled", "somebody asked for it to end")
-                except Over as over:
-                    return over
-                except GametapeError as error:
-                    return Over("error", str(error))
+                return await turns(rollout, cancelled)
 
     def _setting(
         self, thread: Thread, said: Said, recorder: OnDisk, model: Model, store: SnapshotStore, history: bool

@@ -1,6 +1,7 @@
 """Git as a tool of ours: no hook, no configuration but the repository's own, no pager, no question, no network unless
 it is asked for."""
 
+import errno
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -8,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gametape.core.errors import BadInput, Lacking
+from gametape.record.trouble import NoRoom
 
 _SECONDS = 120.0
 _SETTINGS = {
@@ -67,10 +69,13 @@ class Git:
         environment: Mapping[str, str] | None = None,
         network: bool = False,
     ) -> bytes:
-        """What git prints. Raises `GitTrouble` where it fails."""
+        """What git prints. Raises `GitTrouble` where it fails, and `NoRoom` where that is for a full disk."""
         done = self._run(words, given, environment, network)
         if done.returncode != 0:
-            raise GitTrouble(words, done.stderr.decode("utf-8", "replace"))
+            trouble = GitTrouble(words, done.stderr.decode("utf-8", "replace"))
+            if os.strerror(errno.ENOSPC) in trouble.said:
+                raise NoRoom(f"{self.root}: {trouble}: free some space and try again")
+            raise trouble
         return done.stdout
 
     def ask(self, *words: str) -> tuple[int, bytes]:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from gametape.desk.room import want_of_room
+
 _TABLES = """
 pragma synchronous = off;
 create table if not exists seen (
@@ -75,6 +77,11 @@ class Reads:
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
         self.file.parent.mkdir(exist_ok=True)
-        with closing(sqlite3.connect(self.file, timeout=30)) as database, database:
-            database.executescript(_TABLES)
-            yield database
+        try:
+            with closing(sqlite3.connect(self.file, timeout=30)) as database, database:
+                database.executescript(_TABLES)
+                yield database
+        except sqlite3.OperationalError as error:
+            if (found := want_of_room(error, self.file)) is None:
+                raise
+            raise found from error

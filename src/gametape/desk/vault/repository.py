@@ -198,13 +198,14 @@ class Repository:
 
 
 def create(root: Path, files: Mapping[str, bytes], message: str) -> Repository:
-    """The repository in this directory, made and given a first commit if there is none."""
+    """The repository in this directory, made and given a first commit if there is none. One whose making was cut off is
+    made again."""
     try:
         root.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BadInput(f"{root}: no vault can be made here: {error.strerror}") from None
     repository = Repository(root.resolve())
-    if not repository.git.directory.is_dir():
+    if repository.git.ask("rev-parse", "--git-dir")[0] != 0:
         repository.git("init", "--quiet", "--template=", "--initial-branch=main", str(repository.root))
     with repository.locked():
         missing = {path: repository.store(content) for path, content in files.items() if not (root / path).exists()}

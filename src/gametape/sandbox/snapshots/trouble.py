@@ -10,6 +10,10 @@ class StoreFull(Lacking):
     """There is no room for what was asked; the store is as it was before."""
 
 
+class DiskFull(StoreFull):
+    """It is the disk that has no room."""
+
+
 class UnknownSnapshot(BadInput):
     """There is no such snapshot, or no longer."""
 
@@ -20,7 +24,7 @@ class OverBudget(Exception):
 
 def no_room(root: Path, most: int | None) -> StoreFull:
     if most is None:
-        return StoreFull(f"the disk of the snapshot store {root} is full; remove snapshots or make room")
+        return DiskFull(f"the disk of the snapshot store {root} is full; remove snapshots or make room")
     return StoreFull(f"the snapshot store {root} may hold {most} bytes and this needs more; remove snapshots first")
 
 
