@@ -26,6 +26,6 @@ def test_hints_that_come_back_and_teachers_that_know_no_better_are_told() -> Non
 
 def test_what_is_forgotten_is_told_once() -> None:
     alarms = Alarms(AlarmConfig())
-    assert _names(alarms.look(Health(forgotten=0.01))) == []
+    assert _names(alarms.look(Health(forgotten=0.005))) == []
     assert _names(alarms.look(Health(forgotten=0.04))) == ["forgotten"]
     assert _names(alarms.look(Health(forgotten=0.2))) == []

@@ -186,7 +186,7 @@ class AlarmConfig(Section):
     teacher_gain: float = 0.0
     """Nats by which hints make what was done at their targets less likely, over an update: a teacher that stays at or
     below this is no better than its student."""
-    forgotten: Fraction = 0.02
+    forgotten: Fraction = 0.01
     """Points of the best evaluation's success that the policy would no longer have, by the likelihood of what it was
     sure of in it."""
     length_drift: Positive = 2.0

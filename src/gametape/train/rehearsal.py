@@ -14,7 +14,8 @@ from gametape.core.segments import Segment
 from gametape.train.batch import Line
 
 _SURE = math.log(0.9)
-"""Where the policy was less sure than this, another word may have done as well: only what it was sure of counts."""
+"""Where the policy was less sure than this, another word may have done as well, and rewards go on to move it: only what
+it was sure of counts."""
 
 Scored = Callable[[Sequence[Line]], list[Tensor]]
 """The log-probabilities of each line's chosen tokens, under the weights of now."""
