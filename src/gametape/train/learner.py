@@ -24,6 +24,9 @@ from gametape.train.policy import Policy
 _SURE = math.log(0.5)
 _ONE_IN = 8
 """So many lines of a portion, and at least two, are compared with the start of the run."""
+_SMALL = 2_000_000
+"""Parameters up to which a second thread gains a tenth on an idle machine, and on a busy one keeps all the others
+waiting."""
 _LARGE = 20_000_000
 """Parameters from which on memory is what runs out: layers are then computed again instead of kept."""
 
@@ -63,6 +66,8 @@ class Learner:
         self.teacher = Teacher(policy.network, config.ttf) if config.uses_ttf else None
         optim = config.optim
         self.optimizer = make_optimizer(policy.network, optim.name, optim.learning_rate, optim.weight_decay)
+        if policy.parameters <= _SMALL:
+            torch.set_num_threads(1)
         if policy.parameters >= _LARGE:
             policy.network.gradient_checkpointing_enable()
             map_large_blocks()
