@@ -225,7 +225,7 @@ def training(arguments: argparse.Namespace) -> dict[str, Any]:
         behaviour = Behaviour(Path(scratch) / "behaviour.jsonl")
         cpu = time.process_time()
         for step, turns in groupby(said, key=itemgetter("step")):
-            behaviour.look(step, [[list(turns)]])
+            behaviour.look(step, [list(turns)])
         took = time.process_time() - cpu
     found = {
         "episodes": updates[-1]["episodes"],

@@ -20,20 +20,20 @@ def _stuck(count: int) -> list[Said]:
 
 
 def _alarms(behaviour: Behaviour, updates: list[list[Said]], first: int = 1) -> list[tuple[int, str, float]]:
-    looked = [(number, behaviour.look(number, [[said]])) for number, said in enumerate(updates, start=first)]
+    looked = [(number, behaviour.look(number, [said])) for number, said in enumerate(updates, start=first)]
     return [(number, alarm.name, alarm.value) for number, alarms in looked for alarm in alarms]
 
 
 def test_a_policy_that_gets_stuck_is_told_of_with_its_evidence(tmp_path: Path) -> None:
     behaviour = Behaviour(tmp_path / "behaviour.jsonl")
-    assert behaviour.look(1, [[_healthy(300)]]) == []
+    assert behaviour.look(1, [_healthy(300)]) == []
     assert behaviour.rung is None
-    alarms = behaviour.look(2, [[_stuck(40)]])
+    alarms = behaviour.look(2, [_stuck(40)])
     assert alarms
     assert alarms[0].name.startswith("watch: ")
     assert alarms[0].value >= alarms[0].limit
     assert "f1" in alarms[0].advice or "write" in alarms[0].advice
-    behaviour.look(3, [[_stuck(200)]])
+    behaviour.look(3, [_stuck(200)])
     assert behaviour.rung == "stop"
     assert [line["step"] for line in read_lines(tmp_path / "behaviour.jsonl")] == [1] * 300 + [2] * 40 + [3] * 200
 
@@ -46,7 +46,7 @@ def test_a_restart_forgets_what_the_checkpoint_did_not_know_and_alarms_as_before
     first = Behaviour(path)
     begun = _alarms(first, updates[:2])
     size = first.synced()
-    first.look(3, [[_stuck(100)]])
+    first.look(3, [_stuck(100)])
     first.close()
     again = Behaviour(path, size)
     assert begun + _alarms(again, updates[2:], first=3) == whole
@@ -60,8 +60,8 @@ def test_rollouts_at_different_tasks_are_looked_at_side_by_side(tmp_path: Path) 
         for task in range(12)
     ]
     behaviour = Behaviour(tmp_path / "behaviour.jsonl")
-    assert behaviour.look(0, [rollouts[:8]] * 2) == []
-    assert behaviour.look(1, [rollouts[4:]] * 2) == []
+    assert behaviour.look(0, rollouts[:8]) == []
+    assert behaviour.look(1, rollouts[4:]) == []
     told = [line["tool_calls"][0]["name"] for line in read_lines(tmp_path / "behaviour.jsonl")]
     assert told[:9] == [*(f"tool{task}" for task in range(8)), "tool0"]
 

@@ -1,4 +1,4 @@
-"""How a policy behaves while it is trained: half of each group is kept in words, and watched.
+"""How a policy behaves while it is trained: a rollout of each group is kept in words, and watched.
 
 `behaviour.jsonl` holds what was seen, in the form that `gametape watch` reads. It is also what the watch remembers: a
 run that goes on at a checkpoint looks at the file again, as far as the checkpoint knows it, and alarms as before.
@@ -42,9 +42,9 @@ def _said(seen: Seen) -> Said:
     return said if seen.result is None else said | {"result": seen.result[:_MOST_CHARACTERS]}
 
 
-def _in_turns(rollouts: Sequence[Sequence[Said]], name: str) -> Iterator[Said]:
+def _in_turns(rollouts: Sequence[Sequence[Said]], step: int) -> Iterator[Said]:
     """Some rollouts at a time, turn by turn as they were played: one task's ways are not a habit of the policy."""
-    named = [[turn | {"session": f"{name}.{at}"} for turn in turns] for at, turns in enumerate(rollouts)]
+    named = [[turn | {"session": f"{step}.{at}"} for turn in turns] for at, turns in enumerate(rollouts)]
     for first in range(0, len(named), _AT_A_TIME):
         for turns in zip_longest(*named[first : first + _AT_A_TIME]):
             yield from (turn for turn in turns if turn is not None)
@@ -62,10 +62,9 @@ class Behaviour:
             self._look(read_lines(path))
         self._fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o666)
 
-    def look(self, step: int, rounds: Sequence[Sequence[Sequence[Said]]]) -> list[Alarm]:
-        """At rollouts that were played after so many updates; their turns are written down. A round has a rollout of
-        each group, and rounds are looked at one after the other: what rollouts of one prompt share is no habit."""
-        said = [turn for number, rollouts in enumerate(rounds) for turn in _in_turns(rollouts, f"{step}.{number}")]
+    def look(self, step: int, rollouts: Sequence[Sequence[Said]]) -> list[Alarm]:
+        """At rollouts of different prompts that were played after so many updates; their turns are written down."""
+        said = list(_in_turns(rollouts, step))
         try:
             write_all(self._fd, b"".join(json.dumps({"step": step} | one).encode() + b"\n" for one in said))
         except OSError as error:

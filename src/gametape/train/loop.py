@@ -5,7 +5,6 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import zip_longest
 from typing import Any
 
 from gametape.core.config import RunConfig
@@ -121,8 +120,7 @@ class Run:
 
     def look(self, groups: Sequence[Group]) -> None:
         """Watch what the policy says and does, before anything more is learned from it."""
-        rounds = zip_longest(*(group.rollouts for group in groups))
-        said = [[one.said for one in members if one] for members in rounds]
+        said = [group.rollouts[0].said for group in groups]
         self._ring(self.alarms.hear(self.behaviour.look(self.progress.step, said)))
 
     def learn(self, groups: Sequence[Group]) -> Update:

@@ -47,11 +47,11 @@ class Players:
         self._temperature, self._seed = temperature, seed
 
     async def group(self, draw: Draw, size: int) -> tuple[Group, Sequence[Played]]:
-        """Half of it is also kept in words: to look at all would cost more than it tells."""
+        """Its first rollout is also kept in words: what all have in common comes from their prompt, and is no habit."""
         prompt = self._supply.prompt(draw)
         names = [f"d{draw.number:08}.{member:03}" for member in range(size)]
         played = await asyncio.gather(*(self.attempt(prompt, name) for name in names))
-        return Group(draw, tuple(Rolled.of(each, 2 * at < size) for at, each in enumerate(played))), played
+        return Group(draw, tuple(Rolled.of(each, in_words=at == 0) for at, each in enumerate(played))), played
 
     async def attempt(self, prompt: Item, name: str) -> Played:
         """`name` is this attempt's in the whole run: its seed, and its turn in the engine, follow from it."""

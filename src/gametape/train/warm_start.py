@@ -22,7 +22,8 @@ from gametape.train.policy import Policy
 from gametape.train.seeds import seed_for
 
 _ONE_IN = 3
-"""Of the turns of an ordinary world, so many turn on a rule, if that is more than in the worlds of the run."""
+"""Of the turns of an ordinary world, so many turn on a rule, whatever it is in the worlds of the run: with fewer the
+base rate would be learned late, with more the rest."""
 _HINTED = 4
 """Turns of an ordinary world, where hints change nothing, that are shown with one: no less than the shortest has."""
 Told = Callable[[int, int, Update], None]
@@ -56,8 +57,7 @@ async def _batch(policy: Policy, specs: tuple[WorldSpec, ...], config: RunConfig
 
 
 async def _shown(spec: WorldSpec, dialect: Dialect, warm: WarmConfig, rng: Random) -> list[Segment]:
-    """With more turns on which something depends than there will be later: their base rate is to be learned too."""
-    marked = max(spec.load_bearing, spec.horizon // _ONE_IN) if spec.load_bearing else 0
+    marked = spec.horizon // _ONE_IN if spec.load_bearing else 0
     spec = spec.model_copy(update={"load_bearing": marked})
     shown = await demonstrate(World(spec), Noisy(warm.ordinary_rate, spec.base_rate), dialect, spec.seed)
     hinted = rng.sample(hinted_turns(shown, dialect, rng), _HINTED) if warm.hint_share else []
