@@ -7,11 +7,11 @@
     python benchmarks/watch.py memory [--steps 10000000]
     python benchmarks/watch.py training --run RUN
 
-`natural` reads system changelogs, licences and the history of this repository, each file on its own with its own first
-200 steps as the baseline, as plain text, a line a step; or, with `--texts`, whatever is given, and `--name` keeps the
-result apart. `guarantee` draws outcomes at exactly the tolerated rate, the worst that is promised for, and a second
-time with a baseline of 200 steps to calibrate on; a run that lasts longer than five times the promise counts as that
-long. `training` looks once more at what the watch saw of a training run, and says what share of its time that took.
+`natural` reads system changelogs, licences and the history of this repository, each text once and on its own, with its
+own first 200 steps as the baseline, as plain text, a line a step; or, with `--texts`, whatever is given, and `--name`
+keeps the result apart. `guarantee` draws outcomes at exactly the tolerated rate, the worst that is promised for, and a
+second time with a baseline of 200 steps to calibrate on; a run that lasts longer than five times the promise counts as
+that long. `training` looks once more at what the watch saw of a training run, and says what share of its time that took.
 What each subcommand prints is kept in results/watch.json.
 """
 
@@ -121,16 +121,17 @@ def _texts(given: Sequence[Path], seed: int) -> Iterator[tuple[str, Iterator[Pla
     if not files:
         root = Path("/usr/share")
         real = {file.resolve() for file in [*root.glob("doc/*/changelog*"), *root.glob("common-licenses/*")]}
-        files = sorted(file for file in real if file.is_file() and _lines_in(file) >= 2 * BASELINE)
+        texts = {_text_of(file): file for file in sorted(real, reverse=True) if file.is_file()}
+        files = sorted(file for text, file in texts.items() if text.count(b"\n") >= 2 * BASELINE)
         random.Random(seed).shuffle(files)
         yield "the history of this repository", _log()
     for file in files:
         yield str(file), read(file, "text")
 
 
-def _lines_in(file: Path) -> int:
+def _text_of(file: Path) -> bytes:
     data = file.read_bytes()
-    return (gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data).count(b"\n")
+    return gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data
 
 
 def _log() -> Iterator[Placed]:
