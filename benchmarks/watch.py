@@ -11,8 +11,8 @@
 own first 200 steps as the baseline, as plain text, a line a step; or, with `--texts`, whatever is given, and `--name`
 keeps the result apart. `guarantee` draws outcomes at exactly the tolerated rate, the worst that is promised for, and a
 second time with a baseline of 200 steps to calibrate on; a run that lasts longer than five times the promise counts as
-that long. `training` looks once more at what the watch saw of a training run, and says what share of its time that took.
-What each subcommand prints is kept in results/watch.json.
+that long. `training` looks once more at what the watch saw of a training run, and says what share of its time that
+took. What each subcommand prints is kept in results/watch.json.
 """
 
 import argparse
