@@ -1,6 +1,6 @@
 """Is there an alarm before a policy that is made to collapse has lost five points of held-out success?
 
-    python benchmarks/watch_collapse.py [--seeds 3] [--first-seed 1] [--ways WAY ...] [--keep DIR] [--results FILE]
+    python benchmarks/watch_collapse.py [--seeds 2] [--first-seed 1] [--ways WAY ...] [--keep DIR] [--results FILE]
 
 Tiny policies are trained on rewards (`configs/feedback.toml`, arm `rlvr`) until they succeed nine times in ten. Then
 they learn by distillation alone: no reward (its term is divided by a billion), no anchor, no cap on the gradient, and
@@ -105,7 +105,7 @@ def policy_of(seed: int, keep: Path) -> Path:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=3, help="of policies")
+    parser.add_argument("--seeds", type=int, default=2, help="of policies")
     parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--ways", nargs="*", choices=list(WAYS), default=list(WAYS))
     parser.add_argument("--episodes", type=int, default=512, help="of a run, unless it has collapsed before")
