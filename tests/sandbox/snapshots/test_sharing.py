@@ -45,7 +45,7 @@ def test_a_store_takes_no_more_than_it_may(setting: Setting) -> None:
         rig.inside(view, "import os; " + FILL.format(name="f", size=3_000_000))
         with pytest.raises(Trouble) as caught:
             rig.seal(view)
-        assert caught.value.kind == "DiskFull"
+        assert caught.value.kind == "StoreFull"
         assert "5000000" in str(caught.value)
         assert rig.evaluate(f"answer = store.collect(keep=[{base!r}], max_bytes=2_000_000)") == [first]
         assert rig.evaluate("answer = store.used_bytes()") < 2_000_000
