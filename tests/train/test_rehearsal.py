@@ -51,9 +51,9 @@ def test_the_best_evaluation_is_what_it_is_compared_with() -> None:
     weights = Weights(0.95, 0.95, 0.95, 0.95)
     rehearsal = rehearsal_of(weights)
     weights.now = torch.tensor([1.0, 1.0, 1.0, 0.95]).log()
-    rehearsal.keep([success(99)], 0.7)
+    rehearsal.keep([success(99)] * 9, 0.7)
     assert rehearsal.forgotten() == 0
-    rehearsal.keep([success(99)], 0.9)
+    rehearsal.keep([success(99)] * 9, 0.9)
     weights.now = torch.tensor([1.0, 1.0, 1.0, 0.855]).log()
     assert rehearsal.forgotten() == pytest.approx(0.9 * 0.1, abs=1e-6)
 
@@ -62,15 +62,21 @@ def test_no_more_are_kept_than_may_be_and_none_where_none_may() -> None:
     weights = Weights(0.95)
     assert len(rehearsal_of(weights).state()["kept"]) == 32
     none = Rehearsal(weights.scored, 0)
-    none.keep([success(1)], 0.8)
+    none.keep([success(1)] * 9, 0.8)
     assert none.forgotten() is None
 
 
 def test_without_a_success_nothing_is_said_and_a_rewritten_context_is_none() -> None:
     rehearsal = Rehearsal(Weights(1.0).scored, 32)
     assert rehearsal.forgotten() is None
-    rehearsal.keep([success(1) + success(2)], 0.5)
+    rehearsal.keep([success(1) + success(2)] * 9, 0.5)
     assert rehearsal.forgotten() is None
+
+
+def test_a_few_successes_are_no_skill() -> None:
+    weights = Weights(0.99, 0.98, 1.0, 0.99)
+    assert rehearsal_of(weights, successes=7).forgotten() is None
+    assert rehearsal_of(weights, successes=8).forgotten() == 0
 
 
 def test_it_is_the_same_after_a_restart() -> None:

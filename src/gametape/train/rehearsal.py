@@ -16,6 +16,8 @@ from gametape.train.batch import Line
 _SURE = math.log(0.9)
 """Where the policy was less sure than this, another word may have done as well, and rewards go on to move it: only what
 it was sure of counts."""
+_AT_LEAST = 8
+"""Fewer are flukes of a policy that has nothing to forget yet."""
 
 Scored = Callable[[Sequence[Line]], list[Tensor]]
 """The log-probabilities of each line's chosen tokens, under the weights of now."""
@@ -33,7 +35,7 @@ class Rehearsal:
     def keep(self, successes: Sequence[Sequence[Segment]], rate: float) -> None:
         """Of an evaluation, if it was better than all before. Those whose context was rewritten are left out."""
         whole = [rollout[0] for rollout in successes if len(rollout) == 1][: self._most]
-        if rate > self._best and whole:
+        if rate > self._best and len(whole) >= _AT_LEAST:
             self._best = rate
             self._kept = [Line(segment, family) for family, segment in enumerate(whole)]
             self._then = self._scored(self._kept)
