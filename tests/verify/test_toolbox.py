@@ -1,11 +1,15 @@
 import hashlib
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+import pytest
 
 from gametape.verify.attempt import Attempt
 from gametape.verify.toolbox import Toolbox
 from gametape.verify.tools.findings import Finding
 from gametape.verify.tools.source import own
+from gametape.verify.tree import Tree
 from tests.verify.layers.building import subject, tree
 
 START = {"src/m.py": "import os\n\n\ndef f(x: int) -> str:\n    return x\n"}
@@ -39,6 +43,21 @@ def test_the_warm_cache_tells_files_of_the_same_size_apart(tmp_path: Path) -> No
     toolbox = Toolbox(tmp_path)
     for value, errors in (("1 + 1", 0), ('"one"', 1), ("1 - 1", 0)):
         assert len(toolbox.types(TASK, tree({"src/m.py": f"x: int = {value}\n"})).findings) == errors
+
+
+def test_the_warm_cache_tells_files_of_the_same_second_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = Tree.write_to
+
+    def in_one_second(self: Tree, directory: Path) -> None:
+        write(self, directory)
+        for path in self.files:
+            os.utime(directory / path, (1e9, 1e9))
+
+    monkeypatch.setattr(Tree, "write_to", in_one_second)
+    task = subject({"src/m.py": "x: int = 1 + 1\n"})
+    toolbox = Toolbox(tmp_path)
+    toolbox.baseline(task)
+    assert len(toolbox.types(task, tree({"src/m.py": 'x: int = "one"\n'})).findings) == 1
 
 
 def test_a_broken_entry_is_made_again(tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ attempt can write what another one reads.
 import functools
 import importlib.metadata
 import importlib.util
+import os
+import secrets
 import shutil
 import sys
 import tempfile
@@ -172,9 +174,16 @@ class _Answers:
 
 @contextmanager
 def _workspace(tree: Tree, checked: list[str]) -> Iterator[Path]:
-    """A directory with the tree in a place of its own, so that no path of it can meet anything of ours."""
+    """A directory with the tree in a place of its own, so that no path of it can meet anything of ours.
+
+    The type checker takes a file for the one in its cache if size and second are the same. So the files of every run
+    bear a time of their own that nobody can guess, and what is in them decides.
+    """
     with tempfile.TemporaryDirectory(prefix="gametape-tools-") as directory:
         tree.write_to(Path(directory) / _TREE)
+        stamp = secrets.randbelow(1 << 31)
+        for path in tree.files:
+            os.utime(Path(directory) / _TREE / path, (stamp, stamp))
         (Path(directory) / _LIST).write_text("".join(f"{_TREE}/{path}\n" for path in checked), encoding="utf-8")
         yield Path(directory)
 
