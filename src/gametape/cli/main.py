@@ -44,7 +44,6 @@ VERBS = {
 }
 
 
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _NOT_ALLOWED = (errno.EROFS, errno.EACCES)
 
 
@@ -101,10 +100,12 @@ def main(argv: list[str] | None = None) -> None:
         sys.stderr.close()
         sys.exit(1)
     except OSError as error:
-        if error.errno not in (*_NO_ROOM, *_NOT_ALLOWED):
+        from gametape.record.trouble import NO_ROOM
+
+        if error.errno not in (*NO_ROOM, *_NOT_ALLOWED):
             raise
         text = f"{error.filename or 'a file'}: {error.strerror}"
-        _leave(*((f"{text}; free some space and try again", 3) if error.errno in _NO_ROOM else (text, 2)))
+        _leave(*((f"{text}; free some space and try again", 3) if error.errno in NO_ROOM else (text, 2)))
 
 
 def _leave(message: str, code: int) -> None:

@@ -35,7 +35,7 @@ class Rehearsal:
     def keep(self, successes: Sequence[Sequence[Segment]], rate: float) -> None:
         """Of an evaluation, if it was better than all before. Those whose context was rewritten are left out."""
         whole = [rollout[0] for rollout in successes if len(rollout) == 1][: self._most]
-        if rate > self._best and len(whole) >= _AT_LEAST:
+        if rate > self._best and len(whole) >= min(_AT_LEAST, self._most):
             self._best = rate
             self._kept = [Line(segment, family) for family, segment in enumerate(whole)]
             self._then = self._scored(self._kept)
