@@ -2,11 +2,13 @@
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -48,6 +50,7 @@ os._exit(0)
 class Runs:
     """What was started, so that nothing of anybody else's is mistaken for ours."""
 
+    entered: list[str] = field(default_factory=list)
     nonce: str = field(default_factory=lambda: f".{random.SystemRandom().randrange(10**9):09}")
     keepers: list[str] = field(default_factory=list)
 
@@ -56,7 +59,7 @@ class Runs:
         for _ in range(count):
             killed = rng.random() < 1 / 3
             command = [sys.executable, "-c", host_program, str(workspace), "5" if killed else "0", self.nonce]
-            host = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+            host = subprocess.Popen([*self.entered, *command], stdout=subprocess.PIPE, text=True)
             try:
                 assert host.stdout is not None
                 self.keepers.append(host.stdout.readline().strip())
@@ -84,44 +87,60 @@ class Runs:
         return self.nonce in line or (pid in self.keepers and "gametape.sandbox.keeper" in line)
 
 
-def surroundings() -> tuple[list[str], list[str], list[str]]:
-    """Disks that another process of the suite mounts below its own temporary directory are not looked at."""
-    mounts = [
-        line for line in Path("/proc/self/mountinfo").read_text().splitlines() if not _is_of_others(line.split()[4])
-    ]
-    named = [name for name in os.listdir(tempfile.gettempdir()) if "gametape" in name or "bwrap" in name]
-    return mounts, sorted(os.listdir("/dev/shm")), sorted(named)
+@dataclass(frozen=True)
+class House:
+    """Where the hosts run: mounts and shared memory of their own, so that other tests beside this one do not show."""
+
+    process: str
+    entered: list[str]
+
+    def surroundings(self) -> tuple[list[str], list[str], list[str]]:
+        mounts = Path(f"/proc/{self.process}/mountinfo").read_text().splitlines()
+        named = [name for name in os.listdir(tempfile.gettempdir()) if "gametape" in name or "bwrap" in name]
+        return mounts, sorted(os.listdir(f"/proc/{self.process}/root/dev/shm")), sorted(named)
 
 
-def _is_of_others(mounted: str) -> bool:
-    suite = os.environ.get("GAMETAPE_TESTS_TAKEN")
-    inside = suite is not None and mounted.startswith(f"{Path(suite).parent}/")
-    return inside and not mounted.startswith(f"{tempfile.gettempdir()}/")
+@pytest.fixture
+def house() -> Iterator[House]:
+    if os.geteuid() != 0 or not shutil.which("unshare"):
+        yield House("self", [])
+        return
+    furnish = "mount -t tmpfs none /dev/shm && echo ready && exec sleep infinity"
+    holder = subprocess.Popen(
+        ["unshare", "--mount", "--propagation", "private", "sh", "-c", furnish], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "ready\n"
+        yield House(str(holder.pid), ["nsenter", f"--mount=/proc/{holder.pid}/ns/mnt", f"--wd={os.getcwd()}"])
+    finally:
+        holder.kill()
+        holder.communicate()
 
 
-def check_nothing_left(count: int, tmp_path: Path, host_program: str = HOST) -> None:
+def check_nothing_left(count: int, tmp_path: Path, house: House, host_program: str = HOST) -> None:
     workspace = tmp_path / "workspace"
     workspace.mkdir()
-    before = surroundings()
-    runs = Runs()
+    before = house.surroundings()
+    runs = Runs(house.entered)
     runs.run_many(count, workspace, host_program)
     deadline = time.monotonic() + 10  # a keeper that lost its host a moment ago is still cleaning up
     while any(runs.left().values()) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert runs.left() == {"processes": set(), "groups": set()}
     assert len(runs.keepers) == count
-    assert surroundings() == before
+    assert house.surroundings() == before
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "workspace"]
 
 
-def test_nothing_is_left_after_30_runs_a_third_of_them_killed(tmp_path: Path) -> None:
-    check_nothing_left(30, tmp_path)
+def test_nothing_is_left_after_30_runs_a_third_of_them_killed(tmp_path: Path, house: House) -> None:
+    check_nothing_left(30, tmp_path, house)
 
 
-def test_nothing_is_left_of_live_sessions_whose_host_ended(tmp_path: Path) -> None:
-    check_nothing_left(25, tmp_path, LIVE_HOST)
+def test_nothing_is_left_of_live_sessions_whose_host_ended(tmp_path: Path, house: House) -> None:
+    check_nothing_left(25, tmp_path, house, LIVE_HOST)
 
 
 @pytest.mark.slow
-def test_nothing_is_left_after_1000_runs_a_third_of_them_killed(tmp_path: Path) -> None:
-    check_nothing_left(1000, tmp_path)
+def test_nothing_is_left_after_1000_runs_a_third_of_them_killed(tmp_path: Path, house: House) -> None:
+    check_nothing_left(1000, tmp_path, house)
