@@ -88,6 +88,32 @@ def test_rules_under_test_are_never_hinted():
     assert not any(marking in hint for hint in hints for marking in SHARED)
 
 
+def test_made_up_rules_are_obeyed_and_never_the_ones_under_test():
+    asked = set()
+    for seed in range(8):
+        world = World(WorldSpec(seed=seed, load_bearing=8))
+        found = asyncio.run(demonstrate(world, Noisy(1.0, 1.0), TERSE))
+        for act, line in zip(found.acts, hinted_turns(found, TERSE, Random(seed), made_up=1.0), strict=True):
+            if act.job.marking:
+                hint, _, said = shown(line.ids).rpartition("<user>")[2].partition(" <act> ")
+                demand = hint.split()[-1]
+                assert hint.split()[:4] == ["rule", ":", "a", act.job.marking]
+                assert demand != SHARED[act.job.marking]
+                move = act.job.obeying(demand)
+                assert said.split() == [move.tool, *move.values, "<end>"]
+                asked.add((act.job.marking, demand))
+    assert len(asked) > 20  # of 56
+
+
+def test_a_share_of_made_up_rules_leaves_the_rest_as_it_was():
+    world = World(WorldSpec(seed=4, load_bearing=8))
+    found = asyncio.run(demonstrate(world, Noisy(1.0, 0.0), TERSE))
+    lines = [line for seed in range(10) for line in hinted_turns(found, TERSE, Random(seed), made_up=0.5)]
+    hints = [shown(line.ids).rpartition("<user>")[2].partition("<act>")[0].split() for line in lines]
+    told = sum(any(marking in hint for marking in SHARED) for hint in hints)
+    assert 25 <= told <= 55  # of 80
+
+
 def test_at_plain_things_no_hint_changes_anything():
     world = World(WorldSpec(seed=5, load_bearing=4, hints="instance", rules=PRACTICE))
     found = asyncio.run(demonstrate(world, Noisy(1.0, 0.0), TERSE))

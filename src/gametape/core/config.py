@@ -11,6 +11,8 @@ from gametape.core.model import Closed, Fraction
 
 Arm = Literal["sft", "rejection", "rlvr", "rlvr_ttf", "rlvr_ttf_gated"]
 
+Method = Literal["adamw", "muon"]
+
 Positive = Annotated[float, Field(gt=0)]
 AtLeastZero = Annotated[float, Field(ge=0)]
 AtLeastOne = Annotated[int, Field(ge=1)]
@@ -41,17 +43,21 @@ class WarmConfig(Section):
     batch: AtLeastOne = 32
     """Demonstrations in one update."""
     epochs: AtLeastOne = 1
+    optimizer: Method = "adamw"
     learning_rate: Positive = 2e-3
     ordinary_rate: Fraction = 0.99
     """How often the expert is right where no rule under test applies."""
     hint_share: Fraction = 0.5
     """The share of turns before which a hint is put and followed. Rules under test are never among them."""
+    made_up: Fraction = 0.0
+    """Where a rule under test applies: the share of hints that say a made-up one, never the right one, and are obeyed.
+    Without any, a policy learns in time that what it reads about such things is not meant for it."""
 
 
 class OptimConfig(Section):
     """How gradients become steps."""
 
-    name: Literal["adamw", "muon"] = "adamw"
+    name: Method = "adamw"
     learning_rate: Positive = 3e-4
     weight_decay: AtLeastZero = 0.0
     schedule: Literal["constant", "linear", "cosine"] = "constant"

@@ -73,23 +73,26 @@ def expert_model(acts: Sequence[Act], dialect: Dialect) -> TokenModel:
     return TokenModel("expert", _Prepared([_written(dialect, act.move) for act in acts]), dialect, _WINDOW)
 
 
-def hinted_turns(shown: Demonstration, dialect: Dialect, rng: Random) -> list[Segment]:
+def hinted_turns(shown: Demonstration, dialect: Dialect, rng: Random, made_up: float = 0.0) -> list[Segment]:
     """At each turn: a hint, spliced before it, and the call that obeys it. Only the call is to be imitated.
 
     At a marked thing the hint is a rule made up anew each time, so that only reading helps. At others it is whatever a
     coach may say that changes nothing there: the convention, a rule for other things, or something general. No hint
-    names a shared rule; where one applies, the hint is a general one, and what the expert did is to be done.
+    names a shared rule; where one applies, the hint is a general one, and what the expert did is to be done, but for a
+    share of `made_up` in which it is any other rule.
     """
     turns = [step.tokens() for step in shown.played.steps if step.source == "agent"]
     pairs = zip(shown.acts, turns, strict=True)
-    return [_hinted(turn, dialect, *_practised(act, rng)) for act, turn in pairs if turn is not None]
+    return [_hinted(turn, dialect, *_practised(act, rng, made_up)) for act, turn in pairs if turn is not None]
 
 
-def _practised(act: Act, rng: Random) -> tuple[str, Move]:
+def _practised(act: Act, rng: Random, made_up: float) -> tuple[str, Move]:
     """A hint, and what is done after it."""
     job, demand = act.job, rng.choice(DEMANDS)
     if job.marking in SHARED:
-        return rng.choice(GENERAL), act.move
+        if not made_up or rng.random() >= made_up:
+            return rng.choice(GENERAL), act.move
+        demand = rng.choice([other for other in DEMANDS if other != SHARED[job.marking]])
     if job.marking:
         return job.hint(demand), job.obeying(demand)
     convention = f"rule : {rule_text('plain', job.kind, job.usual.tool)}"

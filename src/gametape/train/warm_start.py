@@ -1,7 +1,7 @@
 """The first stage of a tiny policy: supervised, on a noisy expert's episodes and on single turns that follow a hint.
 
 The expert keeps to the rules under test as seldom as their worlds' base rate says, and no hint ever names one of them:
-hints are read by practice on rules that hold in one world only.
+hints are read by practice on rules that hold in one world only, or that are made up on the spot.
 """
 
 import asyncio
@@ -33,7 +33,9 @@ async def warm_start(policy: Policy, specs: tuple[WorldSpec, ...], config: RunCo
     """Teach a new policy, in place. `told` hears after each update how many there are and what it did."""
     warm = config.warm
     updates = -(-warm.episodes // warm.batch)
-    optim = OptimConfig(learning_rate=warm.learning_rate, schedule="cosine", warmup=min(20, updates // 10))
+    optim = OptimConfig(
+        name=warm.optimizer, learning_rate=warm.learning_rate, schedule="cosine", warmup=min(20, updates // 10)
+    )
     learner = Learner(policy, config.model_copy(update={"optim": optim}))
     total = updates * warm.epochs
     for number in range(total):
@@ -60,8 +62,8 @@ async def _shown(spec: WorldSpec, dialect: Dialect, warm: WarmConfig, rng: Rando
     marked = spec.horizon // _ONE_IN if spec.load_bearing else 0
     spec = spec.model_copy(update={"load_bearing": marked})
     shown = await demonstrate(World(spec), Noisy(warm.ordinary_rate, spec.base_rate), dialect, spec.seed)
-    hinted = rng.sample(hinted_turns(shown, dialect, rng), _HINTED) if warm.hint_share else []
-    return [*segments(shown.played.steps), *hinted]
+    hinted = hinted_turns(shown, dialect, rng, warm.made_up) if warm.hint_share else []
+    return [*segments(shown.played.steps), *rng.sample(hinted, min(_HINTED, len(hinted)))]
 
 
 async def _practice(spec: WorldSpec, dialect: Dialect, warm: WarmConfig, rng: Random) -> list[Segment]:

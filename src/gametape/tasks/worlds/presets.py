@@ -7,7 +7,7 @@ from gametape.tasks.worlds.rules import TOOL_RULES
 from gametape.tasks.worlds.spec import WorldSpec
 
 PRESETS: Mapping[str, WorldSpec] = {
-    "demo": WorldSpec(family="files", horizon=8, load_bearing=2, base_rate=0.2, rules=TOOL_RULES),
+    "demo": WorldSpec(family="files", horizon=10, load_bearing=8, base_rate=0.4, rules=TOOL_RULES),
     "easy": WorldSpec(horizon=8, load_bearing=1, base_rate=0.5),
     "moderate": WorldSpec(horizon=12, load_bearing=1, base_rate=0.2),
     "starved": WorldSpec(horizon=16, load_bearing=2, base_rate=0.05),

@@ -4,15 +4,13 @@ Its state is tensors named after the network's parameters, so that it is saved b
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
+from gametape.core.config import Method
 from gametape.core.errors import BadInput
 from gametape.train.optim.muon import Muon
-
-Method = Literal["adamw", "muon"]
 
 
 class Optimizer:
