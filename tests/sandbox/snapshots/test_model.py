@@ -57,7 +57,7 @@ STEPS = st.lists(changes(), min_size=12, max_size=40)
 QUIET = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=QUIET, derandomize=True)  # a seeded sample
+@settings(max_examples=30, deadline=None, suppress_health_check=QUIET, derandomize=True)  # a seeded sample
 @given(steps=STEPS)
 @example(steps=[["replace", "a"], ["seal"], ["fork", -1]])
 @example(steps=[["replace", "a"], ["seal"], ["fork", -1], ["mkdir", "a/b"], ["seal"], ["fork", -1]])
