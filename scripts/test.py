@@ -1,12 +1,15 @@
 """Run the tests on all cores: a pytest process for each and one more, which share the test files out among themselves.
 
-    python scripts/test.py [what pytest takes]
+    python scripts/test.py [--keep DIR] [what pytest takes]
 
 Tests wait for others nearly half of the time, hence the one more. Each has a directory of its own for temporary files,
 because some tests look whether they left any. The report of a process in which something failed is shown whole, and its
 temporary files are kept. `pytest` alone does the same tests in one process.
+
+With --keep, DIR remembers which files passed. A later run leaves them out, until all have passed and DIR is removed.
 """
 
+import argparse
 import os
 import shutil
 import signal
@@ -24,7 +27,18 @@ _INTERRUPTED = 2
 
 
 def main(words: list[str]) -> int:
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--keep", type=Path)
+    chosen, words = parser.parse_known_args(words)
+    return run(words, chosen.keep and chosen.keep.absolute())
+
+
+def run(words: list[str], keep: Path | None) -> int:
     began = time.monotonic()
+    if keep:
+        keep.mkdir(parents=True, exist_ok=True)
+        if passed := len(os.listdir(keep)):
+            print(f"{passed} files passed in an earlier run and are left out; to begin anew: rm -r {keep}", flush=True)
     place = Path(tempfile.mkdtemp(prefix="gametape-suite-"))
     place.chmod(0o755)  # some tests become another user
     (place / "taken").mkdir()
@@ -33,7 +47,7 @@ def main(words: list[str]) -> int:
         signal.signal(number, lambda *_: [part.send_signal(signal.SIGINT) for part in parts])
     rooms = [place / str(number) for number in range(min(len(os.sched_getaffinity(0)) + 1, _MOST))]
     for room in rooms:
-        parts.append(_start(room, place / "taken", words))
+        parts.append(_start(room, place / "taken", keep, words))
     codes = [part.wait() for part in parts]
     for room, code in zip(rooms, codes, strict=True):
         said = (room / "log").read_text(errors="replace")
@@ -43,10 +57,12 @@ def main(words: list[str]) -> int:
         shutil.rmtree(place, ignore_errors=True)
     else:
         print(f"temporary files are kept in {place}")
+    if keep and not any(codes):
+        shutil.rmtree(keep)
     return 1 if any(codes) else 0
 
 
-def _start(place: Path, taken: Path, words: list[str]) -> "subprocess.Popen[bytes]":
+def _start(place: Path, taken: Path, keep: Path | None, words: list[str]) -> "subprocess.Popen[bytes]":
     """In a process group of its own, so that what is typed at the terminal does not reach it twice."""
     (place / "tmp").mkdir(parents=True)
     options = ["-p", "tests.sharing", "-p", "no:cacheprovider", "-o", "console_output_style=classic", *words]
@@ -58,6 +74,7 @@ def _start(place: Path, taken: Path, words: list[str]) -> "subprocess.Popen[byte
                 **os.environ,
                 "TMPDIR": str(place / "tmp"),
                 "GAMETAPE_TESTS_TAKEN": str(taken),
+                "GAMETAPE_TESTS_PASSED": str(keep or ""),
             },
             cwd=_ROOT,
             stdin=subprocess.DEVNULL,

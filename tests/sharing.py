@@ -2,6 +2,7 @@
 
 `scripts/test.py` starts them. Files are not divided, so that what their tests share is made once, and are taken when
 they are due, so that nobody has to know beforehand how long they take. A line on stderr tells of each that is finished.
+Where a directory is given for them, files that passed are noted there, and nobody takes them again.
 """
 
 import ctypes
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 
 _TAKEN = Path(os.environ["GAMETAPE_TESTS_TAKEN"])
+_PASSED = Path(kept) if (kept := os.environ.get("GAMETAPE_TESTS_PASSED")) else None
 _SCREEN = os.dup(2)  # pytest takes the real one away while tests run
 _PR_SET_PDEATHSIG = 1
 
@@ -39,6 +41,8 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         if following is None or following.location[0] != item.location[0]:
             word = "failed" if session.testsfailed > failed else "ok"
+            if _PASSED and word == "ok":
+                (_PASSED / _name(item.location[0])).touch()
             os.write(_SCREEN, f"{word:6} {time.monotonic() - began:6.1f} s  {item.location[0]}\n".encode())
             began, failed = time.monotonic(), session.testsfailed
         if session.shouldfail:
@@ -51,13 +55,17 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
 
 def _own(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
     for file, tests in itertools.groupby(items, key=lambda item: item.location[0]):
-        if _take(file):
+        if not (_PASSED and (_PASSED / _name(file)).exists()) and _take(file):
             yield from tests
 
 
 def _take(file: str) -> bool:
     try:
-        (_TAKEN / file.replace("/", ":")).touch(exist_ok=False)
+        (_TAKEN / _name(file)).touch(exist_ok=False)
     except FileExistsError:
         return False
     return True
+
+
+def _name(file: str) -> str:
+    return file.replace("/", ":")

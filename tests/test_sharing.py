@@ -28,15 +28,15 @@ def logged(place: Path) -> list[str]:
     return (place / "log").read_text().split() if (place / "log").exists() else []
 
 
-def start(place: Path) -> "subprocess.Popen[str]":
-    (place / "tmp").mkdir()
+def start(place: Path, *words: str | Path) -> "subprocess.Popen[str]":
+    (place / "tmp").mkdir(exist_ok=True)
     environment = {**os.environ, "TMPDIR": str(place / "tmp")}
-    command = [sys.executable, ROOT / "scripts/test.py", place]
+    command = [sys.executable, ROOT / "scripts/test.py", *words, place]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
 
 
-def run(place: Path) -> tuple[int, str, str]:
-    running = start(place)
+def run(place: Path, *words: str | Path) -> tuple[int, str, str]:
+    running = start(place, *words)
     out, err = running.communicate(timeout=120)
     return running.returncode, out, err
 
@@ -48,6 +48,20 @@ def test_every_test_runs_once_and_nothing_is_left(tmp_path: Path) -> None:
     assert sorted(logged(tmp_path)) == [f"{name}{number}" for name in "abcdefgh" for number in (1, 2)]
     assert sum(line.startswith("ok ") for line in err.splitlines()) == 8
     assert os.listdir(tmp_path / "tmp") == []
+
+
+def test_what_passed_is_not_run_again_until_all_has_passed(tmp_path: Path) -> None:
+    keep = tmp_path / "kept" / "here"
+    bad = "def test_bad():\n    log('b')\n    assert os.path.exists(" + repr(str(tmp_path / "mended")) + ")\n"
+    place = suite(tmp_path, a="def test_good(): log('a')\n", b=bad)
+    assert run(place, "--keep", keep)[0] == 1
+    (tmp_path / "mended").touch()
+    code, out, _ = run(place, "--keep", keep)
+    assert (code, sorted(logged(tmp_path))) == (0, ["a", "b", "b"])
+    assert "1 files passed in an earlier run" in out
+    assert not keep.exists()
+    assert run(place, "--keep", keep)[0] == 0
+    assert sorted(logged(tmp_path)) == ["a", "a", "b", "b", "b"]
 
 
 def test_a_failure_is_shown_whole(tmp_path: Path) -> None:
