@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome-headless-shell")
-SIZE = (1180, 2200)
+SIZE = (1180, 2560)
 
 
 def main() -> int:
