@@ -1,12 +1,13 @@
 """Long-run logs in the shapes of collapses that were seen in the wild, on healthy steps made of real sentences.
 
 A shape says at what rate a step is collapsed (`rate`, by step) and what such a step looks like. Healthy steps are
-sentences from the docstrings and documents of this repository in random order, some with a tool call.
+sentences from the docstrings of Python's own library in random order, some with a tool call.
 """
 
 import ast
 import random
 import re
+import sysconfig
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -42,9 +43,9 @@ class Shape:
 
 @cache
 def sentences() -> Sequence[str]:
-    """Sentences of five words and more from docstrings and documents."""
-    texts = [file.read_text() for file in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])]
-    for file in sorted(ROOT.glob("src/**/*.py")):
+    """Sentences of five words and more: the same wherever the interpreter is the same."""
+    texts: list[str] = []
+    for file in sorted(Path(sysconfig.get_path("stdlib")).glob("*.py")):
         tree = ast.parse(file.read_text())
         kinds = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
         texts += [ast.get_docstring(node) or "" for node in ast.walk(tree) if isinstance(node, kinds)]

@@ -41,6 +41,8 @@ def test_people_see_evidence_and_a_plot(tmp_path: Path) -> None:
     assert ran.code == 1
     assert "phrase: standing by as ever friend" in ran.out
     assert any(line.startswith("phrase ") and "!" in line for line in ran.out.splitlines())
+    assert "too little to look at so far: subject, spend" in ran.out
+    assert "learning" not in ran.out
 
 
 def test_a_healthy_log_and_a_baseline_of_ones_own(tmp_path: Path) -> None:

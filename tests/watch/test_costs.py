@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from gametape.core.errors import BadInput
 from gametape.core.trajectory import Trajectory
 from gametape.watch.costs import NO_HINT, NO_TOOL, costs_of
 
@@ -74,3 +75,14 @@ def test_nothing_costs_nothing() -> None:
     assert costs_of([]).plain()["cost_per_attempt"] is None
     free = costs_of([_attempt("failed", [_turn(1, 0.0, [], 0.0)])]).plain()
     assert (free["failed_share"], free["failed_share_of_tokens"], free["cost_per_success"]) == (None, 1.0, None)
+
+
+@pytest.mark.parametrize("cost", [-5.0, 1.7e308])
+def test_what_no_turn_can_cost_is_refused(cost: float) -> None:
+    with pytest.raises(BadInput, match=r"session 7: step 1: metrics\.cost_usd"):
+        costs_of([PASSED, _attempt("passed", [_turn(1, cost, [], 0.0)], session_id="session 7")])
+
+
+def test_seconds_that_cannot_be_are_as_if_not_told() -> None:
+    steps = [_turn(1, 1.0, [], 1e308), _turn(2, 1.0, [], 3.0)]
+    assert costs_of([_attempt("passed", steps)], 1e6).plain()["cpu_seconds"] == 3.0

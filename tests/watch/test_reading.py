@@ -12,7 +12,7 @@ from gametape.core.step import Step
 from gametape.core.trajectory import Trajectory
 from gametape.record.files import save
 from gametape.record.journal import Journal
-from gametape.watch.reading import files_in, guessed, read
+from gametape.watch.reading import files_in, read
 from gametape.watch.watching import Watch
 
 STEP: dict[str, Any] = {
@@ -52,8 +52,7 @@ def test_a_running_journal_reads_like_the_finished_file(tmp_path: Path) -> None:
     with path.open("ab") as file:
         file.write(b'{"step_id": 3, "torn')
     waits = iter([True, False])
-    with pytest.raises(BadInput, match="line 4"):
-        list(read(path))
+    assert len(list(read(path))) == 1
     running = read(path, go_on=lambda: next(waits))
     assert next(running).seen == next(iter(read_finished(tmp_path))).seen
 
@@ -65,7 +64,6 @@ def read_finished(directory: Path) -> Any:
 
 def test_a_foreign_trajectory_of_an_older_version(tmp_path: Path) -> None:
     golden = Path(__file__).parents[1] / "core" / "golden" / "foreign-v1.4.json"
-    assert guessed(golden) == "atif"
     assert all(placed.seen for placed in read(golden))
 
 
@@ -82,7 +80,6 @@ def test_json_lines_of_three_makers(tmp_path: Path) -> None:
         {"text": None, "tool_calls": ["shell"]},
     ]
     path.write_text("\n".join(json.dumps(record) for record in records) + "\n\n")
-    assert guessed(path) == "jsonl"
     placed = list(read(path))
     assert [(p.step, p.seen and p.seen.text, p.seen and p.seen.actions[0].tool) for p in placed] == [
         (1, "one", "ls"),

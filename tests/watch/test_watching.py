@@ -11,6 +11,7 @@ from gametape.watch.channels import kinds
 from gametape.watch.monitors.patterns import TICS
 from gametape.watch.seen import Action, Seen
 from gametape.watch.watching import Watch
+from gametape.watch.words import words_of
 from tests.watch.logs import alarms_after, healthy, sentence, word
 
 
@@ -29,6 +30,7 @@ COLLAPSES: dict[str, tuple[set[str], Callable[[Seen, int], Seen]]] = {
     "template": ({"template"}, _often(0.99, _slots)),
     "boxed": ({"tic"}, _often(0.5, lambda _, seen: replace(seen, text=f"\\boxed{{{seen.text}}}"))),
     "emoji": ({"new tic"}, _often(0.97, lambda _, seen: replace(seen, text=seen.text + " 🚀"))),
+    "formula": ({"new tic"}, _often(0.97, lambda rng, seen: replace(seen, text=f"{seen.text} $${word(rng)}$$ so"))),
     "silence": ({"silence"}, _often(0.97, lambda _, seen: replace(seen, text=""))),
     "word": ({"word"}, _often(0.97, lambda _, seen: replace(seen, text=f"{seen.text} tapestry"))),
     "loop": (
@@ -37,6 +39,7 @@ COLLAPSES: dict[str, tuple[set[str], Callable[[Seen, int], Seen]]] = {
     ),
     "file": ({"subject"}, lambda seen, n: replace(seen, actions=(Action.of("edit", {"path": "a/b.py", "line": n}),))),
     "refusal": ({"refusal"}, _often(0.9, lambda _, seen: replace(seen, text=f"I cannot continue. {seen.text}"))),
+    "curly refusal": ({"refusal"}, _often(0.9, lambda _, seen: replace(seen, text=f"I can’t do this. {seen.text}"))),
     "spend": ({"spend"}, lambda seen, _: replace(seen, cost=1.0)),
     "short": ({"phrase"}, _often(0.97, lambda _, seen: replace(seen, text="Standing by."))),
 }
@@ -134,6 +137,33 @@ def test_what_was_done_in_another_session_is_not_done_again() -> None:
     assert [alarm for seen in attempts for alarm in watch.update(seen)] == []
     looping = [Seen("", tools[at % 4], "ok", session="one") for at in range(60)]
     assert "loop" in {alarm.monitor for seen in looping for alarm in watch.update(seen)}
+
+
+def test_sessions_that_take_turns_do_not_hide_a_loop() -> None:
+    def change(seen: Seen, number: int) -> Seen:
+        turn, session = divmod(number, 12)
+        return replace(seen, actions=(Action.of("test", {"n": turn % 3}),), result="ok", session=f"{session}")
+
+    assert "loop" in {alarm.monitor for alarm in alarms_after(change, after=60)}
+
+
+def test_dollars_and_tokens_are_not_compared() -> None:
+    """Every third step has no price, and its tokens are a large number."""
+    count = iter(range(1000))
+    watch = Watch()
+    for seen in islice(healthy(), 300):
+        assert not watch.update(replace(seen, cost=None if next(count) % 3 else seen.cost, tokens=3000))
+    dear = [replace(seen, cost=1.0, tokens=3000) for seen in islice(healthy(1), 50)]
+    assert "spend" in {alarm.monitor for seen in dear for alarm in watch.update(seen)}
+
+
+def test_a_word_that_is_all_of_a_text_is_the_phrase() -> None:
+    found = alarms_after(_often(0.97, lambda _, seen: replace(seen, text="Goblin!")), after=60)
+    assert next(alarm.evidence["phrase"] for alarm in found if alarm.monitor == "phrase") == "goblin"
+
+
+def test_times_are_numbers_like_others() -> None:
+    assert words_of("2026-03-01T08:00:37.12Z 2026-03-01t08:00:37+01:00 zt 7zip") == ["0", "0", "zt", "7zip"]
 
 
 def test_an_agent_that_seldom_speaks_has_its_first_texts_for_a_baseline() -> None:

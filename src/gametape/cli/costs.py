@@ -12,7 +12,8 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 def costs(
     paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Trajectory files, or directories of them.")],
     cpu_hour: Annotated[
-        float, typer.Option("--cpu-hour", metavar="USD", min=0, help="The price of an hour of a sandbox's CPU time.")
+        float,
+        typer.Option("--cpu-hour", metavar="USD", min=0, max=1e6, help="The price of an hour of a sandbox's CPU time."),
     ] = 0.0,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line of stdout.")] = False,
 ) -> None:
@@ -52,8 +53,10 @@ def _show(found: dict[str, Any]) -> None:
 
 
 def _short(name: str) -> str:
-    """Of a script only its file's name: the numbers beside it need the room."""
-    return f"scripted:{Path(name).name}" if name.startswith("scripted:") and "/" in name else name
+    """Of a script only its file's name: the numbers beside it need the room. Whatever it holds is shown as text."""
+    from gametape.watch.words import printable
+
+    return printable(f"scripted:{Path(name).name}" if name.startswith("scripted:") and "/" in name else name)
 
 
 def _cells(account: dict[str, Any]) -> list[str]:

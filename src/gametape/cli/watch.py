@@ -38,8 +38,8 @@ def watch(
     """Watch behaviour over many steps. All files are one stream, one agent's.
 
     Reads trajectories (ATIF, ours or others', and running journals), JSON lines with `text` and optional `time`,
-    `tool_calls`, `result`, `model`, and plain text. What is usual is learnt from a baseline; every monitor shares one
-    promise on false alarms. With --follow, alarms are told as they come.
+    `tool_calls`, `result`, `model`, chat messages and events of other makers, and plain text. What is usual is learnt
+    from a baseline; every monitor shares one promise on false alarms. With --follow, alarms are told as they come.
 
     Exit code 0 if there is no alarm, 1 if there is one, 2 if a file cannot be read.
 
@@ -100,10 +100,10 @@ def _watching(baseline: str, tics: list[str], false_alarm: int, kind: "Format") 
 
 def _healthy(path: Path, kind: "Format") -> "Iterator[Placed]":
     """A baseline may be of another format than what is watched."""
-    from gametape.watch.reading import files_in, guessed, read
+    from gametape.watch.reading import files_in, read
 
     for file in files_in([path]):
-        yield from read(file, guessed(file) if kind != "text" else kind)
+        yield from read(file, "text" if kind == "text" else "auto")
 
 
 def _tell(episode: "Episode", as_json: bool, live: bool) -> None:
@@ -129,6 +129,8 @@ def _show(report: "Report", watching: "Watch") -> None:
     blind = [channel.kind.name for channel in watching.channels if channel.blind]
     if blind:
         typer.echo(f"blind, for the baseline is already like that: {', '.join(blind)}")
-    learning = any(channel.tolerated is None for channel in watching.channels)
-    told = "still learning what is usual" if learning else f"{len(report.episodes)} alarms"
-    typer.echo(f"{report.steps} steps, {told}")
+    unseen = [channel.kind.name for channel in watching.channels if channel.tolerated is None]
+    if unseen and not watching.learning:
+        typer.echo(f"too little to look at so far: {', '.join(unseen)}")
+    learning = ", still learning what is usual" if watching.learning else ""
+    typer.echo(f"{report.steps} steps, {len(report.episodes)} alarms{learning}")

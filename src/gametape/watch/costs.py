@@ -9,8 +9,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from gametape.core.errors import BadInput
 from gametape.core.step import Step
 from gametape.core.trajectory import Trajectory
+from gametape.watch.seen import number_of
 
 NO_TOOL = "(no tool)"
 UNKNOWN = "(unknown)"
@@ -91,7 +93,11 @@ def costs_of(trajectories: Iterable[Trajectory], cpu_hour_usd: float = 0.0) -> C
         if trajectory.outcome is None:
             costs.unfinished += 1
             continue
-        _add(costs, attempt, trajectory, cpu_hour_usd)
+        try:
+            _add(costs, attempt, trajectory, cpu_hour_usd)
+        except BadInput as error:
+            name = trajectory.trajectory_id or trajectory.session_id or f"attempt {attempt + 1}"
+            raise BadInput(f"{name}: {error}") from None
     return costs
 
 
@@ -117,8 +123,8 @@ def _turns(trajectory: Trajectory) -> Iterator[tuple[str, Step, float]]:
     for step in trajectory.steps:
         if step.source != "agent" or step.is_copied_context:
             continue
-        told = (step.ours.model_extra or {}).get("cpu_seconds")
-        sofar = float(told) if isinstance(told, int | float) else before
+        told = number_of((step.ours.model_extra or {}).get("cpu_seconds"))
+        sofar = before if told is None else told
         yield step.model_name or trajectory.agent.model_name or UNKNOWN, step, max(0.0, sofar - before)
         before = sofar
     for sub in trajectory.subagent_trajectories or []:
@@ -127,6 +133,8 @@ def _turns(trajectory: Trajectory) -> Iterator[tuple[str, Step, float]]:
 
 def _took(step: Step, cpu_seconds: float, cpu_hour_usd: float) -> Sum:
     metrics = step.metrics
-    cost = (metrics.cost_usd or 0.0) if metrics else 0.0
+    cost = number_of((metrics.cost_usd or 0.0) if metrics else 0.0)
+    if cost is None or cost < 0:
+        raise BadInput(f"step {step.step_id}: metrics.cost_usd: expected what a turn can cost")
     tokens = (metrics.prompt_tokens or 0) + (metrics.completion_tokens or 0) if metrics else 0
     return Sum(cost + cpu_seconds / 3600 * cpu_hour_usd, tokens, cpu_seconds)

@@ -14,6 +14,8 @@ from gametape.watch.words import Gram, fingerprint, grams_of, words_of
 _MOST_CHARACTERS = 20_000
 """Of one text: what a step costs to watch does not depend on who wrote it."""
 _TOO_LARGE = 1e15
+_CALL_NAMES = ("name", "function_name", "tool", "tool_name", "toolName")
+_CALL_ARGUMENTS = ("arguments", "input", "args", "parameters")
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class Action:
 
     @classmethod
     def of(cls, tool: str, arguments: Any) -> "Action":
-        return cls(tool, _plain(arguments)[:_MOST_CHARACTERS])
+        return cls(tool, plain_text(arguments)[:_MOST_CHARACTERS])
 
 
 @dataclass(frozen=True)
@@ -70,9 +72,9 @@ def seen_of(step: Step, model: str | None = None, session: str | None = None) ->
     results = step.observation.results if step.observation else []
     counted = [metrics.prompt_tokens, metrics.completion_tokens] if metrics else []
     return Seen(
-        text=_plain(step.message)[:_MOST_CHARACTERS],
+        text=plain_text(step.message)[:_MOST_CHARACTERS],
         actions=tuple(Action.of(call.function_name, call.arguments) for call in step.tool_calls or []),
-        result="\n".join(_plain(result.content) for result in results)[:_MOST_CHARACTERS] if results else None,
+        result="\n".join(plain_text(result.content) for result in results)[:_MOST_CHARACTERS] if results else None,
         model=step.model_name or model,
         time=seconds_of(step.timestamp),
         tokens=sum(count or 0 for count in counted) if any(count is not None for count in counted) else None,
@@ -89,26 +91,20 @@ def steps_of(trajectory: Trajectory) -> Iterator[tuple[int, Seen]]:
             yield step.step_id, seen
 
 
-def seen_in_record(record: dict[str, Any]) -> Seen | None:
-    """A step in somebody's JSON lines: `text`, and where they are given `time`, `tool_calls`, `result`, `model`,
-    `session`.
-
-    Chat logs are read too: `content` or `message` for the text, and only lines whose `role` or `source` is the agent's.
+def seen_in_record(record: dict[str, Any]) -> Seen:
+    """A step in JSON lines of our own: `text`, and where they are given `time`, `tool_calls`, `result`, `model`,
+    `session`, `tokens`, `cost_usd`. Those of other makers are brought into this form first (`watch/foreign.py`).
     """
-    role = record.get("role") or record.get("source") or "agent"
-    if role not in ("agent", "assistant"):
-        return None
-    said = next((record[key] for key in ("text", "content", "message") if record.get(key) is not None), "")
     result = record.get("result")
-    model = record.get("model", record.get("model_name"))
-    session = record.get("session", record.get("session_id"))
+    model = record.get("model")
+    session = record.get("session")
     tokens = number_of(record.get("tokens"))
     return Seen(
-        text=_plain(said)[:_MOST_CHARACTERS],
+        text=plain_text(record.get("text"))[:_MOST_CHARACTERS],
         actions=tuple(_actions(record.get("tool_calls"))),
-        result=None if result is None else _plain(result)[:_MOST_CHARACTERS],
+        result=None if result is None else plain_text(result)[:_MOST_CHARACTERS],
         model=model if isinstance(model, str) else None,
-        time=seconds_of(record.get("time", record.get("timestamp"))),
+        time=seconds_of(record.get("time")),
         tokens=None if tokens is None else int(tokens),
         cost=number_of(record.get("cost_usd")),
         session=None if session is None else str(session),
@@ -122,11 +118,11 @@ def _actions(calls: Any) -> Iterator[Action]:
         elif isinstance(call, dict):
             function = call.get("function")
             inner = function if isinstance(function, dict) else call
-            name = next((inner[key] for key in ("name", "function_name", "tool") if key in inner), "?")
-            yield Action.of(str(name), inner.get("arguments", {}))
+            name = next((inner[key] for key in _CALL_NAMES if key in inner), "?")
+            yield Action.of(str(name), next((inner[key] for key in _CALL_ARGUMENTS if key in inner), {}))
 
 
-def _plain(content: Any) -> str:
+def plain_text(content: Any) -> str:
     """Text, the text parts of a list of parts, or the JSON of anything else."""
     if isinstance(content, str):
         return content

@@ -106,7 +106,16 @@ class Watch:
     @property
     def channels(self) -> Sequence[Channel]:
         """Those of the model that spoke last, or of the one that will be first."""
-        return (self._models.get(self._speaking) or self._given or _Model(self._kinds)).channels
+        return self._speaker.channels
+
+    @property
+    def learning(self) -> bool:
+        """Whether the baseline of the model that spoke last is not over."""
+        return not self._speaker.settled
+
+    @property
+    def _speaker(self) -> "_Model":
+        return self._models.get(self._speaking) or self._given or _Model(self._kinds)
 
 
 class Lists:

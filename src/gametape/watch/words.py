@@ -11,13 +11,14 @@ _WORD = re.compile(rf"[{_ALONE}]|[^\s{_ALONE}]+")
 """What stands between spaces: a path or a version is one word, or every list of files would be a template."""
 _EDGES = ".,;:!?'\"`()[]{}<>*_-"
 _SAYS = re.compile(r"\w")
-_MARK = re.compile(r"\\\w+|</?\w+>|<\|\w+\|>|\*\*|```|[!?]{2,}|[^\x00-\x7f\w\s]+")
-"""Markup, emphasis, emoji and the like; ordinary punctuation says nothing."""
+_MARK = re.compile(r"\\\w+|</?\w+>|<\|\w+\|>|\*\*|```|[!?]{2,}|\.{3,}(?!\w)|\${1,2}|~+|[:;]-?[)(D]|[^\x00-\x7f\w\s]+")
+"""Markup, formulas, emphasis, emoji and the like; ordinary punctuation says nothing."""
 _MOST_WORDS = 400
-_GRAM = 4
+PHRASE = 4
 _BITS = 512
 _DIGITS = "0123456789"
-_IN_NUMBERS = _DIGITS + ".,:/%+-"
+_IN_NUMBERS = _DIGITS + ".,:/%+-tz"
+"""Of times as ISO 8601 writes them too."""
 _MOST_CHARACTERS = 8000
 
 Gram = tuple[str, ...]
@@ -32,7 +33,7 @@ def words_of(text: str) -> list[str]:
 
 def grams_of(words: Sequence[str]) -> set[Gram]:
     """Every run of four words that is not mostly numbers. A shorter text is a phrase of its own."""
-    if len(words) < _GRAM:
+    if len(words) < PHRASE:
         return {tuple(words)} if words and set(words) != {"0"} else set()
     grams = zip(words, words[1:], words[2:], words[3:], strict=False)
     return {gram for gram in grams if gram.count("0") < 2} if "0" in words else set(grams)
@@ -54,7 +55,7 @@ def _bit_of(word: str) -> int:
 def marks_of(text: str, words: Sequence[str]) -> set[str]:
     """The marks of a text, and how it begins and ends: the places where tics sit."""
     found = set(_MARK.findall(text[:_MOST_CHARACTERS]))
-    if len(words) > _GRAM:
+    if len(words) > PHRASE:
         found.add(f"begins: {words[0]} {words[1]}")
         found.add(f"ends: {words[-2]} {words[-1]}")
     return found

@@ -1,7 +1,7 @@
 """What an agent does, whatever it says: silent tool calling, loops that succeed each time, spending."""
 
 import re
-from collections import deque
+from collections import OrderedDict, deque
 
 from gametape.watch.monitors.monitor import Evidence, Examples
 from gametape.watch.seen import Seen
@@ -11,6 +11,8 @@ _LOOP = 20
 _CLOCK = re.compile(r"\d+(?:[.:]\d+)+|\d+ ?m?s\b")
 """Times and durations, which differ in results that are the same."""
 _MOST_READ = 2000
+_MOST_SESSIONS = 64
+"""That take turns in one stream."""
 
 
 class Silence:
@@ -33,13 +35,15 @@ class ActionLoop:
     """Whether everything a step did was done before in its session, just so and with the same result."""
 
     def __init__(self) -> None:
+        self._sessions: OrderedDict[str | None, deque[int]] = OrderedDict()
         self._done: deque[int] = deque(maxlen=_LOOP)
         self._examples = Examples()
 
     def update(self, step: Seen) -> float | None:
         if not step.actions:
             return None
-        did = hash((step.session, step.actions, _CLOCK.sub("0", (step.result or "")[:_MOST_READ])))
+        did = hash((step.actions, _CLOCK.sub("0", (step.result or "")[:_MOST_READ])))
+        self._done = self._in(step.session)
         again = did in self._done
         self._done.append(did)
         if again:
@@ -47,21 +51,31 @@ class ActionLoop:
             self._examples.add(f"{first.tool} {first.arguments}")
         return float(again)
 
+    def _in(self, session: str | None) -> deque[int]:
+        """What was done last in a session; those that have been quiet for longest are forgotten."""
+        done = self._sessions.setdefault(session, deque(maxlen=_LOOP))
+        self._sessions.move_to_end(session)
+        if len(self._sessions) > _MOST_SESSIONS:
+            self._sessions.popitem(last=False)
+        return done
+
     def evidence(self) -> Evidence:
         return {"actions": sorted(set(self._examples.texts)), "different": len(set(self._done)), "of": len(self._done)}
 
 
 class SpendRate:
-    """What a step cost, in dollars where they are known, else in tokens; per second where there is a clock."""
+    """What a step cost, in dollars once they are known, else in tokens; per second where there is a clock."""
 
     def __init__(self) -> None:
         self._last: float | None = None
+        self._in_dollars = False
         self._spent: deque[float] = deque(maxlen=5)
 
     def update(self, step: Seen) -> float | None:
-        spent = step.cost if step.cost else step.tokens
+        self._in_dollars |= bool(step.cost)
+        spent = step.cost if self._in_dollars else step.tokens
         before, self._last = self._last, step.time
-        if not spent or (step.time is not None and before is None):
+        if not spent or spent < 0 or (step.time is not None and before is None):
             return None
         self._spent.append(float(spent))
         return float(spent) if step.time is None or before is None else float(spent) / max(1.0, step.time - before)

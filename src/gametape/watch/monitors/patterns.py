@@ -9,16 +9,19 @@ from gametape.watch.seen import Seen
 TICS = (
     r"\\boxed\{",
     r"as an ai\b",
-    r"you're (?:absolutely|completely) right\b",
+    r"you['’]re (?:absolutely|completely) right\b",
     r"great question\b",
     r"i hope this helps\b",
     r"<\|[a-z_]+\|>",
     r"</?think>",
 )
 REFUSALS = (
-    r"i (?:can't|cannot|won't|will not) (?:continue|proceed|complete|finish|help|assist|do (?:this|that|it))\b",
+    r"i (?:can['’]t|cannot|won['’]t|will not) (?:continue|proceed|complete|finish|help|assist|do (?:this|that|it))\b",
     r"i (?:am|was) (?:unable|not able) to\b",
-    r"i(?:'|’)m (?:unable|not able|sorry, but|giving up|done|stuck)\b",
+    r"i (?:won['’]t|will not) be able to\b",
+    r"i (?:don['’]t|do not) (?:think|believe) i can\b",
+    r"i (?:must|have to|need to) (?:respectfully decline|stop here)\b",
+    r"i['’]m (?:unable|not able|not comfortable|sorry, but|giving up|done|stuck)\b",
     r"i (?:give up|have given up|am giving up|quit|refuse|decline|must decline|am done|am stuck)\b",
     r"nothing (?:more|left|further|else) (?:i can|to|for me to) do\b",
     r"no further (?:action|work) (?:is )?(?:needed|required|possible)\b",

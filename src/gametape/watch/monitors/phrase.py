@@ -3,7 +3,7 @@
 from gametape.watch.monitors.monitor import OFTEN, WINDOW, Evidence, Examples, of_a_window
 from gametape.watch.monitors.window import CountedWindow
 from gametape.watch.seen import Seen
-from gametape.watch.words import Gram
+from gametape.watch.words import PHRASE, Gram
 
 
 class PhraseFixation:
@@ -33,7 +33,9 @@ class PhraseFixation:
 
 
 def _grown(gram: Gram, counts: dict[Gram, int], often: int) -> list[str]:
-    """The phrase a gram is part of: longer by each neighbour that is nearly as frequent."""
+    """The phrase a gram is part of, with each neighbour that is nearly as frequent. A short one is all of a text."""
+    if len(gram) < PHRASE:
+        return list(gram)
     common = {other for other, count in counts.items() if count >= 0.8 * often and len(other) == len(gram)}
     phrase = list(gram)
     for _ in range(20):
