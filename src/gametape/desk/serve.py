@@ -50,7 +50,7 @@ async def serve(desk: Desk, tell: Callable[[str], None], ready: Callable[[], Non
 
 
 async def _report(desk: Desk, errands: durable.Errands, tell: Callable[[str], None]) -> None:
-    """Say what begins and ends, also where both happen between two looks, and what people are told."""
+    """Say what begins and ends, also where both happen between two looks, and what people are told in between."""
     known: set[str] = set()
     since = looked = time.time()
     told = set(await asyncio.to_thread(errands.ended_of, looked - _OVERLAP))
@@ -60,13 +60,13 @@ async def _report(desk: Desk, errands: durable.Errands, tell: Callable[[str], No
         ended = set(await asyncio.to_thread(errands.ended_of, before - _OVERLAP))
         for key in sorted((now | ended) - known - told):
             tell(f"{key}: begun")
+        for notice in await asyncio.to_thread(desk.notices.since, since):
+            tell(f"notice from {notice.origin}: {printable(' '.join(notice.text.split()) or notice.title)}")
+            since = notice.at
         over = (known | ended) - now - told
         for key in sorted(over):
             tell(f"{key}: {await asyncio.to_thread(errands.state, key)}")
         known, told = now, ended - now | over
-        for notice in await asyncio.to_thread(desk.notices.since, since):
-            tell(f"notice from {notice.origin}: {printable(' '.join(notice.text.split()) or notice.title)}")
-            since = notice.at
         await asyncio.sleep(_LOOK)
 
 
