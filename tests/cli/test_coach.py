@@ -1,9 +1,17 @@
 """`gametape coach` as a user runs it, on what `gametape eval` and `gametape solve` leave behind."""
 
+import asyncio
 import json
 from pathlib import Path
 
 import pytest
+
+from gametape.engines.dialects.byte_frame import byte_dialect
+from gametape.tasks.worlds.experts import Clumsy
+from gametape.tasks.worlds.presets import preset
+from gametape.tasks.worlds.world import World
+from gametape.train.demonstrations import demonstrate
+from gametape.train.tapes import save_tape
 
 from .command import run
 
@@ -121,3 +129,37 @@ def test_without_token_ids_there_is_nothing_to_splice_into(clumsy: Path, tmp_pat
     bare.write_text(json.dumps(rollout))
     done = run("coach", bare, "--task", clumsy / "suite", "--model", "scripted:clumsy")
     assert (done.code, "no token ids" in done.err) == (2, True)
+
+
+def test_stored_targets_that_are_none_are_one_line(clumsy: Path, tmp_path: Path) -> None:
+    told = json.loads(sorted((clumsy / "eval/trajectories").glob("*.json"))[0].read_text())
+    told["extra"]["gametape"] = {"targets": [{"foo": 1}]}
+    kept = tmp_path / "kept.json"
+    kept.write_text(json.dumps(told))
+    done = run("coach", kept, "--task", clumsy / "suite", "--model", "scripted:clumsy", "--again")
+    assert (done.code, len(done.err.splitlines())) == (2, 1)
+    assert "extra.gametape.targets[0]: " in done.err
+
+
+def test_what_a_rollout_said_cannot_command_the_terminal(clumsy: Path, tmp_path: Path) -> None:
+    rollout, *_ = sorted((clumsy / "eval/trajectories").glob("*.json"))
+    told = json.loads(rollout.read_text())
+    for step in told["steps"]:
+        for result in (step.get("observation") or {"results": []})["results"]:
+            result["content"] = result["content"].replace("error", "\x1b[2J\x1b]0;mine\x07 error")
+    hostile = tmp_path / "hostile.json"
+    hostile.write_text(json.dumps(told))
+    words = ("--task", clumsy / "suite", "--model", "scripted:clumsy", "--out", tmp_path / "kept.json")
+    done = run("coach", hostile, *words)
+    assert (done.code, "mine" in done.out, "\x1b" in done.out + done.err) == (1, True, False), done.err
+
+
+def test_what_training_leaves_is_found_by_the_name_of_its_worlds(tmp_path: Path) -> None:
+    """Rollouts of a run are of a part of the worlds that a name stands for."""
+    world = World(preset("moderate").model_copy(update={"seed": 12345, "split": "train"}))
+    wrong = next(turn for turn, job in enumerate(world.plan.jobs, start=1) if job.marking)
+    played = asyncio.run(demonstrate(world, Clumsy([wrong]), byte_dialect())).played
+    kept = save_tape(played, [], 0.0, "d0", tmp_path)
+    done = run("coach", kept, "--task", "worlds:moderate", "--model", "scripted:clumsy", "--json")
+    assert done.code == 1, done.err
+    assert [target["step"] for target in done.answer["targets"]] == [wrong + 2]

@@ -15,8 +15,11 @@ from rich.console import Console
 from gametape.cli.demo_arms import ARMS, ArmFailed, train_arms
 from gametape.cli.demo_stage import Stage
 from gametape.cli.demo_view import plot, show_attempts, show_mined
+from gametape.core.config import TinyConfig
 from gametape.core.errors import BadInput
 from gametape.train.config_file import read_config
+from gametape.train.policy import make_tiny
+from gametape.train.run_directory import RunDirectory
 
 from .command import GAMETAPE, run
 
@@ -74,8 +77,18 @@ def test_a_demo_is_taken_up_as_it_was_begun(tmp_path: Path) -> None:
     (tmp_path / "other" / "rlvr").mkdir()
     with pytest.raises(BadInput, match="a new directory"):
         Stage.new(tmp_path / "other", tmp_path, seed=7, quick=True)
+    with pytest.raises(BadInput, match="cannot be written"):
+        Stage.new(tmp_path / "demo" / "demo.json" / "below", tmp_path, seed=7, quick=True)
     with pytest.raises(BadInput, match="no demo here"):
         Stage.taken_up(tmp_path, tmp_path)
+    for told in ("[]", "{}", again_with(again, seed="x"), again_with(again, seconds=None), again_with(again, mined=5)):
+        (tmp_path / "demo" / "demo.json").write_text(told)
+        with pytest.raises(BadInput, match=r"demo.json: .*not what a demo writes there"):
+            Stage.taken_up(tmp_path / "demo", tmp_path)
+
+
+def again_with(stage: Stage, **other: object) -> str:
+    return json.dumps(stage.told | other)
 
 
 @pytest.mark.parametrize("quick", [True, False])
@@ -92,9 +105,42 @@ def test_both_arms_have_the_same_weights_tasks_and_budget(tmp_path: Path, quick:
 @pytest.mark.slow
 def test_a_run_that_cannot_begin_is_said_in_its_own_words(tmp_path: Path) -> None:
     stage = Stage.new(tmp_path / "demo", tmp_path, 0, quick=True)
-    stage.keep(warm={"start": str(tmp_path / "nowhere")})
-    with pytest.raises(ArmFailed, match="nowhere: no such directory"):
+    with pytest.raises(ArmFailed, match="warm/start: no such directory") as failed:
         train_arms(stage)
+    assert failed.value.exit_code == 2
+
+
+def _is_free(run: RunDirectory) -> bool:
+    try:
+        with run.held():
+            return run.metrics.exists()
+    except BadInput:
+        return False
+
+
+_ARMS_OF = """
+import sys
+from pathlib import Path
+from gametape.cli.demo_arms import train_arms
+from gametape.cli.demo_stage import Stage
+train_arms(Stage.taken_up(Path(sys.argv[1]), Path(sys.argv[1])))
+"""
+
+
+@pytest.mark.slow
+def test_no_run_outlives_a_demo_that_is_killed(tmp_path: Path) -> None:
+    stage = Stage.new(tmp_path / "demo", tmp_path, 3, quick=True)
+    make_tiny(stage.start, TinyConfig(layers=1, width=32, heads=2, window=256), seed=3)
+    runs = [RunDirectory(stage.out / arm) for arm in ARMS]
+    with subprocess.Popen([sys.executable, "-c", _ARMS_OF, str(stage.out)]) as begun:
+        until = time.monotonic() + 120
+        while not all(run.metrics.exists() for run in runs) and time.monotonic() < until:
+            time.sleep(0.05)
+        begun.kill()
+    until = time.monotonic() + 5
+    while not all(map(_is_free, runs)) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert all(map(_is_free, runs))
 
 
 @pytest.mark.slow

@@ -59,8 +59,39 @@ def test_a_hint_that_holds_the_solutions_tokens_is_refused():
 
 def test_lines_count_where_single_names_do_not():
     reference = reference_of(["x = a + b + c\n"], ["a b c x"])
-    assert reference.leak("rule : x = a +  b + c") == "x = a + b + c"
+    assert reference.leak("rule : x = a +  b + c") == "x=a+b+c"
     assert reference.leak("rule : add a , b and c") == ""
+
+
+@pytest.mark.parametrize(
+    ("hint", "held"),
+    [
+        ("rule : cut it to at most 73 characters", "73"),
+        ("rule : divide by 2.75", "2.75"),
+        ("rule : text [ 4 : ] [ ::-1 ] , as it were", "text[4:][::-1]"),
+        ('rule : give back text[4:][::-1] + "..?"', "text[4:][::-1]+'..?'"),
+        ("rule : match [^a-z0-9]+$ there", "[^a-z0-9]+$"),
+        ("rule : turn text round in reversed order", ""),
+        ("rule : at most 80 characters", ""),
+    ],
+)
+def test_numbers_and_parts_of_lines_give_an_answer_away_too(hint, held):
+    solution = """def cut(text):
+    pattern = "[^a-z0-9]+$"
+    if len(text) / 2.75 > 73 or 80 < 4 or reversed:
+        return text[4:][::-1] + '..?'
+"""
+    assert reference_of([solution], ["pattern def cut(text): a line has 80 characters"]).leak(hint) == held
+
+
+def test_no_solution_is_too_deep_to_be_looked_at():
+    sums = " + ".join(["total"] * 900)
+    assert reference_of([f"x = {sums}"], ["x total"]).leak(f"rule : {sums}")
+
+
+def test_what_would_command_a_terminal_is_never_said():
+    (complaint,) = complaints("error : a file must \x1bc be \u202ekept\u202c closed")
+    assert rule_of(complaint, ())[1] == "rule : a file must be closed"
 
 
 def test_the_arguments_of_the_right_call_are_the_answer():

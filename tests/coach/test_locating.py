@@ -1,6 +1,7 @@
 """Where a rollout went wrong is found from what it shows, at once or turns later; hints state the rule alone."""
 
 import asyncio
+import time
 
 import pytest
 
@@ -202,6 +203,16 @@ def test_type_and_lint_messages_are_laid_to_the_turn_that_wrote_the_file():
     linted = "a.py:1:8: F401 [*] `os` imported but unused\nb.py:1:1: F401 `re` imported but unused"
     (target,) = located(case(wrote, turn(4, [("check", {}, linted, False)])))
     assert (target.step, target.source, target.hint) == (3, "lint", "avoid : imported but unused")
+
+
+def test_no_output_is_slow_to_read():
+    """Each of these took time by the square of its length."""
+    wrote = turn(3, [("write", {"path": "a.py", "content": "x"}, "written", False)])
+    blank, wide = "\n" * 200_000, " " * 200_000
+    for printed in (f"Traceback (most recent call last):{blank}NameError: x", f"a.py:1: error: x{wide}y"):
+        began = time.process_time()
+        located(case(wrote, turn(4, [("shell", {"command": "run"}, printed, False)])))
+        assert time.process_time() - began < 2
 
 
 def test_the_same_call_with_the_same_result_is_of_no_use():

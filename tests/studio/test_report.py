@@ -1,10 +1,12 @@
 """The report is one file without a way out of it, whatever was written into the runs."""
 
+import json
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
+from gametape.core.errors import BadInput
 from gametape.studio.report import write_report
 from gametape.studio.run_files import RunFiles
 from gametape.studio.tape import tape_of
@@ -97,3 +99,27 @@ def test_the_tape_is_of_the_kept_rollout_that_the_hint_moved_most(runs: Path) ->
 
 def test_a_rollout_is_looked_for_among_the_kept_ones_only(runs: Path) -> None:
     assert RunFiles(runs / "rlvr_ttf").trajectory("../trajectories/large") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("targets.jsonl", '{"a": 1}\n', "targets.jsonl, line 1: not what became of a target: no ids"),
+        ("metrics.jsonl", '{"kind": "eval", "success": NaN, "episodes": 8}\n', "score in it is no number"),
+        ("metrics.jsonl", '{"kind": "eval"}\n', "score in it is no number"),
+        ("start/tokenizer.json", "{}", "tokenizer.json: not a tokenizer"),
+    ],
+)
+def test_files_that_no_run_leaves_are_said_in_one_line(runs: Path, name: str, text: str, says: str) -> None:
+    (runs / "rlvr_ttf" / name).write_text(text)
+    with pytest.raises(BadInput, match=says):
+        write_report(runs, ARMS)
+
+
+def test_targets_on_a_tape_that_are_none_are_said_in_one_line(runs: Path) -> None:
+    path = runs / "rlvr_ttf" / "trajectories" / "large.json"
+    told = json.loads(path.read_text())
+    told["extra"]["gametape"]["targets"] = [{"x": 1}]
+    path.write_text(json.dumps(told))
+    with pytest.raises(BadInput, match=r"extra\.gametape\.targets: "):
+        write_report(runs, ARMS)

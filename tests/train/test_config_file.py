@@ -29,6 +29,7 @@ def test_what_is_set_on_the_command_line_wins(tmp_path: Path) -> None:
         (GOOD + "group_size = 1\n", [], "line 6: rl.group_size: expected greater than or equal to 2"),
         (GOOD.replace("rlvr", "ppo"), [], "line 1: arm: expected 'sft'"),
         ('tasks = "worlds:easy"\n', [], "run.toml: arm: expected a value"),
+        (GOOD, ["tiny.layers=1_000_000"], "--set: tiny.layers: expected less than or equal to 32"),
         (GOOD, ["rl.groups=no"], "--set: rl.groups: expected a valid integer"),
         (GOOD, ["groups"], "--set groups: expected KEY=VALUE"),
         (GOOD, ["arm.x=1"], "arm is no table"),

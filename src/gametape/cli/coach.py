@@ -1,24 +1,27 @@
 """`gametape coach`: where a rollout went wrong, what to say there, and whether it helps."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
 if TYPE_CHECKING:
     from gametape.agent.playing import Played
     from gametape.coach.coach import Coach
-    from gametape.coach.hints import Reference
     from gametape.coach.target import Target
     from gametape.core.assignment import Assignment
     from gametape.core.hint import Hint
     from gametape.core.trajectory import Trajectory
     from gametape.engines.perimeter import Perimeter
     from gametape.engines.token_conversation import TokenModel
+    from gametape.tasks.worlds.spec import WorldSpec
     from gametape.tasks.worlds.world import World
     from gametape.verify.subject import Subject
+
+_LONGEST_SEED = 40
+"""Digits."""
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -64,7 +67,7 @@ def coach(
 
     \b
     Examples:
-      gametape coach rollout.json --task worlds:moderate --model runs/first/checkpoints/last --gates g0,g1,g2
+      gametape coach rollout.json --task worlds:moderate --model runs/first/checkpoints/00000500 --gates g0,g1,g2
       gametape coach rollout.json --task worlds:moderate --model runs/later --again
     """
     import asyncio
@@ -112,17 +115,18 @@ class _Run:
 
     async def look(self, coach: "Coach", given: tuple[int, str] | None, judge: str | None) -> "list[Hint]":
         from gametape.coach.sources.judge import judged
+        from gametape.train.references import reference_for
         from gametape.verify.integrity.judge import open_judge
         from gametape.verify.integrity.trajectories import audit
 
         ask = open_judge(judge) if judge else None
-        async with self._opened() as (found, assignment, model):
+        async with self._opened() as (assignment, model):
             played = _played(assignment, self._record)
             return await coach.look(
                 played,
                 model,
                 self._record.trajectory_id or self._record.session_id or "trajectory",
-                _reference(found, played),
+                reference_for(assignment),
                 [_given(played, *given)] if given else (),
                 [lambda case: judged(case, ask)] if ask else (),
                 audit(self._record),
@@ -136,12 +140,13 @@ class _Run:
         kept = stored(self._record.steps, targets_of(self._record))
         if not kept:
             raise BadInput("the trajectory holds no targets of an earlier look; leave --again away")
-        async with self._opened() as (_, _, model):
+        async with self._opened() as (_, model):
             again = await rescore(kept, model, coach.statistics, coach.looking.delta)
+        coach.cost.tokens += sum(gate.tokens for one in again if (gate := one.hint.gates.g0))
         return [one.hint for one in again]
 
     @asynccontextmanager
-    async def _opened(self) -> "AsyncIterator[tuple[World | Subject, Assignment, TokenModel]]":
+    async def _opened(self) -> "AsyncIterator[tuple[Assignment, TokenModel]]":
         from gametape.coach.turns import reads_as_recorded, turns_of
         from gametape.core.errors import BadInput
         from gametape.engines.token_conversation import TokenModel
@@ -160,7 +165,7 @@ class _Run:
                     raise BadInput(f"{self._model} is not given token ids, so that no hint can be spliced for it")
                 if not reads_as_recorded(turns, model.dialect):
                     raise BadInput(f"the token ids of this trajectory are not those of {self._model}")
-                yield found[0], item.assignment, model
+                yield item.assignment, model
             finally:
                 await cast.close()
 
@@ -183,9 +188,7 @@ def _found(task: str, home: Path, name: str) -> "list[World] | list[Subject]":
 
     path = Path(task)
     if task.startswith(WORLDS):
-        seed = name.rpartition("-")[2]
-        spec = preset(task.removeprefix(WORLDS))
-        every: list[Any] = [World(spec.model_copy(update={"seed": int(seed)}))] if seed.isdecimal() else []
+        every: list[Any] = [*_worlds(preset(task.removeprefix(WORLDS)), name.rpartition("-")[2])]
     elif path.is_file() and path.suffix == ".json":
         every = [_world_in(path)]
     else:
@@ -197,6 +200,16 @@ def _found(task: str, home: Path, name: str) -> "list[World] | list[Subject]":
     return chosen
 
 
+def _worlds(spec: "WorldSpec", seed: str) -> "Iterator[World]":
+    """Those of a name and a seed: as they are evaluated, trained on and held out."""
+    from gametape.tasks.worlds.spec import Split
+    from gametape.tasks.worlds.world import World
+
+    if seed.isdecimal() and seed.isascii() and len(seed) <= _LONGEST_SEED:
+        for split in get_args(Split):
+            yield World(spec.model_copy(update={"seed": int(seed), "split": split}))
+
+
 def _world_in(path: Path) -> "World":
     from gametape.core.errors import BadInput
     from gametape.tasks.worlds.spec import WorldSpec
@@ -206,21 +219,6 @@ def _world_in(path: Path) -> "World":
         return World(WorldSpec.model_validate_json(path.read_bytes()))
     except (OSError, ValueError) as error:
         raise BadInput(f"{path} is not the file of a world: {str(error).splitlines()[0]}") from error
-
-
-def _reference(found: "World | Subject", played: "Played") -> "Reference":
-    """What a hint must not hold: the arguments of right calls, or what only the solution has."""
-    from gametape.coach.hints import NO_REFERENCE, Reference, reference_of
-    from gametape.tasks.worlds.experts import perfect, script
-    from gametape.tasks.worlds.world import World
-
-    if isinstance(found, World):
-        return Reference(calls=tuple(frozenset(act.move.values) for act in script(found, perfect)))
-    if found.reference is None:
-        return NO_REFERENCE
-    texts = [found.reference.text(path) for path in found.reference.under(found.task.source_paths)]
-    assignment = played.assignment
-    return reference_of(texts, [*map(found.start.text, found.start), assignment.system, assignment.opening])
 
 
 def _played(assignment: "Assignment", record: "Trajectory") -> "Played":
@@ -300,15 +298,17 @@ def _show(answer: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.text import Text
 
+    from gametape.cli.output import plain
+
     console = Console(highlight=False, soft_wrap=True)
     for told in answer["targets"]:
-        console.print(Text(f"step {told['step']}: {told['evidence']}"))
-        console.print(Text(f"  {told['hint']}", style="bold" if told["used"] else "dim"))
+        console.print(Text(f"step {told['step']}: {plain(told['evidence'])}"))
+        console.print(Text(f"  {plain(told['hint'])}", style="bold" if told["used"] else "dim"))
         for name, gate in told["gates"].items():
             passed = "passed" if gate["passed"] else "failed"
-            console.print(Text(f"  {name} {passed} ({gate['value']:.2f}) {gate['detail']}", style="dim"))
+            console.print(Text(f"  {name} {passed} ({gate['value']:.2f}) {plain(gate['detail'])}", style="dim"))
         if told["refused"]:
-            console.print(Text(f"  refused: {told['refused']}", style="dim"))
+            console.print(Text(f"  refused: {plain(told['refused'])}", style="dim"))
     used = sum(told["used"] for told in answer["targets"])
     cost = f"{answer['forks']} forks, {answer['tokens']:,} tokens"
     console.print(Text(f"{len(answer['targets'])} targets, {used} to be used ({cost})"))

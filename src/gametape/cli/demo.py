@@ -83,7 +83,8 @@ def _perform(stage: "Stage", as_json: bool) -> dict[str, Any]:
 
     from gametape.cli import demo_acts, demo_view
     from gametape.cli.demo_arms import ARMS, train_arms
-    from gametape.core.errors import Lacking
+    from gametape.core.errors import BadInput, Lacking
+    from gametape.record.trouble import shown
     from gametape.studio.report import comparison, write_report
     from gametape.studio.run_files import RunFiles
 
@@ -106,6 +107,9 @@ def _perform(stage: "Stage", as_json: bool) -> dict[str, Any]:
             stage.keep(**{name: part}, seconds=round(stage.told["seconds"] + time.monotonic() - began, 1))
         show(console, stage.told[name])
     runs = [RunFiles(stage.out / arm) for arm in ARMS]
+    for run in runs:
+        if not run.scores:
+            raise BadInput(f"{shown(run.root)}: the run has no held-out score in metrics.jsonl; begin another demo")
     verdict = comparison(runs)
     demo_view.show_arms(console, runs, verdict)
     report = write_report(stage.out, ARMS)

@@ -70,7 +70,7 @@ def attempt_one(stage: Stage) -> list[dict[str, Any]]:
     """The first mined task, by one who knows the solution and by one who wants to be paid without. What an earlier call
     left half done is begun again: it takes seconds."""
     remove_tree(stage.out / "attempts")
-    task = Path(stage.told["mined"]["tasks"][0])
+    task = stage.out / "tasks" / stage.told["mined"]["names"][0]
     return [_attempt(stage, task, model) for model in ATTEMPTS]
 
 

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from gametape.cli.demo_stage import Stage
-from gametape.core.errors import GametapeError
+from gametape.core.errors import BadInput, GametapeError, Lacking
 from gametape.record.trouble import shown
 from gametape.studio.report import NAMES
 from gametape.studio.run_files import RunFiles
@@ -24,12 +24,20 @@ ARMS = ("rlvr", "rlvr_ttf")
 _LOOK_EVERY = 0.5
 _PATIENCE = 60.0
 """Seconds that a run has to end in order when it is told to."""
+_ARM = (
+    "import sys; from gametape.sandbox.kernel import die_with_parent; die_with_parent(int(sys.argv.pop(1)))\n"
+    "from gametape.cli.main import main; main()"
+)
+"""`gametape`, for as long as the demo lives: one that outlived a kill -9 would keep the run from being taken up."""
+_SAID = "gametape: "
 
 
 class ArmFailed(GametapeError):
-    """A run ended without an answer; its log says why."""
+    """A run ended without an answer; its log says why, and its exit code what kind of trouble it is."""
 
-    exit_code = 1
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.exit_code = code if code in (BadInput.exit_code, Lacking.exit_code) else 1
 
 
 def train_arms(stage: Stage) -> dict[str, Any]:
@@ -53,10 +61,11 @@ def _training(stage: Stage, arm: str) -> "Iterator[subprocess.Popen[bytes]]":
     if (run / "config.toml").exists():
         words = ["--resume", str(run)]
     else:
-        changes = (*stage.changes, f"model={stage.told['warm']['start']}")
+        changes = (*stage.changes, f"model={stage.start}")
         words = [str(stage.config(arm)), "--out", str(run)]
         words += [word for change in changes for word in ("--set", change)]
-    command = [sys.executable, "-m", "gametape.cli.main", "train", *words, "--home", str(stage.home), "--json"]
+    demo = str(os.getpid())
+    command = [sys.executable, "-c", _ARM, demo, "train", *words, "--home", str(stage.home), "--json"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     with _log(stage, arm).open("wb") as log:
         process = subprocess.Popen(
@@ -84,9 +93,10 @@ def _answer(stage: Stage, arm: str, process: "subprocess.Popen[bytes]") -> dict[
     assert process.stdout
     said = process.stdout.read().decode().splitlines()
     if not said:
-        log = _log(stage, arm).read_text(errors="replace").strip().splitlines()
-        last = log[-1].removeprefix("gametape: ") if log else f"exit code {process.returncode}"
-        raise ArmFailed(f"{arm}: {last} (all it said: {shown(_log(stage, arm))})")
+        log = _log(stage, arm).read_text(errors="replace").splitlines()
+        told = [line.removeprefix(_SAID) for line in log if line.startswith(_SAID)]
+        last = told[-1] if told else f"exit code {process.returncode}"
+        raise ArmFailed(f"{arm}: {last} (all it said: {shown(_log(stage, arm))})", process.returncode)
     answer: dict[str, Any] = json.loads(said[-1])
     return answer
 

@@ -3,13 +3,14 @@
 import json
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 from gametape.core.errors import BadInput, Lacking
 from gametape.record.atomic import write_atomically
-from gametape.record.trouble import shown
+from gametape.record.trouble import shown, unwritable
 from gametape.studio.report import DEMO
 
 _ROOT = Path(__file__).parents[3]
@@ -18,6 +19,17 @@ QUICK = (
     *("rl.groups=2", "rl.group_size=4", "eval.every=128", "eval.episodes=16", "flops=1_500_000_000"),
 )
 """Every part at work for seconds only."""
+_BEGUN = {"seed", "quick", "cores", "seconds"}
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    "seed": (int,),
+    "quick": (bool,),
+    "cores": (int,),
+    "seconds": (int, float),
+    "mined": (dict,),
+    "rollouts": (list,),
+    "warm": (dict,),
+    "arms": (dict,),
+}
 
 
 @dataclass(frozen=True)
@@ -35,7 +47,10 @@ class Stage:
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise BadInput(f"{shown(out)}: is there already; give a new directory")
         stage = cls(out, home, {"seed": seed, "quick": quick, "cores": os.cpu_count() or 1, "seconds": 0.0})
-        out.mkdir(parents=True, exist_ok=True)
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise unwritable(out, error) from error
         stage.save()
         return stage
 
@@ -45,6 +60,11 @@ class Stage:
             told = json.loads((out / DEMO).read_text())
         except (OSError, ValueError):
             raise BadInput(f"{shown(out)}: there is no demo here to go on with (no {DEMO})") from None
+        if not isinstance(told, dict) or not told.keys() >= _BEGUN:
+            raise BadInput(f"{shown(out / DEMO)}: not what a demo writes there; begin another")
+        for name, kind in _KINDS.items():
+            if name in told and type(told[name]) not in kind:
+                raise BadInput(f"{shown(out / DEMO)}: {name}: not what a demo writes there; begin another")
         return cls(out, home, told)
 
     def keep(self, **parts: Any) -> None:
@@ -65,6 +85,11 @@ class Stage:
     def changes(self) -> tuple[str, ...]:
         """What is other than in these files."""
         return (f"seed={self.seed}", *(QUICK if self.told["quick"] else ()))
+
+    @property
+    def start(self) -> Path:
+        """The weights that both arms begin with: here, wherever the demo has been moved to."""
+        return self.out / "warm" / "start"
 
     @property
     def project(self) -> Path:

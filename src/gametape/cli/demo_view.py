@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from gametape.cli.output import plain
 from gametape.studio.comparison import Comparison
 from gametape.studio.report import name_of
 from gametape.studio.run_files import RunFiles
@@ -33,7 +34,7 @@ def show_attempts(console: Console, attempts: Sequence[dict[str, Any]]) -> None:
         hidden = f", {tests['held_out_passed']} of {tests['held_out_expected']} held out"
         console.print(
             Text.assemble(
-                (one["model"], "bold"),
+                (_plain(one["model"]), "bold"),
                 ": ",
                 ("passed" if one["passed"] else "not passed", style),
                 f", reward {one['reward']:+.2f}, {tests['passed']} of {tests['expected']} tests{hidden}",
@@ -43,10 +44,10 @@ def show_attempts(console: Console, attempts: Sequence[dict[str, Any]]) -> None:
         for column in ("  layer", "score", "evidence"):
             table.add_column(column, overflow="fold")
         for check in one["checks"]:
-            table.add_row(f"  {check['name']}", f"{check['score']:.2f}", Text(_plain(check["detail"])))
+            table.add_row(Text(f"  {_plain(check['name'])}"), f"{check['score']:.2f}", Text(_plain(check["detail"])))
         console.print(table)
         for flag in one["integrity"][:_FLAGS]:
-            console.print(Text(f"  {flag['severity']} {flag['rule']}: {_plain(flag['evidence'])}", style="red"))
+            console.print(Text(f"  {flag['severity']} {_plain(flag['rule'])}: {_plain(flag['evidence'])}", style="red"))
         if len(one["integrity"]) > _FLAGS:
             console.print(Text(f"  and {len(one['integrity']) - _FLAGS} more flags", style="dim"))
 
@@ -123,5 +124,5 @@ def _share(value: float | None) -> str:
 
 
 def _plain(text: str) -> str:
-    line = "".join(char if char.isprintable() else "?" for char in " ".join(text.split()))
+    line = plain(text)
     return line if len(line) <= 160 else f"{line[:157]}..."

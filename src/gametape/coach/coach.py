@@ -17,7 +17,7 @@ from gametape.coach.hints import NO_REFERENCE, Reference
 from gametape.coach.locating import located, spanned
 from gametape.coach.scoring import Question, Scored, scored
 from gametape.coach.statistics import Statistics
-from gametape.coach.storing import columns, passed
+from gametape.coach.storing import NO_ROOM, columns, fits, passed
 from gametape.coach.target import Target
 from gametape.coach.turns import Alarm, Case, case_of
 from gametape.coach.verified import CONFIDENCE, FORKS, Trial, g2, tried
@@ -121,8 +121,8 @@ class Coach:
         )
         if leak := reference.leak(target.hint):
             return hint.model_copy(update={"refused": f"it holds what only the solution has: {leak}"})
-        if len(turn.prompt_ids) + len(ids) + span[1] > model.window:
-            return hint.model_copy(update={"refused": "the model's window has no room for it"})
+        if not fits(model, turn, ids, span):
+            return hint.model_copy(update={"refused": NO_ROOM})
         question = Question(turn, target.turn, span, f"coach/{name}/{target.step}")
         found = await scored(model, question, target.hint)
         gates = await self._cheap(question, target.hint, found, case, model)

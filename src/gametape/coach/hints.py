@@ -39,7 +39,12 @@ FIXED = frozenset(
 
 _MOST_TOOLS = 16
 _WORD = re.compile(r"[A-Za-z_]\w{2,}")
-_SHORTEST_LINE = 8
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_LINE_END = re.compile(rb"\r\n|\r|\n")
+_LARGEST = 10**18
+"""Numbers beyond it are no part of a sentence, and Python writes some of them only unwillingly."""
+_SHORTEST = 7
+"""Characters of code that are an answer and no accident; spaces are not counted."""
 _OF_THE_LANGUAGE = frozenset([*keyword.kwlist, *keyword.softkwlist, *dir(builtins), "self", "cls"])
 
 
@@ -67,10 +72,13 @@ def arguments_hint(tool: ToolDefinition) -> str:
 
 @dataclass(frozen=True)
 class Reference:
-    """What gives the answer away: names and lines that only the solution has, and the arguments of right calls."""
+    """What gives the answer away: names, numbers and code that only the solution has, and the arguments of right calls.
+    Numbers have two digits at least."""
 
     names: frozenset[str] = frozenset()
-    lines: frozenset[str] = frozenset()
+    numbers: frozenset[str] = frozenset()
+    code: frozenset[str] = frozenset()
+    """Lines, expressions and texts, in the form of `_squeezed`."""
     calls: tuple[frozenset[str], ...] = ()
 
     def leak(self, hint: str) -> str:
@@ -78,11 +86,11 @@ class Reference:
         if hint in FIXED:
             return ""
         words = {*words_in(hint), *_WORD.findall(hint)}
-        if names := sorted(self.names & words):
-            return names[0]
-        flat = " ".join(hint.split())
-        if lines := [line for line in self.lines if line in flat]:
-            return lines[0]
+        if held := sorted(self.names & words) or sorted(self.numbers & {*_NUMBER.findall(hint)}):
+            return held[0]
+        squeezed = _squeezed(hint)
+        if code := [code for code in self.code if code in squeezed]:
+            return max(code, key=len)
         return next((" ".join(sorted(values)) for values in self.calls if values and values <= words), "")
 
 
@@ -91,22 +99,54 @@ NO_REFERENCE = Reference()
 
 def reference_of(solution: Iterable[str], shown: Iterable[str]) -> Reference:
     """Of a solution's files; what the agent has been `shown` gives nothing away."""
-    files, seen = list(solution), "\n".join(shown)
-    names = {name for text in files for name in _names(text)} - {*_WORD.findall(seen)} - _OF_THE_LANGUAGE
-    lines = {line for text in files for line in _lines(text)} - {*_lines(seen)}
-    return Reference(frozenset(names), frozenset(line for line in lines if len(line) >= _SHORTEST_LINE))
+    files, seen = [(text, _tree(text)) for text in solution], "\n".join(shown)
+    names = {name for text, tree in files for name in _names(text, tree)} - {*_WORD.findall(seen)} - _OF_THE_LANGUAGE
+    numbers = {one for text, tree in files for one in _numbers(text, tree)} - {*_NUMBER.findall(seen)}
+    open_code = _squeezed(seen)
+    code = {part for text, tree in files for part in _code(text, tree) if part not in open_code}
+    return Reference(
+        frozenset(names),
+        frozenset(number for number in numbers if len(number) > 1),
+        frozenset(part for part in code if len(part) >= _SHORTEST and not part.isidentifier()),
+    )
 
 
-def _lines(text: str) -> Iterable[str]:
-    return (" ".join(line.split()) for line in text.splitlines())
-
-
-def _names(text: str) -> Iterable[str]:
-    """Identifiers and one-word texts of a Python file, without comments and prose; all words of any other file."""
+def _tree(text: str) -> ast.Module | None:
     try:
-        tree = ast.parse(text)
+        return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
+        return None
+
+
+def _squeezed(text: str) -> str:
+    """Code without what may be written in several ways: spaces, and which quotes."""
+    return "".join(text.split()).replace('"', "'")
+
+
+def _names(text: str, tree: ast.Module | None) -> Iterable[str]:
+    """Identifiers and one-word texts of a Python file, without comments and prose; all words of any other file."""
+    if tree is None:
         return _WORD.findall(text)
     fields = (value for node in ast.walk(tree) for _, value in ast.iter_fields(node))
     parts = (part for field in fields for part in (field if isinstance(field, list) else [field]))
     return [part for part in parts if isinstance(part, str) and _WORD.fullmatch(part)]
+
+
+def _numbers(text: str, tree: ast.Module | None) -> Iterable[str]:
+    if tree is None:
+        return _NUMBER.findall(text)
+    values = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    return [str(value) for value in values if isinstance(value, float) or (type(value) is int and value < _LARGEST)]
+
+
+def _code(text: str, tree: ast.Module | None) -> Iterable[str]:
+    """Lines; and of a Python file every part that has a value, as it stands there."""
+    lines = _LINE_END.split(text.encode())
+    yield from (_squeezed(line.decode()) for line in lines)
+    for node in ast.walk(tree) if tree else ():
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield _squeezed(node.value)
+        elif isinstance(node, ast.expr) and node.end_lineno:
+            part = b"\n".join(lines[node.lineno - 1 : node.end_lineno])
+            left = len(lines[node.end_lineno - 1]) - (node.end_col_offset or 0)
+            yield _squeezed(part[node.col_offset : len(part) - left].decode(errors="replace"))

@@ -3,17 +3,23 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from pydantic import ValidationError
+
 from gametape.coach.gates import DELTA, g0
+from gametape.coach.hinted_engine import hint_ids
 from gametape.coach.scoring import Question, Scored, scored
 from gametape.coach.statistics import Statistics
 from gametape.coach.turns import turns_of
+from gametape.core.errors import BadInput
 from gametape.core.hint import Gate, Gates, Hint, HintVersions
+from gametape.core.problems import problems_in
 from gametape.core.step import Step
 from gametape.core.tokens import TurnTokens
 from gametape.core.trajectory import Trajectory
 from gametape.engines.token_conversation import TokenModel
 
 _OURS, _KEY = "gametape", "targets"
+NO_ROOM = "the model's window has no room for it"
 
 
 @dataclass(frozen=True)
@@ -36,25 +42,51 @@ def with_targets(trajectory: Trajectory, hints: Sequence[Hint]) -> Trajectory:
 
 
 def targets_of(trajectory: Trajectory) -> list[Hint]:
+    """Raises `BadInput` where what stands there are no targets: who reads the rest of a file leaves this part alone."""
     ours = (trajectory.extra or {}).get(_OURS)
-    return [Hint.model_validate(told) for told in (ours.get(_KEY, []) if isinstance(ours, dict) else [])]
+    kept = ours.get(_KEY, []) if isinstance(ours, dict) else []
+    if not isinstance(kept, list):
+        raise BadInput(f"extra.{_OURS}.{_KEY}: expected a list of targets")
+    return [_target(told, at) for at, told in enumerate(kept)]
+
+
+def _target(told: object, at: int) -> Hint:
+    try:
+        return Hint.model_validate(told)
+    except ValidationError as error:
+        raise BadInput(f"extra.{_OURS}.{_KEY}[{at}]: {problems_in(error, told)[0]}") from error
 
 
 def stored(steps: Sequence[Step], hints: Sequence[Hint]) -> list[Stored]:
-    """Those whose turn has its ids on record."""
+    """Those whose turn has its ids on record. Raises `BadInput` for a span that goes beyond its turn."""
     turns = {turn.step.step_id: turn for turn in turns_of(steps)}
     found = ((hint, turns[hint.step]) for hint in hints if hint.step in turns)
-    return [Stored(hint, tokens, turn.number) for hint, turn in found if (tokens := turn.step.tokens())]
+    kept = [Stored(hint, tokens, turn.number) for hint, turn in found if (tokens := turn.step.tokens())]
+    for one in kept:
+        if one.hint.span[1] > len(one.turn.completion_ids):
+            size = len(one.turn.completion_ids)
+            raise BadInput(f"the target at step {one.hint.step} ends at {one.hint.span[1]}; the turn has {size} tokens")
+    return kept
+
+
+def fits(model: TokenModel, turn: TurnTokens, ids: Sequence[int], span: tuple[int, int]) -> bool:
+    """Whether the model can read the turn up to the end of its span after a hint of these ids."""
+    return len(turn.prompt_ids) + len(ids) + span[1] <= model.window
 
 
 async def rescore(
     kept: Sequence[Stored], model: TokenModel, statistics: Statistics, delta: float = DELTA
 ) -> list[Stored]:
     """The same targets as the model sees them now, without a new rollout. Their gaps go into the statistics; a hint is
-    used if it was before and still changes the model's mind."""
+    used if it was before and still changes the model's mind. One that this model has no room for is refused, unread.
+    """
     found = []
     for one in kept:
         hint = one.hint
+        if not fits(model, one.turn, hint_ids(model.dialect, one.turn.prompt_ids, hint.text), hint.span):
+            update = {"used": False, "refused": NO_ROOM, "gates": Gates(), **columns(None)}
+            found.append(replace(one, hint=hint.model_copy(update=update)))
+            continue
         question = Question(one.turn, one.number, hint.span, f"rescore/{hint.trajectory_id}/{hint.step}")
         now = await scored(model, question, hint.text)
         gate = await g0(model, question, hint.text, now, delta)

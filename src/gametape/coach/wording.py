@@ -84,7 +84,7 @@ def names_in(calls: Iterable[Call]) -> frozenset[str]:
 
 def general(sentence: str, names: Collection[str], known: Collection[str] = ()) -> str:
     """The sentence without what belongs to one instance: these names, and whatever is quoted or looks like a path, an
-    identifier or a number. `known` words stay."""
+    identifier or a number, or would command a terminal. `known` words stay."""
     text = _QUOTED.sub(lambda found: found[2] if found[2] in known else " \0 ", sentence[:_LONGEST_SENTENCE])
     kept: list[str] = []
     for raw in text.split():
@@ -102,7 +102,7 @@ def general(sentence: str, names: Collection[str], known: Collection[str] = ()) 
 
 
 def _is_instance(word: str, raw: str, names: Collection[str], kept: list[str]) -> bool:
-    if "\0" in raw or word in names:
+    if not raw.isprintable() or word in names:
         return True
     if word.isdigit():
         return not (kept and kept[-1].lower() in ("most", "least"))

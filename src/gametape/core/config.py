@@ -28,10 +28,10 @@ class Section(Closed):
 class TinyConfig(Section):
     """The shape of the policy that `model = "tiny"` makes."""
 
-    layers: AtLeastOne = 3
-    width: Annotated[int, Field(ge=16)] = 96
+    layers: Annotated[int, Field(ge=1, le=32)] = 3
+    width: Annotated[int, Field(ge=16, le=1024)] = 96
     heads: AtLeastOne = 4
-    window: Annotated[int, Field(ge=64)] = 1024
+    window: Annotated[int, Field(ge=64, le=1 << 14)] = 1024
     """How many tokens it can read and write in all."""
 
 

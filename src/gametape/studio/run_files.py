@@ -3,6 +3,7 @@
 import tomllib
 from dataclasses import dataclass
 from functools import cached_property
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,10 @@ from gametape.core.trajectory import Trajectory
 from gametape.record.files import load
 from gametape.record.json_lines import read_lines
 from gametape.record.trouble import shown
+
+COLUMNS = ("ids", "student", "teacher", "kl", "weights", "student_top", "teacher_top")
+"""What a line of `targets.jsonl` has for each token."""
+_TARGET = {"update", "rollout", "step", "kind", "text", *COLUMNS}
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,10 @@ class RunFiles:
     @property
     def scores(self) -> list[dict[str, Any]]:
         """Held-out scores, the first from before any update. Each has `episodes_so_far` and `flops`."""
-        return [line for line in self.metrics if line.get("kind") == "eval"]
+        scores = [line for line in self.metrics if line.get("kind") == "eval"]
+        if not all(_is_score(score) for score in scores):
+            raise BadInput(f"{shown(self.root / 'metrics.jsonl')}: a held-out score in it is no number")
+        return scores
 
     @property
     def alarms(self) -> list[dict[str, Any]]:
@@ -47,7 +55,12 @@ class RunFiles:
     @cached_property
     def targets(self) -> list[dict[str, Any]]:
         """What each target did in its update: a line with the hint, and columns by token."""
-        return [*read_lines(self.root / "targets.jsonl")]
+        path = self.root / "targets.jsonl"
+        lines = [*read_lines(path)]
+        for number, line in enumerate(lines, start=1):
+            if lacking := sorted(_TARGET - line.keys()):
+                raise BadInput(f"{shown(path)}, line {number}: not what became of a target: no {lacking[0]}")
+        return lines
 
     def trajectory(self, name: str) -> Trajectory | None:
         """A rollout that was kept, by its name; None for all the others."""
@@ -62,4 +75,13 @@ class RunFiles:
         path = self.root / "start" / "tokenizer.json"
         if not path.is_file():
             return {}
-        return {number: text for text, number in Tokenizer.from_file(str(path)).get_vocab().items()}
+        try:
+            vocabulary = Tokenizer.from_file(str(path)).get_vocab()
+        except Exception as error:  # the library has nothing more precise
+            raise BadInput(f"{shown(path)}: not a tokenizer ({error})") from error
+        return {number: text for text, number in vocabulary.items()}
+
+
+def _is_score(score: dict[str, Any]) -> bool:
+    told = (score.get("success"), score.get("episodes"))
+    return all(isinstance(value, int | float) and isfinite(value) for value in told)

@@ -4,10 +4,14 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import ValidationError
+
+from gametape.core.errors import BadInput
 from gametape.core.hint import Hint
+from gametape.core.problems import problems_in
 from gametape.core.step import Step
 from gametape.core.trajectory import Trajectory
-from gametape.studio.run_files import RunFiles
+from gametape.studio.run_files import COLUMNS, RunFiles
 
 _MOST = 2000
 """Characters of one text that are shown."""
@@ -88,7 +92,11 @@ def _tape(target: dict[str, Any], trajectory: Trajectory, words: dict[int, str])
 
 
 def _hints(ours: dict[str, Any]) -> list[Hint]:
-    return [Hint.model_validate(one) for one in ours.get("targets", [])]
+    kept = ours.get("targets", [])
+    try:
+        return [Hint.model_validate(one) for one in (kept if isinstance(kept, list) else [kept])]
+    except ValidationError as error:
+        raise BadInput(f"a rollout's extra.gametape.targets: {problems_in(error, kept)[0]}") from error
 
 
 def _found(hint: Hint) -> str:
@@ -118,7 +126,6 @@ def _tokens(target: dict[str, Any], words: dict[int, str]) -> list[TokenView]:
     def named(number: int) -> str:
         return _cut(words.get(number, f"#{number}"))
 
-    columns = ("ids", "student", "teacher", "kl", "weights", "student_top", "teacher_top")
     return [
         TokenView(
             text=named(number),
@@ -131,6 +138,6 @@ def _tokens(target: dict[str, Any], words: dict[int, str]) -> list[TokenView]:
             teacher_top=[(named(at), prob) for at, prob in theirs],
         )
         for number, student, teacher, kl, weight, mine, theirs in zip(
-            *(target[column] for column in columns), strict=True
+            *(target[column] for column in COLUMNS), strict=True
         )
     ]

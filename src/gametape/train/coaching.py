@@ -19,6 +19,7 @@ from gametape.engines.token_conversation import TokenModel
 from gametape.train.aims import Aim, aim_at
 from gametape.train.batch import advantages_of
 from gametape.train.controls import Controls
+from gametape.train.references import reference_for
 from gametape.train.rolled import Aimed, Group
 
 
@@ -66,8 +67,9 @@ class Coaching:
         chosen = failed[: self._ttf.per_group]
         before = self._coach.cost.tokens
         names = [f"d{group.draw.number:08}.{at:03}" for at in chosen]
-        looks = (self._coach.look(played[at], self._model, name) for at, name in zip(chosen, names, strict=True))
-        found = await asyncio.gather(*looks)
+        secret = reference_for(played[0].assignment)
+        pairs = zip(chosen, names, strict=True)
+        found = await asyncio.gather(*(self._coach.look(played[at], self._model, name, secret) for at, name in pairs))
         aims = [
             Aimed(at, *self._aim(played[at], self._controls.spoilt(hint, played[at]), name))
             for at, name, hints in zip(chosen, names, found, strict=True)

@@ -10,12 +10,14 @@ from gametape.coach.wording import general, names_in
 from gametape.core.hint import Source
 
 _TRACEBACK = re.compile(r"^Traceback \(most recent call last\):$", re.MULTILINE)
-_FRAME = re.compile(r"^\s+File \"(.+?)\", line \d+", re.MULTILINE)
+_FRAME = re.compile(r"^[ \t]+File \"([^\"\n]+)\", line \d+", re.MULTILINE)
 _RAISED = re.compile(
     r"^([A-Za-z_][\w.]*(?:Error|Exception|Warning|Interrupt|Exit|Iteration))\b:?[ \t]*(.*)$", re.MULTILINE
 )
-_TYPED = re.compile(r"^(\S+\.pyi?):\d+(?::\d+)?: error: (.+?)(?:\s+\[([\w-]+)\])?$", re.MULTILINE)
+_TYPED = re.compile(r"^(\S+\.pyi?):\d+(?::\d+)?: error: (.+)$", re.MULTILINE)
+_CODE = re.compile(r"\[([\w-]+)\]")
 _LINTED = re.compile(r"^(\S+\.pyi?):\d+:\d+: ([A-Z]{1,4}\d{2,4})\b(?: \[\*\])? (.+)$", re.MULTILINE)
+"""None of these goes over a text twice: what they read is whatever a policy printed."""
 _OF_A_COMMAND = ("<string>", "<stdin>")
 _MOST = 8
 """Of one turn: a broken module gives hundreds."""
@@ -42,9 +44,11 @@ def _tracebacks(case: Case, turn: Turn) -> Iterator[Target]:
 
 
 def _findings(case: Case, turn: Turn) -> Iterator[Target]:
-    for path, told, code in _TYPED.findall(turn.seen):
+    for path, line in _TYPED.findall(turn.seen):
         if at := writer(case.turns, path, turn):
-            yield finding_target(case, at, turn, "types", code, told)
+            told, _, last = line.rstrip().rpartition(" ")
+            code = _CODE.fullmatch(last)
+            yield finding_target(case, at, turn, "types", code[1] if code else "", told.rstrip() if code else line)
     for path, code, told in _LINTED.findall(turn.seen):
         if at := writer(case.turns, path, turn):
             yield finding_target(case, at, turn, "lint", code, told)

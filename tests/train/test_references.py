@@ -1,0 +1,59 @@
+"""Hints that training uses are checked against the answer, as those of `gametape coach` are."""
+
+import asyncio
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+from gametape.agent.limits import Limits
+from gametape.agent.sandboxed import Playground
+from gametape.core.config import RunConfig
+from gametape.evals.suites import of_task
+from gametape.tasks.directory import load_task
+from gametape.tasks.worlds.experts import Clumsy, perfect, script
+from gametape.tasks.worlds.spec import WorldSpec
+from gametape.tasks.worlds.world import World
+from gametape.train.coaching import Coaching
+from gametape.train.demonstrations import demonstrate
+from gametape.train.references import reference_for
+from gametape.train.rolled import Draw, Group, Rolled
+
+from .test_controls import TERSE
+
+TASK = Path(__file__).parents[2] / "examples/tasks/slugs"
+WORLD = World(WorldSpec(seed=2, load_bearing=2))
+
+
+def test_of_a_world_the_arguments_of_right_calls_are_secret_and_its_rules_are_not() -> None:
+    reference = reference_for(WORLD)
+    for act in script(WORLD, perfect):
+        assert reference.leak(f"rule : {act.move.tool} {' '.join(act.move.values)}")
+        assert not (act.job.marking and reference.leak(act.job.hint()))
+
+
+def test_of_a_task_what_only_its_solution_has_is_secret(tmp_path: Path) -> None:
+    subject = load_task(TASK, tmp_path)
+    item = of_task(subject, cast(Playground, None), tmp_path)
+    reference, solution = reference_for(item.assignment), subject.reference
+    assert solution is not None
+    changed = [path for path in subject.task.source_paths if solution.text(path) != subject.start.text(path)]
+    new = {*solution.text(changed[0]).splitlines()} - {*subject.start.text(changed[0]).splitlines()}
+    assert reference.leak(f"rule : {max(new, key=len)}")
+    assert not reference.leak(f"rule : {item.assignment.opening.split('.')[0]}")
+
+
+def test_training_gives_the_coach_what_it_must_not_say() -> None:
+    given: list[Any] = []
+
+    async def look(*words: Any) -> list[Any]:
+        given.append(words)
+        return []
+
+    turns = [number for number, job in enumerate(WORLD.plan.jobs, start=1) if job.marking]
+    played = asyncio.run(demonstrate(WORLD, Clumsy(turns), TERSE)).played
+    config = RunConfig(arm="rlvr_ttf", tasks="worlds:easy")
+    coaching = Coaching(config, cast(Any, None), Limits())
+    coaching._coach = cast(Any, SimpleNamespace(cost=SimpleNamespace(tokens=0), look=look))
+    asyncio.run(coaching.coached(Group(Draw(0, 0, 0), (Rolled.of(played),)), [played]))
+    ((_, _, _, reference),) = given
+    assert reference == reference_for(WORLD)
