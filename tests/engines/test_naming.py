@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gametape.core.errors import BadInput, Lacking
-from gametape.engines.naming import resolve
+from gametape.engines.naming import resolve, weights_in
 from gametape.engines.perimeter import Perimeter
 from gametape.engines.token_conversation import TokenModel
 
@@ -44,3 +44,24 @@ def test_a_directory_of_weights_is_run_by_the_embedded_engine(tmp_path: Path) ->
     assert isinstance(model, TokenModel)
     assert isinstance(model.engine, opening.TorchEngine)
     asyncio.run(model.close())
+
+
+def test_a_training_run_stands_for_its_last_whole_checkpoint(tmp_path: Path) -> None:
+    assert weights_in(tmp_path) == tmp_path
+    saved = tmp_path / "checkpoints"
+    for name, files in {
+        "00000100": ("state.json", "model.safetensors"),
+        "00000200": ("state.json", "model.safetensors"),
+        "00000300": ("state.json",),
+        ".00000400.x": ("state.json", "model.safetensors"),
+    }.items():
+        (saved / name).mkdir(parents=True)
+        for file in files:
+            (saved / name / file).touch()
+    assert weights_in(tmp_path) == saved / "00000200"
+
+
+def test_a_run_without_a_checkpoint_has_no_weights_yet(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").mkdir()
+    with pytest.raises(BadInput, match="no checkpoint yet"):
+        weights_in(tmp_path)

@@ -67,7 +67,7 @@ def coach(
 
     \b
     Examples:
-      gametape coach rollout.json --task worlds:moderate --model runs/first/checkpoints/00000500 --gates g0,g1,g2
+      gametape coach rollout.json --task worlds:moderate --model runs/first --gates g0,g1,g2
       gametape coach rollout.json --task worlds:moderate --model runs/later --again
     """
     import asyncio

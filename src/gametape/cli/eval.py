@@ -54,7 +54,7 @@ def evaluate(
     \b
     Examples:
       gametape eval examples/tasks --model scripted:expert -n 2 -k 2
-      gametape eval worlds:moderate --model runs/first/checkpoints/00000500 -n 8 -k 8 --out evals/first
+      gametape eval worlds:moderate --model runs/first -n 8 -k 8 --out evals/first
     """
     import asyncio
 

@@ -1,7 +1,7 @@
 """What a model's name stands for, in one place.
 
 smollm2              the embedded model, fetched once
-PATH                 a directory of weights in the form that transformers writes
+PATH                 a directory of weights in the form that transformers writes, or of a training run: its last ones
 OWNER/NAME           the same from a model hub, where there is one
 openai:MODEL@URL     a server that speaks OpenAI's protocol
 scripted:NAME        a written policy that knows the task (expert, clumsy, cheat)
@@ -22,6 +22,7 @@ from gametape.engines.scripted import ScriptedTurn, read_script, scripted_model
 Script = Callable[[], Sequence[ScriptedTurn]]
 EMBEDDED = "smollm2"
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+_CHECKPOINT = re.compile(r"\d{8}")
 
 
 def resolve(
@@ -64,7 +65,18 @@ def _weights(name: str, home: Path, perimeter: Perimeter) -> Model:
         from gametape.engines.torch.opening import open_torch  # noqa: PLC0415 - needs torch
     except ImportError as error:
         raise Lacking(f"{name} needs torch and transformers: pip install 'gametape[train]' ({error})") from error
-    return open_torch(directory, name)
+    return open_torch(weights_in(directory), name)
+
+
+def weights_in(directory: Path) -> Path:
+    """The directory of weights that a path means: itself, or the last whole checkpoint of the run that lies there."""
+    if not (directory / "checkpoints").is_dir():
+        return directory
+    saved = (path for path in (directory / "checkpoints").iterdir() if _CHECKPOINT.fullmatch(path.name))
+    whole = [path for path in saved if all((path / name).exists() for name in ("state.json", "model.safetensors"))]
+    if not whole:
+        raise BadInput(f"{directory}: the run there has no checkpoint yet")
+    return max(whole)
 
 
 def _from_hub(name: str, perimeter: Perimeter) -> Path:
@@ -83,7 +95,7 @@ def listing(home: Path) -> list[dict[str, Any]]:
     """Every kind of name, with whether it can be used now."""
     rows = [
         (EMBEDDED, "SmolLM2-135M-Instruct on this machine", (home / "models" / EMBEDDED).is_dir(), True),
-        ("DIRECTORY", "weights as transformers saves them", True, True),
+        ("DIRECTORY", "weights as transformers saves them, or a training run", True, True),
         ("OWNER/NAME", "weights from a model hub, where one can be reached", True, True),
         ("openai:MODEL@URL", "a server that speaks OpenAI's protocol; trainable if it takes token ids", True, None),
         ("scripted:FILE", "a policy written down as JSON lines", True, True),

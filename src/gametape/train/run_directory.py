@@ -94,13 +94,3 @@ class RunDirectory:
             yield
         finally:
             os.close(fd)
-
-
-def weights_of(path: Path) -> Path:
-    """The directory of weights that a path means: itself, or the last checkpoint of the run that lies there."""
-    if (path / "checkpoints").is_dir():
-        found = checkpoints.latest(path / "checkpoints")
-        if found is None:
-            raise BadInput(f"{path}: the run there has no checkpoint yet")
-        return found
-    return path

@@ -11,6 +11,7 @@ from gametape.agent.limits import Limits
 from gametape.core.config import RunConfig
 from gametape.core.errors import BadInput
 from gametape.engines import smollm2
+from gametape.engines.naming import weights_in
 from gametape.train import checkpoints
 from gametape.train.alarms import Alarms
 from gametape.train.apart import Apart
@@ -25,7 +26,7 @@ from gametape.train.loop import Run, Watching
 from gametape.train.metrics import MetricsLog, cut, read_metrics
 from gametape.train.policy import Policy, make_tiny, open_policy
 from gametape.train.rehearsal import Rehearsal
-from gametape.train.run_directory import STARTING, RunDirectory, weights_of
+from gametape.train.run_directory import STARTING, RunDirectory
 from gametape.train.seeds import seed_for
 from gametape.train.shelf import Shelf
 from gametape.train.shown import Shown
@@ -115,7 +116,7 @@ async def _prepare(config: RunConfig, directory: RunDirectory, home: Path, suppl
             if config.warm.episodes:
                 await warm_start(policy, supply.specs, config, telling.warming)
         else:
-            found = smollm2.directory(home) if config.model == "smollm2" else weights_of(Path(config.model))
+            found = smollm2.directory(home) if config.model == "smollm2" else weights_in(Path(config.model))
             if not found.is_dir():
                 raise BadInput(f"model: {config.model}: no such directory; give tiny, smollm2, weights or a run")
             policy = open_policy(found)
