@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from gametape.core.config import RunConfig, TinyConfig, TTFConfig
+from gametape.core.config import OptimConfig, RunConfig, TinyConfig, TTFConfig
 from gametape.core.segments import Segment
 from gametape.train.aims import Aim, aim_at
 from gametape.train.batch import Batch, Line
@@ -110,6 +110,20 @@ def test_only_the_span_pulls(policy: Policy) -> None:
     assert grads[0] is not None
     touched = grads[0].abs().sum(-1).nonzero().flatten().tolist()
     assert touched == chosen.spans[0].rows_S.tolist() == [19, 20, 21, 22]
+
+
+def test_portions_without_a_target_leave_the_cap_to_those_that_have_one(policy: Policy) -> None:
+    """An advantage too small to matter puts a line beside the target, in the same portion or in one of its own."""
+    before = {name: tensor.clone() for name, tensor in policy.weights().items()}
+    beside = Line(segment(36, 8), 8, advantage=1e-15)
+    batch = Batch((*lines(0.0), beside), rollouts=4)
+    norms = []
+    for portion in (16384, 36):
+        capped = config(clip_norm=1e-6).model_copy(update={"optim": OptimConfig(portion=portion)})
+        norms.append(Learner(policy, capped).update(batch, 0, 0).gradient)
+        policy.take(before)
+    assert norms[0] == pytest.approx(norms[1], rel=1e-3)
+    assert norms[0] != 0.0
 
 
 def test_an_aim_finds_the_turn_and_where_the_hint_goes_in() -> None:

@@ -82,7 +82,7 @@ class Learner:
             return Update(lines=0, tokens=0, forwarded=0)
         sums = _Sums()
         several = list(portions(batch.lines, self._config.optim.portion))
-        sums.cap = self._config.ttf.clip_norm / len(several)
+        sums.cap = self._config.ttf.clip_norm / max(1, sum(any(line.aims for line in portion) for portion in several))
         for portion in several:
             self._backward(portion, batch, version, sums)
         self._step(batch, step, spent, sums)
@@ -233,7 +233,7 @@ class _Sums:
     """Over the portions of one update."""
 
     cap: float = math.inf
-    """Each portion's share of the cap on the targets' gradient."""
+    """The share of the cap on the targets' gradient that a portion with targets has."""
     loss: float = 0.0
     ttf: float = 0.0
     gradient: float = 0.0
