@@ -11,7 +11,10 @@ _WORD = re.compile(rf"[{_ALONE}]|[^\s{_ALONE}]+")
 """What stands between spaces: a path or a version is one word, or every list of files would be a template."""
 _EDGES = ".,;:!?'\"`()[]{}<>*_-"
 _SAYS = re.compile(r"\w")
-_MARK = re.compile(r"\\\w+|</?\w+>|<\|\w+\|>|\*\*|```|[!?]{2,}|\.{3,}(?!\w)|\${1,2}|~+|[:;]-?[)(D]|[^\x00-\x7f\w\s]+")
+_MARK = re.compile(
+    r"(?![\w\s,'\"()/=])(?:"  # with which none begins, and which most of a text is
+    r"\\\w+|</?\w+>|<\|\w+\|>|\*\*|```|[!?]{2,}|\.{3,}(?!\w)|\${1,2}|~+|[:;]-?[)(D]|[^\x00-\x7f\w\s]+)"
+)
 """Markup, formulas, emphasis, emoji and the like; ordinary punctuation says nothing."""
 _MOST_WORDS = 400
 PHRASE = 4
