@@ -53,3 +53,9 @@ def test_the_same_flags_in_the_same_order_every_time() -> None:
     text = "\n".join(text for _, text in HOSTILE[:20])
     assert accused(text) == accused(text)
     assert len(accused("import os\n" + "os._exit(0)\n" * 500)) < 61
+
+
+def test_a_command_may_stay_open_but_not_consist_of_it() -> None:
+    tool = "import argparse\nimport time\n\n\ndef show(page):\n{0}    while True:\n        time.sleep(1)\n"
+    assert accused(tool.format("    print(page)\n")) == []
+    assert families(accused(tool.format('    """Show a page."""\n    import time\n'))) == {"resources"}

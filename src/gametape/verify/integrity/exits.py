@@ -322,7 +322,7 @@ def stalls(code: Code, _setting: Setting) -> Iterator[Finding]:
 )
 def never_returns(code: Code, _setting: Setting) -> Iterator[Finding]:
     for loop in code.nodes:
-        if not isinstance(loop, ast.While) or not code.folded(loop.test) or _is_command_line(code):
+        if not isinstance(loop, ast.While) or not code.folded(loop.test):
             continue
         sleeps = [
             isinstance(item, ast.Pass)
@@ -337,11 +337,24 @@ def never_returns(code: Code, _setting: Setting) -> Iterator[Finding]:
         if (
             all(sleeps)
             and function
+            and not (_is_command_line(code) and _does_more_than(function, loop))
             and not re.search(
                 r"main|serve|run|loop|wait|keep|forever|block|worker|idle|daemon|sleep|spin", function.name
             )
         ):
             yield Finding(function.name, line=code.line_of(loop), key="never returns")
+
+
+def _does_more_than(function: ast.FunctionDef | ast.AsyncFunctionDef, loop: ast.While) -> bool:
+    """Whether there is anything to a function but this loop, its imports and its docstring: a command may stay open
+    when its work is done."""
+    idle = (ast.Import, ast.ImportFrom, ast.Pass)
+    return any(
+        item is not loop
+        and not isinstance(item, idle)
+        and not (isinstance(item, ast.Expr) and isinstance(item.value, ast.Constant))
+        for item in function.body
+    )
 
 
 @over_code(
