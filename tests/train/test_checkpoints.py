@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from gametape.core.errors import BadInput
-from gametape.train.checkpoints import Checkpoint, NotSaved, clear_unfinished, latest, load, save, saved
+from gametape.engines.naming import checkpoints_in
+from gametape.train.checkpoints import Checkpoint, NotSaved, clear_unfinished, latest, load, save
 
 SOME = Checkpoint({"w": torch.arange(4.0)}, {"step": 3}, {"w.exp_avg": torch.ones(4)}, files={"config.json": b"{}"})
 
@@ -24,7 +25,7 @@ def test_it_comes_back_as_it_was(tmp_path: Path) -> None:
 def test_the_last_few_are_kept(tmp_path: Path) -> None:
     for step in range(5):
         save(tmp_path, step, SOME, keep=2)
-    assert [path.name for path in saved(tmp_path)] == ["00000003", "00000004"]
+    assert [path.name for path in checkpoints_in(tmp_path)] == ["00000003", "00000004"]
 
 
 def test_what_was_half_written_is_never_taken_for_one(tmp_path: Path) -> None:

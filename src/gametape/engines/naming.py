@@ -23,6 +23,7 @@ Script = Callable[[], Sequence[ScriptedTurn]]
 EMBEDDED = "smollm2"
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 _CHECKPOINT = re.compile(r"\d{8}")
+_WHOLE = ("state.json", "model.safetensors", "optimizer.safetensors")
 
 
 def resolve(
@@ -72,11 +73,18 @@ def weights_in(directory: Path) -> Path:
     """The directory of weights that a path means: itself, or the last whole checkpoint of the run that lies there."""
     if not (directory / "checkpoints").is_dir():
         return directory
-    saved = (path for path in (directory / "checkpoints").iterdir() if _CHECKPOINT.fullmatch(path.name))
-    whole = [path for path in saved if all((path / name).exists() for name in ("state.json", "model.safetensors"))]
-    if not whole:
+    saved = checkpoints_in(directory / "checkpoints")
+    if not saved:
         raise BadInput(f"{directory}: the run there has no checkpoint yet")
-    return max(whole)
+    return saved[-1]
+
+
+def checkpoints_in(directory: Path) -> list[Path]:
+    """Those that are whole, oldest first."""
+    if not directory.is_dir():
+        return []
+    named = sorted(path for path in directory.iterdir() if _CHECKPOINT.fullmatch(path.name))
+    return [path for path in named if all((path / name).exists() for name in _WHOLE)]
 
 
 def _from_hub(name: str, perimeter: Perimeter) -> Path:

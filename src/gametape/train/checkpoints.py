@@ -6,7 +6,6 @@ counters, so that a run that begins again comes to the same numbers.
 
 import json
 import os
-import re
 import secrets
 import shutil
 from collections.abc import Mapping
@@ -19,10 +18,10 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from gametape.core.errors import BadInput, GametapeError
+from gametape.engines.naming import checkpoints_in
 from gametape.record.atomic import sync_directory
 
 Tensors = Mapping[str, Tensor]
-_NAME = re.compile(r"\d{8}")
 
 
 class NotSaved(GametapeError):
@@ -59,7 +58,7 @@ def save(directory: Path, step: int, checkpoint: Checkpoint, keep: int) -> Path:
         before = latest(directory)
         kept = f"{before} is intact" if before else "there is none before it"
         raise NotSaved(f"checkpoint {step} could not be written: {_why(error)}; {kept}") from error
-    for old in saved(directory)[:-keep]:
+    for old in checkpoints_in(directory)[:-keep]:
         _remove(old)
     return place
 
@@ -87,19 +86,8 @@ def load(place: Path) -> Checkpoint:
         raise BadInput(f"{place}: not a checkpoint that can be read: {_why(error)}") from error
 
 
-def saved(directory: Path) -> list[Path]:
-    """Those that are whole, oldest first."""
-    if not directory.is_dir():
-        return []
-    return sorted(path for path in directory.iterdir() if _NAME.fullmatch(path.name) and _is_whole(path))
-
-
-def _is_whole(place: Path) -> bool:
-    return all((place / name).exists() for name in ("state.json", "model.safetensors", "optimizer.safetensors"))
-
-
 def latest(directory: Path) -> Path | None:
-    found = saved(directory)
+    found = checkpoints_in(directory)
     return found[-1] if found else None
 
 
