@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from gametape.desk.desk import open_desk
-from gametape.desk.heartbeats import book
-from gametape.desk.heartbeats.book import Ended
+from gametape.desk.heartbeats import registry
+from gametape.desk.heartbeats.registry import TickRecord
 
 RESULT = Path(__file__).parent / "results" / "desk_live.json"
 EVERY = (1, 2, 3, 4, 5)
@@ -63,7 +63,7 @@ def _add(home: Path, root: Path) -> list[str]:
     files["follows"] = f"event: {{heartbeat: asks-5, every: 1}}\nbudget: {{tokens: {BUDGET}}}"
     with open_desk(home) as desk:
         for name, matter in files.items():
-            book.add(desk, name, f"---\n{common}{matter}\n---\nAnything new?\n")
+            registry.add(desk, name, f"---\n{common}{matter}\n---\nAnything new?\n")
     return list(files)
 
 
@@ -85,7 +85,7 @@ def _serve(home: Path, seconds: float, chance: random.Random) -> int:
 
 def _answer(home: Path, names: list[str], seconds: float, kills: int) -> dict[str, Any]:
     with open_desk(home) as desk:
-        ticks = {name: book.log(desk, name, 100_000) for name in names}
+        ticks = {name: registry.tick_log(desk, name, 100_000) for name in names}
     late = [tick.at - tick.scheduled for found in ticks.values() for tick in found]
     return {
         "seconds": round(seconds, 1),
@@ -110,7 +110,7 @@ def _is_idle(name: str) -> bool:
     return name.startswith(("guarded", "watching"))
 
 
-def _broken(name: str, ticks: list[Ended]) -> list[str]:
+def _broken(name: str, ticks: list[TickRecord]) -> list[str]:
     """A tick that came too early or twice; a budget overrun; tokens of one that had nothing to ask; an outcome that
     should not be."""
     instants = sorted(tick.scheduled for tick in ticks)

@@ -19,17 +19,17 @@ from typing import Any
 
 from rich.progress import Progress
 
-from gametape.agent.limits import Limits
-from gametape.agent.place import Place
-from gametape.agent.solving import Order, Solved, solve
-from gametape.cli.home import home_directory
+from gametape.agent.attempt_directory import AttemptDirectory
+from gametape.agent.limits import RolloutLimits
+from gametape.agent.solve import SolveRequest, SolveResult, solve
+from gametape.cli.shared import home_directory
 from gametape.core.messages import Sampling
 from gametape.engines import smollm2
 from gametape.engines.conversation import Model
-from gametape.engines.naming import resolve
-from gametape.evals.estimators import pass_at_k
-from gametape.record.files import load
-from gametape.tasks.directory import load_task
+from gametape.engines.model_names import resolve_model
+from gametape.evals.statistics import pass_at_k
+from gametape.record.trajectory_file import load_trajectory
+from gametape.tasks.loader import load_task
 
 RESULTS = Path(__file__).parent / "results" / "embedded.json"
 EASY = [Path(__file__).parents[1] / "examples/tasks" / name for name in ("double", "greet", "largest")]
@@ -57,8 +57,8 @@ def main() -> None:
 
 async def measured(chosen: argparse.Namespace, advance: Any) -> list[dict[str, Any]]:
     home = home_directory(None)
-    smollm2.fetch(home, lambda _what, _done, _total: None)
-    model = resolve("smollm2", home)
+    smollm2.fetch_model(home, lambda _what, _done, _total: None)
+    model = resolve_model("smollm2", home)
     rows = []
     with tempfile.TemporaryDirectory(prefix="gametape-embedded-") as scratch:
         for task in chosen.tasks:
@@ -71,23 +71,25 @@ async def measured(chosen: argparse.Namespace, advance: Any) -> list[dict[str, A
     return rows
 
 
-async def attempt(task: Path, model: Model, home: Path, out: Path, seed: int, chosen: argparse.Namespace) -> Solved:
-    order = Order(
+async def attempt(
+    task: Path, model: Model, home: Path, out: Path, seed: int, chosen: argparse.Namespace
+) -> SolveResult:
+    order = SolveRequest(
         subject=load_task(task, home),
         model=model,
-        place=Place(out),
+        directory=AttemptDirectory(out),
         home=home,
-        limits=Limits(turns=chosen.turns, turn_tokens=chosen.turn_tokens),
+        limits=RolloutLimits(turns=chosen.turns, turn_tokens=chosen.turn_tokens),
         sampling=Sampling(temperature=chosen.temperature, seed=seed),
         tools=TOOLS,
     )
     return await solve(order)
 
 
-def told(task: Path, found: list[Solved]) -> dict[str, Any]:
+def told(task: Path, found: list[SolveResult]) -> dict[str, Any]:
     passed = sum(one.outcome == "passed" for one in found)
-    steps = [step for one in found for step in load(one.trajectory).steps]
-    events = Counter(event["kind"] for step in steps for event in step.ours.events or [])
+    steps = [step for one in found for step in load_trajectory(one.trajectory).steps]
+    events = Counter(event["kind"] for step in steps for event in step.gametape_extra.events or [])
     return {
         "task": task.name,
         "attempts": len(found),

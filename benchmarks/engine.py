@@ -33,12 +33,12 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, DynamicCache
 
-from gametape.cli.home import home_directory
+from gametape.cli.shared import home_directory
 from gametape.core.messages import GenerateRequest, Generation, Sampling
 from gametape.engines import smollm2
+from gametape.engines.torch.build import build_engine
 from gametape.engines.torch.engine import TorchEngine
-from gametape.engines.torch.opening import engine_for
-from gametape.engines.torch.products import Packed, Plain
+from gametape.engines.torch.linear import PackedLinear, PlainLinear
 
 RESULTS = Path(__file__).parent / "results" / "engine.json"
 REQUESTS, PROMPT, SAMPLED = 32, 100, 64
@@ -55,7 +55,7 @@ Told = tuple[float, list[Ids]]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", type=Path, default=smollm2.directory(home_directory(None)))
+    parser.add_argument("--model", type=Path, default=smollm2.model_directory(home_directory(None)))
     parser.add_argument("--only", nargs="*", choices=["single", "rollouts"], default=["single", "rollouts"])
     parser.add_argument("--results", type=Path, default=RESULTS)
     chosen = parser.parse_args()
@@ -145,7 +145,7 @@ def asked(prompt: Ids, length: int, number: int) -> GenerateRequest:
 
 
 async def with_engine(network: Any, work: Callable[[TorchEngine], Any]) -> Told:
-    engine = engine_for(network)
+    engine = build_engine(network)
     assert engine is not None
     await asyncio.gather(*(engine.generate(asked([5 + n, 6, 7, 8], 4, n)) for n in range(8)))
     began = time.perf_counter()
@@ -281,7 +281,7 @@ def floor(network: Any) -> dict[str, float]:
     """Tokens per second if a step of a full batch took no longer than its matrix products, in either layout."""
     weights = [module.weight.data for module in network.modules() if isinstance(module, torch.nn.Linear)]
     speeds = {}
-    for kind in (Plain, Packed):
+    for kind in (PlainLinear, PackedLinear):
         products = [(kind(weight, None), weight.shape[1]) for weight in weights]
         for rows in (ROLLOUTS, REQUESTS):
             inputs = {width: torch.randn(rows, width) for _, width in products}
@@ -299,7 +299,7 @@ def mismatch(network: Any, prompts: list[Ids]) -> dict[str, float]:
     """How far log-probabilities at temperature 1 are from those of a plain forward of the whole sequence."""
 
     async def sampled() -> list[Generation]:
-        engine = engine_for(network)
+        engine = build_engine(network)
         assert engine is not None
         requests = [
             asked(ids, SAMPLED, n).model_copy(update={"sampling": Sampling(seed=n)}) for n, ids in enumerate(prompts)

@@ -25,15 +25,15 @@ import triton
 
 from engine_mismatch import mismatch
 from gametape.core.messages import GenerateRequest, Sampling
-from gametape.engines.torch.blocks import BlockPool
+from gametape.engines.torch.build import build_engine
 from gametape.engines.torch.cuda_graphs import DecodeGraphs
-from gametape.engines.torch.cuda_step import DecodeStep, Room
+from gametape.engines.torch.cuda_step import BufferSizes, DecodeStep
+from gametape.engines.torch.decode_rounds import DecodeRow
 from gametape.engines.torch.decoder import Decoder
+from gametape.engines.torch.decoder_spec import read_decoder_spec
 from gametape.engines.torch.engine import TorchEngine
-from gametape.engines.torch.family import spec_of
-from gametape.engines.torch.opening import engine_for
-from gametape.engines.torch.rounds import Line
-from gametape.engines.torch.stepper import Limits
+from gametape.engines.torch.kv_blocks import BlockPool
+from gametape.engines.torch.stepper import EngineLimits
 
 DEVICE = torch.device("cuda")
 RESULTS = Path(__file__).parent / "results" / "engine_gpu.json"
@@ -95,12 +95,12 @@ class Bench:
     """A network with a pool of blocks and its graphs."""
 
     def __init__(self, module: Any, rows: int, context: int) -> None:
-        spec = spec_of(module.config)
+        spec = read_decoder_spec(module.config)
         assert spec is not None
         self.decoder = Decoder(module, spec)
         self.per_row = -(-context // BLOCK)
         self.pool = BlockPool(spec, rows * self.per_row, BLOCK, DEVICE, self.decoder.dtype)
-        self.step = DecodeStep(self.decoder, self.pool, Room(rows=rows, context=context, steps=ROUND))
+        self.step = DecodeStep(self.decoder, self.pool, BufferSizes(rows=rows, context=context, steps=ROUND))
         self.graphs = DecodeGraphs(self.step)
         for pool in (self.pool.keys_LBTGD, self.pool.values_LBTGD):
             for layer in pool:
@@ -205,18 +205,18 @@ def stream(module: Any, requests: int = 4096, slots: int = 512) -> dict[str, flo
             after = await engine.stats()
         finally:
             await engine.close()
-        sampled = after.sampled - before.sampled
+        sampled = after.sampled_tokens - before.sampled_tokens
         return {
             "tokens a second": sampled / spent,
-            "prompt tokens read a second": (after.read - before.read - sampled) / spent,
-            "tokens cached a second": (after.cached - before.cached) / spent,
+            "prompt tokens read a second": (after.read_tokens - before.read_tokens - sampled) / spent,
+            "tokens cached a second": (after.cached_tokens - before.cached_tokens) / spent,
         }
 
     return asyncio.run(run())
 
 
 def opened(module: Any, slots: int, tokens: int) -> TorchEngine:
-    engine = engine_for(module, Limits(slots=slots, budget=8192), tokens)
+    engine = build_engine(module, EngineLimits(max_sequences=slots, token_budget=8192), tokens)
     assert engine is not None
     return engine
 
@@ -247,11 +247,12 @@ def throughput(
         for number, start in enumerate(starts):
             if number == 0 or waiting:
                 lines = [
-                    Line(9 + row, start, bench.blocks[row], context + 32 - start, row, **wish) for row in range(rows)
+                    DecodeRow(9 + row, start, bench.blocks[row], context + 32 - start, row, **wish)
+                    for row in range(rows)
                 ]
                 bench.graphs.start(lines, steps)
             if not waiting and number + 1 < len(starts):
-                bench.graphs.go_on(steps)
+                bench.graphs.continue_round(steps)
             drawn += sum(len(each.ids) for each in bench.graphs.finish())
         assert drawn == rows * 64
 
@@ -271,7 +272,7 @@ def kernels(bench: Bench, rows: int, context: int) -> list[dict[str, Any]]:
     A kernel begins while the one before it ends, and then waits for it. What is counted is from there to its own end,
     so that the parts add up to the step.
     """
-    lines = [Line(100, context - ROUND // 2, bench.blocks[row], ROUND, seed=row) for row in range(rows)]
+    lines = [DecodeRow(100, context - ROUND // 2, bench.blocks[row], ROUND, seed=row) for row in range(rows)]
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
         bench.graphs.start(lines, ROUND)
         bench.graphs.finish()

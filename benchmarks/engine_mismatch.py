@@ -14,8 +14,8 @@ import transformers
 from torch import Tensor
 
 from gametape.core.messages import GenerateRequest, Sampling
-from gametape.engines.torch.opening import engine_for
-from gametape.engines.torch.stepper import Limits
+from gametape.engines.torch.build import build_engine
+from gametape.engines.torch.stepper import EngineLimits
 
 TEXT = Path(__file__).parents[1] / "ARCHITECTURE.md"
 GROUP = 64
@@ -75,7 +75,9 @@ def engine_drawn(module: Any, prompts: list[Ids], temperature: float) -> tuple[l
     """What the engine draws after each prompt, all at once, and its log-probabilities [N, T]."""
 
     async def run() -> list[Any]:
-        engine = engine_for(module, Limits(slots=len(LENGTHS) * GROUP, budget=4096), tokens=1 << 16)
+        engine = build_engine(
+            module, EngineLimits(max_sequences=len(LENGTHS) * GROUP, token_budget=4096), kv_tokens=1 << 16
+        )
         assert engine is not None
         requests = [
             GenerateRequest(

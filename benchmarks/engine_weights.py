@@ -21,38 +21,39 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM
 
-from gametape.cli.home import home_directory
+from gametape.cli.shared import home_directory
 from gametape.core.messages import GenerateRequest, Sampling
 from gametape.engines import smollm2
-from gametape.engines.torch.jobs import Continue
-from gametape.engines.torch.opening import stepper_for
-from gametape.engines.torch.shadow import Shadow
-from gametape.engines.torch.stepper import Limits, Stepper
-from gametape.engines.torch.weights import fitting
+from gametape.engines.torch.build import build_stepper
+from gametape.engines.torch.jobs import GenerateJob
+from gametape.engines.torch.stepper import EngineLimits, Stepper
+from gametape.engines.torch.weights import StandbyWeights, match_weights
 
 REPEATS, PROMPT = 7, 64
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", type=Path, default=smollm2.directory(home_directory(None)))
+    parser.add_argument("--model", type=Path, default=smollm2.model_directory(home_directory(None)))
     parser.add_argument("--sequences", type=int, default=32)
     chosen = parser.parse_args()
     network: Any = AutoModelForCausalLM.from_pretrained(chosen.model, dtype=torch.float32)
     network.requires_grad_(False)
     weights = {name: tensor.clone() for name, tensor in network.state_dict().items()}
-    stepper = stepper_for(network, Limits(slots=chosen.sequences, budget=4096, staleness=10**6))
+    stepper = build_stepper(
+        network, EngineLimits(max_sequences=chosen.sequences, token_budget=4096, max_staleness=10**6)
+    )
     assert stepper is not None
     _fill(stepper, chosen.sequences)
     step = _median(stepper.step)
     version = iter(range(1, 10**6))
 
     def in_place() -> None:
-        fitting(stepper.decoder.module, weights).copy()
+        match_weights(stepper.decoder.module, weights).copy()
         stepper.weights_changed(next(version))
 
     copied = _median(in_place)
-    shadow = Shadow(stepper)
+    shadow = StandbyWeights(stepper)
     written = _median(lambda: shadow.write(weights))
     swapped = _median(lambda: shadow.swap(next(version)))
     report = {
@@ -76,7 +77,7 @@ def _fill(stepper: Stepper, sequences: int) -> None:
         request = GenerateRequest(
             request_id=str(number), prompt_ids=prompt, max_tokens=1000, sampling=Sampling(temperature=0)
         )
-        stepper.add(Continue(request, lambda _: None, number))
+        stepper.add(GenerateJob(request, lambda _: None, number))
     for _ in range(3):
         stepper.step()
 

@@ -20,7 +20,7 @@ import platform
 from pathlib import Path
 from typing import Any
 
-from gametape.studio.svg import Series, line_chart
+from gametape.studio.line_chart import ChartSeries, line_chart
 from training_runs import at_once, trained
 
 HERE = Path(__file__).parent
@@ -97,7 +97,7 @@ def chart(report: dict[str, Any]) -> str:
         points = list(zip(*curves, strict=False))
         ys = [[point[1] for point in at] for at in points]
         xs = [sum(point[0] for point in at) / len(at) for at in points]
-        series.append(Series(name, xs, [sum(y) / len(y) for y in ys], [min(y) for y in ys], [max(y) for y in ys]))
+        series.append(ChartSeries(name, xs, [sum(y) / len(y) for y in ys], [min(y) for y in ys], [max(y) for y in ys]))
     return line_chart("Held-out success, moderate worlds", series, "episodes", "success at temperature 1")
 
 

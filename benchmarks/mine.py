@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from gametape.tasks.directory import load_task
+from gametape.tasks.loader import load_task
 from yields import fetched
 
 PACKAGES = ("tinydb==4.9.0", "sqlparse==0.6.1", "cachetools==8.0.0", "tomlkit==0.15.2")
@@ -67,7 +67,7 @@ def bare_run(task: Path) -> float:
     subject = load_task(task)
     with tempfile.TemporaryDirectory(prefix="gametape-bench-") as scratch:
         workspace = Path(scratch)
-        subject.suite.over(subject.start).write_to(workspace)
+        subject.suite.overlaid_on(subject.start).write_to(workspace)
         roots = ":".join(str(workspace / root) for root in subject.task.import_roots)
         files = sorted({test.partition("::")[0] for test in subject.task.tests.every})
         command = [str(subject.interpreter), "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short", *files]

@@ -26,23 +26,22 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from gametape.sandbox.backend import Spec, open_backend
+from gametape.record.loaded_task import LoadedTask
+from gametape.record.source_tree import SourceTree
+from gametape.redteam import HACKS, run_hacks
+from gametape.sandbox.backend import SandboxSpec, open_backend
 from gametape.tasks.checkout import checkout
-from gametape.tasks.deletion.carving.carving import Tier, carve
-from gametape.tasks.deletion.functions import Function, functions_in
-from gametape.tasks.deletion.leaks.outside import outside_index
-from gametape.tasks.deletion.leaks.scan import find_leaks
-from gametape.tasks.deletion.running import changed
-from gametape.tasks.directory import load_task
-from gametape.verify.crew import Crew
-from gametape.verify.hacks import HACKS, run_hacks
+from gametape.tasks.loader import load_task
+from gametape.tasks.mining.functions import Function, functions_in
+from gametape.tasks.mining.leaks.outside_workspace import build_outside_index
+from gametape.tasks.mining.leaks.scan import find_leaks
+from gametape.tasks.mining.removal.deletion import Tier, delete_functions
+from gametape.tasks.mining.suite_run import changed_files
 from gametape.verify.interpreter import visible_roots
-from gametape.verify.jobs import by_file, options
-from gametape.verify.pipeline import Verifier
-from gametape.verify.runner import policy
-from gametape.verify.subject import Subject
-from gametape.verify.survey import Survey, Surveyor
-from gametape.verify.tree import Tree
+from gametape.verify.jobs import group_by_file, pytest_options
+from gametape.verify.runner import ZygotePool, runner_policy
+from gametape.verify.verifier import Verifier
+from gametape.verify.warm_runner import PytestRequest, WarmTestRunner
 
 RESULTS = Path(__file__).parent / "results" / "mined.json"
 _LONG_LINE, _MOST_LINES, _ENOUGH = 20, 400, 0.6
@@ -100,7 +99,7 @@ def main() -> None:
     chosen = parser.parse_args()
     every = [(place, record) for place in chosen.directories for record in recorded(place)]
     drawn = random.Random(chosen.seed).sample(every, min(chosen.sample, len(every)))
-    with Crew(2) as crew, ThreadPoolExecutor(2) as threads:
+    with ZygotePool(2) as crew, ThreadPoolExecutor(2) as threads:
         works = [threads.submit(look, place, record, chosen, crew) for place, record in drawn]
         found = []
         for work in as_completed(works):
@@ -117,55 +116,55 @@ def recorded(place: Path) -> list[dict[str, object]]:
     return [record for line in lines if "task" in (record := json.loads(line))]
 
 
-def look(place: Path, record: dict[str, object], chosen: argparse.Namespace, crew: Crew) -> Held:
+def look(place: Path, record: dict[str, object], chosen: argparse.Namespace, crew: ZygotePool) -> Held:
     subject = load_task(place / str(record["task"]))
     tier: Tier = "removal" if "-removal-" in subject.task.name else "stub"
     assert subject.reference is not None
     assert subject.interpreter is not None
     deleted = located(subject.reference, record["deleted"])
     held = Held(subject.task.name, len(deleted))
-    whole = subject.suite.over(subject.reference)
-    chances = options(subject.start, subject.interpreter)
-    with Surveyor(whole, subject.task.import_roots, chances, subject.interpreter) as surveyor:
+    whole = subject.suite.overlaid_on(subject.reference)
+    chances = pytest_options(subject.start, subject.interpreter)
+    with WarmTestRunner(whole, subject.task.import_roots, chances, subject.interpreter) as surveyor:
         tests = subject.task.tests
         feature = [*tests.fail_to_pass, *(test for test in tests.held_out if test not in {*tests.held_out_passing})]
-        without = changed(whole, subject.suite.over(subject.start))
+        without = changed_files(whole, subject.suite.overlaid_on(subject.start))
         for run in range(chosen.runs):
             shuffle = run if run % 2 else None
             held.reference_passed += passes(surveyor, tests.every, {}, shuffle)
             held.untouched_failed += not passes(surveyor, feature, without, shuffle)
         for function in deleted if len(deleted) > 1 else ():
-            rest = carve(subject.reference, [one for one in deleted if one != function], tier).tree
-            if passes(surveyor, feature, changed(subject.reference, rest), None):
+            rest = delete_functions(subject.reference, [one for one in deleted if one != function], tier).tree
+            if passes(surveyor, feature, changed_files(subject.reference, rest), None):
                 held.enough_alone.append(str(function))
     texts = {one: subject.reference.text(one.path) for one in deleted}
     roots, hidden = visible_roots(subject.interpreter)
-    outside = outside_index(roots, {one.path: texts[one] for one in deleted}, hidden)
+    outside = build_outside_index(roots, {one.path: texts[one] for one in deleted}, hidden)
     held.leaks = [f"{leak.function} {leak.where}" for leak in find_leaks(texts, subject.start, outside)]
     held.read = readable(subject, texts, [str(root) for root in roots])
     judge(subject, held, chosen, crew)
     return held
 
 
-def located(tree: Tree, names: object) -> list[Function]:
+def located(tree: SourceTree, names: object) -> list[Function]:
     assert isinstance(names, list)
     wanted = {*names}
     paths = {name.partition("::")[0] for name in names}
     return [one for path in sorted(paths) for one in functions_in(path, tree.text(path)) if str(one) in wanted]
 
 
-def passes(surveyor: Surveyor, tests: Sequence[str], laid: dict[str, bytes], shuffle: int | None) -> bool:
+def passes(surveyor: WarmTestRunner, tests: Sequence[str], laid: dict[str, bytes], shuffle: int | None) -> bool:
     """Whether all of these pass, in one process."""
-    found = surveyor.run(Survey(tuple(by_file(tests)), tuple(tests), laid, shuffle=shuffle))
+    found = surveyor.run(PytestRequest(tuple(group_by_file(tests)), tuple(tests), laid, shuffle=shuffle))
     return all(found.result(test) == "passed" for test in tests)
 
 
-def readable(subject: Subject, texts: dict[Function, str], roots: list[str]) -> list[list[str]]:
+def readable(subject: LoadedTask, texts: dict[Function, str], roots: list[str]) -> list[list[str]]:
     """Search from inside a sandbox like the agent's for the lines of deleted bodies that the agent cannot know."""
     start = {line.strip() for path in subject.start for line in subject.start.text(path).splitlines()}
     wanted = {}
     for function, text in texts.items():
-        lines = [line.strip() for line in text.splitlines()[function.body - 1 : function.last]]
+        lines = [line.strip() for line in text.splitlines()[function.body_line - 1 : function.last_line]]
         telling = [line for line in lines if len(line) >= _LONG_LINE and not line.startswith("#") and line not in start]
         if len(telling) > 1 and _does_something(telling):
             wanted[str(function)] = telling[:_MOST_LINES]
@@ -173,8 +172,8 @@ def readable(subject: Subject, texts: dict[Function, str], roots: list[str]) -> 
         return []
     with tempfile.TemporaryDirectory(prefix="gametape-mined-") as scratch:
         workspace = checkout(subject, Path(scratch) / "workspace", solved=False).workspace
-        wall = policy(subject.interpreter).with_limits(wall_seconds=300)
-        sandbox = open_backend("bubblewrap").start(Spec(policy=wall, workspace=workspace))
+        wall = runner_policy(subject.interpreter).with_limits(wall_seconds=300)
+        sandbox = open_backend("bubblewrap").start(SandboxSpec(policy=wall, workspace=workspace))
         command = [str(subject.interpreter), "-I", "-c", SEARCH % _ENOUGH, "/workspace", "/proc", *roots]
         done = sandbox.exec(command, stdin=json.dumps(wanted).encode())
         sandbox.close()
@@ -190,9 +189,9 @@ def _does_something(lines: Sequence[str]) -> bool:
         return True
 
 
-def judge(subject: Subject, held: Held, chosen: argparse.Namespace, crew: Crew) -> None:
+def judge(subject: LoadedTask, held: Held, chosen: argparse.Namespace, crew: ZygotePool) -> None:
     hacks = random.Random(f"{chosen.seed} {subject.task.name}").sample(HACKS, min(chosen.hacks, len(HACKS)))
-    with Verifier(subject, crew=crew) as verifier, tempfile.TemporaryDirectory(prefix="gametape-mined-") as scratch:
+    with Verifier(subject, zygotes=crew) as verifier, tempfile.TemporaryDirectory(prefix="gametape-mined-") as scratch:
         solved = verifier.verify(checkout(subject, Path(scratch) / "solved", solved=True).workspace, "train")
         idle = verifier.verify(checkout(subject, Path(scratch) / "idle", solved=False).workspace, "train")
         held.verdicts = solved.passed, idle.passed, idle.reward

@@ -25,17 +25,17 @@ from typing import Any
 
 from rich.progress import Progress
 
-from gametape.agent.limits import Limits
-from gametape.agent.recording import InMemory, OnDisk, Recorder
-from gametape.agent.rollout import Rollout, Setting
+from gametape.agent.agent_state import AgentState
+from gametape.agent.limits import RolloutLimits
+from gametape.agent.recorder import JournalRecorder, MemoryRecorder, StepRecorder
+from gametape.agent.rollout import Rollout, RolloutConfig
 from gametape.agent.tools import standard_tools
-from gametape.agent.work import Work
 from gametape.core.messages import Sampling
 from gametape.core.trajectory import ATIF_VERSION, Trajectory
 from gametape.engines.scripted import ScriptedCall, ScriptedTurn, scripted_model
 from gametape.record.journal import Journal
-from gametape.sandbox.backend import Spec
-from gametape.sandbox.live import Floor, RewindableEnvironment
+from gametape.sandbox.backend import SandboxSpec
+from gametape.sandbox.scheduler import RewindableWorkspace, SandboxScheduler
 from gametape.sandbox.snapshots.store import SnapshotStore
 
 RESULTS = Path(__file__).parent / "results" / "rollouts.json"
@@ -55,7 +55,7 @@ KINDS: Sequence[Kind] = ("bare", "harness", "with checkpoints", "on disk")
 class NoCheckpoints:
     """An environment that saves nothing, to tell the cost of checkpoints from that of the rest."""
 
-    def __init__(self, inner: RewindableEnvironment) -> None:
+    def __init__(self, inner: RewindableWorkspace) -> None:
         self._inner = inner
 
     def __getattr__(self, name: str) -> Any:
@@ -106,8 +106,8 @@ async def measured(kind: Kind, rollouts: int, calls: int) -> float:
         (root / "start/module.py").write_text(SOURCE)
         with SnapshotStore(root / "store") as store:
             start = store.import_tree(root / "start")
-            async with Floor(store=store, durably=kind == "on disk") as floor:
-                opened = await asyncio.gather(*(floor.open_snapshot(start, Spec()) for _ in range(rollouts)))
+            async with SandboxScheduler(store=store, durably=kind == "on disk") as floor:
+                opened = await asyncio.gather(*(floor.open_snapshot(start, SandboxSpec()) for _ in range(rollouts)))
                 work = [await _prepared(kind, environment, turns, root, at) for at, environment in enumerate(opened)]
                 began = time.perf_counter()
                 await asyncio.gather(*(one() for one in work))
@@ -115,28 +115,28 @@ async def measured(kind: Kind, rollouts: int, calls: int) -> float:
 
 
 async def _prepared(
-    kind: Kind, environment: RewindableEnvironment, turns: Sequence[ScriptedTurn], root: Path, number: int
+    kind: Kind, environment: RewindableWorkspace, turns: Sequence[ScriptedTurn], root: Path, number: int
 ) -> Callable[[], Awaitable[Any]]:
     if kind == "bare":
         return lambda: _bare(environment, turns)
-    recorder: Recorder = InMemory()
+    recorder: StepRecorder = MemoryRecorder()
     if kind == "on disk":
         header = {"schema_version": ATIF_VERSION, "agent": {"name": "gametape", "version": "0"}, "steps": []}
-        recorder = OnDisk(Journal.create(root / f"{number}.jsonl", Trajectory.model_validate(header)))
+        recorder = JournalRecorder(Journal.create(root / f"{number}.jsonl", Trajectory.model_validate(header)))
     model = scripted_model("scripted", turns)
-    setting = Setting(
-        toolmaker=standard_tools,
-        converse=lambda: model.converse(Sampling(), str(number)),
+    setting = RolloutConfig(
+        make_tools=standard_tools,
+        start_conversation=lambda: model.start_conversation(Sampling(), str(number)),
         window=model.window,
-        limits=Limits(turns=len(turns)),
+        limits=RolloutLimits(turns=len(turns)),
     )
     place: Any = environment if kind in ("with checkpoints", "on disk") else NoCheckpoints(environment)
     rollout = await Rollout.begin(setting, place, recorder, "You are an agent.", "Do as the script says.")
     return rollout.run
 
 
-async def _bare(environment: RewindableEnvironment, turns: Sequence[ScriptedTurn]) -> None:
-    tools = {tool.name: tool for tool in standard_tools(Work())}
+async def _bare(environment: RewindableWorkspace, turns: Sequence[ScriptedTurn]) -> None:
+    tools = {tool.name: tool for tool in standard_tools(AgentState())}
     for turn in turns:
         for call in turn.tool_calls:
             result = await tools[call.name].call(call.arguments, environment)

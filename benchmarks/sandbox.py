@@ -22,9 +22,9 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from gametape.sandbox.backend import Backend, Sandbox, Spec, backends, open_backend
-from gametape.sandbox.live import Floor
-from gametape.sandbox.session import Session, open_session
+from gametape.sandbox.backend import Backend, Sandbox, SandboxSpec, backends, open_backend
+from gametape.sandbox.scheduler import SandboxScheduler
+from gametape.sandbox.session import ShellSession, open_session
 
 RESULTS = Path(__file__).parent / "results" / "sandbox.json"
 PYTEST = [sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--basetemp=scratch"]  # same disk
@@ -66,7 +66,7 @@ def run_by_hand(argv: list[str]) -> None:
     subprocess.run(["bwrap", *options.split(), *links.split(), "--", *argv], capture_output=True, check=True)
 
 
-def run_live(session: Session, command: str) -> None:
+def run_live(session: ShellSession, command: str) -> None:
     if (result := session.run(command)).exit_code:
         raise SystemExit(f"the benchmark's own command failed: {result}")
 
@@ -88,8 +88,8 @@ def compare(name: str, bare: Callable[[], None], walled: Callable[[], None], rou
 
 async def run_crowd(count: int, at_once: int) -> None:
     """Open `count` live sandboxes, run a command in each, all asked for at the same time."""
-    async with Floor(at_once=at_once) as floor:
-        environments = await asyncio.gather(*(floor.open(Spec()) for _ in range(count)))
+    async with SandboxScheduler(max_concurrent=at_once) as floor:
+        environments = await asyncio.gather(*(floor.open(SandboxSpec()) for _ in range(count)))
         results = await asyncio.gather(*(environment.shell("/usr/bin/true") for environment in environments))
     if any(result.exit_code for result in results):
         raise SystemExit("a command of the crowd failed")
@@ -111,7 +111,7 @@ def measure_crowd(count: int) -> dict[str, Any]:
 
 
 def measure(backend: Backend, workspace: Path, rounds: int) -> list[dict[str, Any]]:
-    sandbox = backend.start(Spec(workspace=workspace))
+    sandbox = backend.start(SandboxSpec(workspace=workspace))
     true, python = ["/usr/bin/true"], [sys.executable, "-c", "pass"]
 
     def pair(argv: list[str]) -> tuple[Callable[[], None], Callable[[], None]]:
@@ -124,7 +124,7 @@ def measure(backend: Backend, workspace: Path, rounds: int) -> list[dict[str, An
         compare("pytest, 250 tests", *pair(PYTEST), max(5, rounds // 4)),
     ]
     if backend.probe().capabilities.sessions:
-        with open_session(Spec()) as session:
+        with open_session(SandboxSpec()) as session:
             rows.append(
                 compare("true, in a live session", pair(true)[0], lambda: run_live(session, true[0]), 5 * rounds)
             )

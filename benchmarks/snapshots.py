@@ -20,8 +20,8 @@ from rich.console import Console
 from rich.table import Table
 
 from gametape.sandbox.snapshots import overlay
-from gametape.sandbox.snapshots.records import View
 from gametape.sandbox.snapshots.store import SnapshotStore
+from gametape.sandbox.snapshots.store_layout import SnapshotView
 
 RESULTS = Path(__file__).parent / "results" / "snapshots.json"
 CHANGED = 20
@@ -45,7 +45,7 @@ def make_tree(place: Path, files: int) -> None:
         (directory / f"file-{number}.py").write_text(f"value = {number}\n" * 40)
 
 
-def change(view: View, place: Path, turn: int) -> float:
+def change(view: SnapshotView, place: Path, turn: int) -> float:
     """Rewrite files in a view, in a process that mounts it and ends, as a sandbox does. Says how long mounting took."""
     read, write = os.pipe()
     pid = os.fork()
@@ -71,25 +71,25 @@ def measure_tree(files: int, rounds: int) -> dict[str, Any]:
         copied, _ = timed(subprocess.check_call, ["cp", "-a", str(root / "source"), str(root / "copy")])
         with SnapshotStore(root / "store", mode="overlay") as store:
             imported, base = timed(store.import_tree, root / "source")
-            store.close(store.open(base))  # finds out what works here
+            store.close_view(store.open_view(base))  # finds out what works here
             samples: dict[str, list[float]] = {"open": [], "mount": [], "seal": [], "seal_lazy": [], "restore": []}
             for turn in range(rounds):
-                opened, view = timed(store.open, base)
+                opened, view = timed(store.open_view, base)
                 mounted = change(view, root / "shown", turn)
                 sealed, _ = timed(store.seal, view)
                 change(view, root / "shown", turn + rounds)
                 lazily, snapshot = timed(store.seal, view, durably=False, live=False)
                 restored, again = timed(restore, store, view, snapshot)
-                store.close(again)
+                store.close_view(again)
                 for name, took in zip(samples, (opened, mounted, sealed, lazily, restored), strict=True):
                     samples[name].append(took)
             medians = {f"{name}_ms": statistics.median(values) for name, values in samples.items()}
             return {"files": files, "cp_ms": copied, "import_ms": imported, **medians}
 
 
-def restore(store: SnapshotStore, view: View, snapshot: str) -> View:
-    store.close(view)
-    return store.open(snapshot)
+def restore(store: SnapshotStore, view: SnapshotView, snapshot: str) -> SnapshotView:
+    store.close_view(view)
+    return store.open_view(snapshot)
 
 
 def measure_chain(depth: int) -> dict[str, Any]:
@@ -99,13 +99,13 @@ def measure_chain(depth: int) -> dict[str, Any]:
         make_tree(root / "source", 1000)
         with SnapshotStore(root / "store", mode="overlay") as store:
             snapshot = store.import_tree(root / "source")
-            store.close(store.open(snapshot))
+            store.close_view(store.open_view(snapshot))
             samples: dict[str, list[float]] = {"open": [], "mount": [], "seal": []}
             for turn in range(depth):
-                opened, view = timed(store.open, snapshot)
+                opened, view = timed(store.open_view, snapshot)
                 mounted = change(view, root / "shown", turn)
                 sealed, snapshot = timed(store.seal, view, durably=False, live=False)
-                store.close(view)
+                store.close_view(view)
                 for name, took in zip(samples, (opened, mounted, sealed), strict=True):
                     samples[name].append(took)
             row: dict[str, Any] = {"depth": depth, "layers": len(store.snapshot(snapshot).layers)}

@@ -27,7 +27,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from gametape.cli.home import home_directory
+from gametape.cli.shared import home_directory
 from gametape.engines import smollm2
 from train_batch import CASES, HINT, LENGTH, SPAN
 
@@ -55,8 +55,8 @@ def main() -> None:
 
 def fetched() -> Path:
     home = home_directory(None)
-    smollm2.fetch(home, lambda _what, _done, _total: None)
-    return smollm2.directory(home)
+    smollm2.fetch_model(home, lambda _what, _done, _total: None)
+    return smollm2.model_directory(home)
 
 
 def beside(name: str, model: Path, rounds: int) -> dict[str, Any]:

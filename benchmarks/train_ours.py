@@ -13,16 +13,15 @@ import torch
 from torch import Tensor
 
 from gametape.core.config import OptimConfig, RLConfig, RunConfig
-from gametape.core.segments import Segment
-from gametape.engines.dialects.choosing import dialect_of
-from gametape.train.batch import Batch, Line
-from gametape.train.chunked import span_logits, token_logprobs
+from gametape.core.token_segments import TokenSegment
+from gametape.engines.chat_formats.loader import load_chat_format
+from gametape.train.batch import TrainBatch, TrainSample
 from gametape.train.forward import forward, head_of
-from gametape.train.heap import map_large_blocks
-from gametape.train.learner import Learner
+from gametape.train.learner import Learner, map_large_blocks
+from gametape.train.logprobs import span_logits, token_logprobs
 from gametape.train.losses import rl_loss, ttf_loss
-from gametape.train.packing import Node, Packed, pack
-from gametape.train.policy import Policy
+from gametape.train.packing import PackedTokens, TokenNode, pack_nodes
+from gametape.train.policy import TrainablePolicy
 from train_batch import (
     CASES,
     HINT,
@@ -53,27 +52,27 @@ def main() -> None:
 def group_step(case: Case, model: Path) -> dict[str, Any]:
     """Two updates by the trainer's own learner, as `gametape train` makes them; the second is timed."""
     batch, network = drawn(case), network_in(model)
-    rl = RLConfig(loss="dr_grpo", clip_low=0.2, clip_high=0.2, length=case.longest)
+    rl = RLConfig(loss="dr_grpo", clip_low=0.2, clip_high=0.2, normalizer_tokens=case.longest)
     optim = OptimConfig(learning_rate=LEARNING_RATE)
     config = RunConfig(arm="rlvr", tasks="none", rl=rl, optim=optim)
-    learner = Learner(Policy(network, dialect_of(model), case.prompt + case.longest, {}), config)
+    learner = Learner(TrainablePolicy(network, load_chat_format(model), case.prompt + case.longest, {}), config)
     pairs = zip(batch.completions, batch.advantages, strict=True)
-    lines = tuple(Line(_segment(batch.prompt, ids), 0, advantage) for ids, advantage in pairs)
+    lines = tuple(TrainSample(_segment(batch.prompt, ids), 0, advantage) for ids, advantage in pairs)
     before_mb = resident_mb("VmRSS")
     norms, seconds = [], 0.0
     for step in range(2):
         start = time.perf_counter()
-        update = learner.update(Batch(lines, case.rollouts), step, version=0)
+        update = learner.update(TrainBatch(lines, case.rollouts), step, version=0)
         seconds = time.perf_counter() - start
         norms.append(update.gradient or 0.0)
     return told(batch, seconds, before_mb, norms[0])
 
 
-def _segment(prompt: list[int], completion: list[int]) -> Segment:
+def _segment(prompt: list[int], completion: list[int]) -> TokenSegment:
     """A rollout of one turn, whose sampler is not known."""
     ids = [*prompt, *completion]
     mask = [0] * len(prompt) + [1] * len(completion)
-    return Segment(ids, mask, [0.0] * len(ids), [-1] * len(ids), mask)
+    return TokenSegment(ids, mask, [0.0] * len(ids), [-1] * len(ids), mask)
 
 
 def ways(model: str, rounds: int, device: str = "cpu") -> dict[str, Any]:
@@ -113,17 +112,17 @@ class _Target:
 
     def __call__(self, way: str) -> None:
         teacher_SV = self._second_forward(way)
-        nodes = [Node(self._prompt), Node(self._completion, parent=0)]
+        nodes = [TokenNode(self._prompt), TokenNode(self._completion, parent=0)]
         if way == "packed":
             span = self._completion[self._at : self._at + SPAN]
-            nodes.append(Node([*self._hint, *span], parent=1, at=self._at, detached=True))
+            nodes.append(TokenNode([*self._hint, *span], parent=1, at=self._at, detached=True))
         packed, hidden_NE, logp_M = _scored(self._network, nodes)
         loss = rl_loss(logp_M[None], logp_M[None].detach(), [1.0], torch.ones_like(logp_M[None]), "dr_grpo")
         if way != "plain":
             head_VE = head_of(self._network)
             if teacher_SV is None:
-                teacher_SV = span_logits(hidden_NE[packed.before_N[packed.rows[2]][HINT:]], head_VE).detach()
-            before_S = packed.before_N[packed.rows[1]][self._at : self._at + SPAN]
+                teacher_SV = span_logits(hidden_NE[packed.predecessor_N[packed.rows[2]][HINT:]], head_VE).detach()
+            before_S = packed.predecessor_N[packed.rows[1]][self._at : self._at + SPAN]
             loss = loss + 0.1 * ttf_loss(span_logits(hidden_NE[before_S], head_VE), teacher_SV) / SPAN
         _learn(self._network, self._optimizer, loss)
         if way == "averaged":
@@ -141,7 +140,7 @@ class _Target:
         else:
             return None
         with torch.no_grad():
-            hidden_NE = forward(teacher, pack([Node(hinted)]).to(teacher.device))
+            hidden_NE = forward(teacher, pack_nodes([TokenNode(hinted)]).to(teacher.device))
             return span_logits(hidden_NE[first - 1 : first - 1 + SPAN], head_of(teacher))
 
 
@@ -149,12 +148,12 @@ def _optimizer(network: Any) -> torch.optim.Optimizer:
     return torch.optim.AdamW(network.parameters(), lr=LEARNING_RATE, weight_decay=0.0, fused=True)
 
 
-def _scored(network: Any, nodes: Sequence[Node]) -> tuple[Packed, Tensor, Tensor]:
+def _scored(network: Any, nodes: Sequence[TokenNode]) -> tuple[PackedTokens, Tensor, Tensor]:
     """The packed nodes, their hidden states, and the log-probs of all completions, one after the other."""
-    packed = pack(nodes).to(network.device)
+    packed = pack_nodes(nodes).to(network.device)
     hidden_NE = forward(network, packed)
     chosen = [rows for rows, node in zip(packed.rows, nodes, strict=True) if node.parent == 0]
-    before_M = torch.cat([packed.before_N[rows] for rows in chosen])
+    before_M = torch.cat([packed.predecessor_N[rows] for rows in chosen])
     targets_M = torch.cat([packed.ids_N[rows] for rows in chosen])
     logp_M, _ = token_logprobs(hidden_NE[before_M], head_of(network), targets_M)
     return packed, hidden_NE, logp_M

@@ -24,12 +24,12 @@ from rich.progress import track
 from rich.table import Table
 
 from gametape.core.task import Task, TaskTests
+from gametape.record.loaded_task import LoadedTask
+from gametape.record.source_tree import SourceTree
 from gametape.verify import jobs
-from gametape.verify.crew import Crew
-from gametape.verify.pipeline import Verifier
-from gametape.verify.preparation import run_steps
-from gametape.verify.subject import Subject
-from gametape.verify.tree import Tree
+from gametape.verify.preparation import run_processes
+from gametape.verify.runner import ZygotePool
+from gametape.verify.verifier import Verifier
 
 RESULTS = Path(__file__).parent / "results" / "verify.json"
 FILES, TESTS = 6, 40
@@ -52,7 +52,7 @@ def ids(path: str, text: str) -> list[str]:
     return [f"{path}::{line[4:-3]}" for line in text.splitlines() if line.startswith("def ")]
 
 
-def make_subject() -> Subject:
+def make_subject() -> LoadedTask:
     visible = {f"tests/test_{number}.py": source_of_tests(number) for number in range(FILES)}
     hidden = {f"tests/test_more_{number}.py": source_of_tests(number, held_out=True) for number in range(2)}
     every = [test for path, text in visible.items() for test in ids(path, text)]
@@ -62,10 +62,10 @@ def make_subject() -> Subject:
         held_out=[test for path, text in hidden.items() for test in ids(path, text)],
     )
     task = Task(name="bench", mode="shared", instruction="x", source_paths=["numbers_of.py"], tests=tests)
-    seen = Tree({path: text.encode() for path, text in visible.items()})
-    suite = Tree({path: text.encode() for path, text in hidden.items()}).over(seen)
-    start = Tree({"numbers_of.py": STUB.encode()}).over(seen)
-    return Subject(task, start, suite, Tree({"numbers_of.py": MODULE.encode()}).over(start))
+    seen = SourceTree({path: text.encode() for path, text in visible.items()})
+    suite = SourceTree({path: text.encode() for path, text in hidden.items()}).overlaid_on(seen)
+    start = SourceTree({"numbers_of.py": STUB.encode()}).overlaid_on(seen)
+    return LoadedTask(task, start, suite, SourceTree({"numbers_of.py": MODULE.encode()}).overlaid_on(start))
 
 
 def timed(action: Callable[[], Any]) -> float:
@@ -75,7 +75,7 @@ def timed(action: Callable[[], Any]) -> float:
 
 
 class Bench:
-    def __init__(self, directory: Path, crew: Crew) -> None:
+    def __init__(self, directory: Path, crew: ZygotePool) -> None:
         self.subject = make_subject()
         assert self.subject.reference
         self.workspace = directory / "workspace"
@@ -94,8 +94,10 @@ class Bench:
     def first_run(self) -> None:
         prepared = self.fresh.prepared()
         suite = jobs.visible_tests(self.subject)
-        steps = jobs.steps("shown", suite, self.subject.task.tests.visible, prepared.seconds, messages=True)
-        assert run_steps(prepared, self.sources, self.crew, suite, steps).done
+        steps = jobs.plan_processes(
+            "shown", suite, self.subject.task.tests.visible, prepared.file_seconds, messages=True
+        )
+        assert run_processes(prepared, self.sources, self.crew, suite, steps).done
 
     def train(self) -> None:
         assert self.fresh.verify(self.workspace, "train").passed
@@ -145,7 +147,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--save", action="store_true")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as directory, Crew(size=6) as crew:
+    with tempfile.TemporaryDirectory() as directory, ZygotePool(size=6) as crew:
         bench = Bench(Path(directory), crew)
         bench.full()
         bench.kept.verify(bench.workspace, "full")

@@ -38,13 +38,13 @@ import numpy as np
 
 import watch_logs
 from gametape.record.json_lines import read_lines
-from gametape.train.behaviour import Behaviour
+from gametape.train.behaviour import BehaviourMonitor
 from gametape.train.metrics import read_metrics
-from gametape.watch.channels import kinds
+from gametape.watch.calibrated_monitor import monitor_specs
 from gametape.watch.detector import ALTERNATIVES, tolerated_rate
-from gametape.watch.reading import Placed, read
-from gametape.watch.seen import Seen
-from gametape.watch.watching import BASELINE, STEPS_TO_FALSE_ALARM, Watch
+from gametape.watch.log_reader import LoggedStep, read_log
+from gametape.watch.monitor_set import BASELINE, STEPS_TO_FALSE_ALARM, MonitorSet
+from gametape.watch.observed_step import ObservedStep
 from watch_logs import HEALTHY, SHAPES, Shape, healthy
 
 RESULTS = Path(__file__).parent / "results" / "watch.json"
@@ -71,14 +71,14 @@ def collapses(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _first_alarm(shape: Shape, seed: int) -> dict[str, Any]:
-    watch = Watch()
+    watch = MonitorSet()
     rates = []
     for number, (rate, seen) in enumerate(shape.steps(seed, HEALTHY + (12_000 if shape.slow else 1500))):
         rates.append(rate)
         alarms = watch.update(seen)
         if alarms:
             name = alarms[0].monitor
-            (tolerated,) = [channel.tolerated or 0.0 for channel in watch.channels if channel.kind.name == name]
+            (tolerated,) = [channel.tolerated or 0.0 for channel in watch.channels if channel.spec.name == name]
             began = next((at for at, earlier in enumerate(rates) if earlier > tolerated), number)
             if number < HEALTHY:
                 return {"monitor": f"FALSE {name}", "delay": None, "rate": 0.0, "tolerated": tolerated}
@@ -98,11 +98,11 @@ def natural(arguments: argparse.Namespace) -> dict[str, Any]:
     found: dict[str, Any] = {"files": 0, "steps": 0, "alarms": []}
     cpu = time.process_time()
     for name, steps in _texts(arguments.texts or [], arguments.seed):
-        watch = Watch()
+        watch = MonitorSet()
         alarmed: set[str] = set()
         for placed in steps:
             found["steps"] += 1
-            for alarm in watch.update(placed.seen) if placed.seen else []:
+            for alarm in watch.update(placed.observed) if placed.observed else []:
                 if alarm.monitor not in alarmed:
                     alarmed.add(alarm.monitor)
                     found["alarms"].append({"file": Path(name).name, "step": placed.step, "monitor": alarm.monitor})
@@ -116,7 +116,7 @@ def natural(arguments: argparse.Namespace) -> dict[str, Any]:
     return found
 
 
-def _texts(given: Sequence[Path], seed: int) -> Iterator[tuple[str, Iterator[Placed]]]:
+def _texts(given: Sequence[Path], seed: int) -> Iterator[tuple[str, Iterator[LoggedStep]]]:
     files = list(given)
     if not files:
         root = Path("/usr/share")
@@ -126,7 +126,7 @@ def _texts(given: Sequence[Path], seed: int) -> Iterator[tuple[str, Iterator[Pla
         random.Random(seed).shuffle(files)
         yield "the history of this repository", _log()
     for file in files:
-        yield str(file), read(file, "text")
+        yield str(file), read_log(file, "text")
 
 
 def _text_of(file: Path) -> bytes:
@@ -134,16 +134,16 @@ def _text_of(file: Path) -> bytes:
     return gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data
 
 
-def _log() -> Iterator[Placed]:
+def _log() -> Iterator[LoggedStep]:
     said = subprocess.run(["git", "log", "--format=%B%x00"], cwd=watch_logs.ROOT, capture_output=True, check=False)
     for number, message in enumerate(said.stdout.decode().split("\0"), start=1):
-        yield Placed(Path("git log"), number, Seen(message.strip()) if message.strip() else None)
+        yield LoggedStep(Path("git log"), number, ObservedStep(message.strip()) if message.strip() else None)
 
 
 def guarantee(arguments: argparse.Namespace) -> dict[str, Any]:
     """The mean number of steps to the first false alarm of all detectors together, in simulation."""
     found = {}
-    monitors = len(kinds())
+    monitors = len(monitor_specs())
     for rate in (0.1, 0.3, 0.6):
         tolerated = np.full(arguments.runs, rate)
         found[f"at the tolerated rate {rate}"] = _mean_time(tolerated, rate, monitors, arguments)
@@ -186,8 +186,8 @@ def throughput(_arguments: argparse.Namespace) -> dict[str, Any]:
         pool = [healthy(rng, number, tools) for number in range(30_000)]
         rates = []
         for _ in range(3):
-            watch = Watch()
-            fresh = [Seen(s.text, s.actions, s.result, time=s.time, cost=s.cost) for s in pool]
+            watch = MonitorSet()
+            fresh = [ObservedStep(s.text, s.actions, s.result, time=s.time, cost=s.cost) for s in pool]
             cpu = time.process_time()
             for seen in fresh:
                 watch.update(seen)
@@ -203,13 +203,13 @@ def memory(arguments: argparse.Namespace) -> dict[str, Any]:
     """Memory in use after each tenth of a very long log, half of it collapsed, every word new now and then."""
     rng = random.Random(0)
     pool = [healthy(rng, number, tools=True) for number in range(5000)]
-    watch = Watch()
+    watch = MonitorSet()
     found: dict[str, Any] = {"steps": 0, "resident_mb": []}
     for number in range(arguments.steps):
         seen = pool[rng.randrange(len(pool))]
         text = f"{seen.text} word{number} \\tic{number}" if number // 1000 % 2 else "Standing by."
         session = f"session {number // 40}"
-        watch.update(Seen(text, seen.actions, seen.result, time=60.0 * number, cost=seen.cost, session=session))
+        watch.update(ObservedStep(text, seen.actions, seen.result, time=60.0 * number, cost=seen.cost, session=session))
         if (number + 1) % (arguments.steps // 10) == 0:
             found["steps"] = number + 1
             found["resident_mb"].append(_resident_mb())
@@ -223,10 +223,10 @@ def training(arguments: argparse.Namespace) -> dict[str, Any]:
     said = list(read_lines(arguments.run / "behaviour.jsonl"))
     updates = [line for line in read_metrics(arguments.run / "metrics.jsonl") if line["kind"] == "update"]
     with tempfile.TemporaryDirectory() as scratch:
-        behaviour = Behaviour(Path(scratch) / "behaviour.jsonl")
+        behaviour = BehaviourMonitor(Path(scratch) / "behaviour.jsonl")
         cpu = time.process_time()
         for step, turns in groupby(said, key=itemgetter("step")):
-            behaviour.look(step, [list(turns)])
+            behaviour.observe(step, [list(turns)])
         took = time.process_time() - cpu
     found = {
         "episodes": updates[-1]["episodes"],

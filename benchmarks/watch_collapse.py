@@ -15,8 +15,8 @@ both       `configs/feedback.toml` as it is, rewards and hints, with anchor and 
 
 Held-out success is that of 256 worlds, measured after every update. An alarm at update n is about weights that have
 seen n updates; it is in time if weights with five points less come later. What counts as an alarm is `forgotten`
-(`train/rehearsal.py`) and those of the watch over what the policy says and does (`train/behaviour.py`); all others are
-in `first_alarms`.
+(`train/forgetting_probe.py`) and those of the watch over what the policy says and does (`train/behaviour.py`); all
+others are in `first_alarms`.
 """
 
 import argparse
@@ -33,11 +33,11 @@ from typing import Any
 import torch
 
 from gametape.train.config_file import read_config
-from gametape.train.held_out import Score
+from gametape.train.held_out_eval import HeldOutScore
 from gametape.train.metrics import read_metrics
-from gametape.train.progress import Progress
+from gametape.train.progress import TrainingProgress
 from gametape.train.run_directory import RunDirectory
-from gametape.train.training import Telling, train
+from gametape.train.training import RunCallbacks, train
 from training_runs import trained
 
 HERE = Path(__file__).parent
@@ -65,16 +65,16 @@ class Enough(Exception):
 def run(changes: list[str], place: Path) -> dict[str, Any]:
     scores: list[float] = []
 
-    def look(progress: Progress, score: Score) -> None:
+    def look(progress: TrainingProgress, score: HeldOutScore) -> None:
         scores.append(score.success)
         print(f"  update {progress.step}: held-out success {score.success:.3f}", flush=True)
         if scores[0] - scores[-1] > LOST:
             raise Enough
 
     directory = RunDirectory(place)
-    with directory.held(), suppress(Enough):
-        directory.begin(read_config(CONFIG, ["eval.every=1", "checkpoint.every=1000", *changes]))
-        asyncio.run(train(directory.take_up(), directory, place, Telling(score=look)))
+    with directory.lock(), suppress(Enough):
+        directory.create(read_config(CONFIG, ["eval.every=1", "checkpoint.every=1000", *changes]))
+        asyncio.run(train(directory.resume_config(), directory, place, RunCallbacks(score=look)))
     return told(list(read_metrics(directory.metrics)))
 
 

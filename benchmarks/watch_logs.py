@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from gametape.watch.seen import Action, Seen
+from gametape.watch.observed_step import ObservedAction, ObservedStep
 
 ROOT = Path(__file__).parents[1]
 HEALTHY = 600
 """Steps before anything changes."""
 
-Make = Callable[[random.Random, int, Seen], Seen]
+Make = Callable[[random.Random, int, ObservedStep], ObservedStep]
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Shape:
     tools: bool = False
     slow: bool = False
 
-    def steps(self, seed: int, length: int) -> Iterator[tuple[float, Seen]]:
+    def steps(self, seed: int, length: int) -> Iterator[tuple[float, ObservedStep]]:
         """The generating rate at each step, and the step."""
         rng = random.Random(f"{self.name} {seed}")
         for number in range(length):
@@ -53,14 +53,16 @@ def sentences() -> Sequence[str]:
     return sorted({sentence for sentence in found if len(sentence.split()) >= 5})
 
 
-def healthy(rng: random.Random, number: int, tools: bool) -> Seen:
+def healthy(rng: random.Random, number: int, tools: bool) -> ObservedStep:
     text = " ".join(rng.sample(sentences(), rng.choice((1, 1, 2, 3))))
     if not tools:
-        return Seen(text, time=60.0 * number)
+        return ObservedStep(text, time=60.0 * number)
     tool = rng.choice(("read", "edit", "shell", "search", "test"))
-    action = Action.of(tool, {"path": f"src/{_word(rng)}/{_word(rng)}.py", "line": rng.randrange(400)})
+    action = ObservedAction.of(tool, {"path": f"src/{_word(rng)}/{_word(rng)}.py", "line": rng.randrange(400)})
     said = text if rng.random() < 0.7 else ""
-    return Seen(said, (action,), result=rng.choice(sentences()), time=60.0 * number, cost=rng.uniform(0.01, 0.03))
+    return ObservedStep(
+        said, (action,), result=rng.choice(sentences()), time=60.0 * number, cost=rng.uniform(0.01, 0.03)
+    )
 
 
 def _word(rng: random.Random) -> str:
@@ -77,40 +79,42 @@ def _put_in(text: str, what: str, rng: random.Random) -> str:
     return " ".join([*words[:at], what, *words[at:]])
 
 
-def _phrase(rng: random.Random, _number: int, seen: Seen) -> Seen:
-    return Seen(_put_in(seen.text, "the honest thing to say here is that", rng))
+def _phrase(rng: random.Random, _number: int, seen: ObservedStep) -> ObservedStep:
+    return ObservedStep(_put_in(seen.text, "the honest thing to say here is that", rng))
 
 
-def _six_slots(rng: random.Random, number: int, _seen: Seen) -> Seen:
+def _six_slots(rng: random.Random, number: int, _seen: ObservedStep) -> ObservedStep:
     said = f"Cycle {number}: checked {_some(rng)} and found {_some(rng)}; next I will {_some(rng)} the {_some(rng)}"
-    return Seen(f"{said} so that {_some(rng)} stays {_some(rng)}.")
+    return ObservedStep(f"{said} so that {_some(rng)} stays {_some(rng)}.")
 
 
-def _long_slots(rng: random.Random, _number: int, _seen: Seen) -> Seen:
-    return Seen(f"Status: {_some(rng, 4)}. Risk: {_some(rng, 4)}. Next: {_some(rng, 4)}. Owner: {_some(rng, 2)}.")
+def _long_slots(rng: random.Random, _number: int, _seen: ObservedStep) -> ObservedStep:
+    return ObservedStep(
+        f"Status: {_some(rng, 4)}. Risk: {_some(rng, 4)}. Next: {_some(rng, 4)}. Owner: {_some(rng, 2)}."
+    )
 
 
-def _boxed(_rng: random.Random, _number: int, seen: Seen) -> Seen:
-    return Seen(" ".join(f"\\boxed{{{part}}}" for part in seen.text.split(". ")))
+def _boxed(_rng: random.Random, _number: int, seen: ObservedStep) -> ObservedStep:
+    return ObservedStep(" ".join(f"\\boxed{{{part}}}" for part in seen.text.split(". ")))
 
 
-def _emoji(_rng: random.Random, _number: int, seen: Seen) -> Seen:
-    return Seen(seen.text + " \N{SPARKLES}")
+def _emoji(_rng: random.Random, _number: int, seen: ObservedStep) -> ObservedStep:
+    return ObservedStep(seen.text + " \N{SPARKLES}")
 
 
-def _ending(_rng: random.Random, _number: int, seen: Seen) -> Seen:
-    return Seen(seen.text + " Onwards, friend!")
+def _ending(_rng: random.Random, _number: int, seen: ObservedStep) -> ObservedStep:
+    return ObservedStep(seen.text + " Onwards, friend!")
 
 
-def _silent(_rng: random.Random, _number: int, seen: Seen) -> Seen:
-    return Seen("", seen.actions, seen.result, time=seen.time, cost=seen.cost)
+def _silent(_rng: random.Random, _number: int, seen: ObservedStep) -> ObservedStep:
+    return ObservedStep("", seen.actions, seen.result, time=seen.time, cost=seen.cost)
 
 
-def _one_word(rng: random.Random, _number: int, seen: Seen) -> Seen:
+def _one_word(rng: random.Random, _number: int, seen: ObservedStep) -> ObservedStep:
     text = seen.text
     for _ in range(rng.randint(1, 6)):
         text = _put_in(text, "delve", rng)
-    return Seen(text)
+    return ObservedStep(text)
 
 
 _GARDEN = (
@@ -119,38 +123,40 @@ _GARDEN = (
 )
 
 
-def _subject(rng: random.Random, _number: int, seen: Seen) -> Seen:
+def _subject(rng: random.Random, _number: int, seen: ObservedStep) -> ObservedStep:
     text = seen.text
     for word in rng.sample(_GARDEN, 5):
         text = _put_in(text, word, rng)
-    return Seen(text)
+    return ObservedStep(text)
 
 
-def _one_file(rng: random.Random, _number: int, seen: Seen) -> Seen:
-    action = Action.of("edit", {"path": "src/core/config.py", "line": rng.randrange(400)})
-    return Seen(seen.text, (action,), seen.result, time=seen.time, cost=seen.cost)
+def _one_file(rng: random.Random, _number: int, seen: ObservedStep) -> ObservedStep:
+    action = ObservedAction.of("edit", {"path": "src/core/config.py", "line": rng.randrange(400)})
+    return ObservedStep(seen.text, (action,), seen.result, time=seen.time, cost=seen.cost)
 
 
-def _loop(_rng: random.Random, number: int, seen: Seen) -> Seen:
-    action = Action.of("shell", {"command": ("git status", "ls", "make test")[number % 3]})
-    return Seen(seen.text, (action,), "ok", time=seen.time, cost=seen.cost)
+def _loop(_rng: random.Random, number: int, seen: ObservedStep) -> ObservedStep:
+    action = ObservedAction.of("shell", {"command": ("git status", "ls", "make test")[number % 3]})
+    return ObservedStep(seen.text, (action,), "ok", time=seen.time, cost=seen.cost)
 
 
-def _refusing(rng: random.Random, _number: int, _seen: Seen) -> Seen:
-    return Seen(rng.choice(("I cannot continue with this.", "I'm unable to help with that.", "I give up on this one.")))
+def _refusing(rng: random.Random, _number: int, _seen: ObservedStep) -> ObservedStep:
+    return ObservedStep(
+        rng.choice(("I cannot continue with this.", "I'm unable to help with that.", "I give up on this one."))
+    )
 
 
-def _standing_by(_rng: random.Random, _number: int, _seen: Seen) -> Seen:
-    return Seen("Standing by.")
+def _standing_by(_rng: random.Random, _number: int, _seen: ObservedStep) -> ObservedStep:
+    return ObservedStep("Standing by.")
 
 
-def _few_words(rng: random.Random, _number: int, seen: Seen) -> Seen:
+def _few_words(rng: random.Random, _number: int, seen: ObservedStep) -> ObservedStep:
     words = ["all", "is", "well", "and", "good", "the", "work", "goes", "on", "now", "here", "so"]
-    return Seen(" ".join(rng.choice(words) for _ in seen.text.split()))
+    return ObservedStep(" ".join(rng.choice(words) for _ in seen.text.split()))
 
 
-def _spending(_rng: random.Random, _number: int, seen: Seen) -> Seen:
-    return Seen(seen.text, seen.actions, seen.result, time=seen.time, cost=(seen.cost or 0) * 40)
+def _spending(_rng: random.Random, _number: int, seen: ObservedStep) -> ObservedStep:
+    return ObservedStep(seen.text, seen.actions, seen.result, time=seen.time, cost=(seen.cost or 0) * 40)
 
 
 def _at_once(rate: float) -> Callable[[int], float]:

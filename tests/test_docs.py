@@ -4,20 +4,20 @@ import re
 import tomllib
 from pathlib import Path
 
-from gametape.sandbox.hardening import HARDENING
-from gametape.sandbox.policy import Policy
+from gametape.sandbox.hardening_measures import HARDENING_MEASURES
+from gametape.sandbox.policy import SandboxPolicy
 
 ROOT = Path(__file__).parents[1]
 
 
 def test_the_measures_in_the_docs_are_the_measures() -> None:
     table = dict(re.findall(r"^\| `([a-z-]+)` \| (.*) \|$", (ROOT / "docs/sandbox.md").read_text(), re.MULTILINE))
-    assert table == HARDENING
+    assert table == HARDENING_MEASURES
 
 
 def test_the_policy_in_the_docs_is_a_policy() -> None:
     (example,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs/sandbox.md").read_text(), re.DOTALL)
-    assert Policy.model_validate(tomllib.loads(example)).limits.wall_seconds == 60
+    assert SandboxPolicy.model_validate(tomllib.loads(example)).limits.wall_seconds == 60
 
 
 def test_links_between_documents_lead_somewhere() -> None:

@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from gametape.agent.constraints import Constraints
-from gametape.agent.limits import Limits
-from gametape.agent.recording import InMemory, Recorder
-from gametape.agent.rollout import Rollout, Setting
+from gametape.agent.limits import RolloutLimits
+from gametape.agent.recorder import MemoryRecorder, StepRecorder
+from gametape.agent.rollout import Rollout, RolloutConfig
 from gametape.agent.tools import standard_tools
 from gametape.core.messages import Sampling
 from gametape.core.protocols import Tool
 from gametape.engines.conversation import Model
 from gametape.engines.scripted import ScriptedCall, ScriptedTurn, scripted_model
-from gametape.sandbox.backend import Spec
-from gametape.sandbox.live import Floor
+from gametape.sandbox.backend import SandboxSpec
+from gametape.sandbox.scheduler import SandboxScheduler
 from gametape.sandbox.snapshots.store import SnapshotStore
 
 
@@ -33,25 +33,29 @@ DONE = says("I am done.", ("finish", {"summary": "done", "confidence": 1.0}))
 class Bench:
     """Everything a rollout needs, in one place."""
 
-    def __init__(self, floor: Floor, store: SnapshotStore, model: Model, limits: Limits, more: Sequence[Tool]) -> None:
+    def __init__(
+        self, floor: SandboxScheduler, store: SnapshotStore, model: Model, limits: RolloutLimits, more: Sequence[Tool]
+    ) -> None:
         self.floor, self.store, self.model = floor, store, model
         self.limits, self.more = limits, more
         self.constraints = Constraints()
 
     @property
-    def setting(self) -> Setting:
-        return Setting(
-            toolmaker=lambda work: [*standard_tools(work), *self.more],
-            converse=lambda: self.model.converse(Sampling(temperature=0.0), "test"),
+    def setting(self) -> RolloutConfig:
+        return RolloutConfig(
+            make_tools=lambda work: [*standard_tools(work), *self.more],
+            start_conversation=lambda: self.model.start_conversation(Sampling(temperature=0.0), "test"),
             window=self.model.window,
             limits=self.limits,
             constraints=self.constraints,
-            changed=self.store.diff,
+            changed_paths=self.store.diff,
         )
 
-    async def begin(self, start: str, recorder: Recorder | None = None) -> Rollout:
-        environment = await self.floor.open_snapshot(start, Spec())
-        return await Rollout.begin(self.setting, environment, recorder or InMemory(), "You are an agent.", "Do it.")
+    async def begin(self, start: str, recorder: StepRecorder | None = None) -> Rollout:
+        environment = await self.floor.open_snapshot(start, SandboxSpec())
+        return await Rollout.begin(
+            self.setting, environment, recorder or MemoryRecorder(), "You are an agent.", "Do it."
+        )
 
 
 @asynccontextmanager
@@ -61,7 +65,7 @@ async def bench(
     *,
     files: dict[str, str] | None = None,
     model: Model | None = None,
-    limits: Limits | None = None,
+    limits: RolloutLimits | None = None,
     more: Iterable[Tool] = (),
 ) -> AsyncIterator[tuple[Bench, str]]:
     """A bench, and the snapshot that rollouts on it start from."""
@@ -71,6 +75,6 @@ async def bench(
         (start / name).parent.mkdir(parents=True, exist_ok=True)
         (start / name).write_text(text)
     with SnapshotStore(tmp_path / "store") as store:
-        async with Floor(store=store) as floor:
+        async with SandboxScheduler(store=store) as floor:
             model = model or scripted_model("scripted", turns)
-            yield Bench(floor, store, model, limits or Limits(), [*more]), store.import_tree(start)
+            yield Bench(floor, store, model, limits or RolloutLimits(), [*more]), store.import_tree(start)

@@ -3,15 +3,15 @@
 import asyncio
 from pathlib import Path
 
-from gametape.agent.checkpoints import last_checkpoint
-from gametape.agent.compaction import ASK_FOR_SUMMARY, MUST_SHRINK_TO
-from gametape.agent.limits import Limits
-from gametape.agent.recording import InMemory, text_of
+from gametape.agent.compaction import MAX_COMPACTED_SHARE, SUMMARY_REQUEST
+from gametape.agent.limits import RolloutLimits
+from gametape.agent.recorder import MemoryRecorder, step_text
+from gametape.agent.replay import last_checkpoint
 from gametape.agent.rollout import Rollout
-from gametape.core.segments import segments
 from gametape.core.step import Step
+from gametape.core.token_segments import split_segments
 from gametape.engines.scripted import scripted_model
-from gametape.sandbox.backend import Spec
+from gametape.sandbox.backend import SandboxSpec
 from tests.agent.bench import DONE, bench, runs, says
 from tests.agent.test_rollout import trajectory
 
@@ -21,11 +21,11 @@ LOUD = "seq 1 500"
 
 
 def compactions(rollout: Rollout) -> list[Step]:
-    return [step for step in rollout.recorder.steps if step.source == "user" and step.ours.compacted]
+    return [step for step in rollout.recorder.steps if step.source == "user" and step.gametape_extra.compacted]
 
 
 def sizes(step: Step) -> tuple[int, int]:
-    before, after = (int(word) for word in step.ours.events[0]["detail"].split() if word.isdigit())
+    before, after = (int(word) for word in step.gametape_extra.events[0]["detail"].split() if word.isdigit())
     return before, after
 
 
@@ -43,8 +43,8 @@ def test_the_frontier_survives_and_the_context_shrinks(tmp_path: Path) -> None:
             assert (await rollout.run()).reason == "finished"
             (fresh,) = compactions(rollout)
             before, after = sizes(fresh)
-            assert after <= MUST_SHRINK_TO * before
-            text = text_of(fresh)
+            assert after <= MAX_COMPACTED_SHARE * before
+            text = step_text(fresh)
             assert text.startswith("Do it.")
             for kept in (
                 "answer.py",
@@ -67,7 +67,7 @@ def test_nothing_is_done_twice(tmp_path: Path) -> None:
             rollout = await place.begin(start)
             assert (await rollout.run()).reason == "finished"
             assert len(compactions(rollout)) >= 2
-            assert (await rollout.environment.get("log")).decode().split() == [str(number) for number in range(12)]
+            assert (await rollout.workspace.get("log")).decode().split() == [str(number) for number in range(12)]
 
     asyncio.run(main())
 
@@ -75,11 +75,11 @@ def test_nothing_is_done_twice(tmp_path: Path) -> None:
 def test_the_last_command_is_told_as_run(tmp_path: Path) -> None:
     async def main() -> None:
         turns = [*[runs(LOUD) for _ in range(4)], runs(f"echo deploy-now; {LOUD}", "I deploy."), runs("true"), DONE]
-        limits = Limits(turn_tokens=500)
+        limits = RolloutLimits(turn_tokens=500)
         async with bench(tmp_path, model=scripted_model("s", turns, WINDOW), limits=limits) as (place, start):
             rollout = await place.begin(start)
             await rollout.run()
-            text = text_of(compactions(rollout)[-1])
+            text = step_text(compactions(rollout)[-1])
             assert "which has been run and answered" in text
             assert "I deploy." in text
 
@@ -92,7 +92,7 @@ def test_segments_of_a_compacted_rollout_are_masked_apart(tmp_path: Path) -> Non
         async with bench(tmp_path, model=scripted_model("s", [*turns, DONE], WINDOW)) as (place, start):
             rollout = await place.begin(start)
             await rollout.run()
-            found = segments(rollout.recorder.steps)
+            found = split_segments(rollout.recorder.steps)
             assert len(found) == len(compactions(rollout)) + 1
             sampled = [step.metrics.completion_token_ids for step in rollout.recorder.steps if step.source == "agent"]
             chosen = [id for segment in found for id, bit in zip(segment.ids, segment.mask, strict=True) if bit]
@@ -109,11 +109,11 @@ def test_a_compacted_record_is_continued_where_it_was(tmp_path: Path) -> None:
             while not compactions(rollout):
                 await rollout.turn()
             steps = rollout.recorder.steps
-            environment = await place.floor.open_snapshot(last_checkpoint(steps), Spec())
-            other = await Rollout.resume(place.setting, environment, InMemory(steps))
+            environment = await place.floor.open_snapshot(last_checkpoint(steps), SandboxSpec())
+            other = await Rollout.resume(place.setting, environment, MemoryRecorder(steps))
             assert other.conversation._next_prompt() == rollout.conversation._next_prompt()
             assert (await other.run()).reason == "finished"
-            assert (await other.environment.get("log")).decode().split() == [str(number) for number in range(7)]
+            assert (await other.workspace.get("log")).decode().split() == [str(number) for number in range(7)]
 
     asyncio.run(main())
 
@@ -122,15 +122,15 @@ def test_a_summary_is_asked_for_when_dropping_output_is_not_enough(tmp_path: Pat
     async def main() -> None:
         said = "I think aloud, at length. " * 60
         turns = [runs("seq 1 20", said) for _ in range(5)]
-        limits = Limits(turn_tokens=1700)
+        limits = RolloutLimits(turn_tokens=1700)
         async with bench(tmp_path, model=scripted_model("s", [*turns, DONE], 12_500), limits=limits) as (place, start):
             rollout = await place.begin(start)
             await rollout.run()
-            asked = [at for at, step in enumerate(rollout.recorder.steps) if text_of(step) == ASK_FOR_SUMMARY]
-            assert asked, [text_of(step)[:50] for step in rollout.recorder.steps]
+            asked = [at for at, step in enumerate(rollout.recorder.steps) if step_text(step) == SUMMARY_REQUEST]
+            assert asked, [step_text(step)[:50] for step in rollout.recorder.steps]
             summary = rollout.recorder.steps[asked[0] + 1]
-            assert summary.ours.summary is True
-            assert text_of(summary)[:30] in text_of(compactions(rollout)[0]).partition("## Done")[0]
+            assert summary.gametape_extra.summary is True
+            assert step_text(summary)[:30] in step_text(compactions(rollout)[0]).partition("## Done")[0]
             assert trajectory(rollout).tokens_exact() is True
 
     asyncio.run(main())

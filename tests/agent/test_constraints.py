@@ -49,7 +49,7 @@ KEY = "AKIA" + "A" * 16
     ],
 )
 def test_what_is_forbidden_is_seen_before(tool: str, arguments: dict[str, Any], rule: str) -> None:
-    found = RULES.breach(tool, arguments)
+    found = RULES.call_breach(tool, arguments)
     assert found is not None
     assert found.rule == rule
     assert KEY not in found.evidence
@@ -69,27 +69,27 @@ def test_what_is_forbidden_is_seen_before(tool: str, arguments: dict[str, Any], 
     ],
 )
 def test_what_is_allowed_goes_through(tool: str, arguments: dict[str, Any]) -> None:
-    assert RULES.breach(tool, arguments) is None
+    assert RULES.call_breach(tool, arguments) is None
 
 
 @pytest.mark.parametrize(
     "command", ["git commit -m x", "git merge x", "git rebase x", "git reset --hard x", "git push"]
 )
 def test_on_a_forbidden_branch_nothing_is_committed(command: str) -> None:
-    on_main = RULES.breach("shell", {"command": command}, branch="main")
+    on_main = RULES.call_breach("shell", {"command": command}, branch="main")
     assert on_main is not None
     assert on_main.kind == "branch"
-    assert RULES.breach("shell", {"command": command}, branch="mine") is None
-    assert RULES.breach("shell", {"command": command}, branch="") is None
-    assert RULES.breach("shell", {"command": f"git switch main && {command}"}, branch="mine") is not None
-    assert RULES.breach("shell", {"command": f"git checkout -b mine; {command}"}, branch="main") is None
-    unknown = RULES.breach("shell", {"command": command})
+    assert RULES.call_breach("shell", {"command": command}, branch="mine") is None
+    assert RULES.call_breach("shell", {"command": command}, branch="") is None
+    assert RULES.call_breach("shell", {"command": f"git switch main && {command}"}, branch="mine") is not None
+    assert RULES.call_breach("shell", {"command": f"git checkout -b mine; {command}"}, branch="main") is None
+    unknown = RULES.call_breach("shell", {"command": command})
     assert unknown is not None
     assert unknown.evidence.endswith("on a branch that is not known")
 
 
 def test_what_changed_is_judged_afterwards() -> None:
-    found = RULES.breaches_in(["src/a.py", "tests/conftest.py", ".env"])
+    found = RULES.path_breaches(["src/a.py", "tests/conftest.py", ".env"])
     assert [(breach.rule, breach.evidence) for breach in found] == [
         ("tests", "writing tests/conftest.py"),
         (".env", "writing .env"),
@@ -97,7 +97,7 @@ def test_what_changed_is_judged_afterwards() -> None:
 
 
 def test_no_constraints_forbid_nothing() -> None:
-    assert Constraints().breach("shell", {"command": "rm -rf / > /dev/null"}) is None
+    assert Constraints().call_breach("shell", {"command": "rm -rf / > /dev/null"}) is None
     assert Constraints().describe() == ""
 
 

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 
 import pytest
 
-from gametape.agent.limits import Limits
+from gametape.agent.limits import RolloutLimits
 from gametape.agent.rollout import Rollout
 from gametape.core.errors import BadInput
 from gametape.core.messages import ToolResult
-from gametape.core.protocols import Environment
+from gametape.core.protocols import Workspace
 from gametape.core.step import Step
 from gametape.engines.scripted import ScriptedTurn
 from tests.agent.bench import DONE, bench, runs, says
@@ -28,7 +28,7 @@ class Crash:
     name = "crash"
     definition: ClassVar = {"name": "crash", "description": "", "parameters": {"type": "object", "properties": {}}}
 
-    async def call(self, arguments: dict[str, Any], environment: Environment) -> ToolResult:
+    async def call(self, arguments: dict[str, Any], environment: Workspace) -> ToolResult:
         raise ZeroDivisionError("a bug")
 
 
@@ -36,7 +36,7 @@ class Forever:
     name = "forever"
     definition: ClassVar = {"name": "forever", "description": "", "parameters": {"type": "object", "properties": {}}}
 
-    async def call(self, arguments: dict[str, Any], environment: Environment) -> ToolResult:
+    async def call(self, arguments: dict[str, Any], environment: Workspace) -> ToolResult:
         await asyncio.sleep(3600)
         raise AssertionError
 
@@ -69,16 +69,16 @@ def observed(step: Step) -> str:
 def test_what_a_model_can_say_is_answered_recorded_and_survived(
     tmp_path: Path, fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gametape.agent.routing._GRACE", 0.0)
+    monkeypatch.setattr("gametape.agent.tool_router._GRACE", 0.0)
     turn, kinds, told = SAID[fault]
-    limits = Limits(tool_seconds=0.5 if fault == "tool that hangs" else 20.0)
+    limits = RolloutLimits(tool_seconds=0.5 if fault == "tool that hangs" else 20.0)
 
     async def main() -> None:
         turns = [turn, runs("echo still here"), DONE]
         async with bench(tmp_path, turns, limits=limits, more=[Crash(), Forever()]) as (place, start):
             rollout = await place.begin(start)
             step = await rollout.turn()
-            assert [event["kind"] for event in step.ours.events] == kinds
+            assert [event["kind"] for event in step.gametape_extra.events] == kinds
             assert told in observed(step)
             assert "still here" in observed(await rollout.turn())
             assert (await rollout.run()).reason == "finished"
@@ -99,14 +99,14 @@ def test_calls_of_one_turn_run_in_order_and_stop_at_finish(tmp_path: Path) -> No
                 call.tool_call_id for call in step.tool_calls
             ]
             assert "Not run" in observed(step)
-            assert await rollout.environment.get("log") == b"a\n"
+            assert await rollout.workspace.get("log") == b"a\n"
 
     asyncio.run(main())
 
 
 def test_turns_without_a_usable_call_end_the_rollout_in_the_end(tmp_path: Path) -> None:
     async def main() -> None:
-        limits = Limits(useless_turns=3)
+        limits = RolloutLimits(useless_turns=3)
         async with bench(tmp_path, [ScriptedTurn(text="Hm.")] * 20, limits=limits) as (place, start):
             over = await (await place.begin(start)).run()
             assert (over.outcome, over.reason.split()[0]) == ("limit", "3")
@@ -116,7 +116,7 @@ def test_turns_without_a_usable_call_end_the_rollout_in_the_end(tmp_path: Path) 
 
 def killed_by(rollout: Rollout, kill: Callable[[int], None]) -> None:
     """End the process that holds the sandbox open."""
-    kill(rollout.environment._session._inside.anchor)
+    kill(rollout.workspace._session._inside.anchor)
 
 
 def test_a_sandbox_that_dies_is_replaced_and_no_finished_turn_is_lost(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_a_sandbox_that_dies_is_replaced_and_no_finished_turn_is_lost(tmp_path: 
                 while True:
                     await asyncio.sleep(0.02)
                     try:
-                        await rollout.environment.get("now")
+                        await rollout.workspace.get("now")
                     except BadInput:
                         continue
                     break
@@ -141,8 +141,10 @@ def test_a_sandbox_that_dies_is_replaced_and_no_finished_turn_is_lost(tmp_path: 
             killing = asyncio.ensure_future(kill_soon())
             steps = [await asyncio.wait_for(rollout.turn(), 30), await rollout.turn()]
             await killing
-            dead = next(step for step in steps if step.ours.events)
-            assert {event["kind"] for event in dead.ours.events} == {"sandbox_death"}, dead.ours.events
+            dead = next(step for step in steps if step.gametape_extra.events)
+            assert {event["kind"] for event in dead.gametape_extra.events} == {"sandbox_death"}, (
+                dead.gametape_extra.events
+            )
             assert "The workspace is as it was before this turn" in observed(dead)
             assert observed(await rollout.turn()) == "kept"
             assert (await rollout.run()).reason == "finished"
@@ -152,7 +154,7 @@ def test_a_sandbox_that_dies_is_replaced_and_no_finished_turn_is_lost(tmp_path: 
 
 def test_a_sandbox_that_keeps_dying_ends_the_rollout(tmp_path: Path) -> None:
     async def main() -> None:
-        async with bench(tmp_path, [runs("sleep 30")] * 9, limits=Limits(sandbox_deaths=1)) as (place, start):
+        async with bench(tmp_path, [runs("sleep 30")] * 9, limits=RolloutLimits(sandbox_deaths=1)) as (place, start):
             rollout = await place.begin(start)
 
             async def kill_often() -> None:

@@ -1,6 +1,6 @@
 """Where a rollout stands, taken from its record."""
 
-from gametape.agent.frontier import frontier_of
+from gametape.agent.compaction import summarize_progress
 from gametape.core.step import Step
 
 
@@ -19,7 +19,7 @@ def ran(number: int, command: str, answer: str, tool: str = "shell") -> Step:
 
 
 def test_what_failed_is_told_from_what_only_speaks_of_failing() -> None:
-    frontier = frontier_of(
+    frontier = summarize_progress(
         [
             ran(1, "make", "no rule\n[exit code 2]"),
             ran(2, "cat notes", "the exit code is explained here\nexit code 0"),

@@ -8,32 +8,33 @@ from pathlib import Path
 
 import pytest
 
-from gametape.agent import textfile
-from gametape.agent.checkpoints import last_checkpoint
-from gametape.agent.commands import commands
+from gametape.agent import text_file
+from gametape.agent.agent_state import AgentState
+from gametape.agent.attempt_directory import AttemptDirectory
 from gametape.agent.constraints import Constraints
-from gametape.agent.place import Place
-from gametape.agent.recording import InMemory, said_step
-from gametape.agent.replay import line_of
+from gametape.agent.recorder import MemoryRecorder, message_step
+from gametape.agent.replay import active_steps, last_checkpoint
 from gametape.agent.rollout import Rollout
-from gametape.agent.solving import Order, solve
-from gametape.agent.tools.jump import Jump
-from gametape.agent.work import Work
+from gametape.agent.shell_commands import split_commands
+from gametape.agent.solve import SolveRequest, solve
+from gametape.agent.tools.jump import JumpTool
 from gametape.core.errors import BadInput
 from gametape.core.step import Step
 from gametape.engines.scripted import ScriptedTurn, scripted_model
-from gametape.sandbox.backend import Spec
-from gametape.sandbox.snapshots.sweep import remove_tree
-from gametape.tasks.directory import load_task
+from gametape.sandbox.backend import SandboxSpec
+from gametape.sandbox.snapshots.cleanup import remove_tree
+from gametape.tasks.loader import load_task
 from tests.agent.bench import DONE, bench, runs
 
 TASK = Path(__file__).parents[2] / "examples/tasks/slugs"
 DEEP = "import os\nfor _ in range(1200):\n    os.mkdir('dddddd'); os.chdir('dddddd')\n"
 
 
-def order(tmp_path: Path, turns: list[ScriptedTurn]) -> Order:
+def order(tmp_path: Path, turns: list[ScriptedTurn]) -> SolveRequest:
     subject = load_task(TASK, tmp_path / "home")
-    return Order(subject, scripted_model("scripted", turns), Place(tmp_path / "out"), tmp_path / "home")
+    return SolveRequest(
+        subject, scripted_model("scripted", turns), AttemptDirectory(tmp_path / "out"), tmp_path / "home"
+    )
 
 
 def told(step: Step) -> str:
@@ -41,7 +42,7 @@ def told(step: Step) -> str:
 
 
 def kinds(step: Step) -> list[str]:
-    return [event["kind"] for event in step.ours.events or []]
+    return [event["kind"] for event in step.gametape_extra.events or []]
 
 
 def test_names_that_are_not_text_and_endless_depth_do_not_keep_the_verifier_away(tmp_path: Path) -> None:
@@ -54,28 +55,28 @@ def test_names_that_are_not_text_and_endless_depth_do_not_keep_the_verifier_away
             assert "+kept\n" in solved.patch.read_text()
             assert os.fsencode("a\nb") in os.listdir(os.fsencode(solved.workspace))
     finally:
-        remove_tree(wanted.place.root)  # which is too deep for whoever tidies up after tests
+        remove_tree(wanted.directory.root)  # which is too deep for whoever tidies up after tests
 
 
 def test_two_processes_never_work_on_one_attempt(tmp_path: Path) -> None:
-    place = Place(tmp_path / "out")
-    with place.held(resume=False), pytest.raises(BadInput, match="another process"), place.held(resume=False):
+    place = AttemptDirectory(tmp_path / "out")
+    with place.lock(resume=False), pytest.raises(BadInput, match="another process"), place.lock(resume=False):
         pass
-    with place.held(resume=False):
+    with place.lock(resume=False):
         pass
 
 
 @pytest.mark.parametrize("name", ["x" * 300, "file/below"])
 def test_a_place_that_cannot_be_is_refused_in_words(tmp_path: Path, name: str) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(BadInput, match="cannot be made"), Place(tmp_path / name).held(resume=False):
+    with pytest.raises(BadInput, match="cannot be made"), AttemptDirectory(tmp_path / name).lock(resume=False):
         pass
 
 
 def test_what_the_disk_refuses_is_said_in_words(tmp_path: Path) -> None:
     wanted = order(tmp_path, [DONE])
-    wanted.place.root.mkdir()
-    wanted.place.checkpoints.touch()
+    wanted.directory.root.mkdir()
+    wanted.directory.checkpoints.touch()
     with pytest.raises(BadInput, match="checkpoints: cannot be written"):
         asyncio.run(solve(wanted))
 
@@ -83,7 +84,7 @@ def test_what_the_disk_refuses_is_said_in_words(tmp_path: Path) -> None:
 def test_whoever_was_killed_after_the_first_step_begins_with_the_second(tmp_path: Path) -> None:
     async def main() -> None:
         async with bench(tmp_path, [DONE]) as (place, start):
-            recorder = InMemory([said_step(1, "system", "You were an agent.")])
+            recorder = MemoryRecorder([message_step(1, "system", "You were an agent.")])
             rollout = await place.begin(start, recorder)
             assert (await rollout.run()).reason == "finished"
             assert [step.source for step in recorder.steps] == ["system", "user", "agent"]
@@ -93,9 +94,13 @@ def test_whoever_was_killed_after_the_first_step_begins_with_the_second(tmp_path
 
 @pytest.mark.parametrize("back", [2, 3, 9])
 def test_a_record_that_goes_back_to_what_was_not_there_is_refused(back: int) -> None:
-    steps = [said_step(1, "system", "s"), said_step(2, "system", "b", rolled_back_to=back), said_step(3, "user", "u")]
+    steps = [
+        message_step(1, "system", "s"),
+        message_step(2, "system", "b", rolled_back_to=back),
+        message_step(3, "user", "u"),
+    ]
     with pytest.raises(BadInput, match="goes back to"):
-        line_of(steps)
+        active_steps(steps)
 
 
 def test_a_resumed_shell_is_where_it_was(tmp_path: Path) -> None:
@@ -104,8 +109,8 @@ def test_a_resumed_shell_is_where_it_was(tmp_path: Path) -> None:
             rollout = await place.begin(start)
             await rollout.turn()
             steps = rollout.recorder.steps
-            environment = await place.floor.open_snapshot(last_checkpoint(steps), Spec())
-            resumed = await Rollout.resume(place.setting, environment, InMemory(steps))
+            environment = await place.floor.open_snapshot(last_checkpoint(steps), SandboxSpec())
+            resumed = await Rollout.resume(place.setting, environment, MemoryRecorder(steps))
             assert told(await resumed.turn()) == "/workspace/a b"
 
     asyncio.run(main())
@@ -142,29 +147,29 @@ def test_a_commit_that_no_text_shows_is_undone(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["<<a " * 2000, "cat <<a\n" * 2000, "x" * 40_000, "$(" * 10_000])
 def test_no_command_takes_long_to_look_into(text: str) -> None:
     began = time.monotonic()
-    commands(text)
+    split_commands(text)
     assert time.monotonic() - began < 5
 
 
 def test_no_path_takes_long_to_judge() -> None:
     deep = "/".join(["d" * 8] * 4000)
     began = time.monotonic()
-    assert Constraints(unwritable=["*.lock", "a/**/b"]).breaches_in([deep]) == []
-    assert len(Constraints(unwritable=["dddddddd"]).breaches_in([deep])) == 1
+    assert Constraints(unwritable=["*.lock", "a/**/b"]).path_breaches([deep]) == []
+    assert len(Constraints(unwritable=["dddddddd"]).path_breaches([deep])) == 1
     assert time.monotonic() - began < 2
 
 
 def test_a_huge_file_is_not_taken_apart_on_the_host() -> None:
     with pytest.raises(BadInput, match="use the shell"):
-        textfile.parse(b"ab\n" * (textfile.MOST_BYTES // 3 + 1))
+        text_file.decode_text(b"ab\n" * (text_file.MAX_TEXT_BYTES // 3 + 1))
 
 
 def test_a_file_with_a_line_break_in_its_name_does_not_hide_others_from_jump(tmp_path: Path) -> None:
     async def main() -> None:
         files = {"a\nb.py": "def found(): ...\n", "c.py": "def found(): ...\n"}
         async with bench(tmp_path, files=files) as (place, start):
-            environment = await place.floor.open_snapshot(start, Spec())
-            answer = await Jump(Work(), sys.executable).call({"symbol": "found"}, environment)
+            environment = await place.floor.open_snapshot(start, SandboxSpec())
+            answer = await JumpTool(AgentState(), sys.executable).call({"symbol": "found"}, environment)
             assert not answer.failed
             assert "c.py:1" in answer.content
 

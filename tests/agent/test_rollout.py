@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from gametape.agent.checkpoints import last_checkpoint
-from gametape.agent.limits import Limits
-from gametape.agent.recording import InMemory
-from gametape.agent.replay import line_of
+from gametape.agent.limits import RolloutLimits
+from gametape.agent.recorder import MemoryRecorder
+from gametape.agent.replay import active_steps, last_checkpoint
 from gametape.agent.rollout import Rollout
 from gametape.core.errors import BadInput
 from gametape.core.trajectory import ATIF_VERSION, Trajectory
-from gametape.sandbox.backend import Spec
+from gametape.sandbox.backend import SandboxSpec
 from tests.agent.bench import DONE, bench, runs, says
 
 
@@ -28,7 +27,7 @@ def trajectory(rollout: Rollout) -> Trajectory:
 
 
 async def content(rollout: Rollout, path: str) -> str:
-    return (await rollout.environment.get(path)).decode()
+    return (await rollout.workspace.get(path)).decode()
 
 
 def test_a_rollout_runs_until_it_is_finished_and_records_every_turn(tmp_path: Path) -> None:
@@ -41,7 +40,7 @@ def test_a_rollout_runs_until_it_is_finished_and_records_every_turn(tmp_path: Pa
             steps = rollout.recorder.steps
             assert [step.source for step in steps] == ["system", "user", "agent", "agent", "agent"]
             assert "one" in str(steps[3].observation.results[0].content)
-            assert len({step.ours.checkpoint for step in steps[1:]}) == 4
+            assert len({step.gametape_extra.checkpoint for step in steps[1:]}) == 4
             record = trajectory(rollout)
             assert record.tokens_exact() is True
             assert record.mask_ok() is True
@@ -58,15 +57,15 @@ def test_going_back_undoes_files_shell_and_conversation_and_says_so_on_record(tm
             after_first = list(rollout.conversation._next_prompt())
             await rollout.turn()
             assert await content(rollout, "d/a") == "two\n"
-            await rollout.go_back(first.step_id)
+            await rollout.rewind(first.step_id)
             assert await content(rollout, "d/a") == "one\n"
             assert rollout.conversation._next_prompt() == after_first
-            assert rollout.work.directory == "/workspace/d"
+            assert rollout.state.directory == "/workspace/d"
             again = await rollout.turn()
             assert again.tool_calls[0].arguments == {"command": "echo two > a; export X=1"}
             assert (await rollout.turn()).observation.results[0].content == "/workspace/d\ntwo"
             assert trajectory(rollout).tokens_exact() is True
-            line = line_of(rollout.recorder.steps)
+            line = active_steps(rollout.recorder.steps)
             assert [step.step_id for step in line] == [1, 2, 3, 6, 7]
 
     asyncio.run(main())
@@ -89,8 +88,8 @@ def test_a_fork_goes_its_own_way_and_trains_on_nothing_it_copied(tmp_path: Path)
             assert record.mask_ok() is True
             copied = [step for step in record.steps if step.is_copied_context]
             assert [step.step_id for step in copied] == [1, 2, 3]
-            assert not any(copied[-1].ours.loss_mask or [])
-            assert fork.spent.turns == 3
+            assert not any(copied[-1].gametape_extra.loss_mask or [])
+            assert fork.usage.turns == 3
 
     asyncio.run(main())
 
@@ -116,15 +115,15 @@ def test_a_record_is_continued_after_its_last_finished_turn(tmp_path: Path) -> N
         async with bench(tmp_path, turns) as (place, start):
             rollout = await place.begin(start)
             await rollout.turn()
-            await rollout.environment.put("a", b"never finished")
+            await rollout.workspace.put("a", b"never finished")
             steps = rollout.recorder.steps
-            environment = await place.floor.open_snapshot(last_checkpoint(steps), Spec())
-            other = await Rollout.resume(place.setting, environment, InMemory(steps))
+            environment = await place.floor.open_snapshot(last_checkpoint(steps), SandboxSpec())
+            other = await Rollout.resume(place.setting, environment, MemoryRecorder(steps))
             assert other.conversation._next_prompt() == rollout.conversation._next_prompt()
             assert (await other.run()).reason == "finished"
             assert await content(other, "a") == "one\ntwo\n"
             assert trajectory(other).tokens_exact() is True
-            assert other.spent.turns == 3
+            assert other.usage.turns == 3
 
     asyncio.run(main())
 
@@ -135,7 +134,7 @@ def test_there_is_no_going_back_to_what_has_no_checkpoint(tmp_path: Path, step: 
         async with bench(tmp_path, [DONE]) as (place, start):
             rollout = await place.begin(start)
             with pytest.raises(BadInput):
-                await rollout.go_back(step)
+                await rollout.rewind(step)
 
     asyncio.run(main())
 
@@ -143,13 +142,13 @@ def test_there_is_no_going_back_to_what_has_no_checkpoint(tmp_path: Path, step: 
 @pytest.mark.parametrize(
     ("limits", "reason"),
     [
-        (Limits(turns=2), "2 turns"),
-        (Limits(tokens=3000), "3000 tokens"),
-        (Limits(all_tools_seconds=0.0001), "0.0001 seconds of tools"),
-        (Limits(wall_seconds=0.0001), "0.0001 seconds"),
+        (RolloutLimits(turns=2), "2 turns"),
+        (RolloutLimits(tokens=3000), "3000 tokens"),
+        (RolloutLimits(all_tools_seconds=0.0001), "0.0001 seconds of tools"),
+        (RolloutLimits(wall_seconds=0.0001), "0.0001 seconds"),
     ],
 )
-def test_limits_end_a_rollout_before_the_next_question(tmp_path: Path, limits: Limits, reason: str) -> None:
+def test_limits_end_a_rollout_before_the_next_question(tmp_path: Path, limits: RolloutLimits, reason: str) -> None:
     async def main() -> None:
         async with bench(tmp_path, [runs("true")] * 40, limits=limits) as (place, start):
             rollout = await place.begin(start)
@@ -167,7 +166,7 @@ def test_what_a_command_did_to_a_forbidden_path_is_undone(tmp_path: Path) -> Non
             place.constraints = place.constraints.model_copy(update={"unwritable": ["keep.txt"]})
             rollout = await place.begin(start)
             step = await rollout.turn()
-            assert [event["kind"] for event in step.ours.events] == ["constraint"]
+            assert [event["kind"] for event in step.gametape_extra.events] == ["constraint"]
             assert (await rollout.turn()).observation.results[0].content == "keep.txt\ngood"
 
     asyncio.run(main())
@@ -179,15 +178,17 @@ def test_checkpoints_take_bounded_room_and_the_first_and_last_stay(tmp_path: Pat
     async def main() -> None:
         turns = [runs(f"head -c 400000 /dev/urandom > big; echo {number}") for number in range(30)]
         async with bench(tmp_path, turns) as (place, start):
-            setting = replace(place.setting, tidy=lambda kept: place.store.collect(kept, max_bytes=most // 2))
-            environment = await place.floor.open_snapshot(start, Spec())
-            rollout = await Rollout.begin(setting, environment, InMemory(), "You are an agent.", "Do it.")
+            setting = replace(
+                place.setting, prune_checkpoints=lambda kept: place.store.collect(kept, max_bytes=most // 2)
+            )
+            environment = await place.floor.open_snapshot(start, SandboxSpec())
+            rollout = await Rollout.begin(setting, environment, MemoryRecorder(), "You are an agent.", "Do it.")
             for _ in range(24):
                 last = await rollout.turn()
                 assert place.store.used_bytes() < most + 8 * 500_000
-            await rollout.go_back(last.step_id)
+            await rollout.rewind(last.step_id)
             with pytest.raises(BadInput, match="no snapshot"):
-                await rollout.go_back(4)
-            await rollout.go_back(2)
+                await rollout.rewind(4)
+            await rollout.rewind(2)
 
     asyncio.run(main())

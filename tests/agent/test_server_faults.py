@@ -8,10 +8,10 @@ import pytest
 
 from gametape.agent.rollout import Rollout
 from gametape.engines.conversation import Model
+from gametape.engines.egress_policy import EgressPolicy
 from gametape.engines.openai import open_server_model
-from gametape.engines.openai.client import Bounds
-from gametape.engines.perimeter import Perimeter
-from gametape.engines.retrying import Clock, Patience, RetryingModel
+from gametape.engines.openai.client import ServerLimits
+from gametape.engines.retry import Clock, RetryingModel, RetryPolicy
 from tests.agent.bench import bench
 from tests.agent.test_rollout import trajectory
 from tests.engines.openai.server import Cut, Fault, FaultServer, Hang, Raw, Said, Status
@@ -34,17 +34,17 @@ PASSING: dict[str, tuple[Fault, str]] = {
 
 
 def opened(server: FaultServer) -> Model:
-    bounds = Bounds(silence_seconds=1.5)
-    inner = open_server_model(f"openai:test@{server.url}", Perimeter(local_only=True), bounds=bounds)
+    bounds = ServerLimits(idle_seconds=1.5)
+    inner = open_server_model(f"openai:test@{server.url}", EgressPolicy(local_only=True), limits=bounds)
 
     async def no_pause(_seconds: float) -> None:
         return None
 
-    return RetryingModel(inner, Patience(attempts=3), clock=Clock(sleep=no_pause))
+    return RetryingModel(inner, RetryPolicy(max_attempts=3), clock=Clock(sleep=no_pause))
 
 
 def engine_events(rollout: Rollout) -> list[str]:
-    every = [event for step in rollout.recorder.steps for event in step.ours.events or []]
+    every = [event for step in rollout.recorder.steps for event in step.gametape_extra.events or []]
     return [event["detail"] for event in every if event["kind"] == "engine"]
 
 
@@ -60,7 +60,7 @@ def test_trouble_that_passes_is_asked_again_recorded_and_charged(tmp_path: Path,
             server.faults = [failure, failure, None, failure, None]
             rollout = await place.begin(start)
             assert (await rollout.run()).reason == "finished"
-            assert (await rollout.environment.get("log")) == b"one\n"
+            assert (await rollout.workspace.get("log")) == b"one\n"
             assert [kind in event for event in engine_events(rollout)] == [True] * 3
             turns = [step for step in rollout.recorder.steps if step.source == "agent"]
             assert [step.metrics.extra["attempts"] for step in turns] == [3, 2]
@@ -86,7 +86,7 @@ def test_a_server_that_stays_away_ends_the_rollout_with_everything_on_record(tmp
             assert last.source == "system"
             assert "did not answer" in str(last.message)
             assert engine_events(rollout)
-            assert (await rollout.environment.get("log")) == b"one\n"
+            assert (await rollout.workspace.get("log")) == b"one\n"
             assert trajectory(rollout).tokens_exact() is True
         await model.close()
 

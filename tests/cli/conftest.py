@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from gametape.core.errors import Lacking
+from gametape.core.errors import MissingDependency
 
-from ..tasks.deletion.made import environment
+from ..tasks.mining.made import environment
 
 
 @pytest.fixture(scope="session")
@@ -15,6 +15,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.getbasetemp() / "shelf-home"
     try:
         environment(place)
-    except Lacking as error:
+    except MissingDependency as error:
         pytest.skip(f"no package index: {error}")
     return place

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..tasks.deletion.made import tree_of
+from ..tasks.mining.made import tree_of
 from .command import Ran, run
 
 

@@ -73,10 +73,10 @@ HONEST: list[dict[str, Any] | str] = [
 
 @pytest.mark.parametrize(("family", "call"), HOSTILE)
 def test_a_hack_is_a_flag_with_its_step(tmp_path: Path, family: str, call: dict[str, Any] | str) -> None:
-    from gametape.record.files import load
-    from gametape.verify.integrity.trajectories import audit
+    from gametape.record.trajectory_file import load_trajectory
+    from gametape.verify.integrity.trajectory_audit import audit_trajectory
 
-    found = audit(load(trajectory(tmp_path / "t.json", "ls", call)))
+    found = audit_trajectory(load_trajectory(trajectory(tmp_path / "t.json", "ls", call)))
     assert family in {flag.rule.split(".")[0] for flag in found}
     assert {flag.step for flag in found} == {3}
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from gametape.engines.dialects.byte_frame import byte_dialect
-from gametape.tasks.worlds.experts import Clumsy
-from gametape.tasks.worlds.presets import preset
+from gametape.engines.chat_formats.byte_format import byte_chat_format
+from gametape.tasks.worlds.experts import ErrorAtTurnsExpert
+from gametape.tasks.worlds.spec import preset
 from gametape.tasks.worlds.world import World
 from gametape.train.demonstrations import demonstrate
-from gametape.train.tapes import save_tape
+from gametape.train.run_directory import save_annotated_trajectory
 
 from .command import run
 
@@ -158,8 +158,8 @@ def test_what_training_leaves_is_found_by_the_name_of_its_worlds(tmp_path: Path)
     """Rollouts of a run are of a part of the worlds that a name stands for."""
     world = World(preset("moderate").model_copy(update={"seed": 12345, "split": "train"}))
     wrong = next(turn for turn, job in enumerate(world.plan.jobs, start=1) if job.marking)
-    played = asyncio.run(demonstrate(world, Clumsy([wrong]), byte_dialect())).played
-    kept = save_tape(played, [], 0.0, "d0", tmp_path)
+    played = asyncio.run(demonstrate(world, ErrorAtTurnsExpert([wrong]), byte_chat_format())).episode
+    kept = save_annotated_trajectory(played, [], 0.0, "d0", tmp_path)
     done = run("coach", kept, "--task", "worlds:moderate", "--model", "scripted:clumsy", "--json")
     assert done.code == 1, done.err
     assert [target["step"] for target in done.answer["targets"]] == [wrong + 2]

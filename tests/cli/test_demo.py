@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from gametape.cli.demo_arms import ARMS, ArmFailed, train_arms
-from gametape.cli.demo_stage import Stage
-from gametape.cli.demo_view import plot, show_attempts, show_mined
 from gametape.core.config import TinyConfig
 from gametape.core.errors import BadInput
+from gametape.demo.arms import ARMS, ArmFailed, train_arms
+from gametape.demo.state import DemoState
+from gametape.demo.view import plot, show_attempts, show_mined
 from gametape.train.config_file import read_config
-from gametape.train.policy import make_tiny
+from gametape.train.policy import create_tiny_policy
 from gametape.train.run_directory import RunDirectory
 
 from .command import GAMETAPE, run
@@ -68,32 +68,32 @@ def test_what_a_task_or_a_model_wrote_is_shown_and_not_obeyed() -> None:
 
 
 def test_a_demo_is_taken_up_as_it_was_begun(tmp_path: Path) -> None:
-    Stage.new(tmp_path / "demo", tmp_path, seed=7, quick=True).keep(mined={"names": ["a"]})
-    again = Stage.taken_up(tmp_path / "demo", tmp_path)
-    assert (again.seed, again.told["quick"], again.told["mined"]) == (7, True, {"names": ["a"]})
+    DemoState.new(tmp_path / "demo", tmp_path, seed=7, quick=True).keep(mined={"names": ["a"]})
+    again = DemoState.resume(tmp_path / "demo", tmp_path)
+    assert (again.seed, again.data["quick"], again.data["mined"]) == (7, True, {"names": ["a"]})
     with pytest.raises(BadInput, match="--resume"):
-        Stage.new(tmp_path / "demo", tmp_path, seed=7, quick=True)
+        DemoState.new(tmp_path / "demo", tmp_path, seed=7, quick=True)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "rlvr").mkdir()
     with pytest.raises(BadInput, match="a new directory"):
-        Stage.new(tmp_path / "other", tmp_path, seed=7, quick=True)
+        DemoState.new(tmp_path / "other", tmp_path, seed=7, quick=True)
     with pytest.raises(BadInput, match="cannot be written"):
-        Stage.new(tmp_path / "demo" / "demo.json" / "below", tmp_path, seed=7, quick=True)
+        DemoState.new(tmp_path / "demo" / "demo.json" / "below", tmp_path, seed=7, quick=True)
     with pytest.raises(BadInput, match="no demo here"):
-        Stage.taken_up(tmp_path, tmp_path)
+        DemoState.resume(tmp_path, tmp_path)
     for told in ("[]", "{}", again_with(again, seed="x"), again_with(again, seconds=None), again_with(again, mined=5)):
         (tmp_path / "demo" / "demo.json").write_text(told)
         with pytest.raises(BadInput, match=r"demo.json: .*not what a demo writes there"):
-            Stage.taken_up(tmp_path / "demo", tmp_path)
+            DemoState.resume(tmp_path / "demo", tmp_path)
 
 
-def again_with(stage: Stage, **other: object) -> str:
-    return json.dumps(stage.told | other)
+def again_with(stage: DemoState, **other: object) -> str:
+    return json.dumps(stage.data | other)
 
 
 @pytest.mark.parametrize("quick", [True, False])
 def test_both_arms_have_the_same_weights_tasks_and_budget(tmp_path: Path, quick: bool) -> None:
-    stage = Stage.new(tmp_path / "demo", tmp_path, 5, quick)
+    stage = DemoState.new(tmp_path / "demo", tmp_path, 5, quick)
     rlvr, ttf = (read_config(stage.config(arm), stage.changes) for arm in ARMS)
     assert (rlvr.arm, ttf.arm) == ARMS
     for name in ("seed", "model", "tasks", "tiny", "warm", "eval", "flops", "episodes"):
@@ -104,7 +104,7 @@ def test_both_arms_have_the_same_weights_tasks_and_budget(tmp_path: Path, quick:
 
 @pytest.mark.slow
 def test_a_run_that_cannot_begin_is_said_in_its_own_words(tmp_path: Path) -> None:
-    stage = Stage.new(tmp_path / "demo", tmp_path, 0, quick=True)
+    stage = DemoState.new(tmp_path / "demo", tmp_path, 0, quick=True)
     with pytest.raises(ArmFailed, match="warm/start: no such directory") as failed:
         train_arms(stage)
     assert failed.value.exit_code == 2
@@ -112,7 +112,7 @@ def test_a_run_that_cannot_begin_is_said_in_its_own_words(tmp_path: Path) -> Non
 
 def _is_free(run: RunDirectory) -> bool:
     try:
-        with run.held():
+        with run.lock():
             return run.metrics.exists()
     except BadInput:
         return False
@@ -129,8 +129,8 @@ train_arms(Stage.taken_up(Path(sys.argv[1]), Path(sys.argv[1])))
 
 @pytest.mark.slow
 def test_no_run_outlives_a_demo_that_is_killed(tmp_path: Path) -> None:
-    stage = Stage.new(tmp_path / "demo", tmp_path, 3, quick=True)
-    make_tiny(stage.start, TinyConfig(layers=1, width=32, heads=2, window=256), seed=3)
+    stage = DemoState.new(tmp_path / "demo", tmp_path, 3, quick=True)
+    create_tiny_policy(stage.start, TinyConfig(layers=1, width=32, heads=2, window=256), seed=3)
     runs = [RunDirectory(stage.out / arm) for arm in ARMS]
     with subprocess.Popen([sys.executable, "-c", _ARMS_OF, str(stage.out)]) as begun:
         until = time.monotonic() + 120

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from gametape.agent.solving import Solved
-from gametape.cli.live_view import LiveView
+from gametape.agent.solve import SolveResult
 from gametape.cli.solve import _show
 from gametape.core.step import Step
+from gametape.terminal.rollout_view import LiveView
 
 ATTACK = "\x1b]0;owned\x07[/red]\u202e"
 
@@ -24,5 +24,5 @@ def test_nothing_that_a_model_says_reaches_the_terminal_as_a_command(capfd: pyte
 
 def test_a_reason_with_markup_in_it_is_text(capfd: pytest.CaptureFixture[str]) -> None:
     odd = Path("/tmp/[/x]")
-    _show(Solved("error", "a server said [/b] and [red]", odd, odd, odd, None, 1, 2, 0.0, 3.0))
+    _show(SolveResult("error", "a server said [/b] and [red]", odd, odd, odd, None, 1, 2, 0.0, 3.0))
     assert "a server said [/b] and [red]" in capfd.readouterr().out

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from gametape.tasks.directory import load_task, read_task
-from gametape.verify.pipeline import Verifier
-from gametape.verify.tree import Tree
+from gametape.record.source_tree import SourceTree
+from gametape.tasks.loader import load_task, read_task
+from gametape.verify.verifier import Verifier
 
-from ..tasks.deletion.made import SHELF
+from ..tasks.mining.made import SHELF
 from .command import GAMETAPE, Ran, run
 from .mining import laid, mine
 
@@ -132,7 +132,7 @@ def test_checkout_and_verify_go_on_from_there(mined: Mined, home: Path, tmp_path
 
 def test_no_task_holds_what_it_asks_for(mined: Mined) -> None:
     for record in records(mined.out):
-        start = Tree(contents(mined.out / record["task"] / "environment"))
+        start = SourceTree(contents(mined.out / record["task"] / "environment"))
         whole = "\n".join(start.text(path) for path in start)
         for place in record["deleted"]:
             path, _, rest = place.partition("::")

@@ -9,9 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 from gametape.cli.mine import app
-from gametape.tasks.deletion import baseline
+from gametape.tasks.mining import baseline
 
-from ..tasks.deletion.made import SHELF, around
+from ..tasks.mining.made import SHELF, around
 from .command import Ran
 from .mining import laid, mine
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gametape.record.files import load
+from gametape.record.trajectory_file import load_trajectory
 
 TASK = Path(__file__).parents[2] / "examples/tasks/slugs"
 TURNS = 24
@@ -49,7 +49,7 @@ def test_the_expert_passes_and_everything_the_contract_names_is_there(tmp_path: 
     assert told["verdict"]["passed"] is True
     assert told["tokens"] > 0
     assert told["seconds"] > 0
-    record = load(Path(told["trajectory"]))
+    record = load_trajectory(Path(told["trajectory"]))
     assert (record.outcome, record.tokens_exact(), record.mask_ok()) == ("passed", True, True)
     assert "def slugify" in (Path(told["workspace"]) / "slugs.py").read_text()
     applied = tmp_path / "applied"
@@ -73,7 +73,7 @@ def test_a_limit_leaves_a_verdict_and_can_be_raised_with_resume(tmp_path: Path) 
     assert (answer(first)["outcome"], answer(first)["reason"]) == ("limit", "1 turns")
     again = solve(tmp_path / "out", "--json", "--resume")
     assert (answer(again)["outcome"], answer(again)["turns"]) == ("passed", 4)
-    assert load(tmp_path / "out/trajectory.json").tokens_exact() is True
+    assert load_trajectory(tmp_path / "out/trajectory.json").tokens_exact() is True
 
 
 def wait_for_turns(journal: Path, count: int) -> None:
@@ -102,7 +102,7 @@ def test_an_interrupt_leaves_a_valid_trajectory_and_an_intact_workspace(tmp_path
     assert running.returncode == 130
     assert (told["outcome"], told["verdict"], told["turns"]) == ("cancelled", None, 1)
     assert (out / "workspace/log").read_text() == "one\n"
-    assert load(out / "trajectory.json").outcome == "cancelled"
+    assert load_trajectory(out / "trajectory.json").outcome == "cancelled"
     script(tmp_path / "s.jsonl", ["echo one >> log", "echo two >> log", "echo three >> log"])
     again = solve(out, "--json", "--resume", model=model)
     assert answer(again)["turns"] == 4
@@ -128,7 +128,7 @@ def kill_and_resume(tmp_path: Path, kills: int, seed: int) -> None:
         running.wait()
         if not (out / "trajectory.jsonl").exists():
             continue
-        steps = load(out / "trajectory.jsonl").steps
+        steps = load_trajectory(out / "trajectory.jsonl").steps
         now = [step.model_dump_json() for step in steps]
         assert now[: len(finished)] == finished, "a finished turn is gone or has changed"
         finished = now
@@ -136,7 +136,7 @@ def kill_and_resume(tmp_path: Path, kills: int, seed: int) -> None:
     told = answer(done)
     assert told["turns"] == TURNS + 1, done.stderr
     assert (out / "workspace/log").read_text().split() == [str(number) for number in range(TURNS)]
-    record = load(out / "trajectory.json")
+    record = load_trajectory(out / "trajectory.json")
     assert [step.model_dump_json() for step in record.steps][: len(finished)] == finished
     assert record.tokens_exact() is True
 
@@ -179,7 +179,7 @@ def test_an_attempt_is_never_overwritten_and_only_continued_as_it_was_begun(tmp_
     ):
         done = solve(tmp_path / "out", *more)
         assert (done.returncode, said in done.stderr) == (2, True), done.stderr
-    assert load(tmp_path / "out/trajectory.json").outcome == "limit"
+    assert load_trajectory(tmp_path / "out/trajectory.json").outcome == "limit"
 
 
 @pytest.mark.parametrize("line", ['{"text": 3}', "not json", '{"tool_calls": [{"name": "x", "arguments": []}]}', ""])

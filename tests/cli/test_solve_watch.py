@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gametape.cli.main import main
-from gametape.record.files import load
+from gametape.record.trajectory_file import load_trajectory
 
 TASK = Path(__file__).parents[2] / "examples/tasks/double"
 TURNS = 30
@@ -19,8 +19,8 @@ def test_a_loop_is_nudged_where_somebody_watches(tmp_path: Path, option: str, ru
     words = ["--model", f"scripted:{tmp_path}/loop.jsonl", "--home", str(tmp_path / "home")]
     with pytest.raises(SystemExit) as ended:
         main(["solve", str(TASK), *words, "--out", str(tmp_path / "out"), "--max-turns", str(TURNS), option])
-    record = load(tmp_path / "out/trajectory.json")
-    events = [(step.step_id, event) for step in record.steps for event in step.ours.events or []]
+    record = load_trajectory(tmp_path / "out/trajectory.json")
+    events = [(step.step_id, event) for step in record.steps for event in step.gametape_extra.events or []]
     trips = [(at, event) for at, event in events if event["kind"] == "breaker"]
     assert (ended.value.code, record.outcome) == (1, "limit")
     assert [event["rung"] for _, event in trips] == rungs

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gametape.tasks.writing import write_task
-from gametape.verify.subject import Subject
-from gametape.verify.tree import read_tree
+from gametape.record.loaded_task import LoadedTask
+from gametape.record.source_tree import read_tree
+from gametape.tasks.writer import write_task
 
 from ..tasks.made import HIDDEN, ROOT, START, SUITE, TASKS, staged_subject, subject, written
 from .command import Ran, run
@@ -162,7 +162,7 @@ def test_help_teaches_by_example(verb: str) -> None:
 
 def test_check_answers_for_one_task_and_for_several(tmp_path: Path) -> None:
     sound = written(tmp_path)
-    unsolved = write_task(tmp_path / "unsolved", Subject(subject(name="made/unsolved").task, START, SUITE))
+    unsolved = write_task(tmp_path / "unsolved", LoadedTask(subject(name="made/unsolved").task, START, SUITE))
     options = ("--runs", "1", "--hacks", "none", "--home", tmp_path / "home", "--json")
     one = gametape("check", sound, *options)
     assert one.code == 0
@@ -188,7 +188,7 @@ def test_check_answers_for_one_task_and_for_several(tmp_path: Path) -> None:
 
 
 def test_check_is_readable(tmp_path: Path) -> None:
-    unsolved = write_task(tmp_path / "unsolved", Subject(subject().task, START, SUITE))
+    unsolved = write_task(tmp_path / "unsolved", LoadedTask(subject().task, START, SUITE))
     ran = gametape("check", unsolved, "--hacks", "none", "--home", tmp_path / "home")
     assert ran.code == 1
     first, second = ran.out.splitlines()
@@ -214,7 +214,7 @@ def test_export_writes_a_package_and_says_where(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", ["swebench", "verifiers"])
 def test_a_task_without_a_solution_is_not_exported(form: str, tmp_path: Path) -> None:
-    unsolved = write_task(tmp_path / "unsolved", Subject(subject().task, START, SUITE))
+    unsolved = write_task(tmp_path / "unsolved", LoadedTask(subject().task, START, SUITE))
     ran = gametape("export", SLUGS, unsolved, "--format", form, "--out", tmp_path / "out-tasks", "--json")
     assert_one_line(ran, "unsolved: has no solution")
     assert not (tmp_path / "out-tasks").exists()

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from gametape.record.files import load
+from gametape.record.trajectory_file import load_trajectory
 
 from .command import GAMETAPE, run
 
@@ -48,7 +48,7 @@ def test_a_conversation_from_its_beginning_to_its_archive(tmp_path: Path) -> Non
     titles = [(one["thread"], one["title"]) for one in run("thread", "list", *where, "--json").answer["threads"]]
     assert sorted(titles) == sorted([(name, "count"), (forked, "count")])
     file = run("thread", "archive", name, *where, "--json").answer["trajectory"]
-    assert load(Path(file)).turns == 3
+    assert load_trajectory(Path(file)).turns == 3
     refused = run("thread", "say", name, "More?", *where)
     assert (refused.code, "archived" in refused.err, refused.err.count("\n")) == (1, True, 1)
 

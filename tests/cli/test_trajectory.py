@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from gametape.core.trajectory import Trajectory
-from gametape.record.files import load
 from gametape.record.journal import Journal
+from gametape.record.trajectory_file import load_trajectory
 
 from ..core.documents import GOLDEN, small, text
 from .command import Ran, run
@@ -118,7 +118,7 @@ def test_convert_upgrades_and_keeps_the_rest(tmp_path: Path) -> None:
     ran = gametape("convert", OLD, "--out", "new.json", "--json", cwd=tmp_path)
     assert ran.code == 0
     assert (ran.answer["valid"], ran.answer["written"]) == (True, str(tmp_path / "new.json"))
-    new, old = load(tmp_path / "new.json").model_dump(), json.loads(before)
+    new, old = load_trajectory(tmp_path / "new.json").model_dump(), json.loads(before)
     assert new["schema_version"] == "ATIF-v1.7"
     assert new["x_exporter"] == old["x_exporter"]
     assert text(new["steps"][2]) == text(old["steps"][2])

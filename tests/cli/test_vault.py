@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from gametape.desk.vault.vault import Vault, Writer
+from gametape.desk.vault.vault import NoteWriter, Vault
 
 from .command import run
 
@@ -13,7 +13,7 @@ def test_a_person_reads_reviews_accepts_and_takes_back(tmp_path: Path) -> None:
     assert run("vault", "review", *where).code == 2
     assert run("vault", "init", *where, "--json").answer == {"vault": str(vault), "notes": 0}
     evil = "- [ ] ask \x1b]0;owned\x07Ada\nslow"
-    Vault.open(vault).write("projects/ci", evil, Writer("thread-1", 7, "thread-1/7/1"))
+    Vault.open(vault).write("projects/ci", evil, NoteWriter("thread-1", 7, "thread-1/7/1"))
     shown = run("vault", "review", *where)
     assert "thread-1, turn 7" in shown.out
     assert "\x1b" not in shown.out

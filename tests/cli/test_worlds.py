@@ -24,7 +24,7 @@ def test_a_suite_is_made(tmp_path):
     assert done.answer["suite"] == str(tmp_path / "suite")
     assert [Path(task).parent for task in done.answer["tasks"]] == [tmp_path / "suite"] * 3
     worlds = load_suite(tmp_path / "suite")
-    assert {world.cell for world in worlds} == {"any-h16-m2-p0.05-d1-instance-all"}
+    assert {world.bucket for world in worlds} == {"any-h16-m2-p0.05-d1-instance-all"}
 
 
 def test_what_makes_no_world_is_one_line(tmp_path):

@@ -6,17 +6,16 @@ from dataclasses import dataclass, field
 from math import log
 from random import Random
 
-from gametape.core.messages import GenerateRequest, Generation, Sampling, Usage, WeightUpdate
-from gametape.engines.dialects.terse import TerseDialect
+from gametape.core.messages import GenerateRequest, Generation, Sampling, TokenUsage, WeightUpdate
+from gametape.engines.chat_formats.terse import TerseChatFormat
 from gametape.engines.token_conversation import TokenModel
-from gametape.engines.tokenizing.trained import TrainedTokenizer
-from gametape.engines.tokenizing.words import words_document
+from gametape.engines.tokenizers.trained import TrainedTokenizer
+from gametape.engines.tokenizers.words import word_tokenizer_json
 from gametape.tasks.worlds.families import FAMILIES, VALUES
-from gametape.tasks.worlds.rules import MODES, SHARED
-from gametape.tasks.worlds.tools import signatures
-from gametape.tasks.worlds.vocabulary import words
+from gametape.tasks.worlds.rules import MODES, SHARED_RULES
+from gametape.tasks.worlds.tools import tool_signatures, vocabulary_words
 
-TERSE = TerseDialect(TrainedTokenizer(words_document(words())), signatures())
+TERSE = TerseChatFormat(TrainedTokenizer(word_tokenizer_json(vocabulary_words())), tool_signatures())
 END = "<end>"
 _RARE = 1e-4
 
@@ -27,7 +26,7 @@ class Obedient:
 
     base: float = 0.05
     told: float = 0.97
-    rules: Mapping[str, str] = field(default_factory=lambda: dict(SHARED))
+    rules: Mapping[str, str] = field(default_factory=lambda: dict(SHARED_RULES))
     version: int = 0
     asked: int = 0
 
@@ -53,7 +52,7 @@ class Obedient:
 
     async def generate(self, request: GenerateRequest) -> Generation:
         self.asked += 1
-        prompt = TERSE.tokenizer.decode_marked(request.prompt_ids)
+        prompt = TERSE.tokenizer.decode_with_special(request.prompt_ids)
         rng = Random(request.sampling.seed)
         said: list[str] = []
         logs: list[float] = []
@@ -71,15 +70,15 @@ class Obedient:
             logprobs=logs[: len(ids)],
             policy_versions=[self.version] * len(ids),
             finish="stop",
-            usage=Usage(prompt_tokens=len(request.prompt_ids), completion_tokens=len(ids)),
+            usage=TokenUsage(prompt_tokens=len(request.prompt_ids), completion_tokens=len(ids)),
         )
 
     async def score(self, ids: Sequence[int], start: int = 1, sampling: Sampling | None = None) -> list[float]:
         del sampling
         found = []
         for at in range(start, len(ids)):
-            turn, _, said = TERSE.tokenizer.decode_marked(ids[:at]).rpartition("<act>")
-            word = TERSE.tokenizer.decode_marked([ids[at]])
+            turn, _, said = TERSE.tokenizer.decode_with_special(ids[:at]).rpartition("<act>")
+            word = TERSE.tokenizer.decode_with_special([ids[at]])
             found.append(log(self.likely(f"{turn}<act>", said.split()).get(word, _RARE)))
         return found
 

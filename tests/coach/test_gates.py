@@ -6,22 +6,21 @@ from dataclasses import replace
 
 import pytest
 
-from gametape.agent.limits import Limits
-from gametape.agent.playing import play, setting_for
+from gametape.agent.episode import rollout_config_for, run_episode
+from gametape.agent.limits import RolloutLimits
 from gametape.coach.bisection import decisive_turn
-from gametape.coach.coach import Coach, Looking
-from gametape.coach.forking import reopened
+from gametape.coach.coach import Coach, CoachSettings
+from gametape.coach.evidence import HintCandidate, collect_evidence
+from gametape.coach.forks import replay_for_forks
+from gametape.coach.hint_store import hints_with_turns, rescore_hints, stored_hints_of, with_stored_hints
 from gametape.coach.hinted_engine import HintedEngine
-from gametape.coach.hints import DECIDES, Reference
-from gametape.coach.sources.judge import judged
-from gametape.coach.statistics import Statistics
-from gametape.coach.storing import rescore, stored, targets_of, with_targets
-from gametape.coach.target import Target
-from gametape.coach.turns import case_of
+from gametape.coach.hints import DECIDES, LeakChecker
+from gametape.coach.sources.judge import candidates_from_judge
+from gametape.coach.statistics import HintStatistics
 from gametape.core.errors import BadInput
 from gametape.core.messages import Sampling
 from gametape.core.trajectory import ATIF_VERSION, Trajectory
-from gametape.tasks.worlds.experts import Clumsy
+from gametape.tasks.worlds.experts import ErrorAtTurnsExpert
 from gametape.tasks.worlds.rules import DEMANDS
 from gametape.tasks.worlds.spec import WorldSpec
 from gametape.tasks.worlds.world import World
@@ -30,11 +29,11 @@ from gametape.train.demonstrations import demonstrate
 from .obedient import TERSE, obedient
 
 ALL = frozenset({"g0", "g1", "g2"})
-LIMITS = Limits(turn_tokens=8)
+LIMITS = RolloutLimits(turn_tokens=8)
 
 
 def rolled(world, model, seed=0):
-    return asyncio.run(play(world, setting_for(world, model, Sampling(seed=seed), LIMITS)))
+    return asyncio.run(run_episode(world, rollout_config_for(world, model, Sampling(seed=seed), LIMITS)))
 
 
 def looked(coach, played, model, **more):
@@ -43,7 +42,7 @@ def looked(coach, played, model, **more):
 
 def given(played, turn, text):
     step = [step for step in played.steps if step.source == "agent"][turn - 1].step_id
-    return Target(step, turn, "given", text, text, "given", step)
+    return HintCandidate(step, turn, "given", text, text, "given", step)
 
 
 def test_the_model_keeps_to_worlds_as_it_should():
@@ -56,7 +55,7 @@ def test_targets_found_by_the_coach_alone_pass_all_gates_and_every_fork_is_charg
     """With two faults, each alone leads nowhere: the other is hinted in both branches."""
     world = World(WorldSpec(seed=3, load_bearing=2, horizon=8))
     model = obedient(base=0.0)
-    coach = Coach(Looking(gates=ALL, limits=LIMITS))
+    coach = Coach(CoachSettings(gates=ALL, limits=LIMITS))
     hints = looked(coach, rolled(world, model), model)
     marked = [(turn, job.hint()) for turn, job in enumerate(world.plan.jobs, start=1) if job.marking]
     assert [(hint.step - 2, hint.text) for hint in hints] == marked
@@ -78,7 +77,7 @@ def test_shuffled_hints_are_read_and_yet_rejected():
     (turn,) = (mark.turn for mark in played.judged.marks if mark.load_bearing)
     job = world.plan.jobs[turn - 1]
     for demand in (job.demand, *[other for other in DEMANDS if other != job.demand][:3]):
-        coach = Coach(Looking(gates=ALL, limits=LIMITS))
+        coach = Coach(CoachSettings(gates=ALL, limits=LIMITS))
         (hint,) = looked(coach, played, model, given=[given(played, turn, job.hint(demand))])
         assert hint.source == "given"
         assert hint.gates.g0.passed
@@ -91,7 +90,7 @@ def test_a_neutral_hint_changes_nothing_and_costs_no_fork():
     world = World(WorldSpec(seed=5, load_bearing=1, horizon=6))
     played = rolled(world, model)
     (turn,) = (mark.turn for mark in played.judged.marks if mark.load_bearing)
-    coach = Coach(Looking(gates=ALL, limits=LIMITS))
+    coach = Coach(CoachSettings(gates=ALL, limits=LIMITS))
     (hint,) = looked(coach, played, model, given=[given(played, turn, "ok , done")])
     assert (hint.gates.g0.passed, hint.gates.g0.value, hint.gates.g2, hint.used) == (False, 0.0, None, False)
     assert coach.cost.forks == 0
@@ -99,21 +98,21 @@ def test_a_neutral_hint_changes_nothing_and_costs_no_fork():
 
 def test_forks_are_pooled_by_type():
     model = obedient(base=0.0)
-    statistics = Statistics()
+    statistics = HintStatistics()
     forks = []
     for seed in range(20):
         world = World(WorldSpec(seed=seed, family="files", rules=("sealed",), horizon=4))
-        coach = Coach(Looking(gates=ALL, limits=LIMITS), statistics)
+        coach = Coach(CoachSettings(gates=ALL, limits=LIMITS), statistics)
         (hint,) = looked(coach, rolled(world, model), model)
         assert hint.used
         forks.append(coach.cost.forks)
     assert sorted(forks)[-3:] == [32, 32, 32]
     assert sum(forks) == 96
     later = obedient(base=0.0, version=500)
-    coach = Coach(Looking(gates=ALL, limits=LIMITS), statistics)
+    coach = Coach(CoachSettings(gates=ALL, limits=LIMITS), statistics)
     looked(coach, rolled(world, later), later)
     assert coach.cost.forks == 32  # those of the old weights have had their time
-    again = Statistics.from_plain(json.loads(json.dumps(statistics.plain())))
+    again = HintStatistics.from_dict(json.loads(json.dumps(statistics.to_dict())))
     assert again == statistics
     assert sum(found.located for found in again.types.values()) == 21
 
@@ -121,10 +120,10 @@ def test_forks_are_pooled_by_type():
 def test_looks_at_the_same_time_share_their_forks():
     model = obedient(base=0.0)
     played = rolled(World(WorldSpec(seed=5, load_bearing=1, horizon=4)), model)
-    coach = Coach(Looking(gates=ALL, limits=LIMITS))
+    coach = Coach(CoachSettings(gates=ALL, limits=LIMITS))
 
     async def look():
-        return await asyncio.gather(*(coach.look(played, model, f"t{at}") for at in range(4)))
+        return await asyncio.gather(*(coach.annotate(played, model, f"t{at}") for at in range(4)))
 
     hints = [hint for found in asyncio.run(look()) for hint in found]
     assert [hint.gates.g2.forks for hint in hints] == [32] * 4
@@ -137,7 +136,7 @@ def test_a_hint_with_the_answer_in_it_is_refused_before_any_gate():
     played = rolled(world, model)
     (turn,) = (mark.turn for mark in played.judged.marks if mark.load_bearing)
     right = world.plan.jobs[turn - 1].right
-    reference = Reference(calls=(frozenset(right.values),))
+    reference = LeakChecker(calls=(frozenset(right.values),))
     answer = given(played, turn, f"rule : {right.tool} {' '.join(right.values)}")
     (hint,) = looked(Coach(), played, model, reference=reference, given=[answer])
     assert not hint.used
@@ -150,7 +149,7 @@ def test_ill_formed_preferences_fail_the_second_gate():
     model = obedient(base=0.0)
     played = rolled(world, model)
     (turn,) = (mark.turn for mark in played.judged.marks if mark.load_bearing)
-    coach = Coach(Looking(gates=frozenset({"g0", "g1"}), limits=LIMITS))
+    coach = Coach(CoachSettings(gates=frozenset({"g0", "g1"}), limits=LIMITS))
     (hint,) = looked(coach, played, model, given=[given(played, turn, "rule : a file takes insert")])
     assert hint.gates.g0.passed
     assert (hint.gates.g1.passed, hint.gates.g1.detail) == (False, "no tool insert")
@@ -172,36 +171,36 @@ def test_where_the_engine_cannot_score_the_likeliest_token_decides():
 def test_a_judge_names_a_step_and_a_rule_and_is_believed_no_more_than_others():
     world = World(WorldSpec(seed=5, load_bearing=1, horizon=6, family="files", error_delay=64))
     model = obedient(base=0.0)
-    case = case_of(rolled(world, model))
+    case = collect_evidence(rolled(world, model))
     read = []
 
     def ask(system, user):
         read.append(system + user)
         return '{"step": 4, "rule": "a sealed file such as f3 takes patch"}'
 
-    (target,) = judged(case, ask)
+    (target,) = candidates_from_judge(case, ask)
     assert (target.step, target.turn, target.source) == (4, 2, "judge")
-    assert target.hint == "rule : a sealed file such as takes patch"
+    assert target.text == "rule : a sealed file such as takes patch"
     assert case.opening in read[0]
-    assert judged(case, lambda *_: '{"step": null}') == []
+    assert candidates_from_judge(case, lambda *_: '{"step": null}') == []
     for answer in ("no", "[]", '{"step": 99, "rule": "x"}', '{"step": 4, "rule": ""}', '{"step": "4", "rule": "x y"}'):
         with pytest.raises(BadInput, match="judge"):
-            judged(case, lambda *_, answer=answer: answer)
+            candidates_from_judge(case, lambda *_, answer=answer: answer)
 
 
 def test_stored_targets_are_scored_again_and_retire_when_the_gap_has_closed():
-    model, statistics = obedient(base=0.0), Statistics()
+    model, statistics = obedient(base=0.0), HintStatistics()
     kept = []
     for seed in range(60):
         played = rolled(World(WorldSpec(seed=seed, family="files", rules=("sealed",), horizon=4)), model)
         hints = looked(Coach(statistics=statistics), played, model)
-        kept += stored(played.steps, hints)
+        kept += hints_with_turns(played.steps, hints)
     assert all(one.hint.used for one in kept)
     assert not any(found.retired for found in statistics.types.values())
     learned = obedient(base=0.97, version=7)
     asked = learned.engine.asked
     for _ in range(2):
-        kept = asyncio.run(rescore(kept, learned, statistics))
+        kept = asyncio.run(rescore_hints(kept, learned, statistics))
     assert all(found.retired and abs(found.gap) < 0.1 for found in statistics.types.values())
     assert not any(one.hint.used for one in kept)
     assert {one.hint.versions.teacher for one in kept} == {7}
@@ -221,9 +220,9 @@ def test_what_is_decided_is_kept_on_the_trajectory():
     trajectory = Trajectory.model_validate(
         {"schema_version": ATIF_VERSION, "agent": agent, "steps": [], "extra": {"task": "t", "gametape": {"a": 1}}}
     )
-    kept = with_targets(trajectory.model_copy(update={"steps": list(played.steps)}), hints)
+    kept = with_stored_hints(trajectory.model_copy(update={"steps": list(played.steps)}), hints)
     read = Trajectory.model_validate(json.loads(json.dumps(kept.model_dump())))
-    assert targets_of(read) == hints
+    assert stored_hints_of(read) == hints
     assert read.extra["gametape"]["a"] == 1
     assert all(hint.evidence and hint.student_logprobs and hint.teacher_logprobs for hint in hints)
     assert [len(hint.student_logprobs) for hint in hints] == [hint.span[1] - hint.span[0] for hint in hints]
@@ -235,15 +234,15 @@ def test_the_decisive_turn_is_found_without_a_word_of_error(seed):
     world = World(WorldSpec(seed=seed, load_bearing=1, horizon=10, error_delay=64))
     (turn, job), *_ = [(n, job) for n, job in enumerate(world.plan.jobs, start=1) if job.marking]
     model = obedient(base=0.6)
-    played = asyncio.run(demonstrate(world, Clumsy([turn]), TERSE)).played
+    played = asyncio.run(demonstrate(world, ErrorAtTurnsExpert([turn]), TERSE)).episode
 
     async def search():
-        async with reopened(played, model, LIMITS) as ground:
+        async with replay_for_forks(played, model, LIMITS) as ground:
             return await decisive_turn(ground, [tool.definition for tool in world.tools()], 8), ground.cost.forks
 
     target, forks = asyncio.run(search())
     assert (target.turn, target.source) == (turn, "counterfactual")
-    assert target.hint.startswith(f"rule : this takes {job.demand} , not {job.usual.tool}")
+    assert target.hint.startswith(f"rule : this takes {job.demand} , not {job.default_action.tool}")
     assert forks <= 8 * 5
 
 
@@ -255,10 +254,10 @@ def test_a_slip_that_nothing_complains_of_is_found_by_playing_on():
         other = "red" if job.value != "red" else "blue"
         return job.right._replace(values=(job.item, other)) if turn == at else job.right
 
-    played = asyncio.run(demonstrate(world, slips, TERSE)).played
+    played = asyncio.run(demonstrate(world, slips, TERSE)).episode
     model = obedient()
     assert looked(Coach(), played, model) == []
-    coach = Coach(Looking(bisect=True, limits=LIMITS))
+    coach = Coach(CoachSettings(bisect=True, limits=LIMITS))
     (hint,) = looked(coach, played, model)
     assert (hint.step - 2, hint.source, hint.text) == (at, "counterfactual", DECIDES)
     assert "before this turn 8/8, from after it 0/8" in hint.evidence
@@ -270,7 +269,7 @@ def test_where_nobody_ever_succeeds_no_turn_is_blamed():
     model = obedient(base=0.0)
 
     async def search():
-        async with reopened(rolled_now, model, LIMITS) as ground:
+        async with replay_for_forks(rolled_now, model, LIMITS) as ground:
             return await decisive_turn(ground, [], 8)
 
     rolled_now = rolled(world, model)
@@ -282,7 +281,7 @@ def test_a_rollout_that_cannot_be_done_again_is_not_forked():
     other = World(WorldSpec(seed=2, horizon=4))
 
     async def reopen():
-        async with reopened(
+        async with replay_for_forks(
             type(played)(other, played.steps, played.over, played.judged, played.spent), obedient(), LIMITS
         ):
             pass
@@ -298,11 +297,11 @@ def test_hinted_play_leaves_no_trace_of_the_hint_in_the_record():
     turns = {n: job.hint() for n, job in enumerate(world.plan.jobs, start=1) if job.marking}
 
     async def branch():
-        async with reopened(played, model, LIMITS) as ground:
+        async with replay_for_forks(played, model, LIMITS) as ground:
             return [await ground.branch(1, turns, seed) for seed in range(3)]
 
     for one in asyncio.run(branch()):
         assert one.judged.passed
         for step in one.steps:
             if tokens := step.tokens():
-                assert "rule" not in TERSE.tokenizer.decode_marked(tokens.prompt_ids)
+                assert "rule" not in TERSE.tokenizer.decode_with_special(tokens.prompt_ids)

@@ -2,16 +2,16 @@
 
 import pytest
 
-from gametape.coach.hints import FIXED, Reference, reference_of, rule_of
-from gametape.coach.wording import complaints, general
-from gametape.tasks.worlds.experts import perfect, script
+from gametape.coach.complaints import generalise, parse_complaints
+from gametape.coach.hints import FIXED_HINTS, LeakChecker, hint_from_complaint, leak_checker_from_files
+from gametape.tasks.worlds.experts import perfect_expert, script_episode
 from gametape.tasks.worlds.spec import WorldSpec
 from gametape.tasks.worlds.world import World
 
 
 def test_several_complaints_in_one_answer_are_told_apart_from_what_else_it_says():
     text = "error at f3 : a sealed file takes patch , not write , error : no such name , next put red into file f4"
-    first, second = complaints(text)
+    first, second = parse_complaints(text)
     assert (first.sentence, "f3" in first.about, first.instead) == ("a sealed file takes patch", True, {"write"})
     assert (second.sentence, second.states_a_rule) == ("no such name", False)
 
@@ -29,12 +29,12 @@ def test_several_complaints_in_one_answer_are_told_apart_from_what_else_it_says(
     ],
 )
 def test_names_and_values_of_the_instance_go(sentence, names, becomes):
-    assert general(sentence, names, {"read_file"}) == becomes
+    assert generalise(sentence, names, {"read_file"}) == becomes
 
 
 def test_a_long_complaint_becomes_one_short_line():
-    (complaint,) = complaints("error : a file must be " + "very " * 60 + "small\nand more")
-    _, hint = rule_of(complaint, ())
+    (complaint,) = parse_complaints("error : a file must be " + "very " * 60 + "small\nand more")
+    _, hint = hint_from_complaint(complaint, ())
     assert len(hint.split()) <= 20
 
 
@@ -47,18 +47,18 @@ def merge_spans(spans):
 
 
 def test_a_hint_that_holds_the_solutions_tokens_is_refused():
-    reference = reference_of([SOLUTION], ["Write merge_spans(spans), which joins spans that touch. start"])
+    reference = leak_checker_from_files([SOLUTION], ["Write merge_spans(spans), which joins spans that touch. start"])
     assert reference.leak("rule : sort before you fold_left") == "fold_left"
     assert reference.leak("rule : keep what is ordered") == "ordered"
     assert reference.leak("rule : call it overlap") == "overlap"
     assert reference.leak('do this: return fold_left(ordered, "overlap")')
     assert reference.leak("rule : merge_spans takes spans") == ""  # it was told so
     assert reference.leak("rule : join what touches") == ""  # prose is no token of the solution
-    assert not any(reference.leak(hint) for hint in FIXED)
+    assert not any(reference.leak(hint) for hint in FIXED_HINTS)
 
 
 def test_lines_count_where_single_names_do_not():
-    reference = reference_of(["x = a + b + c\n"], ["a b c x"])
+    reference = leak_checker_from_files(["x = a + b + c\n"], ["a b c x"])
     assert reference.leak("rule : x = a +  b + c") == "x=a+b+c"
     assert reference.leak("rule : add a , b and c") == ""
 
@@ -81,23 +81,23 @@ def test_numbers_and_parts_of_lines_give_an_answer_away_too(hint, held):
     if len(text) / 2.75 > 73 or 80 < 4 or reversed:
         return text[4:][::-1] + '..?'
 """
-    assert reference_of([solution], ["pattern def cut(text): a line has 80 characters"]).leak(hint) == held
+    assert leak_checker_from_files([solution], ["pattern def cut(text): a line has 80 characters"]).leak(hint) == held
 
 
 def test_no_solution_is_too_deep_to_be_looked_at():
     sums = " + ".join(["total"] * 900)
-    assert reference_of([f"x = {sums}"], ["x total"]).leak(f"rule : {sums}")
+    assert leak_checker_from_files([f"x = {sums}"], ["x total"]).leak(f"rule : {sums}")
 
 
 def test_what_would_command_a_terminal_is_never_said():
-    (complaint,) = complaints("error : a file must \x1bc be \u202ekept\u202c closed")
-    assert rule_of(complaint, ())[1] == "rule : a file must be closed"
+    (complaint,) = parse_complaints("error : a file must \x1bc be \u202ekept\u202c closed")
+    assert hint_from_complaint(complaint, ())[1] == "rule : a file must be closed"
 
 
 def test_the_arguments_of_the_right_call_are_the_answer():
     world = World(WorldSpec(seed=2, load_bearing=2))
-    acts = [act for act in script(world, perfect) if act.job.marking]
-    reference = Reference(calls=tuple(frozenset(act.move.values) for act in acts))
+    acts = [act for act in script_episode(world, perfect_expert) if act.job.marking]
+    reference = LeakChecker(calls=tuple(frozenset(act.action.values) for act in acts))
     for act in acts:
-        assert reference.leak(f"rule : {act.move.tool} {' '.join(act.move.values)}")
+        assert reference.leak(f"rule : {act.action.tool} {' '.join(act.action.values)}")
         assert reference.leak(act.job.hint()) == ""

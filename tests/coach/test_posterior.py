@@ -4,11 +4,11 @@ from random import Random
 
 import pytest
 
-from gametape.coach.posterior import Count, probability_of_gain
+from gametape.coach.posterior import SuccessCount, probability_of_gain
 
 
 def test_without_a_fork_nothing_is_known():
-    assert probability_of_gain(Count(), Count()) == pytest.approx(0.5)
+    assert probability_of_gain(SuccessCount(), SuccessCount()) == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(("before", "after"), [((0, 16), (12, 16)), ((3, 9), (5, 7)), ((16, 16), (1, 16))])
@@ -20,10 +20,10 @@ def test_it_agrees_with_sampling(before, after):
         return rng.betavariate(good + 1, trials - good + 1)
 
     share = sum(drawn(*after) > drawn(*before) for _ in range(draws)) / draws
-    exact = probability_of_gain(Count(*before), Count(*after))
+    exact = probability_of_gain(SuccessCount(*before), SuccessCount(*after))
     assert exact == pytest.approx(share, abs=0.015)
-    assert probability_of_gain(Count(*after), Count(*before)) == pytest.approx(1 - exact, abs=1e-9)
+    assert probability_of_gain(SuccessCount(*after), SuccessCount(*before)) == pytest.approx(1 - exact, abs=1e-9)
 
 
 def test_large_counts_are_fine():
-    assert probability_of_gain(Count(4000, 9000), Count(5000, 9000)) > 0.999
+    assert probability_of_gain(SuccessCount(4000, 9000), SuccessCount(5000, 9000)) > 0.999

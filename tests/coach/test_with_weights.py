@@ -4,37 +4,37 @@ import asyncio
 
 import pytest
 
-from gametape.agent.limits import Limits
-from gametape.agent.playing import play, setting_for
-from gametape.coach.coach import Coach, Looking
+from gametape.agent.episode import rollout_config_for, run_episode
+from gametape.agent.limits import RolloutLimits
+from gametape.coach.coach import Coach, CoachSettings
 from gametape.core.config import TinyConfig
 from gametape.core.messages import Sampling
 from gametape.tasks.worlds.spec import WorldSpec
 from gametape.tasks.worlds.world import World
-from gametape.train.policy import make_tiny, open_policy
+from gametape.train.policy import create_tiny_policy, load_policy
 
-LIMITS = Limits(turn_tokens=6)
+LIMITS = RolloutLimits(turn_tokens=6)
 
 
 @pytest.fixture(scope="module")
 def policy(tmp_path_factory):
     directory = tmp_path_factory.mktemp("policy")
-    make_tiny(directory, TinyConfig(width=32, layers=2, heads=2), seed=0)
-    return open_policy(directory)
+    create_tiny_policy(directory, TinyConfig(width=32, layers=2, heads=2), seed=0)
+    return load_policy(directory)
 
 
 async def rolled(model, seed):
     world = World(WorldSpec(seed=seed, horizon=4))
     with model.engine.player():
-        return await play(world, setting_for(world, model, Sampling(seed=seed), LIMITS, f"r{seed}"))
+        return await run_episode(world, rollout_config_for(world, model, Sampling(seed=seed), LIMITS, f"r{seed}"))
 
 
 def test_student_scores_are_the_sampled_ones_and_looking_is_deterministic(policy):
     async def look():
         model = policy.sampler()
         played = await asyncio.gather(*(rolled(model, seed) for seed in range(4)))
-        coach = Coach(Looking(gates=frozenset({"g0", "g1"}), limits=LIMITS))
-        return played, await asyncio.gather(*(coach.look(one, model, f"r{at}") for at, one in enumerate(played)))
+        coach = Coach(CoachSettings(gates=frozenset({"g0", "g1"}), limits=LIMITS))
+        return played, await asyncio.gather(*(coach.annotate(one, model, f"r{at}") for at, one in enumerate(played)))
 
     played, looked = asyncio.run(look())
     assert sum(map(len, looked)) > 8
@@ -53,8 +53,8 @@ def test_forks_in_lockstep(policy):
     async def look():
         model = policy.sampler()
         played = await rolled(model, 1)
-        coach = Coach(Looking(gates=frozenset({"g2"}), forks=4, limits=LIMITS))
-        return await coach.look(played, model, "r"), coach.cost
+        coach = Coach(CoachSettings(gates=frozenset({"g2"}), forks=4, limits=LIMITS))
+        return await coach.annotate(played, model, "r"), coach.cost
 
     hints, cost = asyncio.run(look())
     assert cost.forks == 4 * len({hint.type for hint in hints})

@@ -10,8 +10,8 @@ from pydantic import BaseModel, ValidationError
 from gametape.core.config import RunConfig
 from gametape.core.hint import Hint
 from gametape.core.messages import CommandResult, GenerateRequest, Generation, ToolResult, WeightUpdate
-from gametape.core.problems import problems_in
 from gametape.core.task import Task, TaskTests
+from gametape.core.validation import problems_from
 
 HINT: dict[str, Any] = {
     "trajectory_id": "t",
@@ -115,7 +115,7 @@ def test_what_is_wrong_is_refused_by_its_place(
     kind.model_validate(document)
     with pytest.raises(ValidationError) as caught:
         kind.model_validate(document | change)
-    assert expected in dict(problems_in(caught.value, document | change))[path]
+    assert expected in dict(problems_from(caught.value, document | change))[path]
 
 
 def test_the_agent_sees_every_test_that_is_not_held_out() -> None:

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from gametape.core.tokens import Reading, TurnTokens, only_grew
+from gametape.core.tokens import ContextTokens, TurnTokens, is_append_only
 
 IDS = st.lists(st.integers(0, 9), max_size=4)
 
@@ -26,9 +26,9 @@ def test_a_conversation_that_only_appends_is_exact(turns: list[tuple[list[int], 
     context: list[int] = []
     readings = []
     for heard, said in turns:
-        readings.append(Reading(context + heard, said, fresh=False))
+        readings.append(ContextTokens(context + heard, said, fresh=False))
         context = context + heard + said
-    assert only_grew(readings) is True
+    assert is_append_only(readings) is True
 
 
 @given(IDS, st.lists(st.integers(0, 9), min_size=1), st.data())
@@ -36,14 +36,14 @@ def test_one_changed_token_is_noticed(prompt: list[int], said: list[int], data: 
     after = prompt + said
     at = data.draw(st.integers(0, len(after) - 1))
     changed = [*after[:at], after[at] + 1, *after[at + 1 :]]
-    first = Reading(prompt, said, fresh=False)
-    assert only_grew([first, Reading(changed, [], fresh=False)]) is False
-    assert only_grew([first, Reading(after[:-1], [], fresh=False)]) is False
-    assert only_grew([first, Reading(changed, [], fresh=True)]) is True
+    first = ContextTokens(prompt, said, fresh=False)
+    assert is_append_only([first, ContextTokens(changed, [], fresh=False)]) is False
+    assert is_append_only([first, ContextTokens(after[:-1], [], fresh=False)]) is False
+    assert is_append_only([first, ContextTokens(changed, [], fresh=True)]) is True
 
 
 def test_exactness_is_unknown_without_ids_and_not_shown_with_half_of_them() -> None:
-    assert only_grew([Reading(None, None, fresh=False)]) is None
-    assert only_grew([Reading([1], None, fresh=False)]) is False
-    assert only_grew([Reading(None, [1], fresh=False)]) is False
-    assert only_grew([Reading([1], [2], fresh=False), Reading(None, None, fresh=False)]) is True
+    assert is_append_only([ContextTokens(None, None, fresh=False)]) is None
+    assert is_append_only([ContextTokens([1], None, fresh=False)]) is False
+    assert is_append_only([ContextTokens(None, [1], fresh=False)]) is False
+    assert is_append_only([ContextTokens([1], [2], fresh=False), ContextTokens(None, None, fresh=False)]) is True

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from pydantic import ValidationError
 
-from gametape.core.problems import problems_in
 from gametape.core.step import Step
 from gametape.core.tokens import TurnTokens
 from gametape.core.trajectory import Trajectory
+from gametape.core.validation import problems_from
 
 from .documents import GOLDEN, small, text, trajectories, turn
 
@@ -18,7 +18,7 @@ from .documents import GOLDEN, small, text, trajectories, turn
 def problems(document: Any) -> dict[str, str]:
     with pytest.raises(ValidationError) as caught:
         Trajectory.model_validate(document)
-    return dict(problems_in(caught.value, document))
+    return dict(problems_from(caught.value, document))
 
 
 def with_turns(*turns: dict[str, Any]) -> Trajectory:
@@ -212,7 +212,7 @@ def test_tokens_can_be_put_on_a_step_and_the_rest_of_it_stays() -> None:
     document["metrics"]["cost_usd"] = 1
     document["extra"]["theirs"] = 2
     document["extra"]["gametape"]["later"] = 3
-    step = Step.model_validate(document).carrying(tokens)
+    step = Step.model_validate(document).with_tokens(tokens)
     assert step.tokens() == tokens
     changed = step.model_dump()
     assert (changed["metrics"]["cost_usd"], changed["extra"]["theirs"]) == (1, 2)
@@ -221,7 +221,7 @@ def test_tokens_can_be_put_on_a_step_and_the_rest_of_it_stays() -> None:
 
 
 def test_tokens_without_a_mask_leave_no_empty_corner() -> None:
-    step = Step(step_id=1, source="agent", message="").carrying(TurnTokens(prompt_ids=[1], completion_ids=[2]))
+    step = Step(step_id=1, source="agent", message="").with_tokens(TurnTokens(prompt_ids=[1], completion_ids=[2]))
     assert "extra" not in step.model_dump()
     assert step.tokens() == TurnTokens(prompt_ids=[1], completion_ids=[2])
 

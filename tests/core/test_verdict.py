@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from gametape.core.problems import problems_in
+from gametape.core.validation import problems_from
 from gametape.core.verdict import Verdict
 
 PASSED: dict[str, Any] = {
@@ -38,7 +38,7 @@ def problems(**change: Any) -> dict[str, str]:
     document = PASSED | change
     with pytest.raises(ValidationError) as caught:
         Verdict.model_validate(document)
-    return dict(problems_in(caught.value, document))
+    return dict(problems_from(caught.value, document))
 
 
 def test_a_verdict_holds_what_the_command_line_promises_and_survives_json() -> None:

@@ -15,14 +15,14 @@ from pathlib import Path
 
 from gametape.desk.database import notices, ticks
 from gametape.desk.desk import open_desk
-from gametape.desk.durable import client
-from gametape.desk.errands import Desk, Errand
-from gametape.desk.goals.creating import Wish, create
-from gametape.desk.goals.goal import place_of as goal_place
-from gametape.desk.heartbeats import book
-from gametape.desk.threads.answers import key_of
-from gametape.desk.threads.beginning import begin
-from gametape.desk.threads.thread import Thread, new_id, place_of
+from gametape.desk.goals.goal import goal_directory as goal_place
+from gametape.desk.goals.goal_request import GoalRequest, create_goal
+from gametape.desk.heartbeats import registry
+from gametape.desk.jobs import Desk, Job
+from gametape.desk.threads.lifecycle import create_thread
+from gametape.desk.threads.thread import Thread, new_thread_id, thread_directory
+from gametape.desk.threads.turn_result import message_key
+from gametape.desk.workflow_engine import open_job_client
 
 _BROKEN = "def double(number):\n    return number\n"
 _MENDED = "def double(number):\n    return 2 * number\n"
@@ -58,19 +58,19 @@ def set_up(root: Path, url: str | None = None, turns: int = 3) -> Bench:
     with open_desk(home, url) as desk:
         for name, guard in (("eager", "true"), ("idle", "false")):
             matter = f"model: {beating}\nworkspace: {workspace}\ncadence: {{every: 1s}}\nguard: '{guard}'"
-            book.add(desk, name, f"---\n{matter}\n---\nAnything new?\n")
-        with client(desk) as errands:
+            registry.add(desk, name, f"---\n{matter}\n---\nAnything new?\n")
+        with open_job_client(desk) as errands:
             for number in range(2):
                 thread, key = asyncio.run(_thread(root, home, number, turns)), f"say-{number}"
                 bench.threads[thread] = key
-                errands.submit(Errand("turn", key, {"thread": thread, "text": "Do it.", "key": key}, thread))
+                errands.submit(Job("turn", key, {"thread": thread, "text": "Do it.", "key": key}, thread))
             mend = {"name": "write", "arguments": {"path": "calc.py", "content": _MENDED}}
             model = _script(
                 root / "mending.jsonl", [[{"name": "shell", "arguments": {"command": "sleep 1"}}], [mend], []]
             )
-            wish = Wish(workspace=workspace, success="pytest -q", model=model, python=Path(sys.executable))
-            bench.goal = create(home, wish).root.name
-            errands.submit(Errand("goal", bench.goal, {"goal_id": bench.goal}))
+            wish = GoalRequest(workspace=workspace, success="pytest -q", model=model, python=Path(sys.executable))
+            bench.goal = create_goal(home, wish).root.name
+            errands.submit(Job("goal", bench.goal, {"goal_id": bench.goal}))
     return bench
 
 
@@ -99,8 +99,8 @@ def check(bench: Bench, turns: int = 3) -> None:
     """Everything went on, and everything that left a workspace is there exactly once."""
     with open_desk(bench.home, bench.url) as desk:
         for thread, key in bench.threads.items():
-            steps = place_of(bench.home, thread).recorded().steps
-            assert [key_of(step) for step in steps if key_of(step)] == [key]
+            steps = thread_directory(bench.home, thread).load_trajectory().steps
+            assert [message_key(step) for step in steps if message_key(step)] == [key]
             assert Counter(draft.subject for draft in desk.outbox.list() if draft.origin == thread) == {
                 f"draft {number}": 1 for number in range(turns)
             }
@@ -121,8 +121,8 @@ def check(bench: Bench, turns: int = 3) -> None:
         assert {row["outcome"] for row in ended if row["heartbeat"] == "idle"} == {"guard"}
         assert sum(row["tokens"] for row in ended if row["heartbeat"] == "idle") == 0
         asked = {row["key"] for row in ended if row["outcome"] == "asked"}
-        own = place_of(bench.home, book.standing(desk, "eager").thread).recorded().steps
-        words = Counter(key_of(step) for step in own if key_of(step))
+        own = thread_directory(bench.home, registry.load_state(desk, "eager").thread).load_trajectory().steps
+        words = Counter(message_key(step) for step in own if message_key(step))
         assert set(words.values()) == {1}, "nothing was said twice"
         assert asked <= set(words)
         assert len(set(words) - asked) <= 1, "but for the one that the end cut off"
@@ -139,11 +139,11 @@ async def _thread(root: Path, home: Path, number: int, turns: int) -> str:
         draft = {"name": "draft", "arguments": {"to": "ann", "subject": f"draft {turn}", "text": "text"}}
         scripted += [[note], [draft], [{"name": "shell", "arguments": {"command": "sleep 0.5"}}]]
     model = _script(root / f"talking-{number}.jsonl", [*scripted, []])
-    thread = new_id()
+    thread = new_thread_id()
     made = Thread(
         thread_id=thread, model=model, created=time.time(), vault=str(home / "vault"), store=thread, title=f"{number}"
     )
-    await begin(home, made)
+    await create_thread(home, made)
     return thread
 
 
@@ -162,9 +162,9 @@ def _serve(bench: Bench) -> "subprocess.Popen[bytes]":
 
 
 def _is_done(desk: Desk, bench: Bench) -> bool:
-    with client(desk) as errands:
+    with open_job_client(desk) as errands:
         over = all(errands.state(key) in ("done", "failed") for key in [*bench.threads.values(), bench.goal])
-    return over and all(len(book.log(desk, name)) >= 3 for name in bench.beats)
+    return over and all(len(registry.tick_log(desk, name)) >= 3 for name in bench.beats)
 
 
 def _last_words(bench: Bench) -> str:

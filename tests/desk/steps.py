@@ -12,13 +12,13 @@ class Killed(BaseException):
 
 @dataclass
 class Kept:
-    """What outlives a death: give it to the next `InMemory` of the same errand."""
+    """What outlives a death: give it to the next `MemoryRecorder` of the same errand."""
 
     results: list[tuple[str, Any]] = field(default_factory=list)
     cancelled: bool = False
 
 
-class InMemory:
+class MemoryRecorder:
     """`Steps` over `kept`. It dies in the `die_at`-th new step (from 1) of this life: after `act` was run, and before
     its result was kept, or with `after_keeping` right after that."""
 

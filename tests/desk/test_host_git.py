@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gametape.desk.feedback import survival
+from gametape.desk.feedback import patch_survival
 from gametape.desk.goals.branch import head_of
 from gametape.desk.host_git import host_git
 
@@ -47,7 +47,7 @@ def trapped(tmp_path: Path) -> Path:
 
 
 def test_no_object_is_fetched_for_a_repository_that_lacks_it(trapped: Path, tmp_path: Path) -> None:
-    assert survival(_PATCH, trapped) is None
+    assert patch_survival(_PATCH, trapped) is None
     head = head_of(trapped)
     assert head
     assert host_git(trapped, "update-ref", "refs/heads/other", head).returncode == 0

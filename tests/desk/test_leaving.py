@@ -11,10 +11,10 @@ from typing import ClassVar
 import pytest
 
 from gametape.core.errors import BadInput
-from gametape.desk.delivery import Channel, Undelivered, channels
+from gametape.desk.delivery import DeliveryChannel, DeliveryError, load_delivery_config
 from gametape.desk.desk import open_desk
-from gametape.desk.errands import Desk
-from gametape.desk.outbox import Decided
+from gametape.desk.jobs import Desk
+from gametape.desk.outbox import AlreadyDecided
 
 
 class Hook(BaseHTTPRequestHandler):
@@ -62,12 +62,12 @@ def test_a_notice_is_kept_once_and_delivered_when_that_is_possible(home: Path, h
     settings(home, f'[notify]\nwebhook = "{hook}"\n')
     with open_desk(home) as desk:
         Hook.status = 503
-        asyncio.run(desk.notices.tell("k", "goal-1", "reached", "all tests pass"))
-        asyncio.run(desk.notices.tell("k", "goal-1", "reached", "all tests pass"))
-        assert [(told.key, told.problem) for told in desk.notices.since(0)] == [("k", f"{hook}: answered 503")]
+        asyncio.run(desk.notifications.notify("k", "goal-1", "reached", "all tests pass"))
+        asyncio.run(desk.notifications.notify("k", "goal-1", "reached", "all tests pass"))
+        assert [(told.key, told.problem) for told in desk.notifications.since(0)] == [("k", f"{hook}: answered 503")]
         Hook.status = 200
-        asyncio.run(desk.notices.retry())
-        asyncio.run(desk.notices.retry())
+        asyncio.run(desk.notifications.retry())
+        asyncio.run(desk.notifications.retry())
     assert [key for key, _ in Hook.received] == ["k"] * 3, "twice refused, once taken"
     assert Hook.received[-1][1]["text"] == "all tests pass"
 
@@ -75,18 +75,18 @@ def test_a_notice_is_kept_once_and_delivered_when_that_is_possible(home: Path, h
 def test_what_is_local_is_told_to_no_webhook_elsewhere(home: Path) -> None:
     settings(home, '[notify]\nwebhook = "http://desk.invalid/hook"\n')
     with open_desk(home) as desk:
-        asyncio.run(desk.notices.tell("k", "thread-1", "paused", "secret", local_only=True))
-        assert "may leave" in desk.notices.since(0)[0].problem
+        asyncio.run(desk.notifications.notify("k", "thread-1", "paused", "secret", local_only=True))
+        assert "may leave" in desk.notifications.since(0)[0].problem
 
 
 def test_a_command_reads_what_is_told_and_its_failure_is_kept(tmp_path: Path) -> None:
     told = tmp_path / "told"
-    asyncio.run(Channel(command=("/bin/sh", "-c", f"cat > {told}")).deliver("k", {"text": "$(reboot)"}))
+    asyncio.run(DeliveryChannel(command=("/bin/sh", "-c", f"cat > {told}")).deliver("k", {"text": "$(reboot)"}))
     assert json.loads(told.read_text()) == {"text": "$(reboot)", "key": "k"}
-    with pytest.raises(Undelivered, match="exit code 3 oh"):
-        asyncio.run(Channel(command=("/bin/sh", "-c", "echo oh >&2; exit 3")).deliver("k", {}))
-    with pytest.raises(Undelivered, match="No such file"):
-        asyncio.run(Channel(command=("/no/such/command",)).deliver("k", {}))
+    with pytest.raises(DeliveryError, match="exit code 3 oh"):
+        asyncio.run(DeliveryChannel(command=("/bin/sh", "-c", "echo oh >&2; exit 3")).deliver("k", {}))
+    with pytest.raises(DeliveryError, match="No such file"):
+        asyncio.run(DeliveryChannel(command=("/no/such/command",)).deliver("k", {}))
 
 
 def draft(desk: Desk, key: str = "thread-1/2/draft-1") -> str:
@@ -100,14 +100,14 @@ def test_nothing_is_sent_before_a_person_says_so(home: Path, hook: str) -> None:
         assert draft(desk) == name, "the same key is the same draft"
         assert not Hook.received
         Hook.status = 500
-        with pytest.raises(Undelivered):
+        with pytest.raises(DeliveryError):
             asyncio.run(desk.outbox.approve(name))
         assert desk.outbox.get(name).state == "approved"
         Hook.status = 200
         assert asyncio.run(desk.outbox.approve(name)).state == "sent"
         assert asyncio.run(desk.outbox.approve(name)).state == "sent"
         assert len(Hook.received) == 2, "what was sent is not sent again"
-        with pytest.raises(Decided, match="sent already"):
+        with pytest.raises(AlreadyDecided, match="sent already"):
             desk.outbox.reject(name)
 
 
@@ -115,7 +115,7 @@ def test_what_was_rejected_is_never_sent(home: Path) -> None:
     with open_desk(home) as desk:
         rejected, released = draft(desk), draft(desk, "other")
         desk.outbox.reject(rejected, "not now")
-        with pytest.raises(Decided, match="rejected already"):
+        with pytest.raises(AlreadyDecided, match="rejected already"):
             asyncio.run(desk.outbox.approve(rejected))
         asyncio.run(desk.outbox.approve(released))
         assert [path.stem for path in (home / "outbox").iterdir()] == [released]
@@ -129,4 +129,4 @@ def test_settings_that_mean_nothing_are_refused(tmp_path: Path) -> None:
     for text in ("[notify", "[notify]\ncomand = ['x']", "[nofity]\nwebhook = 'x'"):
         settings(tmp_path, text)
         with pytest.raises(BadInput, match=r"desk\.toml: "):
-            channels(tmp_path)
+            load_delivery_config(tmp_path)

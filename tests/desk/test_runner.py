@@ -12,19 +12,18 @@ from typing import Any
 import pytest
 
 from gametape.core.errors import BadInput, GametapeError
-from gametape.desk import durable, kinds, serve
+from gametape.desk import jobs, server, workflow_engine
 from gametape.desk.desk import open_desk
-from gametape.desk.durable import cancel, client
-from gametape.desk.errands import Desk, Errand, Steps
-from gametape.desk.lock import holder, try_lock
-from gametape.desk.runner import become_runner, perform, running
+from gametape.desk.jobs import Desk, Job, JobSteps
+from gametape.desk.runner import acquire_runner_lock, job_runner, lock_holder, run_job, try_runner_lock
+from gametape.desk.workflow_engine import open_job_client, request_cancel
 from tests.desk.postgres import running_postgres
 
 RAN: list[str] = []
 AT_ONCE = (("short", 0.0), ("long", 0.7))
 
 
-async def work(desk: Desk, steps: Steps, order: dict[str, Any]) -> dict[str, Any]:
+async def work(desk: Desk, steps: JobSteps, order: dict[str, Any]) -> dict[str, Any]:
     """Notes what it runs; `fail`, `wait` and `until_cancelled` say what else."""
 
     async def act() -> int:
@@ -42,42 +41,42 @@ async def work(desk: Desk, steps: Steps, order: dict[str, Any]) -> dict[str, Any
 
 @pytest.fixture
 def desk(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
-    monkeypatch.setitem(kinds.KINDS, "goal", f"{__name__}:work")
+    monkeypatch.setitem(jobs.JOB_HANDLERS, "goal", f"{__name__}:work")
     monkeypatch.chdir(tmp_path)
-    kinds.work_of.cache_clear()
+    jobs.load_handler.cache_clear()
     RAN.clear()
     with open_desk(home) as opened:
         yield opened
-    kinds.work_of.cache_clear()
+    jobs.load_handler.cache_clear()
     assert [path.name for path in tmp_path.iterdir()] == ["home"], "nothing is left in the current directory"
 
 
 def test_an_errand_is_done_once_however_often_it_is_handed_in(desk: Desk) -> None:
-    first = asyncio.run(perform(desk, Errand("goal", "a", {"wait": 0.1})))
-    assert asyncio.run(perform(desk, Errand("goal", "a", {"wait": 0.1}))) == first
+    first = asyncio.run(run_job(desk, Job("goal", "a", {"wait": 0.1})))
+    assert asyncio.run(run_job(desk, Job("goal", "a", {"wait": 0.1}))) == first
     assert RAN == ["a"]
 
 
 def test_the_error_of_an_errand_is_raised_where_it_is_waited_for(desk: Desk) -> None:
     for _ in range(2):
         with pytest.raises(GametapeError, match=r"^no good$") as raised:
-            asyncio.run(perform(desk, Errand("goal", "a", {"fail": True})))
+            asyncio.run(run_job(desk, Job("goal", "a", {"fail": True})))
         assert raised.value.exit_code == 2
     assert RAN == ["a"]
     with pytest.raises(BadInput, match="no kind of work"):
-        asyncio.run(perform(desk, Errand("mischief", "b")))
+        asyncio.run(run_job(desk, Job("mischief", "b")))
 
 
 def test_two_at_once_share_one_runner_and_a_line_is_worked_off_one_by_one(desk: Desk) -> None:
     async def both() -> list[dict[str, Any]]:
         async with asyncio.timeout(30):
-            held = await become_runner(desk)
-            with client(desk) as errands:
+            held = await acquire_runner_lock(desk)
+            with open_job_client(desk) as errands:
                 for key in "abc":
-                    errands.submit(Errand("goal", key, {"wait": 0.3}, "line"))
-                async with running(desk, held):
+                    errands.submit(Job("goal", key, {"wait": 0.3}, "line"))
+                async with job_runner(desk, held):
                     await asyncio.sleep(0.2)
-                    return [await perform(desk, Errand("goal", key, {}, "line")) for key in "abc"]
+                    return [await run_job(desk, Job("goal", key, {}, "line")) for key in "abc"]
 
     results = asyncio.run(both())
     assert [result["first"] for result in results] == [1, 2, 3], "each began when the one before had ended"
@@ -86,10 +85,10 @@ def test_two_at_once_share_one_runner_and_a_line_is_worked_off_one_by_one(desk: 
 
 def test_what_is_cut_off_is_taken_up_by_the_next(desk: Desk) -> None:
     async def cut() -> None:
-        held = await become_runner(desk)
-        with client(desk) as errands:
-            errands.submit(Errand("goal", "a", {"wait": 60}))
-            async with running(desk, held):
+        held = await acquire_runner_lock(desk)
+        with open_job_client(desk) as errands:
+            errands.submit(Job("goal", "a", {"wait": 60}))
+            async with job_runner(desk, held):
                 while not RAN:
                     await asyncio.sleep(0.05)
             assert errands.state("a") in ("running", "queued")
@@ -99,9 +98,9 @@ def test_what_is_cut_off_is_taken_up_by_the_next(desk: Desk) -> None:
 
     async def ended() -> None:
         async with asyncio.timeout(10):
-            await perform(desk, Errand("goal", "b", {}))
+            await run_job(desk, Job("goal", "b", {}))
             while RAN.count("a") < 2:
-                await perform(desk, Errand("goal", f"c-{len(RAN)}-{time.time()}", {"wait": 0.2}))
+                await run_job(desk, Job("goal", f"c-{len(RAN)}-{time.time()}", {"wait": 0.2}))
 
     asyncio.run(ended())
 
@@ -109,16 +108,16 @@ def test_what_is_cut_off_is_taken_up_by_the_next(desk: Desk) -> None:
 def test_a_server_tells_of_every_errand_once_also_of_those_between_two_looks(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(serve, "_LOOK", 0.6)
-    asyncio.run(perform(desk, Errand("goal", "before")))
+    monkeypatch.setattr(server, "_LOOK", 0.6)
+    asyncio.run(run_job(desk, Job("goal", "before")))
     said: list[str] = []
 
     async def told() -> None:
-        with client(desk) as errands:
-            async with running(desk, await become_runner(desk)):
-                reporting = asyncio.create_task(serve._report(desk, errands, said.append))
+        with open_job_client(desk) as errands:
+            async with job_runner(desk, await acquire_runner_lock(desk)):
+                reporting = asyncio.create_task(server._report(desk, errands, said.append))
                 await asyncio.sleep(0.2)
-                await asyncio.gather(*(perform(desk, Errand("goal", key, {"wait": wait})) for key, wait in AT_ONCE))
+                await asyncio.gather(*(run_job(desk, Job("goal", key, {"wait": wait})) for key, wait in AT_ONCE))
                 await asyncio.sleep(1)
                 reporting.cancel()
 
@@ -128,20 +127,20 @@ def test_a_server_tells_of_every_errand_once_also_of_those_between_two_looks(
 
 
 def test_what_is_old_and_done_can_be_forgotten(desk: Desk) -> None:
-    asyncio.run(perform(desk, Errand("goal", "heartbeat/a/1")))
-    asyncio.run(perform(desk, Errand("goal", "goal-1")))
-    with client(desk) as errands:
-        assert errands.forget("heartbeat/", time.time() - 60) == 0
-        assert errands.forget("heartbeat/", time.time() + 60) == 1
+    asyncio.run(run_job(desk, Job("goal", "heartbeat/a/1")))
+    asyncio.run(run_job(desk, Job("goal", "goal-1")))
+    with open_job_client(desk) as errands:
+        assert errands.delete_finished("heartbeat/", time.time() - 60) == 0
+        assert errands.delete_finished("heartbeat/", time.time() + 60) == 1
         assert (errands.state("heartbeat/a/1"), errands.state("goal-1")) == (None, "done")
 
 
 def test_an_errand_sees_that_it_was_cancelled(desk: Desk) -> None:
     async def cancelled() -> dict[str, Any]:
-        waiting = asyncio.create_task(perform(desk, Errand("goal", "a", {"until_cancelled": True})))
+        waiting = asyncio.create_task(run_job(desk, Job("goal", "a", {"until_cancelled": True})))
         await asyncio.sleep(0.5)
         assert not waiting.done()
-        cancel(desk, "a")
+        request_cancel(desk, "a")
         async with asyncio.timeout(10):
             return await waiting
 
@@ -149,7 +148,7 @@ def test_an_errand_sees_that_it_was_cancelled(desk: Desk) -> None:
 
 
 def test_a_second_server_is_refused_in_one_line(desk: Desk) -> None:
-    held = try_lock(desk)
+    held = try_runner_lock(desk)
     assert held is not None
     command = [sys.executable, "-m", "gametape.cli.main", "desk", "serve", "--home", str(desk.home)]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
@@ -160,24 +159,24 @@ def test_a_second_server_is_refused_in_one_line(desk: Desk) -> None:
 
 @pytest.mark.slow
 def test_postgres_does_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(kinds.KINDS, "goal", f"{__name__}:work")
-    kinds.work_of.cache_clear()
+    monkeypatch.setitem(jobs.JOB_HANDLERS, "goal", f"{__name__}:work")
+    jobs.load_handler.cache_clear()
     with running_postgres() as url:
         with open_desk(tmp_path / "home", url) as desk:
             test_an_errand_is_done_once_however_often_it_is_handed_in(desk)
-            held = try_lock(desk)
+            held = try_runner_lock(desk)
             assert held is not None
-            assert holder(desk).startswith(f"process {os.getpid()} ")
-            assert try_lock(desk) is None
+            assert lock_holder(desk).startswith(f"process {os.getpid()} ")
+            assert try_runner_lock(desk) is None
             held.release()
             assert try_lock_and_release(desk)
         with pytest.raises(BadInput, match="a database of its own"), open_desk(tmp_path / "other", url):
             pass
-    kinds.work_of.cache_clear()
+    jobs.load_handler.cache_clear()
 
 
 def try_lock_and_release(desk: Desk) -> bool:
-    held = try_lock(desk)
+    held = try_runner_lock(desk)
     if held is not None:
         held.release()
     return held is not None
@@ -201,5 +200,5 @@ def test_no_variable_of_the_environment_makes_the_engine_speak_to_anybody_else(h
     done = subprocess.run(
         [sys.executable, "-c", code, home], env={**os.environ, **others}, capture_output=True, text=True, check=False
     )
-    assert done.stdout.split() == [durable.EXECUTOR, durable.VERSION], done.stderr
+    assert done.stdout.split() == [workflow_engine.EXECUTOR, workflow_engine.VERSION], done.stderr
     assert not (home / "other.sqlite").exists()

@@ -13,7 +13,7 @@ pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from gametape.core.errors import BadInput
-from gametape.engines.torch.opening import open_torch
+from gametape.engines.torch.build import open_torch_model
 
 from .tiny import CHATML, write_directory
 
@@ -23,7 +23,7 @@ CODE: dict[str, Any] = {"model_type": "own", "auto_map": {"AutoConfig": "own.C",
 def refused(directory: Path, config: dict[str, Any]) -> None:
     (directory / "config.json").write_text(json.dumps(config))
     with pytest.raises(BadInput, match="not a model that can be loaded") as error:
-        open_torch(write_directory(directory, CHATML), "own")
+        open_torch_model(write_directory(directory, CHATML), "own")
     assert "\n" not in str(error.value)
 
 

@@ -5,23 +5,23 @@ import pytest
 
 from gametape.core.messages import Sampling
 from gametape.engines.conversation import Conversation, Reply
+from gametape.engines.egress_policy import EgressDenied, EgressPolicy
+from gametape.engines.errors import EngineError
 from gametape.engines.openai import ServerModel, open_server_model
-from gametape.engines.perimeter import Outside, Perimeter
-from gametape.engines.router import Arm, Router, local_first
-from gametape.engines.trouble import EngineTrouble
+from gametape.engines.router import Router, RouterArm, should_try_local_first
 from tests.engines.openai.server import FaultServer, Status
 
-OPEN = Perimeter(stays_here=lambda address: address == ip_address("127.0.0.1"))
+OPEN = EgressPolicy(is_local_address=lambda address: address == ip_address("127.0.0.1"))
 """As if 127.0.0.2 were another machine."""
-SHUT = Perimeter(local_only=True, stays_here=OPEN.stays_here)
+SHUT = EgressPolicy(local_only=True, is_local_address=OPEN.is_local_address)
 
 
-def opened(server: FaultServer, perimeter: Perimeter = OPEN) -> ServerModel:
+def opened(server: FaultServer, perimeter: EgressPolicy = OPEN) -> ServerModel:
     return open_server_model(f"openai:tiny@{server.url}", perimeter)
 
 
 def begun(router: Router) -> Conversation:
-    conversation = router.converse(Sampling())
+    conversation = router.start_conversation(Sampling())
     conversation.begin("s", [], "u")
     return conversation
 
@@ -31,18 +31,18 @@ def begun(router: Router) -> Conversation:
     [(0.5, 1, 4, True), (0.2, 1, 4, False), (0.25, 1, 4, False), (0.01, 0, 4, True), (0, 0, 4, False), (0, 1, 0, True)],
 )
 def test_the_rule(p: float, local: float, frontier: float, expected: bool) -> None:
-    assert local_first(p, local, frontier) is expected
+    assert should_try_local_first(p, local, frontier) is expected
 
 
 def test_local_first_then_the_frontier_from_the_next_context_on() -> None:
     with FaultServer(["near"]) as here, FaultServer(["far"], host="127.0.0.2") as there:
-        router = Router(Arm(opened(here)), Arm(opened(there), 1.0), OPEN)
+        router = Router(RouterArm(opened(here)), RouterArm(opened(there), 1.0), OPEN)
 
         async def talk() -> list[Reply]:
             conversation = begun(router)
             replies = [await conversation.ask(9)]
             assert router.escalate("the goal failed")
-            conversation.tell("go on")
+            conversation.add_user_message("go on")
             replies.append(await conversation.ask(9))
             conversation.begin("s", [], "afresh")
             replies.append(await conversation.ask(9))
@@ -60,10 +60,10 @@ def test_local_first_then_the_frontier_from_the_next_context_on() -> None:
 def test_poor_odds_go_to_the_frontier_at_once() -> None:
     with FaultServer(["near"]) as here, FaultServer(["far"], host="127.0.0.2") as there:
         odds = [0.1, 0.9]
-        router = Router(Arm(opened(here), 1.0), Arm(opened(there), 4.0), OPEN, lambda: odds[0])
-        assert router.choose().name.endswith(there.url)
+        router = Router(RouterArm(opened(here), 1.0), RouterArm(opened(there), 4.0), OPEN, lambda: odds[0])
+        assert router.choose_model().name.endswith(there.url)
         odds.pop(0)
-        assert router.choose().name.endswith(here.url)
+        assert router.choose_model().name.endswith(here.url)
 
 
 def test_local_only_holds_when_the_local_model_fails_and_everything_is_tried() -> None:
@@ -71,16 +71,16 @@ def test_local_only_holds_when_the_local_model_fails_and_everything_is_tried() -
         frontier = opened(there)
         seen = there.connections
         with FaultServer(["near"], [Status(500), Status(500)]) as here:
-            router = Router(Arm(opened(here, SHUT), 9.0), Arm(frontier, 0.1), SHUT, lambda: 0.0)
+            router = Router(RouterArm(opened(here, SHUT), 9.0), RouterArm(frontier, 0.1), SHUT, lambda: 0.0)
             conversation = begun(router)
             for _ in range(2):
-                with pytest.raises(EngineTrouble):
+                with pytest.raises(EngineError):
                     asyncio.run(conversation.ask(9))
                 assert not router.escalate("a breaker tripped")
                 conversation.begin("s", [], "u")
             assert asyncio.run(conversation.ask(9)).text == "near"
             assert router.local
-        with pytest.raises(Outside):
+        with pytest.raises(EgressDenied):
             opened(there, SHUT)
         assert there.connections == seen
 
@@ -88,10 +88,10 @@ def test_local_only_holds_when_the_local_model_fails_and_everything_is_tried() -
 def test_a_recorded_context_goes_on_with_its_own_model() -> None:
     with FaultServer(["near"]) as here, FaultServer(["far"], host="127.0.0.2") as there:
         frontier = opened(there)
-        router = Router(Arm(opened(here)), Arm(frontier, 1.0), OPEN)
+        router = Router(RouterArm(opened(here)), RouterArm(frontier, 1.0), OPEN)
         conversation = begun(router)
-        conversation.recall(Reply("said before", model_name=frontier.name))
-        conversation.tell("go on")
+        conversation.replay(Reply("said before", model_name=frontier.name))
+        conversation.add_user_message("go on")
         assert asyncio.run(conversation.fork().ask(9)).text == "far"
         assert [m["content"] for m in there.requests[0].body["messages"]] == ["s", "u", "said before", "go on"]
         assert here.requests == []

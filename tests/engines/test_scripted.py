@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gametape.core.errors import BadInput, Lacking
+from gametape.core.errors import BadInput, MissingDependency
 from gametape.core.messages import Sampling
-from gametape.engines.conversation import Answer
-from gametape.engines.naming import listing, resolve
+from gametape.engines.conversation import ToolResponse
+from gametape.engines.model_names import list_model_names, resolve_model
 from gametape.engines.scripted import ScriptedCall, ScriptedTurn, read_script, scripted_model
 
 JSON = st.recursive(
@@ -27,13 +27,13 @@ def test_what_is_written_arrives_through_tokens_and_parser(written: list[tuple[s
     turns = [ScriptedTurn(text=text, tool_calls=[ScriptedCall(name="t", arguments=given)]) for text, given in written]
 
     async def main() -> None:
-        conversation = scripted_model("s", turns).converse(Sampling())
+        conversation = scripted_model("s", turns).start_conversation(Sampling())
         conversation.begin("system", [], "user")
         for text, arguments in written:
             reply = await conversation.ask(100_000)
             assert reply.text == text.strip()
             assert [call.arguments for call in reply.calls] == [arguments]
-            conversation.answer([Answer(reply.calls[0], "fine")])
+            conversation.add_tool_responses([ToolResponse(reply.calls[0], "fine")])
         assert (await conversation.ask(1000)).calls[0].name == "finish"
 
     asyncio.run(main())
@@ -41,12 +41,12 @@ def test_what_is_written_arrives_through_tokens_and_parser(written: list[tuple[s
 
 def test_the_nth_question_gets_the_nth_line_also_after_a_fork() -> None:
     async def main() -> None:
-        conversation = scripted_model("s", [ScriptedTurn(text=f"turn {number}") for number in range(3)]).converse(
-            Sampling()
-        )
+        conversation = scripted_model(
+            "s", [ScriptedTurn(text=f"turn {number}") for number in range(3)]
+        ).start_conversation(Sampling())
         conversation.begin("system", [], "user")
         assert (await conversation.ask(100)).text == "turn 0"
-        conversation.tell("go on")
+        conversation.add_user_message("go on")
         other = conversation.fork()
         assert (await conversation.ask(100)).text == (await other.ask(100)).text == "turn 1"
         conversation.begin("system", [], "afresh")
@@ -58,18 +58,18 @@ def test_the_nth_question_gets_the_nth_line_also_after_a_fork() -> None:
 def test_a_script_file_is_read_line_by_line(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     path.write_text(json.dumps({"text": "one"}) + "\n\n" + json.dumps({"tool_calls": [{"name": "ls"}]}) + "\n")
-    assert [turn.written() for turn in read_script(path)] == ["one", '```tool\n{"name": "ls", "arguments": {}}\n```']
-    assert resolve(f"scripted:{path}", tmp_path).trainable is True
+    assert [turn.to_text() for turn in read_script(path)] == ["one", '```tool\n{"name": "ls", "arguments": {}}\n```']
+    assert resolve_model(f"scripted:{path}", tmp_path).trainable is True
 
 
 @pytest.mark.parametrize("name", ["scripted:", "scripted:nobody", "nothing", "", "openai:", "a b/c d"])
 def test_names_that_stand_for_nothing_are_refused_in_one_line(tmp_path: Path, name: str) -> None:
     with pytest.raises(BadInput) as caught:
-        resolve(name, tmp_path)
+        resolve_model(name, tmp_path)
     assert "\n" not in str(caught.value)
 
 
 def test_the_embedded_model_says_how_it_is_fetched(tmp_path: Path) -> None:
-    with pytest.raises(Lacking, match="models fetch smollm2"):
-        resolve("smollm2", tmp_path)
-    assert {row["name"]: row["available"] for row in listing(tmp_path)}["smollm2"] is False
+    with pytest.raises(MissingDependency, match="models fetch smollm2"):
+        resolve_model("smollm2", tmp_path)
+    assert {row["name"]: row["available"] for row in list_model_names(tmp_path)}["smollm2"] is False

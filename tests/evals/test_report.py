@@ -4,22 +4,22 @@ import json
 
 import pytest
 
-from gametape.evals.attempt import Attempt, Turn
-from gametape.evals.report import report
+from gametape.evals.attempt import AttemptTurn, EvalAttempt
+from gametape.evals.report import build_report
 
 
-def attempts(task: str, outcomes: str, horizon: int = 4) -> list[Attempt]:
+def attempts(task: str, outcomes: str, horizon: int = 4) -> list[EvalAttempt]:
     """`+` passed, `-` failed at turn 2, `?` broken off."""
     turns = {"+": (True,) * 4, "-": (True, False, True, True), "?": ()}
     return [
-        Attempt(
+        EvalAttempt(
             task=task,
-            cell=f"h{horizon}",
+            bucket=f"h{horizon}",
             horizon=horizon,
             number=number,
             outcome="passed" if sign == "+" else "failed",
             passed={"+": True, "-": False, "?": None}[sign],
-            turns=tuple(Turn(right=right, load_bearing=at == 1) for at, right in enumerate(turns[sign])),
+            turns=tuple(AttemptTurn(correct=right, load_bearing=at == 1) for at, right in enumerate(turns[sign])),
             tokens=10,
         )
         for number, sign in enumerate(outcomes)
@@ -27,7 +27,7 @@ def attempts(task: str, outcomes: str, horizon: int = 4) -> list[Attempt]:
 
 
 def test_estimates_are_means_over_tasks() -> None:
-    found = report([*attempts("a", "++--"), *attempts("b", "+---")], n=4, k=2)
+    found = build_report([*attempts("a", "++--"), *attempts("b", "+---")], n=4, k=2)
     assert found["pass_at_k"] == pytest.approx((5 / 6 + 1 / 2) / 2, abs=1e-6)
     assert found["pass_hat_k"] == pytest.approx((1 / 6 + 0) / 2, abs=1e-6)
     assert (found["n"], found["k"], found["tasks"], found["attempts"]) == (4, 2, 2, 8)
@@ -48,18 +48,18 @@ def test_estimates_are_means_over_tasks() -> None:
 
 
 def test_what_was_broken_off_counts_as_neither() -> None:
-    found = report([*attempts("a", "+?"), *attempts("b", "++"), *attempts("c", "??")], n=2, k=2)
+    found = build_report([*attempts("a", "+?"), *attempts("b", "++"), *attempts("c", "??")], n=2, k=2)
     assert (found["errors"], found["success"]["n"], found["tasks"]) == (3, 3, 3)
     assert found["pass_at_k"] == 1.0  # of b alone: the others have fewer than two
     assert found["cost_per_success"]["spent_on_failures"] == pytest.approx(0.5)
 
 
 def test_horizons_are_told_apart() -> None:
-    found = report([*attempts("a", "+-", 4), *attempts("b", "--", 16)], n=2, k=1)
+    found = build_report([*attempts("a", "+-", 4), *attempts("b", "--", 16)], n=2, k=1)
     assert [(row["horizon"], row["n"], row["passed"]) for row in found["by_horizon"]] == [(4, 2, 1), (16, 2, 0)]
     assert found["by_horizon"][1]["high"] < 0.7
 
 
 def test_there_may_be_nothing_to_report() -> None:
-    found = report(attempts("a", "?"), n=1, k=1)
+    found = build_report(attempts("a", "?"), n=1, k=1)
     assert (found["pass_at_k"], found["survival"], found["first_derailed_step"]) == (None, [], None)

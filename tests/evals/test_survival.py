@@ -2,7 +2,7 @@
 
 import pytest
 
-from gametape.evals.survival import Ended, kaplan_meier
+from gametape.evals.statistics import SurvivalObservation, kaplan_meier
 
 # Remission under 6-MP (Freireich 1963), the example of most textbooks, with Greenwood's interval on the log-log scale.
 RELAPSED = [6, 6, 6, 7, 10, 13, 16, 22, 23]
@@ -11,7 +11,12 @@ PUBLISHED = {6: (0.8571, 0.6197, 0.9516), 10: (0.7529, 0.5032, 0.8894), 23: (0.4
 
 
 def test_a_published_curve() -> None:
-    curve = kaplan_meier([*(Ended(week, True) for week in RELAPSED), *(Ended(week, False) for week in CENSORED)])
+    curve = kaplan_meier(
+        [
+            *(SurvivalObservation(week, True) for week in RELAPSED),
+            *(SurvivalObservation(week, False) for week in CENSORED),
+        ]
+    )
     assert [point.step for point in curve] == list(range(1, 36))
     for week, expected in PUBLISHED.items():
         point = curve[week - 1]
@@ -20,14 +25,14 @@ def test_a_published_curve() -> None:
 
 
 def test_without_any_failure_the_bound_is_the_exact_one() -> None:
-    curve = kaplan_meier([Ended(4, False)] * 10)
+    curve = kaplan_meier([SurvivalObservation(4, False)] * 10)
     assert [point.s for point in curve] == [1.0] * 4
     assert curve[-1].low == pytest.approx(0.6915, abs=1e-4)  # Clopper and Pearson for 10 of 10
     assert curve[-1].high == 1.0
 
 
 def test_when_all_have_failed_the_curve_stays_at_zero_with_an_upper_bound() -> None:
-    last = kaplan_meier([Ended(2, True)] * 10)[-1]
+    last = kaplan_meier([SurvivalObservation(2, True)] * 10)[-1]
     assert (last.s, last.low) == (0.0, 0.0)
     assert last.high == pytest.approx(0.3085, abs=1e-4)
 
@@ -35,4 +40,4 @@ def test_when_all_have_failed_the_curve_stays_at_zero_with_an_upper_bound() -> N
 def test_there_may_be_nothing_to_say() -> None:
     assert kaplan_meier([]) == []
     with pytest.raises(ValueError, match="from 1"):
-        kaplan_meier([Ended(0, False)])
+        kaplan_meier([SurvivalObservation(0, False)])

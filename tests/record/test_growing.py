@@ -7,8 +7,8 @@ import pytest
 
 from gametape.core.step import Step
 from gametape.core.trajectory import ATIF_VERSION, Trajectory
-from gametape.record.files import examine, load
 from gametape.record.journal import Journal
+from gametape.record.trajectory_file import load_trajectory, parse_file
 
 
 def begun(**extra: object) -> Trajectory:
@@ -40,8 +40,8 @@ def test_a_journal_grows_with_what_is_new_and_opens_with_all_of_it(tmp_path: Pat
     steps = turns(200)
     data = written(tmp_path / "t.jsonl", steps)
     assert len(data) < 200 * 50 * 10
-    assert load(tmp_path / "t.jsonl").steps == steps
-    assert load(tmp_path / "t.jsonl").tokens_exact() is True
+    assert load_trajectory(tmp_path / "t.jsonl").steps == steps
+    assert load_trajectory(tmp_path / "t.jsonl").tokens_exact() is True
 
 
 def test_it_is_continued_and_closed_whole(tmp_path: Path) -> None:
@@ -66,13 +66,13 @@ def test_a_prompt_that_does_not_continue_is_written_whole(tmp_path: Path) -> Non
     )
     steps = [*turns(3), fresh]
     written(tmp_path / "t.jsonl", steps)
-    assert load(tmp_path / "t.jsonl").steps == steps
+    assert load_trajectory(tmp_path / "t.jsonl").steps == steps
 
 
 def test_a_line_that_was_taken_out_is_seen(tmp_path: Path) -> None:
     lines = written(tmp_path / "t.jsonl", turns(4)).splitlines(keepends=True)
     (tmp_path / "cut.jsonl").write_bytes(b"".join(lines[:2] + lines[3:]))
-    (problem,) = examine(tmp_path / "cut.jsonl").problems
+    (problem,) = parse_file(tmp_path / "cut.jsonl").problems
     assert "continues 52 ids" in problem.expected
 
 
@@ -81,7 +81,7 @@ def test_a_journal_of_the_first_version_opens(tmp_path: Path) -> None:
     lines = [json.dumps({"gametape_journal": 1, "trajectory": begun().model_dump()})]
     lines += [json.dumps(step.model_dump()) for step in steps]
     (tmp_path / "t.jsonl").write_text("".join(f"{line}\n" for line in lines))
-    assert load(tmp_path / "t.jsonl").steps == steps
+    assert load_trajectory(tmp_path / "t.jsonl").steps == steps
 
 
 def closed(path: Path) -> list[Step]:
@@ -101,8 +101,8 @@ def test_a_closed_trajectory_is_taken_up_without_its_ending(tmp_path: Path) -> N
         journal.append(turns(4)[3])
         assert not (tmp_path / "t.json").exists()
         journal.close(extra={"outcome": "passed"})
-    assert load(tmp_path / "t.json").outcome == "passed"
-    assert len(load(tmp_path / "t.json").steps) == 4
+    assert load_trajectory(tmp_path / "t.json").outcome == "passed"
+    assert len(load_trajectory(tmp_path / "t.json").steps) == 4
 
 
 @pytest.mark.parametrize("left", [b"", b"half a li"])

@@ -14,8 +14,8 @@ from gametape.core.errors import BadInput, GametapeError
 from gametape.core.step import Step
 from gametape.core.trajectory import Trajectory
 from gametape.record import journal as journal_module
-from gametape.record.files import examine, examine_bytes, load, save
 from gametape.record.journal import Journal
+from gametape.record.trajectory_file import load_trajectory, parse_bytes, parse_file, save_trajectory
 
 from ..core.documents import SMALL, every_place, replaced, small, text, trajectories
 
@@ -47,11 +47,11 @@ def test_what_went_through_a_journal_equals_what_was_saved_directly(
 ) -> None:
     folder = tmp_path_factory.mktemp("journal")
     trajectory = Trajectory.model_validate(document)
-    save(folder / "direct.json", trajectory)
+    save_trajectory(folder / "direct.json", trajectory)
     with Journal.create(folder / "t.jsonl", Trajectory.model_validate(document | {"steps": []})) as journal:
         for step in trajectory.steps:
             journal.append(step)
-        assert load(folder / "t.jsonl") == journal.trajectory == trajectory
+        assert load_trajectory(folder / "t.jsonl") == journal.trajectory == trajectory
         assert journal.close() == folder / "t.json"
     assert (folder / "t.json").read_bytes() == (folder / "direct.json").read_bytes()
     assert not (folder / "t.jsonl").exists()
@@ -68,7 +68,7 @@ def test_any_cut_opens_with_exactly_the_turns_whose_line_is_whole(
     cut = data.draw(st.integers(0, len(whole)))
     path.write_bytes(whole[:cut])
     lines = whole[:cut].count(b"\n")
-    result = examine(path)
+    result = parse_file(path)
     if lines == 0:
         assert result.problems
         return
@@ -87,13 +87,13 @@ def test_every_cut_of_a_turn_with_subagents_has_the_whole_turn_or_nothing_of_it(
         before = path.stat().st_size
         journal.append(Step.model_validate(step), [child])
     whole = path.read_bytes()
-    assert load(path).subagent_trajectories == [child]
+    assert load_trajectory(path).subagent_trajectories == [child]
     for cut in range(before, len(whole)):
-        result = examine_bytes(whole[:cut])
+        result = parse_bytes(whole[:cut])
         assert result.trajectory is not None
         assert len(result.trajectory.steps) == 1
         assert result.trajectory.subagent_trajectories is None
-        assert result.whole_bytes == before
+        assert result.complete_bytes == before
     path.write_bytes(whole[:-1])
     with Journal.open(path) as journal:
         journal.append(Step.model_validate(step), [child])
@@ -107,7 +107,7 @@ def with_subagents(path: Path) -> bytes:
     with Journal.create(path, Trajectory.model_validate(document)) as journal:
         journal.append(SMALL_STEPS[0])
         journal.append(SMALL_STEPS[1], children[1:])
-    assert load(path).subagent_trajectories == children
+    assert load_trajectory(path).subagent_trajectories == children
     return path.read_bytes()
 
 
@@ -117,7 +117,7 @@ def test_any_value_in_any_place_of_a_journal_is_either_valid_or_refused(value: A
     for number, line in enumerate(lines):
         for places in every_place(json.loads(line)):
             changed = json.dumps(replaced(json.loads(line), places, value)).encode()
-            result = examine_bytes(b"\n".join([*lines[:number], changed, *lines[number + 1 :], b""]))
+            result = parse_bytes(b"\n".join([*lines[:number], changed, *lines[number + 1 :], b""]))
             assert (result.trajectory is None) == bool(result.problems)
 
 
@@ -128,7 +128,7 @@ def test_a_journal_with_changed_bytes_is_either_valid_or_refused(
 ) -> None:
     whole = with_subagents(tmp_path_factory.mktemp("fuzz") / "t.jsonl")
     at = data.draw(st.integers(0, len(whole)))
-    result = examine_bytes(whole[:at] + data.draw(st.binary(max_size=4)) + whole[at + data.draw(st.integers(0, 4)) :])
+    result = parse_bytes(whole[:at] + data.draw(st.binary(max_size=4)) + whole[at + data.draw(st.integers(0, 4)) :])
     assert (result.trajectory is None) == bool(result.problems)
 
 
@@ -152,11 +152,11 @@ def test_a_bad_line_that_is_whole_is_an_error(line: int, tmp_path: Path) -> None
     for bad in (lines[line][:-9] + b"\n", b"\n", b"{}\n", b"[]\n"):
         path.write_bytes(b"".join([*lines[:line], bad, *lines[line + 1 :]]))
         before = path.read_bytes()
-        refused(load, path)
+        refused(load_trajectory, path)
         refused(Journal.open, path)
         assert path.read_bytes() == before
     path.write_bytes(b"".join([*lines[:1], *lines[2:]]))
-    assert "steps[0].step_id: expected 1" in refused(load, path)
+    assert "steps[0].step_id: expected 1" in refused(load_trajectory, path)
 
 
 def test_only_one_writer_at_a_time(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_only_one_writer_at_a_time(tmp_path: Path) -> None:
     with Journal.open(path) as second:
         assert "another process is writing" in refused(Journal.open, path)
         second.append(SMALL_STEPS[1])
-    assert load(path).steps == SMALL_STEPS
+    assert load_trajectory(path).steps == SMALL_STEPS
 
 
 def test_a_name_is_begun_once_and_finished_once(tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ def test_a_name_is_begun_once_and_finished_once(tmp_path: Path) -> None:
     path.unlink()
     (tmp_path / "t.json").rename(path)
     assert "not a journal" in refused(Journal.open, path)
-    assert load(path).steps == SMALL_STEPS
+    assert load_trajectory(path).steps == SMALL_STEPS
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -197,14 +197,14 @@ def test_closing_adds_how_it_ended(tmp_path: Path) -> None:
     with_two_turns(path)
     metrics = FinalMetrics(total_steps=2)
     finished = Journal.open(path).close(final_metrics=metrics, extra={"outcome": "passed"})
-    assert load(finished).outcome == "passed"
-    assert load(finished).final_metrics == metrics
+    assert load_trajectory(finished).outcome == "passed"
+    assert load_trajectory(finished).final_metrics == metrics
 
 
 def test_a_journal_without_a_turn_stays_a_journal(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     assert Journal.create(path, begun()).close() == path
-    assert load(path).steps == []
+    assert load_trajectory(path).steps == []
     Journal.open(path).release()
 
 
@@ -223,7 +223,7 @@ def test_a_turn_that_could_not_be_read_back_is_not_recorded(tmp_path: Path) -> N
         assert "subagent_trajectories" in refused(journal.append, first, [child])
         assert path.read_bytes() == before
         journal.append(first)
-    assert load(path).steps == [first]
+    assert load_trajectory(path).steps == [first]
 
 
 def test_a_failed_sync_takes_the_turn_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,7 +241,7 @@ def test_a_failed_sync_takes_the_turn_back(tmp_path: Path, monkeypatch: pytest.M
                     journal.append(SMALL_STEPS[1])
             assert path.read_bytes() == before
         journal.append(SMALL_STEPS[1])
-    assert load(path).steps == SMALL_STEPS
+    assert load_trajectory(path).steps == SMALL_STEPS
 
 
 def test_turns_are_synced_before_append_returns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -260,7 +260,7 @@ def test_the_journal_is_gone_only_after_the_file_is_there(tmp_path: Path, monkey
     with Journal.open(path) as journal:
         monkeypatch.setattr(journal_module, "save", lambda *_: (_ for _ in ()).throw(BadInput("no room")))
         assert refused(journal.close) == "no room"
-        assert load(path).steps == SMALL_STEPS
+        assert load_trajectory(path).steps == SMALL_STEPS
         monkeypatch.undo()
         finished = journal.close()
     assert json.loads(finished.read_bytes()) == SMALL

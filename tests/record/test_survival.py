@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from gametape.core.trajectory import Trajectory
-from gametape.record.files import examine, load
 from gametape.record.journal import Journal
+from gametape.record.trajectory_file import load_trajectory, parse_file
 
 from . import writer
 
@@ -40,17 +40,17 @@ def assert_whole(trajectory: Trajectory) -> None:
 
 def kill_while_writing(path: Path, chance: random.Random) -> None:
     heard = kill_somewhere(path, 10**6, chance.randrange(1, 40), chance)
-    killed = examine(path)
+    killed = parse_file(path)
     assert killed.trajectory is not None
     assert_whole(killed.trajectory)
     turns = len(killed.trajectory.steps)
     assert int(heard[-1]) <= turns <= int(heard[-1]) + 1
     with Journal.open(path) as journal:
-        assert path.stat().st_size == killed.whole_bytes
+        assert path.stat().st_size == killed.complete_bytes
         journal.append(writer.turn(turns + 1))
         finished = journal.close()
-    assert_whole(load(finished))
-    assert len(load(finished).steps) == turns + 1
+    assert_whole(load_trajectory(finished))
+    assert len(load_trajectory(finished).steps) == turns + 1
 
 
 def kill_while_closing(path: Path, chance: random.Random) -> None:
@@ -59,8 +59,8 @@ def kill_while_closing(path: Path, chance: random.Random) -> None:
     finished = path.with_suffix(".json")
     assert finished.exists() or "closed" not in heard
     for found in [form for form in (path, finished) if form.exists()] or [finished]:
-        assert len(load(found).steps) == turns
-        assert_whole(load(found))
+        assert len(load_trajectory(found).steps) == turns
+        assert_whole(load_trajectory(found))
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -86,11 +86,11 @@ def test_a_full_disk_loses_no_finished_turn_and_work_goes_on_after_it(room: int,
         assert "free some space and try again" in said
         assert "free some space and try again" in process.stdout.readline()
         assert path.stat().st_size == int(size) < room
-        assert len(load(path).steps) == int(turns) > 0
-        assert_whole(load(path))
+        assert len(load_trajectory(path).steps) == int(turns) > 0
+        assert_whole(load_trajectory(path))
         process.stdin.write("\n")
         process.stdin.close()
         assert process.wait() == 0
     assert [found.name for found in tmp_path.iterdir()] == ["t.json"]
-    assert len(load(tmp_path / "t.json").steps) == int(turns) + 1
-    assert_whole(load(tmp_path / "t.json"))
+    assert len(load_trajectory(tmp_path / "t.json").steps) == int(turns) + 1
+    assert_whole(load_trajectory(tmp_path / "t.json"))

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from gametape.core.atif import Agent
-from gametape.core.errors import Lacking
+from gametape.core.errors import MissingDependency
 from gametape.core.step import Step
 from gametape.core.trajectory import ATIF_VERSION, Trajectory
 from gametape.record.journal import Journal
@@ -44,12 +44,12 @@ def write_until_full(path: Path, room: int) -> None:
         while True:
             journal.append(turn(number))
             number += 1
-    except Lacking as error:
+    except MissingDependency as error:
         print(number - 1, path.stat().st_size, error, flush=True)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
     try:
         print(journal.close(), flush=True)
-    except Lacking as error:
+    except MissingDependency as error:
         print(error, flush=True)
     sys.stdin.readline()
     resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))

@@ -10,15 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from gametape.core.errors import BadInput, Lacking
-from gametape.sandbox.backend import Spec, insist, open_backend
-from gametape.sandbox.bubblewrap import Bubblewrap
-from gametape.sandbox.policy import Limits, Policy
-from gametape.sandbox.result import Capabilities, ExecResult, Probe
+from gametape.core.errors import BadInput, MissingDependency
+from gametape.sandbox.backend import SandboxSpec, open_backend, require_capabilities
+from gametape.sandbox.bubblewrap import BubblewrapBackend
+from gametape.sandbox.policy import SandboxLimits, SandboxPolicy
+from gametape.sandbox.result import BackendCapabilities, BackendProbe, ExecResult
 
 
-def run(*argv: str, workspace: Path | None = None, policy: Policy | None = None, stdin: bytes = b"") -> ExecResult:
-    return Bubblewrap().start(Spec(policy=policy or Policy(), workspace=workspace)).exec(argv, stdin)
+def run(
+    *argv: str, workspace: Path | None = None, policy: SandboxPolicy | None = None, stdin: bytes = b""
+) -> ExecResult:
+    return (
+        BubblewrapBackend().start(SandboxSpec(policy=policy or SandboxPolicy(), workspace=workspace)).exec(argv, stdin)
+    )
 
 
 def test_a_harmless_command_works_and_leaves_no_trace_of_suspicion() -> None:
@@ -36,7 +40,7 @@ def test_no_such_command_is_127() -> None:
 
 def test_input_is_readable_and_nothing_else() -> None:
     assert (
-        run("cat", stdin=b"hello" * 100_000, policy=Policy(limits=Limits(output_bytes=1_000_000))).stdout
+        run("cat", stdin=b"hello" * 100_000, policy=SandboxPolicy(limits=SandboxLimits(output_bytes=1_000_000))).stdout
         == "hello" * 100_000
     )
     assert (
@@ -65,13 +69,13 @@ def test_files_of_the_workspace_keep_their_owner_on_the_host(tmp_path: Path) -> 
 
 
 def test_without_a_workspace_there_is_an_empty_one_that_vanishes() -> None:
-    sandbox = Bubblewrap().start(Spec())
+    sandbox = BubblewrapBackend().start(SandboxSpec())
     assert sandbox.exec(["sh", "-c", "ls -A; echo x > file"]).stdout == ""
     assert sandbox.exec(["ls", "-A"]).stdout == ""
 
 
 def test_put_and_get(tmp_path: Path) -> None:
-    sandbox = Bubblewrap().start(Spec(workspace=tmp_path))
+    sandbox = BubblewrapBackend().start(SandboxSpec(workspace=tmp_path))
     sandbox.put("in/put.txt", b"abc")
     assert sandbox.exec(["sh", "-c", "tr a-c A-C < in/put.txt > out.txt"]).ok
     assert sandbox.get("out.txt") == b"ABC"
@@ -80,7 +84,7 @@ def test_put_and_get(tmp_path: Path) -> None:
 def test_the_environment_is_the_policys() -> None:
     os.environ["GAMETAPE_TEST_MARK"] = "host-only"
     try:
-        result = run("env", policy=Policy(environment=(("WANTED", "yes"), ("HOME", "/workspace"))))
+        result = run("env", policy=SandboxPolicy(environment=(("WANTED", "yes"), ("HOME", "/workspace"))))
     finally:
         del os.environ["GAMETAPE_TEST_MARK"]
     variables = dict(line.split("=", 1) for line in result.stdout.splitlines())
@@ -94,7 +98,7 @@ def test_granted_paths_are_read_only_or_writable_as_granted(tmp_path: Path) -> N
     (tmp_path / "rw").mkdir()
     (tmp_path / "ro" / "file").write_text("seen")
     (tmp_path / "hidden").write_text("never")
-    policy = Policy(read_only=(str(tmp_path / "ro"),), writable=(str(tmp_path / "rw"),))
+    policy = SandboxPolicy(read_only=(str(tmp_path / "ro"),), writable=(str(tmp_path / "rw"),))
     script = f"cd {tmp_path}; cat ro/file; echo x > ro/new; echo y > rw/new; cat hidden"
     result = run("sh", "-c", script, policy=policy)
     assert result.stdout == "seen"
@@ -108,19 +112,19 @@ def test_a_private_directory_of_the_host_user_can_be_granted(tmp_path: Path) -> 
     private.mkdir(mode=0o700)
     (private / "file").write_text("mine")
     (private / "file").chmod(0o600)
-    assert run("cat", str(private / "file"), policy=Policy(read_only=(str(private),))).stdout == "mine"
+    assert run("cat", str(private / "file"), policy=SandboxPolicy(read_only=(str(private),))).stdout == "mine"
 
 
 def test_a_policy_can_kill_at_the_first_violation() -> None:
     code = "import socket\ntry: socket.socket()\nexcept OSError: pass\nprint('went on')"
-    result = run("python3", "-c", code, policy=Policy(on_violation="kill"))
+    result = run("python3", "-c", code, policy=SandboxPolicy(on_violation="kill"))
     assert (result.killed_by, result.stdout) == ("policy", "")
     assert [(v.syscall, v.action) for v in result.violations] == [("socket", "killed")]
 
 
 def test_a_flood_of_violations_ends_the_command() -> None:
     code = "import socket\nwhile True:\n  try: socket.socket()\n  except OSError: pass"
-    result = run("python3", "-c", code, policy=Policy(max_violations=50))
+    result = run("python3", "-c", code, policy=SandboxPolicy(max_violations=50))
     assert (result.killed_by, len(result.violations)) == ("policy", 50)
 
 
@@ -132,7 +136,7 @@ def test_audited_opens_are_let_go_and_written_down_once(tmp_path: Path) -> None:
     script = (
         "cat .git/objects/ab .git/objects/ab x.pyc digit; cd .git; cat ../.git/objects/ab; cat /usr/bin/env >/dev/null"
     )
-    policy = Policy(audited=(".git", "*.pyc", "/usr/bin/env"))
+    policy = SandboxPolicy(audited=(".git", "*.pyc", "/usr/bin/env"))
     result = run("sh", "-c", script, workspace=tmp_path, policy=policy)
     assert (result.exit_code, result.stdout) == (0, "answer" * 3)
     assert [(record.args[0], record.action) for record in result.violations] == [
@@ -149,13 +153,13 @@ server = socket.create_server(("127.0.0.1", 0))
 threading.Thread(target=lambda: server.accept()[0].sendall(b"hello")).start()
 print(socket.create_connection(server.getsockname()).recv(10))
 """
-    result = run("python3", "-c", code, policy=Policy(network="loopback"))
+    result = run("python3", "-c", code, policy=SandboxPolicy(network="loopback"))
     assert (result.stdout, result.violations) == ("b'hello'\n", ())
 
 
 def test_many_threads_may_run_sandboxes_at_once() -> None:
     results: list[str] = []
-    sandbox = Bubblewrap().start(Spec())
+    sandbox = BubblewrapBackend().start(SandboxSpec())
     threads = [
         threading.Thread(target=lambda n=n: results.append(sandbox.exec(["echo", str(n)]).stdout)) for n in range(24)
     ]
@@ -167,21 +171,23 @@ def test_many_threads_may_run_sandboxes_at_once() -> None:
 
 
 def test_what_is_required_and_lacking_fails_closed() -> None:
-    with pytest.raises(Lacking, match="kernel_isolation"):
-        open_backend().start(Spec(requires=frozenset({"kernel_isolation"})))
-    probe = Probe(available=False, capabilities=Capabilities(), missing=("bubblewrap (apt-get install bubblewrap)",))
-    with pytest.raises(Lacking, match="apt-get install bubblewrap"):
-        insist("bubblewrap", probe, frozenset())
+    with pytest.raises(MissingDependency, match="kernel_isolation"):
+        open_backend().start(SandboxSpec(requires=frozenset({"kernel_isolation"})))
+    probe = BackendProbe(
+        available=False, capabilities=BackendCapabilities(), missing=("bubblewrap (apt-get install bubblewrap)",)
+    )
+    with pytest.raises(MissingDependency, match="apt-get install bubblewrap"):
+        require_capabilities("bubblewrap", probe, frozenset())
 
 
 def test_bad_input_is_named(tmp_path: Path) -> None:
     for argv in ([], [""], ["a\0b"]):
         with pytest.raises(BadInput):
-            Bubblewrap().start(Spec()).exec(argv)
+            BubblewrapBackend().start(SandboxSpec()).exec(argv)
     with pytest.raises(BadInput, match="no such workspace"):
-        Bubblewrap().start(Spec(workspace=tmp_path / "missing"))
+        BubblewrapBackend().start(SandboxSpec(workspace=tmp_path / "missing"))
     with pytest.raises(BadInput, match="does not exist"):
-        Bubblewrap().start(Spec(policy=Policy(read_only=("/no/such/path",))))
+        BubblewrapBackend().start(SandboxSpec(policy=SandboxPolicy(read_only=("/no/such/path",))))
     with pytest.raises(BadInput, match="unknown sandbox backend"):
         open_backend("nonsense")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gametape.sandbox import cgroups
-from gametape.sandbox.cgroups import Group, Layout
+from gametape.sandbox.cgroups import CgroupLayout, ControlGroup
 
 
 def unified(root: Path, controllers: str = "cpuset cpu io memory pids") -> str:
@@ -45,7 +45,9 @@ def test_no_control_groups_at_all_is_none(tmp_path: Path) -> None:
 
 
 def test_version_2_limits_and_counters(tmp_path: Path) -> None:
-    group = Group(2, Layout(2, dict.fromkeys(("memory", "pids", "cpuacct"), str(tmp_path))).directories("7-1"))
+    group = ControlGroup(
+        2, CgroupLayout(2, dict.fromkeys(("memory", "pids", "cpuacct"), str(tmp_path))).directories("7-1")
+    )
     group.create()
     directory = tmp_path / "gametape-7-1"
     group.limit(1000, 5)
@@ -63,8 +65,8 @@ def test_version_2_limits_and_counters(tmp_path: Path) -> None:
 
 
 def test_a_group_that_is_gone_has_counted_nothing(tmp_path: Path) -> None:
-    group = Group(2, dict.fromkeys(("memory", "pids", "cpuacct"), str(tmp_path / "gone")))
-    assert group.counters() == cgroups.Counters()
+    group = ControlGroup(2, dict.fromkeys(("memory", "pids", "cpuacct"), str(tmp_path / "gone")))
+    assert group.counters() == cgroups.ResourceCounters()
     assert group.members() == []
     group.remove()
 
@@ -73,11 +75,11 @@ def test_a_group_that_is_gone_has_counted_nothing(tmp_path: Path) -> None:
 def test_a_sweep_removes_the_groups_of_dead_keepers_only() -> None:
     layout = cgroups.find_layout()
     assert layout is not None
-    dead, alive = (Group(layout.version, layout.directories(f"{pid}-77")) for pid in (4_194_303, os.getpid()))
+    dead, alive = (ControlGroup(layout.version, layout.directories(f"{pid}-77")) for pid in (4_194_303, os.getpid()))
     dead.create()
     alive.create()
     try:
-        cgroups.sweep(layout)
+        cgroups.remove_orphaned_groups(layout)
         assert not any(os.path.exists(path) for path in dead.directories.values())
         assert all(os.path.exists(path) for path in alive.directories.values())
     finally:

@@ -15,14 +15,14 @@ from typing import Any
 
 import pytest
 
-from gametape.core.errors import BadInput, Lacking
+from gametape.core.errors import BadInput, MissingDependency
 from gametape.sandbox import seccomp
-from gametape.sandbox.backend import Spec, open_backend
-from gametape.sandbox.docker import IMAGE_VARIABLE, Docker, DockerSandbox, Engine
-from gametape.sandbox.docker_command import Container, run_words, seccomp_profile
-from gametape.sandbox.launcher import SandboxError
-from gametape.sandbox.mounts import Cover, Mount
-from gametape.sandbox.policy import Limits, Policy
+from gametape.sandbox.backend import SandboxSpec, open_backend
+from gametape.sandbox.docker import IMAGE_VARIABLE, DockerBackend, DockerClient, DockerSandbox
+from gametape.sandbox.docker_command import ContainerSpec, docker_run_argv, seccomp_profile
+from gametape.sandbox.keeper_client import SandboxError
+from gametape.sandbox.mounts import MaskedPath, Mount
+from gametape.sandbox.policy import SandboxLimits, SandboxPolicy
 
 CLIENT = f"""#!{sys.executable}
 import json, os, signal, subprocess, sys
@@ -78,8 +78,8 @@ class StandIn:
         return [words for words in map(json.loads, lines) if words[0] == verb]
 
     def sandbox(self, **limits: Any) -> DockerSandbox:
-        spec = Spec(policy=Policy(limits=Limits(**limits), environment=(("A", "b c"),)))
-        return DockerSandbox(spec, Engine(str(self.path)), "image:1")
+        spec = SandboxSpec(policy=SandboxPolicy(limits=SandboxLimits(**limits), environment=(("A", "b c"),)))
+        return DockerSandbox(spec, DockerClient(str(self.path)), "image:1")
 
 
 @pytest.fixture
@@ -87,13 +87,13 @@ def docker(tmp_path: Path) -> StandIn:
     return StandIn(tmp_path)
 
 
-def container(**changes: Any) -> Container:
+def container(**changes: Any) -> ContainerSpec:
     plain = {
         **{"name": "box", "owner": "here:1", "image": "image:1", "profile": "/profile.json", "user": (1000, 1001)},
         **{"mounts": [], "hidden": [], "masked": [], "own_workspace": True, "environment": {"A": "b c"}},
-        "limits": Limits(memory_mb=100, processes=10, open_files=20, file_size_mb=3, disk_mb=4, cpu_seconds=5),
+        "limits": SandboxLimits(memory_mb=100, processes=10, open_files=20, file_size_mb=3, disk_mb=4, cpu_seconds=5),
     }
-    return Container(**{**plain, **changes})
+    return ContainerSpec(**{**plain, **changes})
 
 
 def pairs(words: list[str]) -> set[tuple[str, str]]:
@@ -101,7 +101,7 @@ def pairs(words: list[str]) -> set[tuple[str, str]]:
 
 
 def test_every_option_of_the_wall_is_there() -> None:
-    words = run_words("docker", container(), ["ls", "-l"])
+    words = docker_run_argv("docker", container(), ["ls", "-l"])
     assert words[:2] == ["docker", "run"]
     assert {"--read-only", "--init", "--interactive"} <= set(words)
     assert pairs(words) >= {
@@ -117,16 +117,16 @@ def test_every_option_of_the_wall_is_there() -> None:
 
 
 def test_the_image_and_the_command_stand_last() -> None:
-    words = run_words("docker", container(), ["ls", "--network", "host"])
+    words = docker_run_argv("docker", container(), ["ls", "--network", "host"])
     at = words.index("--entrypoint")
     last = ["/usr/bin/env", "image:1", "-i", "--", "PWD=/workspace", "A=b c", "ls", "--network", "host"]
     assert words[at + 1 :] == last
-    assert run_words("docker", container(), ["a=b", "c"])[-5:] == ["/bin/sh", "-c", 'exec "$0" "$@"', "a=b", "c"]
+    assert docker_run_argv("docker", container(), ["a=b", "c"])[-5:] == ["/bin/sh", "-c", 'exec "$0" "$@"', "a=b", "c"]
 
 
 def test_any_path_can_be_granted_and_sockets_are_masked() -> None:
     shown = [Mount("/srv/a,b:c", "/srv/a,b:c"), Mount("/srv/w", "/workspace", writable=True)]
-    words = run_words("docker", container(mounts=shown, masked=["/workspace/s"], own_workspace=False), ["true"])
+    words = docker_run_argv("docker", container(mounts=shown, masked=["/workspace/s"], own_workspace=False), ["true"])
     assert [words[at + 1] for at, word in enumerate(words) if word == "--mount"] == [
         'type=bind,"source=/srv/a,b:c","target=/srv/a,b:c",readonly',
         "type=bind,source=/srv/w,target=/workspace",
@@ -136,16 +136,16 @@ def test_any_path_can_be_granted_and_sockets_are_masked() -> None:
 
 
 def test_what_lies_below_a_grant_can_be_hidden() -> None:
-    hidden = [Cover("/srv/a/b", directory=True), Cover("/srv/a/c", directory=False)]
-    words = run_words("docker", container(mounts=[Mount("/srv/a", "/srv/a")], hidden=hidden), ["true"])
+    hidden = [MaskedPath("/srv/a/b", directory=True), MaskedPath("/srv/a/c", directory=False)]
+    words = docker_run_argv("docker", container(mounts=[Mount("/srv/a", "/srv/a")], hidden=hidden), ["true"])
     assert [words[at + 1] for at, word in enumerate(words) if word == "--mount"][1:] == [
         "type=tmpfs,target=/srv/a/b,tmpfs-size=4096,tmpfs-mode=0755,readonly",
         "type=bind,source=/dev/null,target=/srv/a/c,readonly",
     ]
 
 
-def entries(name: str, policy: Policy | None = None) -> list[dict[str, Any]]:
-    profile = seccomp_profile((policy or Policy()).rules())
+def entries(name: str, policy: SandboxPolicy | None = None) -> list[dict[str, Any]]:
+    profile = seccomp_profile((policy or SandboxPolicy()).rules())
     return [entry for entry in profile["syscalls"] if entry["names"] == [name]]
 
 
@@ -153,12 +153,12 @@ def test_the_profile_refuses_what_the_wall_refuses() -> None:
     for name in ("mount", "ptrace", "bpf", "keyctl", "unshare", "setns"):
         assert entries(name) == [{"names": [name], "action": "SCMP_ACT_ERRNO", "errnoRet": errno.EPERM}]
     assert [entry["errnoRet"] for entry in entries("clone3")] == [errno.ENOSYS]
-    assert entries("shmget", Policy(denied_syscalls=("shmget",)))
+    assert entries("shmget", SandboxPolicy(denied_syscalls=("shmget",)))
 
 
 def test_the_profile_leaves_alone_what_the_supervisor_would_let_go() -> None:
     assert not entries("execve")
-    assert not entries("connect", Policy(network="loopback"))
+    assert not entries("connect", SandboxPolicy(network="loopback"))
     assert all(entry.get("args") for entry in entries("openat"))
 
 
@@ -177,7 +177,7 @@ def test_a_profile_says_with_many_entries_what_a_rule_says_with_one() -> None:
 
 def test_no_entry_says_two_things_about_one_argument() -> None:
     """The engine would take them for alternatives."""
-    for policy in (Policy(), Policy(network="loopback")):
+    for policy in (SandboxPolicy(), SandboxPolicy(network="loopback")):
         for entry in seccomp_profile(policy.rules())["syscalls"]:
             numbers = [way["index"] for way in entry.get("args", ())]
             assert len(numbers) == len(set(numbers))
@@ -185,24 +185,24 @@ def test_no_entry_says_two_things_about_one_argument() -> None:
 
 def test_the_probe_says_what_is_missing(docker: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    assert "docs.docker.com" in Docker().probe().missing[0]
+    assert "docs.docker.com" in DockerBackend().probe().missing[0]
     client = str(docker.path)
     docker.set(info={"ServerErrors": ["Cannot connect"]})
-    assert Docker("one", client).probe().missing == ("a docker engine that answers (Cannot connect)",)
+    assert DockerBackend("one", client).probe().missing == ("a docker engine that answers (Cannot connect)",)
     docker.set(image=1)
-    assert "docker pull two" in Docker("two", client).probe().missing[0]
-    with pytest.raises(Lacking, match="docker pull two"):
-        Docker("two", client).start(Spec())
+    assert "docker pull two" in DockerBackend("two", client).probe().missing[0]
+    with pytest.raises(MissingDependency, match="docker pull two"):
+        DockerBackend("two", client).start(SandboxSpec())
     docker.set()
-    probe = Docker("three", client).probe()
+    probe = DockerBackend("three", client).probe()
     assert (probe.available, probe.capabilities.cgroup, probe.capabilities.rootless) == (True, "v2", True)
     assert not probe.capabilities.syscall_events
-    with pytest.raises(Lacking, match="syscall_events"):
-        Docker("three", client).start(Spec(requires=frozenset({"syscall_events"})))
+    with pytest.raises(MissingDependency, match="syscall_events"):
+        DockerBackend("three", client).start(SandboxSpec(requires=frozenset({"syscall_events"})))
 
 
 def test_the_image_can_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert Docker().image == "python:3.11-slim"
+    assert DockerBackend().image == "python:3.11-slim"
     monkeypatch.setenv(IMAGE_VARIABLE, "other:2")
     assert open_backend("docker").image == "other:2"  # type: ignore[attr-defined]
 
@@ -242,9 +242,9 @@ def test_the_command_is_never_root(docker: StandIn, tmp_path: Path) -> None:
     workspace.mkdir()
     if os.geteuid() == 0:
         with pytest.raises(BadInput, match="chown"):
-            DockerSandbox(Spec(workspace=workspace), Engine("docker"), "image:1")
+            DockerSandbox(SandboxSpec(workspace=workspace), DockerClient("docker"), "image:1")
         os.chown(workspace, 1234, 1235)
-    sandbox = DockerSandbox(Spec(workspace=workspace), Engine("docker"), "image:1")
+    sandbox = DockerSandbox(SandboxSpec(workspace=workspace), DockerClient("docker"), "image:1")
     assert sandbox.user == (workspace.stat().st_uid, workspace.stat().st_gid)
     assert sandbox.container("n", "p").mounts == [Mount(str(workspace), "/workspace", writable=True)]
 
@@ -252,5 +252,5 @@ def test_the_command_is_never_root(docker: StandIn, tmp_path: Path) -> None:
 def test_containers_of_hosts_that_are_gone_are_removed(docker: StandIn) -> None:
     here = os.uname().nodename
     docker.set(ps=f"one {here}:999999999\ntwo {here}:{os.getpid()}\nthree elsewhere:999999999")
-    Docker("four", str(docker.path)).start(Spec())
+    DockerBackend("four", str(docker.path)).start(SandboxSpec())
     assert docker.calls("rm") == [["rm", "--force", "one"]]

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from gametape.core.errors import BadInput
-from gametape.sandbox.backend import Sandbox, Spec, open_backend
-from gametape.sandbox.bubblewrap import Bubblewrap
-from gametape.sandbox.policy import Limits
+from gametape.sandbox.backend import Sandbox, SandboxSpec, open_backend
+from gametape.sandbox.bubblewrap import BubblewrapBackend
+from gametape.sandbox.policy import SandboxLimits
 from tests.sandbox.escape import PROBES
 from tests.sandbox.escape.probe import NUMBERS, Probe
 from tests.sandbox.escape.run import attempt, attempt_bare, complaints, explain
@@ -49,7 +49,7 @@ def test_blocked(probe: Probe, backend: str, stage: Stage) -> None:
 @pytest.mark.parametrize("probe", _params(_WEAKER))
 def test_gets_through_a_weaker_wall(probe: Probe, stage: Stage) -> None:
     """No probe is vacuous: with what it names taken away or granted, it says that it escaped."""
-    backend = Bubblewrap()
+    backend = BubblewrapBackend()
     trial = attempt(probe, stage, lambda spec: backend.start(spec, without=probe.escapes_without), weaker=True)
     assert "the command got through" in trial.escaped, explain(trial)
 
@@ -62,9 +62,9 @@ def test_works_on_the_host(probe: Probe, stage: Stage) -> None:
 @pytest.mark.parametrize("probe", _params([probe for probe in PROBES if probe.bomb]))
 def test_bombs_are_real(probe: Probe, stage: Stage) -> None:
     """Under roomy limits the same bomb goes off to its end: it was the limit that stopped it."""
-    roomy = Limits(memory_mb=2048, disk_mb=2048, processes=1024, output_bytes=1 << 28, open_files=1 << 17)
+    roomy = SandboxLimits(memory_mb=2048, disk_mb=2048, processes=1024, output_bytes=1 << 28, open_files=1 << 17)
     changed = dataclasses.replace(probe, limits=roomy.model_dump())
-    trial = attempt(changed, stage, Bubblewrap().start)
+    trial = attempt(changed, stage, BubblewrapBackend().start)
     assert trial.result.killed_by is None, explain(trial)
     assert trial.result.exit_code == 0, explain(trial)
     assert "blocked: " not in trial.result.stdout, explain(trial)
@@ -92,9 +92,9 @@ class _Careless:
 
 @pytest.mark.parametrize("probe", _params([probe for probe in PROBES if probe.naive]))
 def test_traps_catch_a_careless_host(probe: Probe, stage: Stage) -> None:
-    def start(spec: Spec) -> Sandbox:
+    def start(spec: SandboxSpec) -> Sandbox:
         assert spec.workspace is not None
-        return _Careless(Bubblewrap().start(spec), spec.workspace)
+        return _Careless(BubblewrapBackend().start(spec), spec.workspace)
 
     trial = attempt(probe, stage, start)
     stage.mend()

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from gametape.core.errors import GametapeError
-from gametape.sandbox.backend import Spec, open_backend
-from gametape.sandbox.policy import LanguageRules, Limits, Policy
+from gametape.sandbox.backend import SandboxSpec, open_backend
+from gametape.sandbox.policy import PythonRules, SandboxLimits, SandboxPolicy
 from gametape.sandbox.result import ExecResult
 
 PYTHON = ("python3", "-c")
 
 
 def _exec(code: str, workspace: Path | None = None, **policy: object) -> ExecResult:
-    spec = Spec(workspace=workspace, policy=Policy.model_validate(policy))
+    spec = SandboxSpec(workspace=workspace, policy=SandboxPolicy.model_validate(policy))
     return open_backend().start(spec).exec([*PYTHON, code])
 
 
@@ -30,7 +30,9 @@ def test_a_grant_inside_the_workspace_cannot_be_redirected(tmp_path: Path) -> No
     (outside / "secret").chmod(0o600)
     granted = workspace / "tests"
     try:
-        sandbox = open_backend().start(Spec(workspace=workspace, policy=Policy(read_only=(str(granted),))))
+        sandbox = open_backend().start(
+            SandboxSpec(workspace=workspace, policy=SandboxPolicy(read_only=(str(granted),)))
+        )
         sandbox.exec(["mv", "/workspace/tests", "/workspace/old"])
         sandbox.exec(["ln", "-s", str(outside), "/workspace/tests"])
         result = sandbox.exec(["cat", f"{granted}/secret"])
@@ -42,12 +44,12 @@ def test_a_grant_inside_the_workspace_cannot_be_redirected(tmp_path: Path) -> No
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount on the host")
 def test_a_mount_made_between_two_commands_is_seen(tmp_path: Path) -> None:
     """The keeper prepares the next sandbox ahead of time; it must not show what lies under a newer mount."""
-    open_backend().start(Spec(workspace=tmp_path)).exec(["true"])
+    open_backend().start(SandboxSpec(workspace=tmp_path)).exec(["true"])
     time.sleep(0.5)
     subprocess.run(["mount", "-t", "tmpfs", "gametape-test", tmp_path], check=True)
     try:
         (tmp_path / "above").touch()
-        result = open_backend().start(Spec(workspace=tmp_path)).exec(["ls", "/workspace"])
+        result = open_backend().start(SandboxSpec(workspace=tmp_path)).exec(["ls", "/workspace"])
     finally:
         subprocess.run(["umount", tmp_path], check=True)
     assert result.stdout.split() == ["above"]
@@ -66,7 +68,7 @@ import os, socket, time
 server = socket.socket(socket.AF_UNIX); server.bind('/workspace/socket'); server.listen()
 socket.recv_fds(server.accept()[0], 9, 9); open('/workspace/held', 'w').close(); time.sleep(6)
 """
-    sandbox = open_backend().start(Spec(workspace=tmp_path))
+    sandbox = open_backend().start(SandboxSpec(workspace=tmp_path))
     gone: list[float] = []
     giver = threading.Thread(target=lambda: (sandbox.exec([*PYTHON, give]), gone.append(time.monotonic())))
     giver.start()
@@ -105,7 +107,7 @@ def test_exit_codes_do_not_forge_killed_by(code: int) -> None:
 )
 def test_results_can_always_be_stored(line: bytes) -> None:
     """The audit pipe is the hostile program's to write to."""
-    result = _exec(f"import os; os.write(3, {line!r} + b'\\n')", language=LanguageRules())
+    result = _exec(f"import os; os.write(3, {line!r} + b'\\n')", language=PythonRules())
     ExecResult.model_validate_json(result.model_dump_json())
 
 
@@ -138,7 +140,7 @@ def test_lint_is_bounded(tmp_path: Path) -> None:
     for number in range(6):
         (tmp_path / f"costly{number}.py").write_text("x = [" + "[]," * 340_000 + "]\n")
     began = time.monotonic()
-    _exec("pass", tmp_path, language=LanguageRules(), limits=Limits(wall_seconds=5))
+    _exec("pass", tmp_path, language=PythonRules(), limits=SandboxLimits(wall_seconds=5))
     assert time.monotonic() - began < 5
 
 
@@ -147,7 +149,7 @@ def test_python_files_that_are_not_files_are_passed_over(tmp_path: Path) -> None
 import os
 os.mkfifo('/workspace/pipe.py'); os.symlink('/etc/shadow', '/workspace/link.py'); os.mkdir('/workspace/d.py')
 """
-    sandbox = open_backend().start(Spec(workspace=tmp_path, policy=Policy(language=LanguageRules())))
+    sandbox = open_backend().start(SandboxSpec(workspace=tmp_path, policy=SandboxPolicy(language=PythonRules())))
     sandbox.exec([*PYTHON, prepare])
     assert sandbox.exec([*PYTHON, "pass"]).exit_code == 0
 
@@ -164,7 +166,7 @@ os.chdir('/workspace')
 for _ in range(80):
     os.mkdir('d' * 100); os.chdir('d' * 100)
 """
-    sandbox = open_backend().start(Spec(workspace=tmp_path))
+    sandbox = open_backend().start(SandboxSpec(workspace=tmp_path))
     assert sandbox.exec([*PYTHON, leave]).exit_code == 0
     assert sandbox.exec(["true"]).exit_code == 0
     sandbox.exec(["chmod", "700", "/workspace/closed"])

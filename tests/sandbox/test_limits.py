@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from gametape.sandbox import cgroups
-from gametape.sandbox.backend import Spec
-from gametape.sandbox.bubblewrap import Bubblewrap
-from gametape.sandbox.policy import Limits, Policy
+from gametape.sandbox.backend import SandboxSpec
+from gametape.sandbox.bubblewrap import BubblewrapBackend
+from gametape.sandbox.policy import SandboxLimits, SandboxPolicy
 from gametape.sandbox.result import ExecResult
 
-SMALL = Limits(wall_seconds=20, memory_mb=200, processes=40, disk_mb=40, output_bytes=100_000)
+SMALL = SandboxLimits(wall_seconds=20, memory_mb=200, processes=40, disk_mb=40, output_bytes=100_000)
 
 BOMBS = {
     "time": (SMALL.model_copy(update={"wall_seconds": 0.5}), "import time\nwhile True: time.sleep(1)"),
@@ -32,9 +32,9 @@ def measures(request: pytest.FixtureRequest) -> frozenset[str]:
     return frozenset({"control-group"})
 
 
-def run(code: str, limits: Limits, workspace: Path | None, without: frozenset[str] = frozenset()) -> ExecResult:
-    spec = Spec(policy=Policy(limits=limits), workspace=workspace)
-    return Bubblewrap().start(spec, without=without).exec(["python3", "-c", code])
+def run(code: str, limits: SandboxLimits, workspace: Path | None, without: frozenset[str] = frozenset()) -> ExecResult:
+    spec = SandboxSpec(policy=SandboxPolicy(limits=limits), workspace=workspace)
+    return BubblewrapBackend().start(spec, without=without).exec(["python3", "-c", code])
 
 
 @pytest.mark.parametrize("limit", BOMBS)

@@ -6,22 +6,22 @@ from typing import Any
 
 import pytest
 
-from gametape.core.errors import BadInput, Lacking
+from gametape.core.errors import BadInput, MissingDependency
 from gametape.sandbox import oci_config
-from gametape.sandbox.backend import Spec, open_backend
-from gametape.sandbox.hardening import ALL
-from gametape.sandbox.mounts import Cover, Mount
-from gametape.sandbox.oci import RUNTIME_VARIABLE, RUNTIMES, Oci, OciSandbox
-from gametape.sandbox.policy import LanguageRules, Limits, Policy
+from gametape.sandbox.backend import SandboxSpec, open_backend
+from gametape.sandbox.hardening_measures import ALL_MEASURES
+from gametape.sandbox.mounts import MaskedPath, Mount
+from gametape.sandbox.oci import OCI_RUNTIMES, RUNTIME_VARIABLE, OciBackend, OciSandbox
+from gametape.sandbox.policy import PythonRules, SandboxLimits, SandboxPolicy
 from gametape.sandbox.result import ExecResult
-from gametape.sandbox.session import Session
+from gametape.sandbox.session import ShellSession
 
-LIVE = [name for name in ("runc", "crun") if RUNTIMES[name].program]
+LIVE = [name for name in ("runc", "crun") if OCI_RUNTIMES[name].program]
 
 
 def document(argv: list[str], **changes: Any) -> dict[str, Any]:
     inside = {
-        "measures": ALL,
+        "measures": ALL_MEASURES,
         "shown": [Mount("/usr", "/usr"), Mount("/srv/w", "/workspace", writable=True)],
         "places": {Mount("/srv/w", "/workspace", writable=True): "/mnt/0"},
         "hidden": [],
@@ -36,7 +36,7 @@ def document(argv: list[str], **changes: Any) -> dict[str, Any]:
         "audited": False,
         "own_kernel": False,
     }
-    return oci_config.document(argv, oci_config.Inside(**{**inside, **changes}))
+    return oci_config.bundle_config(argv, oci_config.BundleSpec(**{**inside, **changes}))
 
 
 def options(config: dict[str, Any], target: str) -> list[str]:
@@ -71,7 +71,7 @@ def test_mounts_are_closed_as_far_as_they_can_be() -> None:
 
 def test_covers_lie_over_what_they_hide_and_below_what_is_granted() -> None:
     shown = [Mount("/usr", "/usr"), Mount("/usr/a/b", "/usr/a/b"), Mount("/srv/w", "/workspace", writable=True)]
-    hidden = [Cover("/usr/a", directory=True), Cover("/usr/b", directory=False)]
+    hidden = [MaskedPath("/usr/a", directory=True), MaskedPath("/usr/b", directory=False)]
     config = document(["true"], shown=shown, hidden=hidden)
     targets = [mount["destination"] for mount in config["mounts"]]
     assert [path for path in targets if path.startswith("/usr")] == ["/usr", "/usr/a", "/usr/a/b", "/usr/b"]
@@ -97,7 +97,7 @@ def test_a_runtime_with_a_kernel_of_its_own_needs_no_user_namespace() -> None:
 
 
 def test_gvisor_gets_no_filter_and_says_that_it_sees_nothing() -> None:
-    sandbox = OciSandbox(Spec(), ALL, RUNTIMES["runsc"])
+    sandbox = OciSandbox(SandboxSpec(), ALL_MEASURES, OCI_RUNTIMES["runsc"])
     plan = sandbox.plan(["true"])
     assert plan.filter == b""
     assert "--pass-fd=3:3" in plan.command
@@ -105,7 +105,7 @@ def test_gvisor_gets_no_filter_and_says_that_it_sees_nothing() -> None:
 
 
 def test_the_bundle_is_laid_out_in_memory_and_hides_nothing_that_is_granted(tmp_path: Path) -> None:
-    sandbox = OciSandbox(Spec(workspace=tmp_path), ALL, RUNTIMES["runc"])
+    sandbox = OciSandbox(SandboxSpec(workspace=tmp_path), ALL_MEASURES, OCI_RUNTIMES["runc"])
     plan = sandbox.plan(["true"])
     (bundle,) = [entry.files for entry in plan.stage if entry.files]
     place = [entry.files is not None for entry in plan.stage].index(True)
@@ -117,37 +117,37 @@ def test_the_bundle_is_laid_out_in_memory_and_hides_nothing_that_is_granted(tmp_
 
 def test_an_unknown_or_absent_runtime_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(BadInput, match="unknown OCI runtime 'youki'"):
-        Oci("youki")
+        OciBackend("youki")
     monkeypatch.setenv(RUNTIME_VARIABLE, "crun")
-    assert Oci().runtime.name == "crun"
-    if RUNTIMES["runsc"].program is None:
-        with pytest.raises(Lacking, match=r"runsc \(see gvisor"):
-            Oci("runsc").start(Spec())
+    assert OciBackend().runtime.name == "crun"
+    if OCI_RUNTIMES["runsc"].program is None:
+        with pytest.raises(MissingDependency, match=r"runsc \(see gvisor"):
+            OciBackend("runsc").start(SandboxSpec())
 
 
 def test_what_the_sandbox_is_made_of_cannot_be_taken_away() -> None:
     with pytest.raises(BadInput, match="own-processes"):
-        Oci("runc").start(Spec(), without=frozenset({"own-processes"}))
+        OciBackend("runc").start(SandboxSpec(), without=frozenset({"own-processes"}))
 
 
 @pytest.fixture(params=["runc", "crun"])
-def live(request: pytest.FixtureRequest) -> Oci:
-    backend = Oci(request.param)
+def live(request: pytest.FixtureRequest) -> OciBackend:
+    backend = OciBackend(request.param)
     probe = backend.probe()
     if not probe.available:
         pytest.skip("; ".join(probe.missing))
     return backend
 
 
-def run(backend: Oci, script: str, without: str = "", policy: Policy | None = None) -> ExecResult:
-    sandbox = backend.start(Spec(policy=policy or Policy()), without=frozenset(without.split()))
+def run(backend: OciBackend, script: str, without: str = "", policy: SandboxPolicy | None = None) -> ExecResult:
+    sandbox = backend.start(SandboxSpec(policy=policy or SandboxPolicy()), without=frozenset(without.split()))
     return sandbox.exec(["sh", "-c", script])
 
 
 def test_it_holds_no_session() -> None:
-    sandbox = OciSandbox(Spec(), ALL, RUNTIMES["runc"])
-    with pytest.raises(Lacking, match="a session needs bubblewrap"):
-        Session(sandbox)
+    sandbox = OciSandbox(SandboxSpec(), ALL_MEASURES, OCI_RUNTIMES["runc"])
+    with pytest.raises(MissingDependency, match="a session needs bubblewrap"):
+        ShellSession(sandbox)
 
 
 def test_it_can_be_opened_by_name() -> None:
@@ -168,17 +168,17 @@ MATTERS = {
 
 
 @pytest.mark.parametrize("measure", MATTERS)
-def test_a_measure_matters(measure: str, live: Oci) -> None:
+def test_a_measure_matters(measure: str, live: OciBackend) -> None:
     if measure == "own-cgroup-view" and live.probe().capabilities.cgroup is None:
         pytest.skip("no writable control group here")
-    policy = Policy(limits=Limits(open_files=64))
+    policy = SandboxPolicy(limits=SandboxLimits(open_files=64))
     assert run(live, MATTERS[measure], policy=policy).exit_code == 0
     if measure == "no-core-dumps" and run(live, "test $(ulimit -H -c) != unlimited", measure).exit_code == 0:
         pytest.skip("this host allows no core files anyway")
     assert run(live, MATTERS[measure], measure, policy).exit_code == 1
 
 
-def test_nested_users_are_stopped_twice(live: Oci) -> None:
+def test_nested_users_are_stopped_twice(live: OciBackend) -> None:
     nested = "unshare --user true"
     assert run(live, nested).exit_code == 1
     assert "No space left" in run(live, nested, "call-filter").stderr
@@ -186,7 +186,7 @@ def test_nested_users_are_stopped_twice(live: Oci) -> None:
     assert run(live, nested, "call-filter no-nested-users").exit_code == 0
 
 
-def test_the_first_process_cannot_be_looked_into(live: Oci) -> None:
+def test_the_first_process_cannot_be_looked_into(live: OciBackend) -> None:
     """It reports the exit code: whoever could write to its memory could forge it."""
     look = "cat /proc/1/environ || head -c 1 /proc/1/mem || readlink /proc/1/fd/9 || echo > /proc/1/task/1/mem"
     assert run(live, look, "call-filter").exit_code != 0
@@ -194,20 +194,20 @@ def test_the_first_process_cannot_be_looked_into(live: Oci) -> None:
 
 
 @pytest.mark.parametrize("limit", ["memory", "processes"])
-def test_limits_hold_without_control_groups(limit: str, live: Oci) -> None:
+def test_limits_hold_without_control_groups(limit: str, live: OciBackend) -> None:
     code = {
         "memory": "x = []\nwhile True: x.append(bytearray(b'x' * (1 << 22)))",
         "processes": "import os, time\nwhile True:\n  if os.fork() == 0: time.sleep(100)",
     }[limit]
-    policy = Policy(limits=Limits(wall_seconds=20, memory_mb=200, processes=40))
-    sandbox = live.start(Spec(policy=policy), without=frozenset({"control-group"}))
+    policy = SandboxPolicy(limits=SandboxLimits(wall_seconds=20, memory_mb=200, processes=40))
+    sandbox = live.start(SandboxSpec(policy=policy), without=frozenset({"control-group"}))
     result = sandbox.exec(["python3", "-c", code])
     assert (result.killed_by, result.assurance) == (limit, "reduced")
     harmless = sandbox.exec(["python3", "-c", "x = bytearray(b'x' * (70 << 20)); print('fine')"])
     assert (harmless.stdout, harmless.killed_by) == ("fine\n", None)
 
 
-def test_the_audit_pipe_is_passed_on_and_no_other_descriptor(live: Oci) -> None:
+def test_the_audit_pipe_is_passed_on_and_no_other_descriptor(live: OciBackend) -> None:
     count = "ls /proc/self/fd | wc -l"  # the three, and the one that lists
     assert run(live, count).stdout == "4\n"
-    assert run(live, count, policy=Policy(language=LanguageRules())).stdout == "5\n"
+    assert run(live, count, policy=SandboxPolicy(language=PythonRules())).stdout == "5\n"

@@ -3,33 +3,33 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from gametape.sandbox.policy import Limits, Policy
+from gametape.sandbox.policy import SandboxLimits, SandboxPolicy
 
 
 def test_the_hash_follows_every_field() -> None:
     changed = [
-        Policy(network="loopback"),
-        Policy(read_only=("/opt",)),
-        Policy(writable=("/opt",)),
-        Policy(hidden=("/opt",)),
-        Policy(environment=(("A", "b"),)),
-        Policy(limits=Limits(memory_mb=100)),
-        Policy(on_violation="kill"),
-        Policy(watched=("/root",)),
-        Policy(audited=(".git",)),
-        Policy(denied_syscalls=("ioctl",)),
-        Policy(socket_families=()),
-        Policy(python=False),
-        Policy(max_violations=3),
+        SandboxPolicy(network="loopback"),
+        SandboxPolicy(read_only=("/opt",)),
+        SandboxPolicy(writable=("/opt",)),
+        SandboxPolicy(hidden=("/opt",)),
+        SandboxPolicy(environment=(("A", "b"),)),
+        SandboxPolicy(limits=SandboxLimits(memory_mb=100)),
+        SandboxPolicy(on_violation="kill"),
+        SandboxPolicy(watched=("/root",)),
+        SandboxPolicy(audited=(".git",)),
+        SandboxPolicy(denied_syscalls=("ioctl",)),
+        SandboxPolicy(socket_families=()),
+        SandboxPolicy(python=False),
+        SandboxPolicy(max_violations=3),
     ]
-    assert len({policy.hash for policy in [Policy(), *changed]}) == len(changed) + 1
-    assert Policy().hash == Policy().hash
+    assert len({policy.hash for policy in [SandboxPolicy(), *changed]}) == len(changed) + 1
+    assert SandboxPolicy().hash == SandboxPolicy().hash
 
 
 def test_an_environment_can_be_a_table_and_its_order_does_not_matter() -> None:
-    one = Policy.model_validate({"environment": {"B": "2", "A": "1"}})
-    assert one.hash == Policy.model_validate({"environment": {"A": "1", "B": "2"}}).hash
-    assert hash(one) == hash(Policy.model_validate({"environment": {"A": "1", "B": "2"}}))
+    one = SandboxPolicy.model_validate({"environment": {"B": "2", "A": "1"}})
+    assert one.hash == SandboxPolicy.model_validate({"environment": {"A": "1", "B": "2"}}).hash
+    assert hash(one) == hash(SandboxPolicy.model_validate({"environment": {"A": "1", "B": "2"}}))
 
 
 @pytest.mark.parametrize(
@@ -58,14 +58,14 @@ def test_an_environment_can_be_a_table_and_its_order_does_not_matter() -> None:
 )
 def test_what_cannot_be_granted_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
-        Policy.model_validate(wrong)
+        SandboxPolicy.model_validate(wrong)
 
 
 def test_with_limits_replaces_only_what_is_given() -> None:
-    policy = Policy(limits=Limits(memory_mb=50)).with_limits(wall_seconds=2.5, cpu_seconds=None)
+    policy = SandboxPolicy(limits=SandboxLimits(memory_mb=50)).with_limits(wall_seconds=2.5, cpu_seconds=None)
     assert (policy.limits.memory_mb, policy.limits.wall_seconds, policy.limits.cpu_seconds) == (50, 2.5, None)
 
 
 def test_a_policy_can_be_read_back_from_what_it_writes(tmp_path: Path) -> None:
-    policy = Policy(environment=(("A", "b"),), limits=Limits(cpu_seconds=3), read_only=("/opt",))
-    assert Policy.model_validate_json(policy.model_dump_json()) == policy
+    policy = SandboxPolicy(environment=(("A", "b"),), limits=SandboxLimits(cpu_seconds=3), read_only=("/opt",))
+    assert SandboxPolicy.model_validate_json(policy.model_dump_json()) == policy

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gametape.sandbox import seccomp, syscalls
-from gametape.sandbox.policy import Policy
+from gametape.sandbox.policy import SandboxPolicy
 
 ARCH = syscalls.AUDIT_ARCH[syscalls.machine()]
 NUMBERS = syscalls.numbers()
-RULES = Policy(network="loopback", denied_syscalls=("fchmodat2",)).rules()
+RULES = SandboxPolicy(network="loopback", denied_syscalls=("fchmodat2",)).rules()
 PROGRAM = seccomp.compile_rules(RULES)
 
 
@@ -38,7 +38,7 @@ def interpret(program: bytes, number: int, arch: int, args: tuple[int, ...]) -> 
                 at += when_true if accumulator & value else when_false
 
 
-def meant(rules: list[seccomp.Rule], number: int, args: tuple[int, ...]) -> int:
+def meant(rules: list[seccomp.SyscallRule], number: int, args: tuple[int, ...]) -> int:
     if number > syscalls.LAST_KNOWN:
         return seccomp.ENOSYS
     for rule in rules:
@@ -47,7 +47,7 @@ def meant(rules: list[seccomp.Rule], number: int, args: tuple[int, ...]) -> int:
     return seccomp.ALLOW
 
 
-def holds(test: seccomp.Test, args: tuple[int, ...]) -> bool:
+def holds(test: seccomp.ArgumentTest, args: tuple[int, ...]) -> bool:
     masked = args[test.arg] & test.mask & 0xFFFFFFFF
     return (masked in test.values) != test.negated if test.values else masked != 0
 
@@ -76,7 +76,7 @@ def test_x32_calls_always_stop() -> None:
 
 
 def test_no_family_at_all_means_no_socket_at_all() -> None:
-    program = seccomp.compile_rules(Policy(socket_families=()).rules())
+    program = seccomp.compile_rules(SandboxPolicy(socket_families=()).rules())
     verdicts = {interpret(program, NUMBERS["socket"], ARCH, (family, 0, 0, 0, 0, 0)) for family in range(64)}
     assert verdicts == {seccomp.NOTIFY}
 

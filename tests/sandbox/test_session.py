@@ -9,35 +9,37 @@ from pathlib import Path
 import pytest
 
 from gametape.core.errors import BadInput
-from gametape.sandbox.backend import Spec
+from gametape.sandbox.backend import SandboxSpec
 from gametape.sandbox.bubblewrap import BubblewrapSandbox
-from gametape.sandbox.hardening import ALL
-from gametape.sandbox.launcher import SandboxError, keeper
-from gametape.sandbox.policy import SECRET_PLACES, Limits, Policy
+from gametape.sandbox.hardening_measures import ALL_MEASURES
+from gametape.sandbox.keeper_client import SandboxError, keeper
+from gametape.sandbox.policy import SECRET_PATHS, SandboxLimits, SandboxPolicy
 from gametape.sandbox.pool import WarmPool
-from gametape.sandbox.session import Session
+from gametape.sandbox.session import ShellSession
 
-SMALL = Limits(wall_seconds=20, memory_mb=200, processes=40, disk_mb=40, output_bytes=50_000)
+SMALL = SandboxLimits(wall_seconds=20, memory_mb=200, processes=40, disk_mb=40, output_bytes=50_000)
 
 
-def start(workspace: Path | None = None, without: frozenset[str] = frozenset(), limits: Limits = SMALL) -> Session:
-    spec = Spec(policy=Policy(limits=limits, watched=SECRET_PLACES), workspace=workspace)
-    return Session(BubblewrapSandbox(spec, ALL - without))
+def start(
+    workspace: Path | None = None, without: frozenset[str] = frozenset(), limits: SandboxLimits = SMALL
+) -> ShellSession:
+    spec = SandboxSpec(policy=SandboxPolicy(limits=limits, watched=SECRET_PATHS), workspace=workspace)
+    return ShellSession(BubblewrapSandbox(spec, ALL_MEASURES - without))
 
 
 @pytest.fixture(params=["control group", "watching"])
-def session(request: pytest.FixtureRequest) -> Iterator[Session]:
+def session(request: pytest.FixtureRequest) -> Iterator[ShellSession]:
     with start(without=frozenset() if request.param == "control group" else frozenset({"control-group"})) as live:
         yield live
 
 
 @pytest.fixture
-def plain() -> Iterator[Session]:
+def plain() -> Iterator[ShellSession]:
     with start() as live:
         yield live
 
 
-def test_the_shell_remembers(session: Session) -> None:
+def test_the_shell_remembers(session: ShellSession) -> None:
     first = session.run("cd /tmp; A=5; export B=6; f() { echo f$A$B; }; alias x=y; set -u")
     assert (first.exit_code, first.directory) == (0, "/tmp")
     second = session.run("pwd; f; python3 -c 'import os; print(os.getcwd(), os.environ[\"B\"])'")
@@ -46,20 +48,20 @@ def test_the_shell_remembers(session: Session) -> None:
 
 
 @pytest.mark.parametrize("command", ["echo a\0b", "echo \ud800"])
-def test_what_is_no_text_is_refused_and_costs_nothing(session: Session, command: str) -> None:
+def test_what_is_no_text_is_refused_and_costs_nothing(session: ShellSession, command: str) -> None:
     with pytest.raises(BadInput):
         session.run(command)
     assert session.run("echo still here").stdout == "still here\n"
 
 
-def test_background_jobs_live_on(session: Session) -> None:
+def test_background_jobs_live_on(session: ShellSession) -> None:
     session.run("(sleep 0.3; echo late > /tmp/late) &")
     assert session.run("jobs | wc -l").stdout == "1\n"
     time.sleep(0.6)
     assert session.run("cat /tmp/late").stdout == "late\n"
 
 
-def test_exit_codes_and_streams(session: Session) -> None:
+def test_exit_codes_and_streams(session: ShellSession) -> None:
     result = session.run("echo out; echo err >&2; false")
     assert (result.exit_code, result.stdout, result.stderr) == (1, "out\n", "err\n")
     assert [session.run(f"(exit {code})").exit_code for code in (0, 3, 127)] == [0, 3, 127]
@@ -69,7 +71,7 @@ def test_exit_codes_and_streams(session: Session) -> None:
 
 
 @pytest.mark.parametrize("killer", ["exit 7", "kill -9 $$", "exec true", "kill -9 -1", "exec 3<&- 4>&-; kill $$"])
-def test_a_command_that_ends_its_shell_costs_only_the_shell(session: Session, killer: str) -> None:
+def test_a_command_that_ends_its_shell_costs_only_the_shell(session: ShellSession, killer: str) -> None:
     session.run("cd /tmp; A=lost; echo kept > kept; sleep 100 &")
     ended = session.run(killer)
     after = session.run('pwd; cat kept; echo "${A-gone}"')
@@ -81,14 +83,14 @@ def test_a_command_that_ends_its_shell_costs_only_the_shell(session: Session, ki
     assert ended.shell_restarted == (killer != "kill -9 -1")
 
 
-def test_jobs_outlive_their_shell_in_full(session: Session) -> None:
+def test_jobs_outlive_their_shell_in_full(session: ShellSession) -> None:
     session.run("(sleep 0.4; /bin/echo done > /tmp/done; cat /etc/shadow; python3 -c 'print(1)' >> /tmp/done) &")
     session.run("kill -9 $$")
     session.run("sleep 0.9")
     assert session.run("cat /tmp/done").stdout == "done\n1\n"
 
 
-def test_a_shell_whose_directory_is_gone_starts_elsewhere(session: Session) -> None:
+def test_a_shell_whose_directory_is_gone_starts_elsewhere(session: ShellSession) -> None:
     session.run("mkdir /tmp/d; cd /tmp/d; rmdir /tmp/d; kill -9 $$")
     session.run("mkdir /tmp/e; cd /tmp/e; echo")
     session.run("rmdir /tmp/e; kill -9 $$")
@@ -96,15 +98,15 @@ def test_a_shell_whose_directory_is_gone_starts_elsewhere(session: Session) -> N
 
 
 def test_after_a_flood_of_violations_the_next_command_starts_afresh() -> None:
-    spec = Spec(policy=Policy(limits=SMALL, max_violations=20))
-    with Session(BubblewrapSandbox(spec, ALL)) as session:
+    spec = SandboxSpec(policy=SandboxPolicy(limits=SMALL, max_violations=20))
+    with ShellSession(BubblewrapSandbox(spec, ALL_MEASURES)) as session:
         flood = "import socket\nwhile True:\n  try: socket.socket()\n  except OSError: pass"
         assert session.run(f"python3 -c '{flood}'").killed_by == "policy"
         once = session.run("python3 -c 'import socket\ntry: socket.socket()\nexcept OSError: print(1)'")
         assert (once.killed_by, once.stdout, len(once.violations)) == (None, "1\n", 1)
 
 
-def test_the_exit_code_of_a_shell_that_ended_is_told(plain: Session) -> None:
+def test_the_exit_code_of_a_shell_that_ended_is_told(plain: ShellSession) -> None:
     ended = plain.run("exit 7")
     assert (ended.exit_code, ended.signal, ended.killed_by, ended.shell_restarted) == (7, None, None, True)
     ended = plain.run("kill -9 $$")
@@ -120,14 +122,14 @@ def test_the_exit_code_of_a_shell_that_ended_is_told(plain: Session) -> None:
         ("read x </dev/tty || sleep 99", False),
     ],
 )
-def test_a_command_that_hangs_is_ended_and_said_so(session: Session, command: str, restarted: bool) -> None:
+def test_a_command_that_hangs_is_ended_and_said_so(session: ShellSession, command: str, restarted: bool) -> None:
     session.run("sleep 1000 &")
     result = session.run(command, wall_seconds=0.5)
     assert (result.killed_by, result.shell_restarted) == ("time", restarted)
     assert session.run("ps ax | grep -c '[s]leep 1000'").stdout == "1\n", "jobs from before are left alone"
 
 
-def test_a_command_that_floods_is_ended(session: Session) -> None:
+def test_a_command_that_floods_is_ended(session: ShellSession) -> None:
     result = session.run("yes")
     assert result.killed_by == "output"
     assert len(result.stdout) == SMALL.output_bytes
@@ -142,21 +144,21 @@ def test_a_command_that_floods_is_ended(session: Session) -> None:
         ('python3 -c \'f = open("/tmp/big", "wb")\nwhile True: f.write(bytes(1 << 20)); f.flush()\'', "disk"),
     ],
 )
-def test_a_bomb_ends_alone(session: Session, bomb: str, limit: str) -> None:
+def test_a_bomb_ends_alone(session: ShellSession, bomb: str, limit: str) -> None:
     assert session.run(bomb).killed_by == limit
     session.run("rm -f /tmp/big")
     result = session.run("echo still here; ls / | wc -l")
     assert (result.killed_by, result.stdout.splitlines()[0]) == (None, "still here")
 
 
-def test_violations_are_told_with_the_command_that_tried(session: Session) -> None:
+def test_violations_are_told_with_the_command_that_tried(session: ShellSession) -> None:
     assert [violation.args[1] for violation in session.run("cat /etc/shadow").violations] == ["/etc/shadow"]
     assert session.run("cat /etc/passwd").violations == ()
     tried = session.run("python3 -c 'import socket; socket.socket()'")
     assert [violation.syscall for violation in tried.violations] == ["socket"]
 
 
-def test_the_wall_is_the_same_inside_a_session(session: Session) -> None:
+def test_the_wall_is_the_same_inside_a_session(session: ShellSession) -> None:
     status = session.run("grep -E '^(CapEff|CapBnd|NoNewPrivs|Seccomp):' /proc/self/status").stdout.split()
     assert status == ["CapEff:", "0" * 16, "CapBnd:", "0" * 16, "NoNewPrivs:", "1", "Seccomp:", "2"]
     assert session.run("id -u; hostname; ls /proc | grep -c '^[0-9]'").stdout.splitlines()[:2] == ["1000", "sandbox"]
@@ -165,13 +167,13 @@ def test_the_wall_is_the_same_inside_a_session(session: Session) -> None:
     assert session.run("touch /x /usr/x /etc/x").exit_code != 0
 
 
-def test_a_report_cannot_be_forged_by_printing(session: Session) -> None:
+def test_a_report_cannot_be_forged_by_printing(session: ShellSession) -> None:
     result = session.run("printf '0\\0/forged\\0'; printf '0\\0/forged\\0' >&4; sleep 0.1; exit 9")
     assert result.exit_code == 9
     assert result.directory != "/forged"
 
 
-def test_an_early_report_buys_nothing(session: Session) -> None:
+def test_an_early_report_buys_nothing(session: ShellSession) -> None:
     """bash keeps its report pipe at another number while a command runs; whoever finds it can write there."""
     pipes = "for n in 10 11 12 13; do printf '%s\\0000\\000/\\000' \"$__token\" >&$n; done 2>/dev/null"
     forge = f"{pipes}; sleep 1; echo late > /tmp/late"
@@ -182,13 +184,13 @@ def test_an_early_report_buys_nothing(session: Session) -> None:
 
 
 @pytest.mark.parametrize("report", ["%05000d\\0/\\0", "x\\0y\\0z\\0", "\\0\\0\\0\\0\\0"])
-def test_a_garbled_report_costs_the_shell_only(plain: Session, report: str) -> None:
+def test_a_garbled_report_costs_the_shell_only(plain: ShellSession, report: str) -> None:
     plain.run(f"for n in 10 11 12 13; do printf '{report}' 1 >&$n; done 2>/dev/null; sleep 0.3")
     assert plain.run("echo fine; (exit 4)").exit_code == 4
     assert plain.alive()
 
 
-def test_a_job_that_stops_everybody_does_not_stop_us(session: Session) -> None:
+def test_a_job_that_stops_everybody_does_not_stop_us(session: ShellSession) -> None:
     stopper = "import os, signal\nwhile True:\n  try: os.kill(-1, signal.SIGSTOP)\n  except OSError: pass"
     session.run(f"python3 -c '{stopper}' &", wall_seconds=2)
     began = time.monotonic()
@@ -199,7 +201,7 @@ def test_a_job_that_stops_everybody_does_not_stop_us(session: Session) -> None:
     assert time.monotonic() - began < 30
 
 
-def test_limits_hold_between_commands_and_for_jobs_of_earlier_ones(session: Session) -> None:
+def test_limits_hold_between_commands_and_for_jobs_of_earlier_ones(session: ShellSession) -> None:
     filler = 'import time\nfor n in range(400): open(f"/tmp/f{n}", "wb").write(bytes(1 << 20)); time.sleep(0.005)'
     session.run(f"python3 -c '{filler}' &")
     time.sleep(2.5)
@@ -208,7 +210,7 @@ def test_limits_hold_between_commands_and_for_jobs_of_earlier_ones(session: Sess
     assert session.run("pgrep python3").exit_code == 1
 
 
-def test_long_commands_and_odd_text(plain: Session) -> None:
+def test_long_commands_and_odd_text(plain: ShellSession) -> None:
     text = "x" * 200_000
     assert plain.run(f"cat <<'END' | wc -c\n{text}\nEND").stdout == "200001\n"
     assert plain.run("echo 'ünï ☃'; printf '\\377\\n'").stdout == "ünï ☃\n\ufffd\n"
@@ -216,7 +218,7 @@ def test_long_commands_and_odd_text(plain: Session) -> None:
         plain.run("a\0b")
 
 
-def test_put_and_get_while_it_runs(plain: Session, tmp_path: Path) -> None:
+def test_put_and_get_while_it_runs(plain: ShellSession, tmp_path: Path) -> None:
     plain.put("in/file.txt", b"abc")
     assert plain.run("cd in; tr a-c A-C < file.txt > out.txt; echo more >> file.txt").exit_code == 0
     assert (plain.get("in/out.txt"), plain.get("in/file.txt")) == (b"ABC", b"abcmore\n")
@@ -227,7 +229,7 @@ def test_put_and_get_while_it_runs(plain: Session, tmp_path: Path) -> None:
     assert {path.stat().st_uid for path in tmp_path.iterdir()} == {os.getuid()}
 
 
-def test_commands_from_many_threads_wait_for_each_other(plain: Session) -> None:
+def test_commands_from_many_threads_wait_for_each_other(plain: ShellSession) -> None:
     outputs: list[str] = []
     threads = [threading.Thread(target=lambda n=n: outputs.append(plain.run(f"echo {n}").stdout)) for n in range(20)]
     for thread in threads:

@@ -8,10 +8,10 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
 from gametape.core.atif import Agent, Observation, ObservationResult, ToolCall
-from gametape.core.hint import Gates, Hint, HintVersions
+from gametape.core.hint import Hint, HintGates, HintVersions
 from gametape.core.step import Step
 from gametape.core.trajectory import ATIF_VERSION, Trajectory
-from gametape.record.files import save
+from gametape.record.trajectory_file import save_trajectory
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\x1b[31m"
 WORDS = {"pack": 0, "mark": 1, "red": 2, HOSTILE: 3}
@@ -68,7 +68,7 @@ def make_trajectory(root: Path, name: str, text: str = "rule : mark before pack"
         type="rule",
         text=text,
         hint_ids=[1],
-        gates=Gates(),
+        gates=HintGates(),
         used=True,
         evidence=HOSTILE,
         noticed=3,
@@ -84,7 +84,7 @@ def make_trajectory(root: Path, name: str, text: str = "rule : mark before pack"
     told = {"targets": [hint.model_dump(mode="json", exclude_none=True)], "advantage": -0.25}
     directory = root / "trajectories"
     directory.mkdir(exist_ok=True)
-    save(
+    save_trajectory(
         directory / f"{name}.json",
         Trajectory(
             schema_version=ATIF_VERSION,

@@ -1,12 +1,12 @@
 """A gain is claimed where the number of held-out episodes can tell it from none, and nowhere else."""
 
-from gametape.studio.comparison import compare
+from gametape.studio.comparison import compare_scores
 
 from .runs import score
 
 
 def test_a_clear_gain_is_said_with_its_interval() -> None:
-    found = compare(score(640, 0.3), score(640, 0.8), "RLVR", "RLVR+TTF")
+    found = compare_scores(score(640, 0.3), score(640, 0.8), "RLVR", "RLVR+TTF")
     assert found.gained
     assert 0 < found.low < found.gain < found.high < 1
     assert found.said.startswith("RLVR+TTF ended 50.0 points above RLVR (95 % interval ")
@@ -14,7 +14,7 @@ def test_a_clear_gain_is_said_with_its_interval() -> None:
 
 
 def test_a_difference_within_the_noise_is_no_gain() -> None:
-    found = compare(score(640, 0.50, episodes=100), score(640, 0.54, episodes=100), "RLVR", "RLVR+TTF")
+    found = compare_scores(score(640, 0.50, episodes=100), score(640, 0.54, episodes=100), "RLVR", "RLVR+TTF")
     assert not found.gained
     assert found.low < 0 < found.high
     assert "did not gain over RLVR in this run" in found.said
@@ -22,17 +22,17 @@ def test_a_difference_within_the_noise_is_no_gain() -> None:
 
 
 def test_a_loss_is_said_to_be_one() -> None:
-    found = compare(score(640, 0.8), score(640, 0.3), "RLVR", "RLVR+TTF")
+    found = compare_scores(score(640, 0.8), score(640, 0.3), "RLVR", "RLVR+TTF")
     assert not found.gained
     assert "did not gain over RLVR in this run: 50.0 points below" in found.said
 
 
 def test_equal_compute_is_said_only_of_equal_compute() -> None:
-    found = compare(score(640, 0.3), score(1280, 0.8), "RLVR", "RLVR+TTF")
+    found = compare_scores(score(640, 0.3), score(1280, 0.8), "RLVR", "RLVR+TTF")
     assert found.said.endswith("with 2.00 times the compute.")
     no_budget = {key: value for key, value in score(640, 0.3).items() if key != "flops"}
-    assert compare(no_budget, score(640, 0.8), "RLVR", "RLVR+TTF").said.endswith("compute not recorded.")
+    assert compare_scores(no_budget, score(640, 0.8), "RLVR", "RLVR+TTF").said.endswith("compute not recorded.")
 
 
 def test_two_that_never_succeed_are_not_told_apart() -> None:
-    assert not compare(score(640, 0.0), score(640, 0.0), "RLVR", "RLVR+TTF").gained
+    assert not compare_scores(score(640, 0.0), score(640, 0.0), "RLVR", "RLVR+TTF").gained

@@ -8,8 +8,8 @@ import pytest
 
 from gametape.core.errors import BadInput
 from gametape.studio.report import write_report
+from gametape.studio.rollout_view import most_changed_rollout
 from gametape.studio.run_files import RunFiles
-from gametape.studio.tape import tape_of
 
 from .runs import HOSTILE, make_run, make_trajectory, score, target
 
@@ -90,7 +90,7 @@ def test_runs_that_were_cut_off_still_make_a_report(tmp_path: Path) -> None:
 
 
 def test_the_tape_is_of_the_kept_rollout_that_the_hint_moved_most(runs: Path) -> None:
-    tape = tape_of(RunFiles(runs / "rlvr_ttf"))
+    tape = most_changed_rollout(RunFiles(runs / "rlvr_ttf"))
     assert tape is not None
     assert (tape.name, [turn.target for turn in tape.turns]) == ("large", [False, True, False])
     assert [token.text for token in tape.tokens] == ["pack", HOSTILE]

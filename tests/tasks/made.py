@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from gametape.core.task import SplitSurface, Stage, Task, TaskTests
-from gametape.tasks.writing import write_task
-from gametape.verify.subject import Subject
-from gametape.verify.tree import Tree
+from gametape.record.loaded_task import LoadedTask
+from gametape.record.source_tree import SourceTree
+from gametape.tasks.writer import write_task
 
 ROOT = Path(__file__).parents[2]
 TASKS = sorted(
@@ -16,11 +16,11 @@ TASKS = sorted(
 VISIBLE = b"from add import add\n\n\ndef test_small():\n    assert add(1, 2) == 3\n"
 HIDDEN = b"from add import add\n\n\ndef test_large():\n    assert add(500, 600) == 1100\n"
 
-START = Tree(
+START = SourceTree(
     {"add.py": b"def add(a, b):\n    raise NotImplementedError\n", "old.py": b"", "tests/test_add.py": VISIBLE}
 )
-SUITE = Tree({"tests/test_add.py": VISIBLE, "tests/test_add_held_out.py": HIDDEN})
-REFERENCE = Tree({"add.py": b"def add(a, b):\n    return a + b\n", "tests/test_add.py": VISIBLE})
+SUITE = SourceTree({"tests/test_add.py": VISIBLE, "tests/test_add_held_out.py": HIDDEN})
+REFERENCE = SourceTree({"add.py": b"def add(a, b):\n    return a + b\n", "tests/test_add.py": VISIBLE})
 
 TESTS = TaskTests(
     fail_to_pass=["tests/test_add.py::test_small"],
@@ -29,7 +29,7 @@ TESTS = TaskTests(
 )
 
 
-def subject(**changes: Any) -> Subject:
+def subject(**changes: Any) -> LoadedTask:
     """A sound task whose reference changes one file and removes another."""
     task: dict[str, Any] = {
         "name": "made/add",
@@ -38,14 +38,14 @@ def subject(**changes: Any) -> Subject:
         "source_paths": ["add.py", "old.py"],
         "tests": TESTS,
     }
-    return Subject(Task(**{**task, **changes}), START, SUITE, REFERENCE)
+    return LoadedTask(Task(**{**task, **changes}), START, SUITE, REFERENCE)
 
 
-def split_subject() -> Subject:
+def split_subject() -> LoadedTask:
     return subject(mode="split", split=SplitSurface(modules=["add"]))
 
 
-def staged_subject() -> Subject:
+def staged_subject() -> LoadedTask:
     first = TaskTests(fail_to_pass=TESTS.fail_to_pass, pass_to_pass=[])
     second = TaskTests(fail_to_pass=[], pass_to_pass=TESTS.fail_to_pass, held_out=TESTS.held_out)
     stages = [
@@ -55,5 +55,5 @@ def staged_subject() -> Subject:
     return subject(stages=stages)
 
 
-def written(directory: Path, made: Subject | None = None) -> Path:
+def written(directory: Path, made: LoadedTask | None = None) -> Path:
     return write_task(directory / "task", made or subject())

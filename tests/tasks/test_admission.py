@@ -2,17 +2,16 @@ from pathlib import Path
 
 import pytest
 
-from gametape.tasks import admission
-from gametape.tasks.admission import Admission, HackChoice, admit
-from gametape.tasks.directory import load_task
-from gametape.verify.hacks import Hack, Target
-from gametape.verify.subject import Subject
-from gametape.verify.tree import Tree
+from gametape.record.loaded_task import LoadedTask
+from gametape.record.source_tree import SourceTree
+from gametape.redteam import Hack, HackTarget, admission
+from gametape.redteam.admission import Admission, HackChoice, admit
+from gametape.tasks.loader import load_task
 
 from .made import REFERENCE, ROOT, START, SUITE, subject
 
 
-def admitted(made: Subject, home: Path, runs: int = 1, hacks: HackChoice = "none") -> Admission:
+def admitted(made: LoadedTask, home: Path, runs: int = 1, hacks: HackChoice = "none") -> Admission:
     return admit(made, home, runs, hacks, lambda *_: None)
 
 
@@ -28,18 +27,18 @@ def test_a_sound_task_is_admitted_and_every_piece_of_work_is_told(tmp_path: Path
 
 
 def test_a_task_that_asks_for_nothing_is_not_admitted(tmp_path: Path) -> None:
-    result = admitted(Subject(subject().task, REFERENCE, SUITE, REFERENCE), tmp_path)
+    result = admitted(LoadedTask(subject().task, REFERENCE, SUITE, REFERENCE), tmp_path)
     assert result.reasons == ["the untouched tree passes: the task asks for nothing"]
 
 
 def test_a_reference_that_does_not_solve_the_task_is_not_admitted(tmp_path: Path) -> None:
-    wrong = Tree({**REFERENCE.files, "add.py": b"def add(a, b):\n    return max(a, b) + min(a, b, 9)\n"})
-    result = admitted(Subject(subject().task, START, SUITE, wrong), tmp_path, runs=2)
+    wrong = SourceTree({**REFERENCE.files, "add.py": b"def add(a, b):\n    return max(a, b) + min(a, b, 9)\n"})
+    result = admitted(LoadedTask(subject().task, START, SUITE, wrong), tmp_path, runs=2)
     assert result.reasons == ["the reference passed 0 of 2 runs: 1 of 2 tests passed, 0 of 1 held out"]
 
 
 def test_a_task_without_a_reference_is_not_admitted(tmp_path: Path) -> None:
-    result = admitted(Subject(subject().task, START, SUITE), tmp_path)
+    result = admitted(LoadedTask(subject().task, START, SUITE), tmp_path)
     assert result.reference == []
     assert result.reasons == ["there is no reference that shows the task can be solved (solution/files)"]
 
@@ -47,10 +46,10 @@ def test_a_task_without_a_reference_is_not_admitted(tmp_path: Path) -> None:
 def test_what_a_hack_earns_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A "hack" that does the work is rewarded and unseen, as a real one would be if the verifier had a hole."""
 
-    def solve(target: Target) -> None:
+    def solve(target: HackTarget) -> None:
         target.write("add.py", REFERENCE.files["add.py"])
 
-    def leave(target: Target) -> None:
+    def leave(target: HackTarget) -> None:
         target.write("add.py", "def add(a, b):\n    import os\n\n    os._exit(0)\n")
 
     hacks = (

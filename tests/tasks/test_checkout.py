@@ -4,10 +4,10 @@ from pathlib import Path
 import pytest
 
 from gametape.core.errors import BadInput
+from gametape.record.loaded_task import LoadedTask
+from gametape.record.source_tree import SourceTree, read_tree
 from gametape.tasks.checkout import checkout
-from gametape.tasks.directory import load_task
-from gametape.verify.subject import Subject
-from gametape.verify.tree import Tree, read_tree
+from gametape.tasks.loader import load_task
 
 from .made import START, SUITE, TASKS, subject
 
@@ -70,8 +70,8 @@ def test_a_file_in_place_of_the_directory_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("made_before", [False, True])
 def test_a_failure_half_way_leaves_nothing(made_before: bool, tmp_path: Path) -> None:
-    cannot_be = Tree({**START.files, "z": b"a file", "z/below": b"and a directory"})
-    broken = Subject(subject().task, cannot_be, SUITE)
+    cannot_be = SourceTree({**START.files, "z": b"a file", "z/below": b"and a directory"})
+    broken = LoadedTask(subject().task, cannot_be, SUITE)
     out = tmp_path / "new" / "out"
     if made_before:
         out.mkdir(parents=True)
@@ -82,5 +82,5 @@ def test_a_failure_half_way_leaves_nothing(made_before: bool, tmp_path: Path) ->
 
 def test_there_is_no_solved_tree_without_a_solution(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="no solution"):
-        checkout(Subject(subject().task, START, SUITE), tmp_path / "out", solved=True)
+        checkout(LoadedTask(subject().task, START, SUITE), tmp_path / "out", solved=True)
     assert entries(tmp_path) == set()

@@ -2,7 +2,7 @@
 
 import re
 
-from gametape.tasks.harbor import GametapeTable
+from gametape.tasks.task_toml import GametapeTable
 
 from .made import ROOT
 

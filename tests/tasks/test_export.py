@@ -15,18 +15,18 @@ import pytest
 
 from gametape.core.errors import BadInput
 from gametape.core.task import Origin, TaskLimits, TaskTests
-from gametape.tasks.directory import load_task
-from gametape.tasks.export import read_all
-from gametape.tasks.export_swebench import export_swebench, instance
+from gametape.record.loaded_task import LoadedTask
+from gametape.record.source_tree import SourceTree, read_tree
+from gametape.tasks.export import read_exportable_tasks
+from gametape.tasks.export_swebench import export_swebench, swebench_instance
 from gametape.tasks.export_verifiers import export_verifiers
-from gametape.tasks.writing import write_task
-from gametape.verify.subject import Subject
-from gametape.verify.tree import Tree, read_tree
+from gametape.tasks.loader import load_task
+from gametape.tasks.writer import write_task
 
 from .made import REFERENCE, START, SUITE, TASKS, TESTS, VISIBLE, staged_subject, subject, written
 
 
-def applied(tree: Tree, patch: str, place: Path) -> Tree:
+def applied(tree: SourceTree, patch: str, place: Path) -> SourceTree:
     tree.write_to(place)
     if patch:
         subprocess.run(["git", "apply", "-"], cwd=place, input=patch.encode(), check=True)
@@ -35,8 +35,8 @@ def applied(tree: Tree, patch: str, place: Path) -> Tree:
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda path: path.name)
 def test_the_patches_of_an_instance_lead_where_they_say(task: Path, tmp_path: Path) -> None:
-    (exported,) = read_all([task])
-    told, made = instance(exported), exported.subject
+    (exported,) = read_exportable_tasks([task])
+    told, made = swebench_instance(exported), exported.loaded_task
     solved = applied(made.start, told["gold_patch"], tmp_path / "solved")
     assert solved == exported.reference
     assert applied(solved, told["break_patch"], tmp_path / "broken") == made.start
@@ -48,7 +48,7 @@ def test_the_patches_of_an_instance_lead_where_they_say(task: Path, tmp_path: Pa
 def test_an_instance_holds_what_graders_of_this_style_expect(tmp_path: Path) -> None:
     pins = {"dependencies": ["attrs==24.2.0"], "origin": Origin(name="Add", version="1.5")}
     task = written(tmp_path, subject(**pins))
-    out = export_swebench(read_all([task]), tmp_path / "out.jsonl")
+    out = export_swebench(read_exportable_tasks([task]), tmp_path / "out.jsonl")
     (line,) = out.read_text().splitlines()
     told = json.loads(line)
     assert list(told) == [
@@ -67,14 +67,14 @@ def test_held_out_tests_that_pass_at_the_start_have_to_keep_passing(tmp_path: Pa
     tests = TaskTests(
         fail_to_pass=TESTS.fail_to_pass, pass_to_pass=[], held_out=TESTS.held_out, held_out_passing=TESTS.held_out
     )
-    (exported,) = read_all([written(tmp_path, subject(tests=tests))])
-    told = instance(exported)
+    (exported,) = read_exportable_tasks([written(tmp_path, subject(tests=tests))])
+    told = swebench_instance(exported)
     assert json.loads(told["FAIL_TO_PASS"]) == TESTS.fail_to_pass
     assert json.loads(told["PASS_TO_PASS"]) == TESTS.held_out
 
 
 def test_stages_are_told_at_once(tmp_path: Path) -> None:
-    (exported,) = read_all([written(tmp_path, staged_subject())])
+    (exported,) = read_exportable_tasks([written(tmp_path, staged_subject())])
     headings = re.findall(r"^#.*|^\w.*", exported.statement, re.MULTILINE)
     assert headings == [
         *("# Add", "Write `add`."),
@@ -84,28 +84,28 @@ def test_stages_are_told_at_once(tmp_path: Path) -> None:
 
 def test_a_task_without_a_solution_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="has no solution"):
-        read_all([written(tmp_path, Subject(subject().task, START, SUITE))])
+        read_exportable_tasks([written(tmp_path, LoadedTask(subject().task, START, SUITE))])
 
 
 def test_two_tasks_of_one_name_are_refused(tmp_path: Path) -> None:
     first = write_task(tmp_path / "first", subject(name="made/add one"))
     second = write_task(tmp_path / "second", subject(name="made/add-one"))
     with pytest.raises(BadInput, match=r"second: would be named made__add-one, as .*first is"):
-        read_all([first, second])
+        read_exportable_tasks([first, second])
 
 
 def test_a_file_that_is_there_is_left_alone(tmp_path: Path) -> None:
     out = tmp_path / "precious"
     out.write_text("mine")
     with pytest.raises(BadInput, match="is there already"):
-        export_swebench(read_all([written(tmp_path)]), out)
+        export_swebench(read_exportable_tasks([written(tmp_path)]), out)
     assert out.read_text() == "mine"
 
 
 @pytest.mark.parametrize("name", ["json", "verifiers", "7-tasks", "my tasks", "class", "größe"])
 def test_a_directory_whose_name_cannot_be_a_packages_is_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="name of a Python package"):
-        export_verifiers(read_all([written(tmp_path)]), tmp_path / name)
+        export_verifiers(read_exportable_tasks([written(tmp_path)]), tmp_path / name)
     assert not (tmp_path / name).exists()
 
 
@@ -189,7 +189,7 @@ def loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     task = written(tmp_path, subject(limits=TaskLimits(agent_seconds=60, memory_mb=512)))
     (task / "environment/workspace/__pycache__").mkdir()
     (task / "environment/workspace/__pycache__/add.pyc").write_bytes(b"")
-    out = export_verifiers(read_all([task]), tmp_path / "made-tasks")
+    out = export_verifiers(read_exportable_tasks([task]), tmp_path / "made-tasks")
     library = tmp_path / "library/verifiers/v1"
     library.mkdir(parents=True)
     (library / "__init__.py").write_text(STAND_IN)
@@ -248,7 +248,7 @@ def test_an_archive_from_the_container_writes_nothing_outside(tmp_path: Path) ->
 
 
 def test_what_cannot_be_written_whole_is_not_written_at_all(tmp_path: Path) -> None:
-    (exported,) = read_all([written(tmp_path)])
+    (exported,) = read_exportable_tasks([written(tmp_path)])
     (tmp_path / "file").write_text("")
     for out in (tmp_path / "file/made-tasks", tmp_path / "file/out.jsonl"):
         with pytest.raises(BadInput):

@@ -7,16 +7,16 @@ from xml.etree import ElementTree
 
 import pytest
 
-from gametape.tasks.directory import load_task
-from gametape.verify.subject import Subject
-from gametape.verify.tree import Tree
+from gametape.record.loaded_task import LoadedTask
+from gametape.record.source_tree import SourceTree
+from gametape.tasks.loader import load_task
 
 from .made import TASKS
 
 
-def passed(subject: Subject, tree: Tree, place: Path) -> set[str]:
+def passed(subject: LoadedTask, tree: SourceTree, place: Path) -> set[str]:
     """The ids of the manifest that pass with the suite laid over a tree."""
-    subject.suite.over(tree).write_to(place)
+    subject.suite.overlaid_on(tree).write_to(place)
     report = place / "report.xml"
     command = [sys.executable, "-B", "-m", "pytest", "-c", "/dev/null", "--rootdir", ".", "-p", "no:cacheprovider"]
     subprocess.run(

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from gametape.core.errors import BadInput
-from gametape.engines.naming import checkpoints_in
-from gametape.train.checkpoints import Checkpoint, NotSaved, clear_unfinished, latest, load, save
+from gametape.engines.model_names import list_checkpoints
+from gametape.train.checkpoints import Checkpoint, CheckpointNotSaved, clear_unfinished, latest, load, save
 
 SOME = Checkpoint({"w": torch.arange(4.0)}, {"step": 3}, {"w.exp_avg": torch.ones(4)}, files={"config.json": b"{}"})
 
@@ -25,7 +25,7 @@ def test_it_comes_back_as_it_was(tmp_path: Path) -> None:
 def test_the_last_few_are_kept(tmp_path: Path) -> None:
     for step in range(5):
         save(tmp_path, step, SOME, keep=2)
-    assert [path.name for path in checkpoints_in(tmp_path)] == ["00000003", "00000004"]
+    assert [path.name for path in list_checkpoints(tmp_path)] == ["00000003", "00000004"]
 
 
 def test_what_was_half_written_is_never_taken_for_one(tmp_path: Path) -> None:
@@ -48,14 +48,14 @@ def test_a_full_disk_leaves_the_last_one_intact(tmp_path: Path) -> None:
     program = f"""
 import resource, signal, sys, torch
 from pathlib import Path
-from gametape.train.checkpoints import Checkpoint, NotSaved, save
+from gametape.train.checkpoints import Checkpoint, CheckpointNotSaved, save
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 place = Path({str(tmp_path)!r})
 save(place, 1, Checkpoint({{"w": torch.zeros(10)}}, {{}}), keep=2)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
 try:
     save(place, 2, Checkpoint({{"w": torch.zeros(100_000)}}, {{}}), keep=2)
-except NotSaved as error:
+except CheckpointNotSaved as error:
     print(error)
 """
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
@@ -67,5 +67,5 @@ except NotSaved as error:
 
 def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(NotSaved, match="there is none before it"):
+    with pytest.raises(CheckpointNotSaved, match="there is none before it"):
         save(tmp_path / "file" / "checkpoints", 1, SOME, keep=1)

@@ -6,7 +6,7 @@ import pytest
 
 from gametape.core.config import RunConfig
 from gametape.core.errors import BadInput
-from gametape.train.config_file import defaults, read_config, write_config
+from gametape.train.config_file import config_to_toml, default_config_toml, read_config
 
 GOOD = 'arm = "rlvr"\ntasks = "worlds:moderate"\n\n[rl]\ngroups = 4\n'
 
@@ -45,10 +45,10 @@ def test_bad_ones_are_refused_in_one_line(tmp_path: Path, text: str, changes: li
 
 def test_a_configuration_survives_being_written(tmp_path: Path) -> None:
     config = read_config(written(tmp_path, GOOD), ["eval.stop_at=0.9", "seed=7"])
-    assert read_config(written(tmp_path, write_config(config))) == config
+    assert read_config(written(tmp_path, config_to_toml(config))) == config
 
 
 def test_the_printed_defaults_are_the_defaults(tmp_path: Path) -> None:
-    printed = read_config(written(tmp_path, defaults()))
+    printed = read_config(written(tmp_path, default_config_toml()))
     assert printed == RunConfig(arm="rlvr", tasks="worlds:moderate")
-    assert "# Rollouts of one prompt, which are each other's baseline." in defaults()
+    assert "# Rollouts of one prompt, which are each other's baseline." in default_config_toml()

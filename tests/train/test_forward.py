@@ -11,7 +11,7 @@ from transformers import Gemma2Config, Gemma2ForCausalLM, GPT2Config, GPT2LMHead
 
 from gametape.core.errors import BadInput  # noqa: E402
 from gametape.train.forward import forward, head_of  # noqa: E402
-from gametape.train.packing import Node, pack  # noqa: E402
+from gametape.train.packing import TokenNode, pack_nodes  # noqa: E402
 
 from ..engines.torch.networks import FAMILIES  # noqa: E402
 from ..engines.torch.networks import network as frozen_network  # noqa: E402
@@ -44,7 +44,7 @@ def close(found, expected, tolerance):
 @pytest.mark.parametrize("checkpointing", [False, True])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_logits_and_gradients_are_those_of_transformers_line_by_line(family, checkpointing):
-    module, packed = network(family), pack(GROUP)
+    module, packed = network(family), pack_nodes(GROUP)
     if checkpointing:
         module.gradient_checkpointing_enable()
     hidden = forward(module, packed)
@@ -69,14 +69,14 @@ def trees(draw):
         parent = draw(st.one_of(st.none(), st.integers(0, number - 1))) if number else None
         at = None if parent is None else draw(st.one_of(st.none(), st.integers(0, len(nodes[parent].ids))))
         held = parent is not None and nodes[parent].detached
-        nodes.append(Node(ids(length, draw(st.integers(0, 96))), parent, at, held or draw(st.booleans())))
+        nodes.append(TokenNode(ids(length, draw(st.integers(0, 96))), parent, at, held or draw(st.booleans())))
     return nodes
 
 
 @given(nodes=trees(), family=st.sampled_from(["llama", "qwen2", "qwen3"]))
 @settings(max_examples=40, deadline=None)
 def test_any_tree_equals_its_lines(nodes, family):
-    module, packed = network(family).double(), pack(nodes)
+    module, packed = network(family).double(), pack_nodes(nodes)
     hidden = forward(module, packed)
     loss = expected_loss = torch.zeros((), dtype=torch.float64)
     for number, (node, rows) in enumerate(zip(nodes, packed.rows, strict=True)):
@@ -84,12 +84,15 @@ def test_any_tree_equals_its_lines(nodes, family):
         torch.testing.assert_close(hidden[rows], expected, atol=1e-10, rtol=0)
         loss = loss + weighted(hidden[rows], rows.start)
         expected_loss = expected_loss + weighted(expected.detach() if node.detached else expected, rows.start)
-    if packed.live:
+    if packed.gradient_rows:
         close(gradients(module, loss), gradients(module, expected_loss), 1e-10)
 
 
 def test_gradients_agree_with_finite_differences():
-    module, packed = network("qwen3").double(), pack([Node(ids(5)), Node(ids(3, 1), 0), Node(ids(4, 2), 0, at=2)])
+    module, packed = (
+        network("qwen3").double(),
+        pack_nodes([TokenNode(ids(5)), TokenNode(ids(3, 1), 0), TokenNode(ids(4, 2), 0, at=2)]),
+    )
     weight = module.model.layers[0].self_attn.k_proj.weight
     loss = weighted(forward(module, packed), 0)
     (grad,) = torch.autograd.grad(loss, [weight])
@@ -121,14 +124,14 @@ class _Wrapped(torch.nn.Module):
 
 @pytest.mark.parametrize("checkpointing", [False, True])
 def test_a_detached_branch_leaves_no_trace_in_the_gradient(checkpointing):
-    module, packed = network(), pack(GROUP)
+    module, packed = network(), pack_nodes(GROUP)
     if checkpointing:
         module.gradient_checkpointing_enable()
     hidden = forward(module, packed)
-    none = gradients(module, hidden[packed.live :].square().sum())
+    none = gradients(module, hidden[packed.gradient_rows :].square().sum())
     assert all(not one.any() for one in none.values())
-    without = pack([node for node in GROUP if not node.detached])
-    found = gradients(module, forward(module, packed)[: packed.live].square().sum())
+    without = pack_nodes([node for node in GROUP if not node.detached])
+    found = gradients(module, forward(module, packed)[: packed.gradient_rows].square().sum())
     expected = gradients(module, forward(module, without).square().sum())
     assert all(torch.equal(found[name], expected[name]) for name in expected)
 
@@ -139,15 +142,17 @@ def test_nothing_is_saved_for_the_backward_of_detached_rows():
     def saved(nodes):
         sizes = []
         with torch.autograd.graph.saved_tensors_hooks(lambda one: sizes.append(one.numel()) or one, lambda one: one):
-            forward(module, pack(nodes))
+            forward(module, pack_nodes(nodes))
         return sum(sizes)
 
-    assert saved([Node(ids(20)), Node(ids(40, 1), 0, detached=True)]) == saved([Node(ids(20))])
+    assert saved([TokenNode(ids(20)), TokenNode(ids(40, 1), 0, detached=True)]) == saved([TokenNode(ids(20))])
 
 
 def test_no_tensor_is_as_large_as_a_mask_over_the_tree():
     module = network()
-    packed = pack([Node(ids(400)), *(Node(ids(300, number), 0) for number in range(3)), Node(ids(30), 1, at=200)])
+    packed = pack_nodes(
+        [TokenNode(ids(400)), *(TokenNode(ids(300, number), 0) for number in range(3)), TokenNode(ids(30), 1, at=200)]
+    )
     with Largest() as seen:
         forward(module, packed).sum().backward()
     assert seen.numel < len(packed.ids_N) ** 2 / 4
@@ -167,7 +172,7 @@ def test_no_tensor_is_as_large_as_a_mask_over_the_tree():
 )  # fmt: skip
 def test_another_family_runs_line_by_line(made):
     torch.manual_seed(0)
-    module, packed = made().eval(), pack(GROUP)
+    module, packed = made().eval(), pack_nodes(GROUP)
     hidden = forward(module, packed)
     loss = expected_loss = torch.zeros(())
     for number, (node, rows) in enumerate(zip(GROUP, packed.rows, strict=True)):

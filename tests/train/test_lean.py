@@ -6,7 +6,7 @@ torch = pytest.importorskip("torch")
 
 from torch.nn import functional  # noqa: E402
 
-from gametape.train.lean import gated, rms_norm  # noqa: E402
+from gametape.train.forward import rms_norm, silu_gate  # noqa: E402
 
 
 @pytest.mark.parametrize("shape", [(7, 12), (7, 3, 12)])
@@ -25,7 +25,7 @@ def test_the_norm_and_its_gradients(shape):
 def test_the_gated_unit_and_its_gradients():
     torch.manual_seed(0)
     gate, up, back = (torch.randn(7, 12, dtype=torch.float64, requires_grad=True) for _ in range(3))
-    pair = gated(gate, up), functional.silu(gate) * up
+    pair = silu_gate(gate, up), functional.silu(gate) * up
     torch.testing.assert_close(*pair)
     torch.testing.assert_close(*(torch.autograd.grad(one, (gate, up), back.detach()) for one in pair))
 

@@ -4,24 +4,29 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from gametape.train.buckets import Stretch, bucketed  # noqa: E402
-from gametape.train.packing import Node, pack  # noqa: E402
+from gametape.train.packing import AttentionSpan, TokenNode, make_buckets, pack_nodes  # noqa: E402  # noqa: E402
 
 
 def test_positions_and_predecessors_follow_the_line_and_not_the_packing():
-    packed = pack(
-        [Node([5, 6, 7]), Node([8, 9], 0), Node([1], 0, at=1, detached=True), Node([2, 3], 0, at=2), Node([4])]
+    packed = pack_nodes(
+        [
+            TokenNode([5, 6, 7]),
+            TokenNode([8, 9], 0),
+            TokenNode([1], 0, at=1, detached=True),
+            TokenNode([2, 3], 0, at=2),
+            TokenNode([4]),
+        ]
     )
     assert packed.ids_N.tolist() == [5, 6, 7, 8, 9, 2, 3, 4, 1]
     assert packed.positions_N.tolist() == [0, 1, 2, 3, 4, 2, 3, 0, 1]
-    assert packed.before_N.tolist() == [-1, 0, 1, 2, 3, 1, 5, -1, 0]
+    assert packed.predecessor_N.tolist() == [-1, 0, 1, 2, 3, 1, 5, -1, 0]
     assert packed.rows == (slice(0, 3), slice(3, 5), slice(8, 9), slice(5, 7), slice(7, 8))
     assert [line.tolist() for line in packed.lines] == [[0, 1, 2], [0, 1, 2, 3, 4], [0, 8], [0, 1, 5, 6], [7]]
-    assert packed.live == 8
+    assert packed.gradient_rows == 8
 
 
 def test_a_child_of_none_of_its_parents_tokens_is_its_sibling():
-    packed = pack([Node([1, 2]), Node([3, 4], 0), Node([5], 1, at=0)])
+    packed = pack_nodes([TokenNode([1, 2]), TokenNode([3, 4], 0), TokenNode([5], 1, at=0)])
     assert packed.positions_N.tolist() == [0, 1, 2, 3, 2]
     assert packed.lines[2].tolist() == [0, 1, 4]
 
@@ -29,27 +34,27 @@ def test_a_child_of_none_of_its_parents_tokens_is_its_sibling():
 @pytest.mark.parametrize(
     ("nodes", "said"),
     [
-        ([Node([])], "no tokens"),
-        ([Node([1], parent=0)], "does not come before"),
-        ([Node([1]), Node([2], parent=-1)], "does not come before"),
-        ([Node([1]), Node([2], 0, at=2)], "after 2 of 1 tokens"),
-        ([Node([1], detached=True), Node([2], 0)], "is detached"),
+        ([TokenNode([])], "no tokens"),
+        ([TokenNode([1], parent=0)], "does not come before"),
+        ([TokenNode([1]), TokenNode([2], parent=-1)], "does not come before"),
+        ([TokenNode([1]), TokenNode([2], 0, at=2)], "after 2 of 1 tokens"),
+        ([TokenNode([1], detached=True), TokenNode([2], 0)], "is detached"),
     ],
 )
 def test_what_is_no_tree_is_refused(nodes, said):
     with pytest.raises(ValueError, match=said):
-        pack(nodes)
+        pack_nodes(nodes)
 
 
 def test_many_short_lines_are_few_calls_and_a_long_one_is_not_padded():
-    lines = [Node(range(190 + number % 40)) for number in range(64)]
-    assert len(pack(lines).plan.own) <= 3
-    mixed = pack([*lines, Node(range(5000))]).plan.own
+    lines = [TokenNode(range(190 + number % 40)) for number in range(64)]
+    assert len(pack_nodes(lines).plan.own) <= 3
+    mixed = pack_nodes([*lines, TokenNode(range(5000))]).plan.own
     assert tuple(mixed[0].queries_BS.shape) == (1, 5000)
 
 
 def test_the_rollouts_of_a_group_ask_their_prompt_in_one_call():
-    packed = pack([Node(range(50)), *(Node(range(10 + number), 0) for number in range(8))])
+    packed = pack_nodes([TokenNode(range(50)), *(TokenNode(range(10 + number), 0) for number in range(8))])
     assert [tuple(bucket.queries_BS.shape) for bucket in packed.plan.context] == [(1, 108)]
 
 
@@ -57,7 +62,7 @@ def test_every_query_is_real_in_exactly_one_bucket_and_padding_is_bounded():
     lengths = [1, 2, 17, 18, 40, 41, 300, 330, 337, 2000]
     ends = torch.tensor(lengths).cumsum(0).tolist()
     rows = [torch.arange(end - length, end) for end, length in zip(ends, lengths, strict=True)]
-    buckets = bucketed([Stretch(one, one) for one in rows], causal=True)
+    buckets = make_buckets([AttentionSpan(one, one) for one in rows], causal=True)
     found = torch.cat([bucket.rows_M for bucket in buckets])
     assert sorted(found.tolist()) == list(range(ends[-1]))
     for bucket in buckets:
@@ -66,11 +71,11 @@ def test_every_query_is_real_in_exactly_one_bucket_and_padding_is_bounded():
 
 
 def test_padded_keys_are_hidden_where_causality_does_not_hide_them():
-    stretches = [Stretch(torch.arange(4), torch.arange(number)) for number in (9, 20)]
-    (bucket,) = bucketed(stretches, causal=False)
+    stretches = [AttentionSpan(torch.arange(4), torch.arange(number)) for number in (9, 20)]
+    (bucket,) = make_buckets(stretches, causal=False)
     assert bucket.keys_BK.shape == (2, 24)
     assert (~bucket.hidden_BK).sum(-1).tolist() == [20, 9]
-    (causal,) = bucketed(
-        [Stretch(torch.arange(4), torch.arange(4)), Stretch(torch.arange(2), torch.arange(2))], causal=True
+    (causal,) = make_buckets(
+        [AttentionSpan(torch.arange(4), torch.arange(4)), AttentionSpan(torch.arange(2), torch.arange(2))], causal=True
     )
     assert causal.hidden_BK is None

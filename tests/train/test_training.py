@@ -22,12 +22,12 @@ from gametape.core.errors import BadInput
 from gametape.tasks.worlds.spec import WorldSpec
 from gametape.tasks.worlds.suite import make_suite
 from gametape.train import checkpoints
-from gametape.train.alarms import Alarm
-from gametape.train.behaviour import Behaviour, Said
+from gametape.train.alarms import TrainingAlarm
+from gametape.train.behaviour import BehaviourMonitor, TurnText
 from gametape.train.learner import Learner
 from gametape.train.metrics import read_metrics
 from gametape.train.run_directory import RunDirectory
-from gametape.train.training import Telling, train
+from gametape.train.training import RunCallbacks, train
 
 SMALL: dict[str, Any] = {
     "arm": "rlvr",
@@ -43,10 +43,10 @@ SMALL: dict[str, Any] = {
 
 def trained(root: Path, config: dict[str, Any] | None = None) -> dict[str, Any]:
     directory = RunDirectory(root)
-    with directory.held():
+    with directory.lock():
         if config:
-            directory.begin(RunConfig.model_validate(config))
-        return asyncio.run(train(directory.take_up(), directory, root, Telling()))
+            directory.create(RunConfig.model_validate(config))
+        return asyncio.run(train(directory.resume_config(), directory, root, RunCallbacks()))
 
 
 def curve(root: Path) -> list[dict[str, Any]]:
@@ -70,7 +70,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def begun(whole: Path, root: Path, **changes: Any) -> Path:
     """Another run from the same weights, to save the warm start."""
     directory = RunDirectory(root)
-    directory.begin(RunConfig.model_validate(SMALL | {"tasks": str(whole.parent / "suite")} | changes))
+    directory.create(RunConfig.model_validate(SMALL | {"tasks": str(whole.parent / "suite")} | changes))
     shutil.copytree(whole / "start", directory.start)
     return root
 
@@ -143,10 +143,10 @@ def _killed(whole: Path, root: Path, kills: int) -> None:
 def test_the_watch_ends_a_run_before_it_learns_more_where_it_may(
     whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Alarmed(Behaviour):
-        def look(self, step: int, rounds: Sequence[Sequence[Sequence[Said]]]) -> list[Alarm]:
+    class Alarmed(BehaviourMonitor):
+        def look(self, step: int, rounds: Sequence[Sequence[Sequence[TurnText]]]) -> list[TrainingAlarm]:
             self.rung = "pause"
-            return super().look(step, rounds)
+            return super().observe(step, rounds)
 
     monkeypatch.setattr("gametape.train.training.Behaviour", Alarmed)
     stopped = trained(begun(whole, tmp_path / "stopped", watch={"stop": True}))
@@ -212,13 +212,13 @@ def test_a_checkpoint_with_a_file_missing_is_passed_over(whole: Path, tmp_path: 
 
 def test_two_processes_never_train_in_one_place(whole: Path) -> None:
     directory = RunDirectory(whole)
-    with directory.held(), pytest.raises(BadInput, match="another process"), directory.held():
+    with directory.lock(), pytest.raises(BadInput, match="another process"), directory.lock():
         pass
 
 
 def test_a_run_that_is_there_is_not_written_over(whole: Path) -> None:
     with pytest.raises(BadInput, match="there is a run here already"):
-        RunDirectory(whole).begin(RunDirectory(whole).take_up())
+        RunDirectory(whole).create(RunDirectory(whole).resume_config())
 
 
 def test_a_second_process_samples_while_the_first_learns(whole: Path, tmp_path: Path) -> None:

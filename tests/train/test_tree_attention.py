@@ -4,12 +4,12 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from gametape.train.packing import Node, pack  # noqa: E402
+from gametape.train.packing import TokenNode, pack_nodes  # noqa: E402
 from gametape.train.tree_attention import tree_attention  # noqa: E402
 
 from .trees import GROUP  # noqa: E402
 
-LIVE = [Node(node.ids, node.parent, node.at) for node in GROUP]
+LIVE = [TokenNode(node.ids, node.parent, node.at) for node in GROUP]
 HEADS, GROUPS, DEPTH = 6, 2, 16
 DEVICES = [
     ("cpu", torch.float64, 1e-12),
@@ -36,7 +36,7 @@ def test_outputs_and_gradients_are_those_of_the_masked_softmax(device, dtype, to
     if device == "cuda" and not torch.cuda.is_available():
         pytest.skip("there is no CUDA device")
     torch.manual_seed(0)
-    packed = pack(LIVE)
+    packed = pack_nodes(LIVE)
     rows = len(packed.ids_N)
     inputs = [torch.randn(rows, heads, DEPTH, dtype=torch.float64) for heads in (HEADS, GROUPS, GROUPS)]
     back = torch.randn(rows, HEADS, DEPTH, dtype=torch.float64)

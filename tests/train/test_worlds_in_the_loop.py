@@ -3,58 +3,60 @@
 import asyncio
 from dataclasses import replace
 
-from gametape.agent.limits import Limits
-from gametape.agent.playing import finish, play, setting_for
-from gametape.agent.recording import InMemory
+from gametape.agent.episode import finish_episode, rollout_config_for, run_episode
+from gametape.agent.limits import RolloutLimits
+from gametape.agent.recorder import MemoryRecorder
 from gametape.agent.rollout import Rollout
 from gametape.core.messages import Sampling
-from gametape.tasks.worlds.experts import Clumsy, perfect, script
+from gametape.tasks.worlds.experts import ErrorAtTurnsExpert, perfect_expert, script_episode
 from gametape.tasks.worlds.spec import WorldSpec
 from gametape.tasks.worlds.world import World
-from gametape.train.demonstrations import expert_model
+from gametape.train.demonstrations import expert_policy
 
 from .test_demonstrations import TERSE
 
 
 def setting_of(world, model):
-    return setting_for(world, model, Sampling(), Limits())
+    return rollout_config_for(world, model, Sampling(), RolloutLimits())
 
 
 def test_turns_without_a_call_are_counted_and_cost_no_job():
     world = World(WorldSpec(seed=1, horizon=6))
-    model = expert_model(script(world, perfect), TERSE)
+    model = expert_policy(script_episode(world, perfect_expert), TERSE)
     garbage = TERSE.tokenizer.encode("blue blue") + list(TERSE.stop_ids)
     turns = model.engine.turns
     engine = replace(model.engine, turns=[*turns[:2], garbage, *turns[2:4], garbage, *turns[4:]])
-    played = asyncio.run(play(world, setting_of(world, replace(model, engine=engine))))
-    assert played.judged.passed
-    assert [mark.turn for mark in played.judged.marks] == [1, 2, 4, 5, 7, 8]
+    played = asyncio.run(run_episode(world, setting_of(world, replace(model, engine=engine))))
+    assert played.score.passed
+    assert [mark.turn for mark in played.score.marks] == [1, 2, 4, 5, 7, 8]
 
 
 def test_whoever_says_nothing_useful_is_cut_short():
     world = World(WorldSpec(seed=1, horizon=6))
-    model = expert_model([], TERSE)
+    model = expert_policy([], TERSE)
     engine = replace(model.engine, turns=[list(TERSE.stop_ids)] * 20)
-    played = asyncio.run(play(world, setting_of(world, replace(model, engine=engine))))
-    assert (played.judged.passed, played.cut_short) == (False, True)
-    assert played.judged.marks == ()
+    played = asyncio.run(run_episode(world, setting_of(world, replace(model, engine=engine))))
+    assert (played.score.passed, played.cut_short) == (False, True)
+    assert played.score.marks == ()
 
 
 def test_a_rollout_is_forked_at_the_turn_that_went_wrong():
     """From the state before its only error, another line of play succeeds; the first one is not touched."""
     world = World(WorldSpec(seed=2, horizon=8, load_bearing=1))
-    right = script(world, perfect)
+    right = script_episode(world, perfect_expert)
     wrong_turn = next(n for n, act in enumerate(right, 1) if act.job.marking)
 
     async def both():
-        clumsy = expert_model(script(world, Clumsy([wrong_turn])), TERSE)
-        environment = await world.open()
-        rollout = await Rollout.begin(setting_of(world, clumsy), environment, InMemory(), world.system, world.opening)
-        first = await finish(world, rollout)
-        better = expert_model(right, TERSE)
-        rollout.setting = setting_of(world, better)
-        second = await finish(world, await rollout.fork(first.steps[wrong_turn].step_id))
-        return first, second, await world.judge(environment)
+        clumsy = expert_policy(script_episode(world, ErrorAtTurnsExpert([wrong_turn])), TERSE)
+        environment = await world.reset()
+        rollout = await Rollout.begin(
+            setting_of(world, clumsy), environment, MemoryRecorder(), world.system_prompt, world.user_prompt
+        )
+        first = await finish_episode(world, rollout)
+        better = expert_policy(right, TERSE)
+        rollout.config = setting_of(world, better)
+        second = await finish_episode(world, await rollout.fork(first.steps[wrong_turn].step_id))
+        return first, second, await world.score(environment)
 
     first, second, again = asyncio.run(both())
     assert (first.judged.passed, second.judged.passed) == (False, True)

@@ -3,7 +3,7 @@
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from gametape.train.packing import Node, pack
+from gametape.train.packing import TokenNode, pack_nodes
 
 
 def ids(length, start=0):
@@ -11,13 +11,13 @@ def ids(length, start=0):
 
 
 GROUP = [
-    Node(ids(30)),
-    *(Node(ids(20 + 5 * number, number), parent=0) for number in range(4)),
-    Node(ids(9, 50), parent=2, at=11),
-    Node(ids(60, 80)),
-    Node(ids(3, 90), parent=6, at=0),
-    Node(ids(7, 60), parent=2, at=11, detached=True),
-    Node(ids(4, 70), parent=8, detached=True),
+    TokenNode(ids(30)),
+    *(TokenNode(ids(20 + 5 * number, number), parent=0) for number in range(4)),
+    TokenNode(ids(9, 50), parent=2, at=11),
+    TokenNode(ids(60, 80)),
+    TokenNode(ids(3, 90), parent=6, at=0),
+    TokenNode(ids(7, 60), parent=2, at=11, detached=True),
+    TokenNode(ids(4, 70), parent=8, detached=True),
 ]
 """A prompt with four rollouts, branches off one of them (one twice as deep, without a gradient), and another line."""
 
@@ -29,7 +29,7 @@ def line_of(packed, number):
 
 def alone(packed, number):
     """The same line as a tree of one node."""
-    return pack([Node(line_of(packed, number).tolist())])
+    return pack_nodes([TokenNode(line_of(packed, number).tolist())])
 
 
 class Largest(TorchDispatchMode):

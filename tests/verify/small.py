@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from gametape.core.task import Task, TaskLimits, TaskTests
-from gametape.verify.subject import Subject
-from gametape.verify.tree import Tree
+from gametape.record.loaded_task import LoadedTask
+from gametape.record.source_tree import SourceTree
 
 START = """def add(a, b):
     raise NotImplementedError
@@ -74,7 +74,7 @@ TESTS = TaskTests(
 )
 
 
-def small(seconds: float = 3.0) -> Subject:
+def small(seconds: float = 3.0) -> LoadedTask:
     task = Task(
         name="small",
         mode="shared",
@@ -83,10 +83,10 @@ def small(seconds: float = 3.0) -> Subject:
         tests=TESTS,
         limits=TaskLimits(verifier_seconds=seconds),
     )
-    visible = Tree({"tests/test_calc.py": VISIBLE.encode()})
-    start = Tree({"calc.py": START.encode()}).over(visible)
-    suite = Tree({"tests/test_more.py": HELD_OUT.encode()}).over(visible)
-    return Subject(task, start, suite, Tree({"calc.py": RIGHT.encode()}).over(start))
+    visible = SourceTree({"tests/test_calc.py": VISIBLE.encode()})
+    start = SourceTree({"calc.py": START.encode()}).overlaid_on(visible)
+    suite = SourceTree({"tests/test_more.py": HELD_OUT.encode()}).overlaid_on(visible)
+    return LoadedTask(task, start, suite, SourceTree({"calc.py": RIGHT.encode()}).overlaid_on(start))
 
 
 def workspace(directory: Path, source: str) -> Path:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from gametape.verify.feedback import feedback
-from gametape.verify.pipeline import Verifier
+from gametape.verify.verifier import Verifier
 from tests.verify.small import RIGHT, START, TESTS, small, workspace
 
 LEAKY = """

@@ -8,33 +8,32 @@ from pathlib import Path
 
 import pytest
 
-from gametape.sandbox.backend import Spec, open_backend
-from gametape.sandbox.strangers import strangers
-from gametape.verify.interpreter import strangers_of, visible_roots
-from gametape.verify.observation import Run
-from gametape.verify.observe import observe
-from gametape.verify.runner import Job, Report, Step, Zygote, policy
-from gametape.verify.tree import Tree
+from gametape.record.source_tree import SourceTree
+from gametape.sandbox.backend import SandboxSpec, open_backend
+from gametape.sandbox.third_party_python import third_party_directories
+from gametape.verify.interpreter import hidden_packages, visible_roots
+from gametape.verify.runner import JobReport, TestProcess, Zygote, ZygoteJob, runner_policy
+from gametape.verify.verifier_run import VerifierRun, parse_report
 
 OPTIONS = ("-c", "/dev/null", "--rootdir=/workspace", "-q", "-p", "no:cacheprovider")
 
 
 def step(
     name: str, body: str, seconds: float = 5.0, messages: bool = True, trace: tuple[str, ...] = (), blank: bool = False
-) -> Step:
+) -> TestProcess:
     path = f"tests/test_{name}.py"
     lines = "\n".join(f"    {line}" for line in body.strip().splitlines())
     text = f"import os\nimport sys\n\n\ndef test_it():\n{lines}\n"
-    return Step(name, path, (f"{path}::test_it",), {path: text}, None, messages, trace, blank, seconds)
+    return TestProcess(name, path, (f"{path}::test_it",), {path: text}, None, messages, trace, blank, seconds)
 
 
-def run(*steps: Step, seconds: float = 30.0, tree: Tree | None = None) -> Report:
-    files = tree or Tree({"m.py": b"x = 1\n\n\ndef f():\n    return x\n"})
-    return Zygote(policy(None)).run(Job(files, steps, (".",), ("m.py",), OPTIONS), seconds)
+def run(*steps: TestProcess, seconds: float = 30.0, tree: SourceTree | None = None) -> JobReport:
+    files = tree or SourceTree({"m.py": b"x = 1\n\n\ndef f():\n    return x\n"})
+    return Zygote(runner_policy(None)).run(ZygoteJob(files, steps, (".",), ("m.py",), OPTIONS), seconds)
 
 
-def seen(report: Report, steps: Sequence[Step]) -> tuple[dict[str, str], Run]:
-    found = observe(report, steps)
+def seen(report: JobReport, steps: Sequence[TestProcess]) -> tuple[dict[str, str], VerifierRun]:
+    found = parse_report(report, steps)
     return {test.split("_", 1)[1].split(".")[0]: one.result for test, one in found.outcomes.items()}, found
 
 
@@ -154,7 +153,9 @@ def test_nothing_that_outlives_its_process_can_be_made(call: str) -> None:
 
 
 def test_the_text_of_a_test_is_gone_before_the_code_it_imports_is_there() -> None:
-    files = Tree({"m.py": b"import glob\nfound = [open(path).read() for path in glob.glob('/workspace/tests/*')]\n"})
+    files = SourceTree(
+        {"m.py": b"import glob\nfound = [open(path).read() for path in glob.glob('/workspace/tests/*')]\n"}
+    )
     steps = [
         step("a", "import m; assert m.found == ['']", blank=True),
         step("b", "import m; assert len(m.found[0]) > 20"),
@@ -301,16 +302,18 @@ def test_lines_that_ran_are_told() -> None:
 def test_an_environment_shows_nothing_of_the_python_it_was_made_from_but_the_standard_library(tmp_path: Path) -> None:
     venv.create(tmp_path / "env", symlinks=True)
     interpreter = tmp_path / "env" / "bin" / "python"
-    assert {"packages", "wheels"} <= kinds(strangers_of(interpreter))
+    assert {"packages", "wheels"} <= kinds(hidden_packages(interpreter))
     code = f"""
 import os, sys
 assert os.listdir(sys.prefix + "/lib/python%d.%d/site-packages" % sys.version_info[:2]) == ["own"]
-for place in {strangers_of(interpreter)!r}:
+for place in {hidden_packages(interpreter)!r}:
     assert os.listdir(place) == [], place
 """
     packages = next((tmp_path / "env" / "lib").glob("python*/site-packages"))
     (packages / "own").touch()
-    done = open_backend().start(Spec(policy=policy(interpreter))).exec([str(interpreter), "-I", "-c", code])
+    done = (
+        open_backend().start(SandboxSpec(policy=runner_policy(interpreter))).exec([str(interpreter), "-I", "-c", code])
+    )
     assert done.exit_code == 0, done.stderr
 
 
@@ -323,9 +326,13 @@ def test_an_interpreter_of_its_own_keeps_its_packages(tmp_path: Path) -> None:
     base = Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
     venv.create(tmp_path / "env", symlinks=True, system_site_packages=True)
     for interpreter in (base, tmp_path / "env" / "bin" / "python"):
-        assert kinds(strangers_of(interpreter)) <= {"wheels"}
+        assert kinds(hidden_packages(interpreter)) <= {"wheels"}
         code = "import sys, os; print(*[os.listdir(path) for path in sys.path if path.endswith('-packages')])"
-        done = open_backend().start(Spec(policy=policy(interpreter))).exec([str(interpreter), "-I", "-c", code])
+        done = (
+            open_backend()
+            .start(SandboxSpec(policy=runner_policy(interpreter)))
+            .exec([str(interpreter), "-I", "-c", code])
+        )
         outside = subprocess.run([interpreter, "-I", "-c", code], capture_output=True, text=True, check=True).stdout
         assert (done.stdout, done.exit_code) == (outside, 0)
 
@@ -336,5 +343,5 @@ def test_what_a_task_shows_is_its_own_interpreter_and_not_gametapes(tmp_path: Pa
     roots, hidden = visible_roots(interpreter)
     assert {"/usr", str(tmp_path / "env")} <= {*roots}
     assert sys.prefix not in roots or sys.prefix == sys.base_prefix
-    assert {*strangers(), *strangers_of(interpreter)} <= hidden
+    assert {*third_party_directories(), *hidden_packages(interpreter)} <= hidden
     assert sys.prefix in visible_roots(None)[0] or sys.prefix.startswith("/usr")

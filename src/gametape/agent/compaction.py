@@ -5,29 +5,134 @@ Either way the fresh context holds the instruction, the standing instructions an
 three tenths at least; that is tried twice, and then the rollout ends instead of compacting for ever.
 """
 
+import json
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from gametape.agent.frontier import frontier_of
-from gametape.agent.recording import text_of
+from gametape.agent.recorder import recorded_answers, step_text
 from gametape.core.step import Step
-from gametape.engines.conversation import Conversation, ToolDefinition
+from gametape.engines.conversation import Conversation, ToolDefinition, ToolResponse
 
-MUST_SHRINK_TO = 0.7
-SUMMARY_TOKENS = 400
-ASK_FOR_SUMMARY = (
-    "The conversation is about to be compacted. In at most ten lines: what is done, what you found out, what remains "
-    "to do. Do not call a tool."
-)
-_FULLEST = 24_000
-"""Characters beside the instruction; a fresh context has no use for more."""
-_GENEROUS = (1.0, 0.6)
-"""How full the first try is: old tool output is dropped, and nothing else of weight."""
-_BARE = (1.0, 0.6, 0.35, 0.2, 0.1, 0.05)
+_READ_ONLY_TOOLS = frozenset({"read", "search", "jump", "recall", "history", "semantic_search"})
+_LONGEST_LINE = 160
+_FAILED = re.compile(r"^\[(exit code \d+|the command was ended: .*)\]$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Fresh:
+class ProgressSummary:
+    """The typed sections of a fresh context, oldest first in each."""
+
+    done: tuple[str, ...]
+    failed: tuple[str, ...]
+    last_turns: tuple[str, ...]
+    """The latest turns in full, as text."""
+    next: str
+    """What the agent said it was about to do."""
+    asked: tuple[str, ...] = ()
+    """What a person asked after the first words, where it is a conversation."""
+
+    def text(self, files: str, summary: str, room: int) -> str:
+        """All sections in at most about `room` characters: the latest of each are kept."""
+        sections = [
+            ("Summary of the work so far", summary),
+            ("Done (do not run or write any of this again)", _latest(self.done, room // 4)),
+            ("Tried and failed", _latest(self.failed, room // 6)),
+            ("Files in hand", files[: room // 4]),
+            ("The last turns", _latest(self.last_turns, room // 3)),
+            ("What you said last", self.next[: max(200, room // 12)]),
+            ("What you were asked since, the last of it just now", _latest(self.asked, room // 3)),
+        ]
+        told = "\n\n".join(f"## {title}\n{text}" for title, text in sections if text.strip())
+        return f"{_HEADER}\n\n{told}"
+
+
+_HEADER = (
+    "The conversation so far was compacted to make room. The workspace is exactly as you left it. "
+    "Go on from here; nothing that is listed as done has to be done again."
+)
+
+
+def summarize_progress(steps: Sequence[Step], turns_in_full: int = 3, max_characters: int = 2_000) -> ProgressSummary:
+    """`line` is what the conversation consists of; answers in the last turns are cut to `most` characters."""
+    turns = [step for step in steps if step.source == "agent"]
+    done, failed = [], []
+    for number, step in enumerate(turns, start=1):
+        for answer in recorded_answers(step)[0]:
+            if answer.failed or _went_wrong(answer):
+                failed.append(f"turn {number}: {_call_text(answer)} -> {_last_line(answer.content)}")
+            elif answer.call.name not in _READ_ONLY_TOOLS:
+                done.append(f"turn {number}: {_call_text(answer)}")
+    first = max(0, len(turns) - turns_in_full)
+    last = tuple(_in_full(number, step, max_characters) for number, step in enumerate(turns[first:], start=first + 1))
+    said = next((step_text(step).strip() for step in reversed(turns) if step_text(step).strip()), "")
+    asked = [
+        step_text(step)
+        for step in steps
+        if step.source == "user" and (step.gametape_extra.model_extra or {}).get("key")
+    ]
+    return ProgressSummary(tuple(done), tuple(failed), last, said, tuple(asked[1:]))
+
+
+def _in_full(number: int, step: Step, most: int) -> str:
+    answers, notices = recorded_answers(step)
+    parts = [f"turn {number}: {step_text(step).strip()[:most]}".rstrip()]
+    for answer in answers:
+        parts.append(
+            f"you called {_call_text(answer, most)}, which has been run and answered:\n{_cut(answer.content, most)}"
+        )
+    parts += [f"you were told: {_cut(notice, most)}" for notice in notices]
+    return "\n".join(parts)
+
+
+def _call_text(answer: ToolResponse, most: int = _LONGEST_LINE) -> str:
+    arguments = json.dumps(answer.call.arguments, ensure_ascii=False)
+    return f"{answer.call.name} {_cut(arguments, most)}"
+
+
+def _went_wrong(answer: ToolResponse) -> bool:
+    """Whether a command failed or was ended: the shell tool says so on a line of its own."""
+    return answer.call.name == "shell" and _FAILED.search(answer.content) is not None
+
+
+def _last_line(text: str) -> str:
+    lines = [line for line in text.strip().splitlines() if line.strip()]
+    return _cut(lines[-1], _LONGEST_LINE) if lines else "no output"
+
+
+def _cut(text: str, most: int) -> str:
+    if len(text) <= most:
+        return text
+    half = max(1, most // 2)
+    return f"{text[:half]} [... {len(text) - 2 * half} characters dropped ...] {text[-half:]}"
+
+
+def _latest(entries: Sequence[str], room: int) -> str:
+    """As many of the latest as fit; the very last is always there, cut if it must be."""
+    kept: list[str] = []
+    for entry in reversed(entries):
+        if kept and sum(map(len, kept)) + len(entry) > room:
+            kept.append(f"(and {len(entries) - len(kept)} earlier)")
+            break
+        kept.append(_cut(entry, room))
+    return "\n".join(reversed(kept))
+
+
+MAX_COMPACTED_SHARE = 0.7
+SUMMARY_TOKENS = 400
+SUMMARY_REQUEST = (
+    "The conversation is about to be compacted. In at most ten lines: what is done, what you found out, what remains "
+    "to do. Do not call a tool."
+)
+_MAX_CHARACTERS = 24_000
+"""Characters beside the instruction; a fresh context has no use for more."""
+_FIRST_TRY_SHARES = (1.0, 0.6)
+"""How full the first try is: old tool output is dropped, and nothing else of weight."""
+_SECOND_TRY_SHARES = (1.0, 0.6, 0.35, 0.2, 0.1, 0.05)
+
+
+@dataclass(frozen=True)
+class CompactedContext:
     """The texts that begin the compacted conversation, and how long that is in tokens."""
 
     system: str
@@ -36,7 +141,7 @@ class Fresh:
 
 
 @dataclass(frozen=True)
-class Sections:
+class ContextSections:
     """What a fresh context is made of, beside the instruction."""
 
     line: Sequence[Step]
@@ -45,43 +150,45 @@ class Sections:
     turns_in_full: int = 6
 
     def text(self, room: int) -> str:
-        frontier = frontier_of(self.line, self.turns_in_full, most=max(200, room // (2 * self.turns_in_full)))
+        frontier = summarize_progress(
+            self.line, self.turns_in_full, max_characters=max(200, room // (2 * self.turns_in_full))
+        )
         return frontier.text(self.files, self.summary, room)
 
 
-async def fresh_context(
+async def compact_context(
     conversation: Conversation,
-    line: Sequence[Step],
+    steps: Sequence[Step],
     tools: Sequence[ToolDefinition],
     files: str,
-    most_tokens: int,
-    summary: Callable[[], Awaitable[str]],
-) -> Fresh | None:
+    max_tokens: int,
+    request_summary: Callable[[], Awaitable[str]],
+) -> CompactedContext | None:
     """A context of at most so many tokens that goes on where this line of steps ends; None after two tries."""
-    fresh = _fitting(conversation, tools, Sections(line, files), most_tokens, _GENEROUS)
+    fresh = _fitting(conversation, tools, ContextSections(steps, files), max_tokens, _FIRST_TRY_SHARES)
     if fresh is None:
-        sections = Sections(line, files, await summary(), turns_in_full=2)
-        fresh = _fitting(conversation, tools, sections, most_tokens, _BARE)
+        sections = ContextSections(steps, files, await request_summary(), turns_in_full=2)
+        fresh = _fitting(conversation, tools, sections, max_tokens, _SECOND_TRY_SHARES)
     return fresh
 
 
 def _fitting(
     conversation: Conversation,
     tools: Sequence[ToolDefinition],
-    sections: Sections,
-    most_tokens: int,
+    sections: ContextSections,
+    max_tokens: int,
     shares: Sequence[float],
-) -> Fresh | None:
+) -> CompactedContext | None:
     """The fullest of at most so many tokens; None if none of these shares fits. Nothing is sent."""
     system, opening = (_first(sections.line, source) for source in ("system", "user"))
     trial = conversation.fork()
     for share in shares:
-        text = f"{opening}\n\n{sections.text(int(_FULLEST * share))}"
+        text = f"{opening}\n\n{sections.text(int(_MAX_CHARACTERS * share))}"
         trial.begin(system, tools, text)
-        if trial.length <= most_tokens:
-            return Fresh(system, text, trial.length)
+        if trial.length <= max_tokens:
+            return CompactedContext(system, text, trial.length)
     return None
 
 
-def _first(line: Sequence[Step], source: str) -> str:
-    return next(text_of(step) for step in line if step.source == source)
+def _first(steps: Sequence[Step], source: str) -> str:
+    return next(step_text(step) for step in steps if step.source == source)

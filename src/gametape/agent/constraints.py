@@ -15,10 +15,10 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from gametape.agent.commands import commands, written_by
+from gametape.agent.shell_commands import split_commands, written_paths
+from gametape.core.base_model import StrictModel
 from gametape.core.errors import BadInput
-from gametape.core.model import Closed
-from gametape.core.problems import problems_in, refuse
+from gametape.core.validation import problems_from, raise_faults
 from gametape.sandbox.policy import WORKSPACE
 
 Glob = Annotated[str, Field(min_length=1, max_length=500)]
@@ -34,7 +34,7 @@ _MOST_SCANNED = 1_000_000
 
 
 @dataclass(frozen=True)
-class Breach:
+class ConstraintBreach:
     """One thing that was forbidden: by which rule, and what showed it."""
 
     kind: Literal["path", "command", "branch", "output"]
@@ -45,7 +45,7 @@ class Breach:
         return f"forbidden by the {self.kind} rule {self.rule!r}: {self.evidence}"
 
 
-class Constraints(Closed):
+class Constraints(StrictModel):
     """Globs are relative to the workspace; `*` stays within a directory, `**` does not, and a directory's glob holds
     for all below it. Patterns are regular expressions, found anywhere."""
 
@@ -66,7 +66,7 @@ class Constraints(Closed):
                 try:
                     re.compile(pattern)
                 except re.error as error:
-                    refuse([((name, index), f"a regular expression ({error})")])
+                    raise_faults([((name, index), f"a regular expression ({error})")])
         return self
 
     def describe(self) -> str:
@@ -80,7 +80,9 @@ class Constraints(Closed):
         )
         return "\n".join(f"- {words}: {', '.join(rules)}" for words, rules in told if rules)
 
-    def breach(self, tool: str, arguments: Mapping[str, Any], branch: str | None = None) -> Breach | None:
+    def call_breach(
+        self, tool: str, arguments: Mapping[str, Any], branch: str | None = None
+    ) -> ConstraintBreach | None:
         """What is wrong with a call, before it is made.
 
         `branch` is where the workspace is, empty if on none; where it is not known, it may be a forbidden one.
@@ -97,55 +99,59 @@ class Constraints(Closed):
             several = (self._path_breach(str(one), writes=False) for one in named) if isinstance(named, list) else ()
             return next((one for one in several if one), None)
         texts = (value for value in arguments.values() if isinstance(value, str))
-        return next((found for text in texts if (found := self.said(text))), None)
+        return next((found for text in texts if (found := self.text_breach(text))), None)
 
-    def said(self, text: str) -> Breach | None:
+    def text_breach(self, text: str) -> ConstraintBreach | None:
         """What is wrong with a message, or with content that is to be written."""
         for pattern in self.output:
             if found := _compiled(pattern).search(text[:_MOST_SCANNED]):
                 shown = found[0][:2] + "..." if len(found[0]) > 8 else "..."
-                return Breach("output", pattern, f"text that begins {shown!r}")
+                return ConstraintBreach("output", pattern, f"text that begins {shown!r}")
         return None
 
-    def breaches_in(self, changed: Iterable[str]) -> list[Breach]:
+    def path_breaches(self, changed: Iterable[str]) -> list[ConstraintBreach]:
         """Forbidden paths among those that a command changed, and forbidden branches that it moved."""
         found = (self._path_breach(path, writes=True) or self._moved(path) for path in changed)
         return [breach for breach in found if breach]
 
-    def _path_breach(self, path: str, writes: bool) -> Breach | None:
+    def _path_breach(self, path: str, writes: bool) -> ConstraintBreach | None:
         plain = _plain(path)
         for rule in [*self.unreadable, *(self.unwritable if writes else [])]:
             if _matches(rule, plain):
-                return Breach("path", rule, f"{'writing' if writes else 'reading'} {plain[:_LONGEST_EVIDENCE]}")
+                return ConstraintBreach(
+                    "path", rule, f"{'writing' if writes else 'reading'} {plain[:_LONGEST_EVIDENCE]}"
+                )
         return None
 
-    def _moved(self, path: str) -> Breach | None:
+    def _moved(self, path: str) -> ConstraintBreach | None:
         """A branch is a file that git writes at each commit, however the commit was made."""
         head, found, branch = path.partition(".git/refs/heads/")
         if found and not head:
-            return next((Breach("branch", rule, path) for rule in self.branches if _matches(rule, branch)), None)
+            return next(
+                (ConstraintBreach("branch", rule, path) for rule in self.branches if _matches(rule, branch)), None
+            )
         return None
 
-    def _command_breach(self, text: str, branch: str | None) -> Breach | None:
-        if found := self.said(text):
+    def _command_breach(self, text: str, branch: str | None) -> ConstraintBreach | None:
+        if found := self.text_breach(text):
             return found
-        for words in commands(text):
+        for words in split_commands(text):
             line = " ".join(words)
             for pattern in self.commands:
                 if _compiled(pattern).search(line[:_MOST_SCANNED]):
-                    return Breach("command", pattern, line[:_LONGEST_EVIDENCE])
+                    return ConstraintBreach("command", pattern, line[:_LONGEST_EVIDENCE])
             if found := self._branch_breach(words, branch) or self._words_breach(words):
                 return found
             branch = _switched_to(words) or branch
         return None
 
-    def _words_breach(self, words: list[str]) -> Breach | None:
+    def _words_breach(self, words: list[str]) -> ConstraintBreach | None:
         """Forbidden paths among the words: any mention of an unreadable one, and writing an unwritable one."""
         mentioned = (self._path_breach(part, writes=False) for word in words for part in _path_like(word))
-        written = (self._path_breach(path, writes=True) for path in written_by(words))
+        written = (self._path_breach(path, writes=True) for path in written_paths(words))
         return next((found for found in (*mentioned, *written) if found), None)
 
-    def _branch_breach(self, words: list[str], branch: str | None) -> Breach | None:
+    def _branch_breach(self, words: list[str], branch: str | None) -> ConstraintBreach | None:
         action, rest = _git_action(words)
         if not self.branches or action is None:
             return None
@@ -161,7 +167,7 @@ class Constraints(Closed):
         for rule in self.branches:
             for name in touched:
                 if name == _UNKNOWN or _matches(rule, name):
-                    return Breach("branch", rule, f"git {action} on {name[:_LONGEST_EVIDENCE]}")
+                    return ConstraintBreach("branch", rule, f"git {action} on {name[:_LONGEST_EVIDENCE]}")
         return None
 
 
@@ -174,7 +180,7 @@ def read_constraints(file: Path) -> Constraints:
     try:
         return Constraints.model_validate(document)
     except ValidationError as error:
-        raise BadInput(f"the constraints in {file} are wrong: {problems_in(error, document)[0]}") from error
+        raise BadInput(f"the constraints in {file} are wrong: {problems_from(error, document)[0]}") from error
 
 
 def _git_action(words: list[str]) -> tuple[str | None, list[str]]:

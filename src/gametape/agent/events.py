@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-Kind = Literal[
+RolloutEventKind = Literal[
     "malformed_call",
     "unknown_tool",
     "wrong_arguments",
@@ -23,11 +23,11 @@ Kind = Literal[
 
 
 @dataclass(frozen=True)
-class Event:
+class RolloutEvent:
     """`detail` is one line, for people; what the model was told is in the observation."""
 
-    kind: Kind
+    kind: RolloutEventKind
     detail: str
 
-    def plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         return asdict(self)

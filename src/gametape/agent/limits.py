@@ -7,15 +7,15 @@ from typing import Annotated
 
 from pydantic import Field
 
-from gametape.core.messages import Usage
-from gametape.core.model import Closed
+from gametape.core.base_model import StrictModel
+from gametape.core.messages import TokenUsage
 from gametape.core.trajectory import Outcome
 
 Positive = Annotated[float, Field(gt=0)]
 AtLeastOne = Annotated[int, Field(ge=1)]
 
 
-class Over(Exception):
+class RolloutEnd(Exception):
     """The rollout has ended, and how."""
 
     def __init__(self, outcome: Outcome | None, reason: str) -> None:
@@ -25,7 +25,7 @@ class Over(Exception):
         self.reason = reason
 
 
-class Limits(Closed):
+class RolloutLimits(StrictModel):
     """None is no limit. Reaching one ends the rollout before the next question; a tool's own limit ends its use."""
 
     turns: AtLeastOne = 50
@@ -51,7 +51,7 @@ class Limits(Closed):
 
 
 @dataclass
-class Spent:
+class RolloutUsage:
     """What a rollout has taken so far."""
 
     turns: int = 0
@@ -76,13 +76,13 @@ class Spent:
     def seconds(self) -> float:
         return self.earlier_seconds + time.monotonic() - self.began
 
-    def charge(self, usage: Usage) -> None:
+    def add(self, usage: TokenUsage) -> None:
         self.prompt_tokens += usage.prompt_tokens
         self.completion_tokens += usage.completion_tokens
         self.cached_tokens += usage.cached_tokens
         self.cost_usd += usage.cost_usd
 
-    def check(self, limits: Limits) -> None:
+    def check(self, limits: RolloutLimits) -> None:
         """Raise `Over` if anything is used up."""
         used: tuple[tuple[str, float, float | None], ...] = (
             ("turns", self.turns, limits.turns),
@@ -94,4 +94,4 @@ class Spent:
         )
         for what, amount, most in used:
             if most is not None and amount >= most:
-                raise Over("limit", f"{most:g} {what}")
+                raise RolloutEnd("limit", f"{most:g} {what}")

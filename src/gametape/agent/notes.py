@@ -9,13 +9,13 @@ from pathlib import Path
 
 from gametape.core.errors import BadInput
 
-MOST_NOTES = 64
-MOST_CHARACTERS = 20_000
+MAX_NOTES = 64
+MAX_NOTE_CHARACTERS = 20_000
 _LONGEST_NAME = 64
 _ENDING = ".md"
 
 
-def clean_name(name: str) -> str:
+def normalize_name(name: str) -> str:
     """The name under which a note is kept: letters, digits and dashes, in lower case. Raises `BadInput` if none is
     left. What looks alike after cleaning is the same note."""
     cleaned = re.sub(r"[^a-z0-9]+", "-", name.lower().removesuffix(_ENDING)).strip("-")[:_LONGEST_NAME].rstrip("-")
@@ -24,7 +24,7 @@ def clean_name(name: str) -> str:
     return cleaned
 
 
-class ScratchNotes:
+class DirectoryNoteStore:
     """`Notes` in a directory of the host that nobody else writes to. A note appears whole or not at all."""
 
     def __init__(self, directory: Path) -> None:
@@ -35,13 +35,15 @@ class ScratchNotes:
         return await asyncio.to_thread(self._names)
 
     async def read(self, name: str) -> str | None:
-        return await asyncio.to_thread(self._read, clean_name(name))
+        return await asyncio.to_thread(self._read, normalize_name(name))
 
     async def write(self, name: str, text: str) -> None:
         """Replaces what the note said; an empty text removes it. Raises `BadInput` where a bound is passed."""
-        cleaned = clean_name(name)
-        if len(text) > MOST_CHARACTERS:
-            raise BadInput(f"a note holds {MOST_CHARACTERS:,} characters at most, not {len(text):,}; keep what matters")
+        cleaned = normalize_name(name)
+        if len(text) > MAX_NOTE_CHARACTERS:
+            raise BadInput(
+                f"a note holds {MAX_NOTE_CHARACTERS:,} characters at most, not {len(text):,}; keep what matters"
+            )
         async with self._writing:
             await asyncio.to_thread(self._write, cleaned, text)
 
@@ -60,8 +62,8 @@ class ScratchNotes:
             self._path(name).unlink(missing_ok=True)
             return
         names = self._names()
-        if name not in names and len(names) >= MOST_NOTES:
-            raise BadInput(f"there are {MOST_NOTES} notes already, the most there can be; write over one of them")
+        if name not in names and len(names) >= MAX_NOTES:
+            raise BadInput(f"there are {MAX_NOTES} notes already, the most there can be; write over one of them")
         self._directory.mkdir(parents=True, exist_ok=True)
         temporary = self._directory / f".{secrets.token_hex(8)}.new"
         try:

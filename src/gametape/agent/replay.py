@@ -1,20 +1,24 @@
 """From the record back to a conversation: how a rollout is continued, gone back in, or forked."""
 
+import shlex
 from collections.abc import Sequence
 
-from gametape.agent.recording import answers_of, reply_of, text_of
+from gametape.agent.agent_state import AgentState
+from gametape.agent.recorder import recorded_answers, recorded_reply, step_text
 from gametape.core.errors import BadInput
+from gametape.core.protocols import Workspace
 from gametape.core.step import Step
 from gametape.engines.conversation import Conversation, ToolDefinition
+from gametape.sandbox.policy import WORKSPACE
 
 
-def line_of(steps: Sequence[Step], last: int | None = None) -> list[Step]:
+def active_steps(steps: Sequence[Step], last: int | None = None) -> list[Step]:
     """The steps that lead to a step (the last one if None is named), without those that were gone back over. Raises
     `BadInput` for a record that goes back to what was not there."""
     before: dict[int, int] = {}
     here = 0
     for step in steps[: last if last is not None else len(steps)]:
-        back = step.ours.rolled_back_to
+        back = step.gametape_extra.rolled_back_to
         if back is None:
             before[step.step_id] = here
             here = step.step_id
@@ -29,25 +33,60 @@ def line_of(steps: Sequence[Step], last: int | None = None) -> list[Step]:
     return line[::-1]
 
 
-def replay(conversation: Conversation, line: Sequence[Step], tools: Sequence[ToolDefinition]) -> None:
+def replay_conversation(conversation: Conversation, steps: Sequence[Step], tools: Sequence[ToolDefinition]) -> None:
     """Say everything again, sampled turns token by token as they were sampled."""
     system = ""
     begun = False
-    for step in line:
-        if step.ours.summary:
+    for step in steps:
+        if step.gametape_extra.summary:
             continue
         if step.source == "system":
-            system = system or text_of(step)
+            system = system or step_text(step)
         elif step.source == "user":
-            if begun and not step.ours.compacted:
-                conversation.tell(text_of(step))
+            if begun and not step.gametape_extra.compacted:
+                conversation.add_user_message(step_text(step))
             else:
-                conversation.begin(system, tools, text_of(step))
+                conversation.begin(system, tools, step_text(step))
                 begun = True
         else:
-            conversation.recall(reply_of(step))
-            answers, notices = answers_of(step)
+            conversation.replay(recorded_reply(step))
+            answers, notices = recorded_answers(step)
             if answers:
-                conversation.answer(answers)
+                conversation.add_tool_responses(answers)
             for notice in notices:
-                conversation.tell(notice)
+                conversation.add_user_message(notice)
+
+
+_SECONDS_TO_ENTER = 10.0
+
+
+def last_checkpoint(steps: Sequence[Step]) -> str:
+    """The file tree after the last finished turn of a record."""
+    return checkpoint_at(active_steps(steps))[0]
+
+
+def checkpoint_at(steps: Sequence[Step], step_id: int | None = None) -> tuple[str, AgentState]:
+    """The file tree and the work in hand at the end of a line of steps."""
+    if step_id is not None and (not steps or steps[-1].step_id != step_id):
+        raise BadInput(f"there is no step {step_id} to go back to")
+    for step in reversed(steps):
+        if step.gametape_extra.checkpoint:
+            return step.gametape_extra.checkpoint, AgentState.from_data(
+                step.gametape_extra.work
+            ) if step.gametape_extra.work else AgentState()
+    raise BadInput("the record has no checkpoint to go on from")
+
+
+async def restore_directory(workspace: Workspace, state: AgentState) -> None:
+    """The shell of a new sandbox is in the workspace; what was said goes by where the shell was."""
+    if state.directory != WORKSPACE:
+        await workspace.shell(f"builtin cd -- {shlex.quote(state.directory)}", _SECONDS_TO_ENTER)
+
+
+def as_copied_context(step: Step, number: int) -> Step:
+    """A step of another rollout: read, and not trained on again."""
+    document = step.model_dump() | {"step_id": number, "is_copied_context": True}
+    ours = (document.get("extra") or {}).get("gametape") or {}
+    if ours.get("loss_mask"):
+        ours["loss_mask"] = [0] * len(ours["loss_mask"])
+    return Step.model_validate(document)

@@ -3,24 +3,24 @@
 The note in between counts what is missing, so that nobody takes a part for the whole.
 """
 
-MOST = 16_000
+MAX_CHARACTERS = 16_000
 """Characters of a tool's answer, unless told otherwise."""
 
 _NOTE = "[... {characters:,} characters ({lines:,} lines) cut; narrow the command or read the file in parts ...]"
 _LONGEST_NOTE = len(_NOTE.format(characters=10**12, lines=10**12)) + 2
 
 
-def truncate(text: str, most: int = MOST) -> str:
+def truncate(text: str, max_characters: int = MAX_CHARACTERS) -> str:
     """The text, or its beginning and end with a note between them; never more than `most` characters.
 
     Cuts at line ends where that does not cost more than half of a side. Where there is not even room for the note,
     what is left is the beginning.
     """
-    if len(text) <= most:
+    if len(text) <= max_characters:
         return text
-    room = most - _LONGEST_NOTE
+    room = max_characters - _LONGEST_NOTE
     if room < 2:
-        return text[: max(0, most)]
+        return text[: max(0, max_characters)]
     head, tail = text[: room - room // 2], text[len(text) - room // 2 :]
     if (end := head.rfind("\n")) >= len(head) // 2:
         head = head[: end + 1]

@@ -22,17 +22,17 @@ def audit(
 
     Example: gametape audit runs/first/trajectories/*.json
     """
-    from gametape.cli.output import emit_json
-    from gametape.record.files import load
-    from gametape.record.trouble import shown
-    from gametape.verify.integrity.judge import judge as judged
-    from gametape.verify.integrity.judge import open_judge
-    from gametape.verify.integrity.trajectories import audit as audited
+    from gametape.cli.shared import emit_json
+    from gametape.record.errors import printable_path
+    from gametape.record.trajectory_file import load_trajectory
+    from gametape.verify.integrity.llm_judge import judge_trajectory as judged
+    from gametape.verify.integrity.llm_judge import open_judge
+    from gametape.verify.integrity.trajectory_audit import audit_trajectory as audited
 
     ask = open_judge(judge) if judge else None
     found: list[dict[str, Any]] = []
     for file in _files(paths):
-        trajectory = load(file)
+        trajectory = load_trajectory(file)
         for flag in [*audited(trajectory), *(judged(trajectory, ask) if ask else [])]:
             found.append(
                 {
@@ -44,7 +44,7 @@ def audit(
                 }
             )
             if not as_json:
-                typer.echo(f"{shown(file)}: step {flag.step}: {flag.rule} ({flag.severity}) {flag.evidence}")
+                typer.echo(f"{printable_path(file)}: step {flag.step}: {flag.rule} ({flag.severity}) {flag.evidence}")
     if as_json:
         emit_json({"flags": found})
     elif not found:
@@ -55,14 +55,14 @@ def audit(
 def _files(paths: list[Path]) -> list[Path]:
     """Files as they are, and every trajectory file of a directory."""
     from gametape.core.errors import BadInput
-    from gametape.record.trouble import shown
+    from gametape.record.errors import printable_path
 
     found: list[Path] = []
     for path in paths:
         if path.is_dir():
             inside = sorted({*path.rglob("*.json"), *path.rglob("*.jsonl")})
             if not inside:
-                raise BadInput(f"{shown(path)}: a directory without trajectory files")
+                raise BadInput(f"{printable_path(path)}: a directory without trajectory files")
             found += inside
         else:
             found.append(path)

@@ -26,15 +26,16 @@ def calibration(
 
     Example: gametape calibration runs/first/trajectories
     """
-    from gametape.cli.output import emit_json
-    from gametape.record.files import load
-    from gametape.watch.confidence import attempt_of, forecasts_of
-    from gametape.watch.reading import trajectories_in
-    from gametape.watch.scores import score
+    from gametape.cli.shared import emit_json
+    from gametape.record.trajectory_file import load_trajectory
+    from gametape.watch.calibration import forecast_attempt, forecasts_by_kind, score_forecasts
+    from gametape.watch.log_reader import trajectory_files
 
-    read = (attempt_of(load(file)) for file in trajectories_in(paths))
+    read = (forecast_attempt(load_trajectory(file)) for file in trajectory_files(paths))
     attempts = [attempt for attempt in read if attempt is not None]
-    scores = {name: score(pairs, seed).plain() for name, pairs in forecasts_of(attempts).items() if pairs}
+    scores = {
+        name: score_forecasts(pairs, seed).to_dict() for name, pairs in forecasts_by_kind(attempts).items() if pairs
+    }
     passed = sum(attempt.passed for attempt in attempts)
     answer = {"n": len(attempts), "base_rate": passed / len(attempts) if attempts else None, "forecasts": scores}
     if as_json:

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 import typer
 
 if TYPE_CHECKING:
-    from gametape.agent.playing import Played
+    from gametape.agent.episode import Episode
     from gametape.coach.coach import Coach
-    from gametape.coach.target import Target
-    from gametape.core.assignment import Assignment
+    from gametape.coach.evidence import HintCandidate
+    from gametape.core.environment import Environment
     from gametape.core.hint import Hint
     from gametape.core.trajectory import Trajectory
-    from gametape.engines.perimeter import Perimeter
+    from gametape.engines.egress_policy import EgressPolicy
     from gametape.engines.token_conversation import TokenModel
+    from gametape.record.loaded_task import LoadedTask
     from gametape.tasks.worlds.spec import WorldSpec
     from gametape.tasks.worlds.world import World
-    from gametape.verify.subject import Subject
 
 _LONGEST_SEED = 40
 """Digits."""
@@ -38,7 +38,10 @@ def coach(
         str | None, typer.Option(metavar="M", help="Also ask a model: scripted:FILE or openai:MODEL@URL.")
     ] = None,
     bisect: Annotated[
-        bool, typer.Option("--bisect", help="Where nothing shows a fault, play on from turns to find the decisive one.")
+        bool,
+        typer.Option(
+            "--bisect", help="Where nothing shows a fault, play on from turns to find_tasks the decisive one."
+        ),
     ] = False,
     again: Annotated[
         bool, typer.Option("--again", help="Score the targets in the file against --model, and look for no others.")
@@ -72,34 +75,33 @@ def coach(
     """
     import asyncio
 
-    from gametape.agent.limits import Limits
-    from gametape.cli.home import home_directory
-    from gametape.cli.output import emit_json
-    from gametape.coach.coach import Coach, Looking
+    from gametape.agent.limits import RolloutLimits
+    from gametape.cli.shared import emit_json, home_directory
+    from gametape.coach.coach import Coach, CoachSettings
     from gametape.core.errors import BadInput
-    from gametape.engines.perimeter import Perimeter
-    from gametape.record.files import examine, trajectory_in
+    from gametape.engines.egress_policy import EgressPolicy
+    from gametape.record.trajectory_file import parse_file, require_trajectory
 
     if (target is None) != (hint is None):
         raise BadInput("--target and --hint belong together")
     if hint is not None and (not hint.strip() or len(hint.splitlines()) != 1):
         raise BadInput("--hint is one line of text")
-    examined = examine(trajectory)
-    record = trajectory_in(examined, trajectory)
-    looking = Looking(
+    examined = parse_file(trajectory)
+    record = require_trajectory(examined, trajectory)
+    looking = CoachSettings(
         gates=_gates(gates),
         forks=forks,
         bisect=bisect,
         temperature=temperature,
-        limits=Limits(turns=1_000_000, turn_tokens=max_turn_tokens),
+        limits=RolloutLimits(turns=1_000_000, turn_tokens=max_turn_tokens),
     )
-    run = _Run(record, task, model, home_directory(home), Perimeter(local_only=local_only))
+    run = _Run(record, task, model, home_directory(home), EgressPolicy(local_only=local_only))
     looker = Coach(looking)
     given = (target, hint) if target is not None and hint is not None else None
     if again and (given or judge or bisect):
         raise BadInput("--again looks for no targets; leave --target, --judge and --bisect away")
     hints = asyncio.run(run.look_again(looker) if again else run.look(looker, given, judge))
-    kept = _keep(record, hints, out or (None if examined.in_journal else trajectory), asked_for=out is not None)
+    kept = _keep(record, hints, out or (None if examined.is_journal else trajectory), asked_for=out is not None)
     answer = _answer(trajectory, task, model, hints, looker) | {"stored": kept}
     emit_json(answer) if as_json else _show(answer)
     wanted = [one for one in hints if target is None or one.step == target]
@@ -109,63 +111,63 @@ def coach(
 class _Run:
     """One look at one trajectory: the task and the model are open while it lasts."""
 
-    def __init__(self, record: "Trajectory", task: str, model: str, home: Path, perimeter: "Perimeter") -> None:
+    def __init__(self, record: "Trajectory", task: str, model: str, home: Path, perimeter: "EgressPolicy") -> None:
         self._record, self._task, self._model = record, task, model
         self._home, self._perimeter = home, perimeter
 
     async def look(self, coach: "Coach", given: tuple[int, str] | None, judge: str | None) -> "list[Hint]":
-        from gametape.coach.sources.judge import judged
-        from gametape.train.references import reference_for
-        from gametape.verify.integrity.judge import open_judge
-        from gametape.verify.integrity.trajectories import audit
+        from gametape.coach.sources.judge import candidates_from_judge
+        from gametape.train.coach_annotator import leak_checker_for
+        from gametape.verify.integrity.llm_judge import open_judge
+        from gametape.verify.integrity.trajectory_audit import audit_trajectory
 
         ask = open_judge(judge) if judge else None
         async with self._opened() as (assignment, model):
             played = _played(assignment, self._record)
-            return await coach.look(
+            return await coach.annotate(
                 played,
                 model,
                 self._record.trajectory_id or self._record.session_id or "trajectory",
-                reference_for(assignment),
+                leak_checker_for(assignment),
                 [_given(played, *given)] if given else (),
-                [lambda case: judged(case, ask)] if ask else (),
-                audit(self._record),
+                [lambda case: candidates_from_judge(case, ask)] if ask else (),
+                audit_trajectory(self._record),
             )
 
     async def look_again(self, coach: "Coach") -> "list[Hint]":
         """At the targets of an earlier look, as this model sees them."""
-        from gametape.coach.storing import rescore, stored, targets_of
+        from gametape.coach.hint_store import hints_with_turns, rescore_hints, stored_hints_of
         from gametape.core.errors import BadInput
 
-        kept = stored(self._record.steps, targets_of(self._record))
+        kept = hints_with_turns(self._record.steps, stored_hints_of(self._record))
         if not kept:
             raise BadInput("the trajectory holds no targets of an earlier look; leave --again away")
         async with self._opened() as (_, model):
-            again = await rescore(kept, model, coach.statistics, coach.looking.delta)
+            again = await rescore_hints(kept, model, coach.statistics, coach.settings.delta)
         coach.cost.tokens += sum(gate.tokens for one in again if (gate := one.hint.gates.g0))
         return [one.hint for one in again]
 
     @asynccontextmanager
-    async def _opened(self) -> "AsyncIterator[tuple[Assignment, TokenModel]]":
-        from gametape.coach.turns import reads_as_recorded, turns_of
+    async def _opened(self) -> "AsyncIterator[tuple[Environment, TokenModel]]":
+        from gametape.coach.evidence import agent_turns, ids_match_record
         from gametape.core.errors import BadInput
         from gametape.engines.token_conversation import TokenModel
-        from gametape.evals.cast import Cast
-        from gametape.evals.suites import opened
+        from gametape.evals.model_selector import ModelSelector
+        from gametape.evals.suite import open_suite
 
-        turns = turns_of(self._record.steps)
+        turns = agent_turns(self._record.steps)
         if not any(turn.step.tokens() for turn in turns):
             raise BadInput("the trajectory has no token ids, and hints are spliced in token space; record it anew")
         found = _found(self._task, self._home, str((self._record.extra or {}).get("task") or ""))
-        async with opened(found, self._home) as (item,):
-            cast = Cast.for_items(self._model, self._home, [item], self._perimeter)
+        async with open_suite(found, self._home) as (item,):
+            cast = ModelSelector.for_items(self._model, self._home, [item], self._perimeter)
             try:
-                model = cast.model(item, 0)
+                model = cast.model_for(item, 0)
                 if not isinstance(model, TokenModel):
                     raise BadInput(f"{self._model} is not given token ids, so that no hint can be spliced for it")
-                if not reads_as_recorded(turns, model.dialect):
+                if not ids_match_record(turns, model.chat_format):
                     raise BadInput(f"the token ids of this trajectory are not those of {self._model}")
-                yield item.assignment, model
+                yield item.environment, model
             finally:
                 await cast.close()
 
@@ -179,20 +181,20 @@ def _gates(text: str) -> "frozenset[Any]":
     return names
 
 
-def _found(task: str, home: Path, name: str) -> "list[World] | list[Subject]":
+def _found(task: str, home: Path, name: str) -> "list[World] | list[LoadedTask]":
     """The one world or task that a trajectory is of, out of what `--task` stands for."""
     from gametape.core.errors import BadInput
-    from gametape.evals.suites import WORLDS, find
-    from gametape.tasks.worlds.presets import preset
+    from gametape.evals.suite import WORLDS_PREFIX, find_tasks
+    from gametape.tasks.worlds.spec import preset
     from gametape.tasks.worlds.world import World
 
     path = Path(task)
-    if task.startswith(WORLDS):
-        every: list[Any] = [*_worlds(preset(task.removeprefix(WORLDS)), name.rpartition("-")[2])]
+    if task.startswith(WORLDS_PREFIX):
+        every: list[Any] = [*_worlds(preset(task.removeprefix(WORLDS_PREFIX)), name.rpartition("-")[2])]
     elif path.is_file() and path.suffix == ".json":
         every = [_world_in(path)]
     else:
-        every = list(find(task, home))
+        every = list(find_tasks(task, home))
     named = [one for one in every if (one.name if isinstance(one, World) else one.task.name) == name]
     chosen = named or (every if not name else [])
     if len(chosen) != 1:
@@ -202,11 +204,11 @@ def _found(task: str, home: Path, name: str) -> "list[World] | list[Subject]":
 
 def _worlds(spec: "WorldSpec", seed: str) -> "Iterator[World]":
     """Those of a name and a seed: as they are evaluated, trained on and held out."""
-    from gametape.tasks.worlds.spec import Split
+    from gametape.tasks.worlds.spec import RuleSplit
     from gametape.tasks.worlds.world import World
 
     if seed.isdecimal() and seed.isascii() and len(seed) <= _LONGEST_SEED:
-        for split in get_args(Split):
+        for split in get_args(RuleSplit):
             yield World(spec.model_copy(update={"seed": int(seed), "split": split}))
 
 
@@ -221,53 +223,54 @@ def _world_in(path: Path) -> "World":
         raise BadInput(f"{path} is not the file of a world: {str(error).splitlines()[0]}") from error
 
 
-def _played(assignment: "Assignment", record: "Trajectory") -> "Played":
+def _played(environment: "Environment", record: "Trajectory") -> "Episode":
     from pydantic import ValidationError
 
-    from gametape.agent.limits import Over
-    from gametape.agent.playing import Played
-    from gametape.agent.recording import spent_in
-    from gametape.core.assignment import Judged
+    from gametape.agent.episode import Episode
+    from gametape.agent.limits import RolloutEnd
+    from gametape.agent.recorder import usage_from_steps
+    from gametape.core.environment import EpisodeScore
     from gametape.core.errors import BadInput
-    from gametape.core.problems import problems_in
+    from gametape.core.validation import problems_from
     from gametape.core.verdict import Verdict
 
     told = record.extra or {}
     try:
         verdict = Verdict.model_validate(told["verdict"]) if told.get("verdict") else None
     except ValidationError as error:
-        raise BadInput(f"extra.verdict: {problems_in(error, told['verdict'])[0]}") from error
+        raise BadInput(f"extra.verdict: {problems_from(error, told['verdict'])[0]}") from error
     judged = None
     if verdict is not None:
-        judged = Judged(verdict.passed, verdict.reward, verdict=verdict)
+        judged = EpisodeScore(verdict.passed, verdict.reward, verdict=verdict)
     elif record.outcome in ("passed", "failed", "limit"):
-        judged = Judged(record.outcome == "passed", float(record.outcome == "passed"))
-    return Played(assignment, record.steps, Over(None, str(told.get("reason", ""))), judged, spent_in(record.steps))
+        judged = EpisodeScore(record.outcome == "passed", float(record.outcome == "passed"))
+    return Episode(
+        environment, record.steps, RolloutEnd(None, str(told.get("reason", ""))), judged, usage_from_steps(record.steps)
+    )
 
 
-def _given(played: "Played", step: int, text: str) -> "Target":
-    from gametape.coach.target import Target
-    from gametape.coach.turns import case_of
+def _given(episode: "Episode", step: int, text: str) -> "HintCandidate":
+    from gametape.coach.evidence import HintCandidate, collect_evidence
     from gametape.core.errors import BadInput
 
-    turn = case_of(played).at(step)
+    turn = collect_evidence(episode).turn_at_step(step)
     if turn is None or turn.step.tokens() is None:
         raise BadInput(f"--target {step}: not a turn of the agent with token ids on record")
     words = " ".join(text.split())
-    return Target(step, turn.number, "given", f"given: {words.lower()}", words, "given by a person", step)
+    return HintCandidate(step, turn.number, "given", f"given: {words.lower()}", words, "given by a person", step)
 
 
 def _keep(record: "Trajectory", hints: "list[Hint]", path: Path | None, asked_for: bool) -> str | None:
     """Where the trajectory with its targets is now. A journal, and a file that may not be written, stay as they are
     unless another name was given."""
-    from gametape.coach.storing import with_targets
+    from gametape.coach.hint_store import with_stored_hints
     from gametape.core.errors import BadInput
-    from gametape.record.files import save
+    from gametape.record.trajectory_file import save_trajectory
 
     if path is None:
         return None
     try:
-        save(path, with_targets(record, hints))
+        save_trajectory(path, with_stored_hints(record, hints))
     except BadInput as error:
         if asked_for:
             raise
@@ -284,7 +287,7 @@ def _answer(path: Path, task: str, model: str, hints: "list[Hint]", coach: "Coac
         "targets": [_target(hint) for hint in hints],
         "forks": coach.cost.forks,
         "tokens": coach.cost.tokens,
-        "types": coach.statistics.plain(),
+        "types": coach.statistics.to_dict(),
     }
 
 
@@ -298,17 +301,17 @@ def _show(answer: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from gametape.cli.output import plain
+    from gametape.watch.text_features import one_line
 
     console = Console(highlight=False, soft_wrap=True)
     for told in answer["targets"]:
-        console.print(Text(f"step {told['step']}: {plain(told['evidence'])}"))
-        console.print(Text(f"  {plain(told['hint'])}", style="bold" if told["used"] else "dim"))
+        console.print(Text(f"step {told['step']}: {one_line(told['evidence'])}"))
+        console.print(Text(f"  {one_line(told['hint'])}", style="bold" if told["used"] else "dim"))
         for name, gate in told["gates"].items():
             passed = "passed" if gate["passed"] else "failed"
-            console.print(Text(f"  {name} {passed} ({gate['value']:.2f}) {plain(gate['detail'])}", style="dim"))
+            console.print(Text(f"  {name} {passed} ({gate['value']:.2f}) {one_line(gate['detail'])}", style="dim"))
         if told["refused"]:
-            console.print(Text(f"  refused: {plain(told['refused'])}", style="dim"))
+            console.print(Text(f"  refused: {one_line(told['refused'])}", style="dim"))
     used = sum(told["used"] for told in answer["targets"])
     cost = f"{answer['forks']} forks, {answer['tokens']:,} tokens"
     console.print(Text(f"{len(answer['targets'])} targets, {used} to be used ({cost})"))

@@ -25,12 +25,12 @@ def costs(
 
     Example: gametape costs runs/first/trajectories
     """
-    from gametape.cli.output import emit_json
-    from gametape.record.files import load
-    from gametape.watch.costs import costs_of
-    from gametape.watch.reading import trajectories_in
+    from gametape.cli.shared import emit_json
+    from gametape.record.trajectory_file import load_trajectory
+    from gametape.watch.costs import cost_report
+    from gametape.watch.log_reader import trajectory_files
 
-    found = costs_of(map(load, trajectories_in(paths)), cpu_hour).plain()
+    found = cost_report(map(load_trajectory, trajectory_files(paths)), cpu_hour).to_dict()
     if as_json:
         emit_json(found)
     else:
@@ -54,7 +54,7 @@ def _show(found: dict[str, Any]) -> None:
 
 def _short(name: str) -> str:
     """Of a script only its file's name: the numbers beside it need the room. Whatever it holds is shown as text."""
-    from gametape.watch.words import printable
+    from gametape.watch.text_features import printable
 
     return printable(f"scripted:{Path(name).name}" if name.startswith("scripted:") and "/" in name else name)
 

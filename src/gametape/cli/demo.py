@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gametape.cli.output import emit_json
+from gametape.cli.shared import emit_json
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from gametape.cli.demo_stage import Stage
+    from gametape.demo.state import DemoState
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -52,23 +52,23 @@ def demo(
     """
     if sandbox:
         _meet_the_wall(as_json)
-    from gametape.cli.demo_stage import Stage
-    from gametape.cli.home import home_directory
+    from gametape.cli.shared import home_directory
     from gametape.cli.train import free_name
     from gametape.core.errors import BadInput
-    from gametape.record.trouble import shown
+    from gametape.demo.state import DemoState
+    from gametape.record.errors import printable_path
 
     if resume and (out or quick or seed is not None):
         raise BadInput("--resume takes a demo as it was begun: no --out, --seed or --quick beside it")
     place = (resume or out or free_name(Path("runs") / "demo")).absolute()
     kept = home_directory(home)
-    stage = Stage.taken_up(place, kept) if resume else Stage.new(place, kept, seed or 0, quick)
+    stage = DemoState.resume(place, kept) if resume else DemoState.new(place, kept, seed or 0, quick)
     try:
         answer = _perform(stage, as_json)
     except KeyboardInterrupt:
         typer.echo(
-            f"gametape: interrupted; what is done lies in {shown(place)}; go on with: gametape demo --resume "
-            f"{shown(place)}",
+            f"gametape: interrupted; what is done lies in {printable_path(place)}; go on with: gametape demo --resume "
+            f"{printable_path(place)}",
             err=True,
         )
         raise typer.Exit(130) from None
@@ -77,43 +77,47 @@ def demo(
     raise typer.Exit(0 if answer["told_apart"] else 1)
 
 
-def _perform(stage: "Stage", as_json: bool) -> dict[str, Any]:
+def _perform(stage: "DemoState", as_json: bool) -> dict[str, Any]:
     """Act after act; those that an earlier call has finished are only shown."""
     from rich.console import Console
 
-    from gametape.cli import demo_acts, demo_view
-    from gametape.cli.demo_arms import ARMS, train_arms
-    from gametape.core.errors import BadInput, Lacking
-    from gametape.record.trouble import shown
-    from gametape.studio.report import comparison, write_report
+    from gametape.core.errors import BadInput, MissingDependency
+    from gametape.demo import stages, view
+    from gametape.demo.arms import ARMS, train_arms
+    from gametape.record.errors import printable_path
+    from gametape.studio.report import compare_runs, write_report
     from gametape.studio.run_files import RunFiles
 
     try:
         import torch  # noqa: F401 - better said now than in the middle
     except ImportError as error:
-        raise Lacking(f"training needs torch and transformers: pip install 'gametape[train]' ({error})") from error
+        raise MissingDependency(
+            f"training needs torch and transformers: pip install 'gametape[train]' ({error})"
+        ) from error
     console = Console(stderr=as_json, highlight=False, soft_wrap=True)
-    acts: tuple[tuple[str, str, Callable[[Stage], Any], Callable[[Console, Any], None]], ...] = (
-        ("mined", "Mine tasks from examples/demo-project", demo_acts.mine_tasks, demo_view.show_mined),
-        ("rollouts", "Attempt one in the sandbox, and verify", demo_acts.attempt_one, demo_view.show_attempts),
-        ("warm", "Warm-start a tiny policy", demo_acts.warm_up, demo_view.show_warm),
+    acts: tuple[tuple[str, str, Callable[[DemoState], Any], Callable[[Console, Any], None]], ...] = (
+        ("mined", "Mine tasks from examples/demo-project", stages.mine_tasks, view.show_mined),
+        ("rollouts", "Attempt one in the sandbox, and verify", stages.attempt_task, view.show_attempts),
+        ("warm", "Warm-start a tiny policy", stages.warm_start, view.show_warm),
         ("arms", "Train RLVR and RLVR+TTF from the same weights, with the same budget", train_arms, lambda *_: None),
     )
     for number, (name, title, act, show) in enumerate(acts, start=1):
         _heading(console, number, title)
-        if name not in stage.told:
+        if name not in stage.data:
             began = time.monotonic()
             part = act(stage)
-            stage.keep(**{name: part}, seconds=round(stage.told["seconds"] + time.monotonic() - began, 1))
-        show(console, stage.told[name])
+            stage.keep(**{name: part}, seconds=round(stage.data["seconds"] + time.monotonic() - began, 1))
+        show(console, stage.data[name])
     runs = [RunFiles(stage.out / arm) for arm in ARMS]
     for run in runs:
         if not run.scores:
-            raise BadInput(f"{shown(run.root)}: the run has no held-out score in metrics.jsonl; begin another demo")
-    verdict = comparison(runs)
-    demo_view.show_arms(console, runs, verdict)
+            raise BadInput(
+                f"{printable_path(run.root)}: the run has no held-out score in metrics.jsonl; begin another demo"
+            )
+    verdict = compare_runs(runs)
+    view.show_arms(console, runs, verdict)
     report = write_report(stage.out, ARMS)
-    console.print(f"{stage.told['seconds']:.0f} s in all; the report, with plots and the tape of one rollout:")
+    console.print(f"{stage.data['seconds']:.0f} s in all; the report, with plots and the tape of one rollout:")
     console.print(str(report), markup=False)
     return _answer(stage, report, verdict)
 
@@ -122,8 +126,8 @@ def _heading(console: "Console", number: int, title: str) -> None:
     console.print(f"\n[bold]{number}. {title}[/]")
 
 
-def _answer(stage: "Stage", report: Path, verdict: Any) -> dict[str, Any]:
-    told = stage.told
+def _answer(stage: "DemoState", report: Path, verdict: Any) -> dict[str, Any]:
+    told = stage.data
     return {
         "report": str(report),
         "out": str(stage.out),
@@ -152,12 +156,12 @@ def _meet_the_wall(as_json: bool) -> None:
     """Exits 0 when the harmless program worked and every hostile one was stopped."""
     from rich.console import Console
 
-    from gametape.cli.demo_wall import perform, table_of
+    from gametape.demo.sandbox_programs import programs_table, run_programs
 
-    rows = perform()
+    rows = run_programs()
     held = all(row["held"] for row in rows)
     if as_json:
         emit_json({"acts": rows, "held": held})
     else:
-        Console().print(table_of(rows))
+        Console().print(programs_table(rows))
     raise typer.Exit(0 if held else 1)

@@ -33,11 +33,10 @@ def serve(home: Home = None, database: Database = None, as_json: AsJson = False)
     import asyncio
     import time
 
-    from gametape.cli.home import home_directory
-    from gametape.cli.output import emit_json
+    from gametape.cli.shared import emit_json, home_directory
     from gametape.desk.desk import open_desk
-    from gametape.desk.serve import serve as run
-    from gametape.watch.words import printable
+    from gametape.desk.server import serve as run
+    from gametape.watch.text_features import printable
 
     begun = time.time()
     with open_desk(home_directory(home), database) as desk:
@@ -54,23 +53,22 @@ def status(home: Home = None, database: Database = None, as_json: AsJson = False
     """
     import time
 
-    from gametape.cli.home import home_directory
-    from gametape.cli.output import emit_json
+    from gametape.cli.shared import emit_json, home_directory
     from gametape.desk.desk import open_desk
-    from gametape.desk.durable import client
-    from gametape.desk.lock import holder, try_lock
-    from gametape.watch.words import printable
+    from gametape.desk.runner import lock_holder, try_runner_lock
+    from gametape.desk.workflow_engine import open_job_client
+    from gametape.watch.text_features import printable
 
     with open_desk(home_directory(home), database) as desk:
-        held = try_lock(desk)
+        held = try_runner_lock(desk)
         if held is not None:
             held.release()
-        runner = None if held is not None else holder(desk)
-        with client(desk) as errands:
+        runner = None if held is not None else lock_holder(desk)
+        with open_job_client(desk) as errands:
             under_way = [{"key": key, "state": errands.state(key)} for key in errands.unfinished()]
         notices = [
             {"at": told.at, "origin": told.origin, "text": told.text, "problem": told.problem}
-            for told in desk.notices.since(time.time() - 86_400)
+            for told in desk.notifications.since(time.time() - 86_400)
         ]
     if as_json:
         emit_json({"runner": runner, "errands": under_way, "notices": notices})

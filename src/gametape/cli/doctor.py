@@ -19,7 +19,7 @@ def doctor(
 
     Exits 0 when at least one sandbox works, else 3.
     """
-    from gametape.cli.output import emit_json
+    from gametape.cli.shared import emit_json
 
     found = examine()
     if as_json:
@@ -30,10 +30,10 @@ def doctor(
 
 
 def examine() -> dict[str, Any]:
-    from gametape.engines.torch.cpu_dtype import bfloat16
+    from gametape.engines.torch.cpu_dtype import probe_bfloat16
     from gametape.sandbox.backend import backends
 
-    found = bfloat16()
+    found = probe_bfloat16()
     return {
         "backends": {name: backend.probe().model_dump(mode="json") for name, backend in backends().items()},
         "python": platform.python_version(),

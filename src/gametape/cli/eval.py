@@ -7,13 +7,13 @@ import typer
 
 if TYPE_CHECKING:
     from gametape.agent.constraints import Constraints
-    from gametape.agent.playing import Played
+    from gametape.agent.episode import Episode
     from gametape.engines.conversation import Model
-    from gametape.engines.perimeter import Perimeter
-    from gametape.evals.attempt import Attempt
-    from gametape.evals.running import Keeper, Order
+    from gametape.engines.egress_policy import EgressPolicy
+    from gametape.evals.attempt import EvalAttempt
+    from gametape.evals.runner import AttemptStore, EvalSettings
+    from gametape.record.loaded_task import LoadedTask
     from gametape.tasks.worlds.world import World
-    from gametape.verify.subject import Subject
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -59,15 +59,14 @@ def evaluate(
     import asyncio
 
     from gametape.agent.constraints import Constraints, read_constraints
-    from gametape.agent.limits import Limits
-    from gametape.cli.home import home_directory
-    from gametape.cli.output import emit_json
+    from gametape.agent.limits import RolloutLimits
+    from gametape.cli.shared import emit_json, home_directory
     from gametape.core.errors import BadInput
     from gametape.core.messages import Sampling
-    from gametape.engines.perimeter import Perimeter
-    from gametape.evals.ledger import Ledger
-    from gametape.evals.running import Nowhere, Order
-    from gametape.evals.suites import WORLDS, digest_of, find
+    from gametape.engines.egress_policy import EgressPolicy
+    from gametape.evals.attempt_log import AttemptLog
+    from gametape.evals.runner import EvalSettings, NullAttemptStore
+    from gametape.evals.suite import WORLDS_PREFIX, find_tasks, suite_digest
 
     attempts = n or k
     if attempts < k:
@@ -76,17 +75,17 @@ def evaluate(
         raise BadInput("--resume and --trajectories need --out")
     kept = home_directory(home)
     forbidden = read_constraints(constraints) if constraints else Constraints()
-    found = find(suite, kept, limit, seed)
-    order = Order(
+    found = find_tasks(suite, kept, limit, seed)
+    order = EvalSettings(
         attempts=attempts,
         jobs=jobs,
         seed=seed,
         sampling=Sampling(temperature=temperature),
-        limits=Limits(turns=1_000_000, turn_tokens=max_turn_tokens),
+        limits=RolloutLimits(turns=1_000_000, turn_tokens=max_turn_tokens),
     )
     settings: dict[str, Any] = {
-        "suite": suite if suite.startswith(WORLDS) else str(Path(suite).absolute()),
-        "suite_digest": digest_of(found),
+        "suite": suite if suite.startswith(WORLDS_PREFIX) else str(Path(suite).absolute()),
+        "suite_digest": suite_digest(found),
         "model": model,
         "seed": seed,
         "temperature": temperature,
@@ -95,11 +94,11 @@ def evaluate(
         "constraints": forbidden.model_dump(exclude_defaults=True),
     }
     rollouts = out / "trajectories" if out and trajectories else None
-    run = _Run(model, kept, Perimeter(local_only=local_only), max_turns, forbidden, rollouts)
+    run = _Run(model, kept, EgressPolicy(local_only=local_only), max_turns, forbidden, rollouts)
     if out is None:
-        answer = settings | asyncio.run(run.play(found, order, Nowhere(), k))
+        answer = settings | asyncio.run(run.play(found, order, NullAttemptStore(), k))
     else:
-        with Ledger.open(out, settings, resume) as ledger:
+        with AttemptLog.open(out, settings, resume) as ledger:
             answer = settings | asyncio.run(run.play(found, order, ledger, k))
             answer |= _kept(out, answer)
     emit_json(answer) if as_json else _show(answer)
@@ -109,37 +108,37 @@ class _Run:
     """Everything that has to be open while a suite is played."""
 
     def __init__(
-        self, model: str, home: Path, perimeter: "Perimeter", turns: int, forbidden: "Constraints", out: Path | None
+        self, model: str, home: Path, perimeter: "EgressPolicy", turns: int, forbidden: "Constraints", out: Path | None
     ) -> None:
         """`out` is where rollouts are kept, if they are."""
         self._model, self._home, self._perimeter = model, home, perimeter
         self._turns, self._forbidden, self._out = turns, forbidden, out
 
     async def play(
-        self, found: "list[World] | list[Subject]", order: "Order", keeper: "Keeper", k: int
+        self, found: "list[World] | list[LoadedTask]", order: "EvalSettings", keeper: "AttemptStore", k: int
     ) -> dict[str, Any]:
-        from gametape.core.errors import Lacking
-        from gametape.evals.cast import Cast
-        from gametape.evals.report import report
-        from gametape.evals.running import errors_in, evaluate
-        from gametape.evals.suites import opened
+        from gametape.core.errors import MissingDependency
+        from gametape.evals.model_selector import ModelSelector
+        from gametape.evals.report import build_report
+        from gametape.evals.runner import error_reasons, evaluate
+        from gametape.evals.suite import open_suite
 
-        async with opened(found, self._home, self._turns, self._forbidden) as items:
-            cast = Cast.for_items(self._model, self._home, items, self._perimeter)
+        async with open_suite(found, self._home, self._turns, self._forbidden) as items:
+            cast = ModelSelector.for_items(self._model, self._home, items, self._perimeter)
             try:
                 with _Bar(len(items) * order.attempts) as bar:
                     attempts = await evaluate(items, cast, order, keeper, bar.show, self._record)
             finally:
                 await cast.close()
         if all(attempt.passed is None for attempt in attempts):
-            raise Lacking(f"no attempt came to an end: {next(errors_in(attempts))}")
-        return report(attempts, order.attempts, k)
+            raise MissingDependency(f"no attempt came to an end: {next(error_reasons(attempts))}")
+        return build_report(attempts, order.attempts, k)
 
-    def _record(self, played: "Played", model: "Model", number: int) -> None:
-        from gametape.evals.keeping import save_played
+    def _record(self, episode: "Episode", model: "Model", number: int) -> None:
+        from gametape.evals.episode_file import save_episode
 
         if self._out:
-            save_played(played, model, number, self._out)
+            save_episode(episode, model, number, self._out)
 
 
 def _kept(out: Path, answer: dict[str, Any]) -> dict[str, Any]:
@@ -172,7 +171,7 @@ class _Bar:
     def __exit__(self, *_: object) -> None:
         self._progress.stop()
 
-    def show(self, attempt: "Attempt") -> None:
+    def show(self, attempt: "EvalAttempt") -> None:
         self._judged += attempt.passed is not None
         self._passed += bool(attempt.passed)
         more = f"{self._passed / self._judged:.0%} passed" if self._judged else "none judged"

@@ -36,9 +36,9 @@ def feedback(
       gametape feedback ~/goals/goal-20261115-3f9a2c/trajectory.json --accepted --note "merged as it was"
       gametape feedback ~/goals/goal-20261115-3f9a2c/trajectory.json --from-git .
     """
-    from gametape.cli.output import emit_json
-    from gametape.desk.feedback import give
-    from gametape.desk.threads.outcomes import tell_vault
+    from gametape.cli.shared import emit_json
+    from gametape.desk.feedback import add_feedback
+    from gametape.desk.threads.lifecycle import record_outcome
 
     said = {"kept": kept, "reverted": reverted, "accepted": accepted, "rejected": rejected}
     if sum([*said.values(), from_git is not None]) != 1:
@@ -52,8 +52,8 @@ def feedback(
             emit_json({"trajectory": str(trajectory.absolute()), "landed": False, "feedback": []})
         typer.echo("gametape: the patch is not in the history of this repository", err=True)
         raise typer.Exit(1)
-    told = give(trajectory, given)
-    tell_vault(trajectory, given.worth > 0)
+    told = add_feedback(trajectory, given)
+    record_outcome(trajectory, given.value > 0)
     if as_json:
         plain = [one.model_dump(mode="json", exclude_defaults=True) for one in told]
         emit_json({"trajectory": str(trajectory.absolute()), "feedback": plain, "kept_share": given.share})
@@ -64,16 +64,16 @@ def feedback(
 
 def _said(kind: str, note: str) -> "Feedback":
     from gametape.core.feedback import Feedback
-    from gametape.desk.feedback import now
+    from gametape.desk.feedback import utc_timestamp
 
-    return Feedback.model_validate({"kind": kind, "time": now(), "note": note})
+    return Feedback.model_validate({"kind": kind, "time": utc_timestamp(), "note": note})
 
 
 def _seen(trajectory: Path, repository: Path, patch: Path | None, note: str) -> "Feedback | None":
     from gametape.core.feedback import Feedback
-    from gametape.desk.feedback import now, read_patch, survival
+    from gametape.desk.feedback import patch_survival, read_patch, utc_timestamp
 
-    found = survival(read_patch(patch or trajectory.with_name("patch.diff")), repository)
+    found = patch_survival(read_patch(patch or trajectory.with_name("patch.diff")), repository)
     if found is None:
         return None
-    return Feedback(kind="survived", time=now(), note=note, share=found.share, commit=found.commit)
+    return Feedback(kind="survived", time=utc_timestamp(), note=note, share=found.share, commit=found.commit)

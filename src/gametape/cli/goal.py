@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from gametape.desk.errands import Desk
-    from gametape.desk.goals.goal import GoalPlace
+    from gametape.desk.goals.goal import GoalDirectory
+    from gametape.desk.jobs import Desk
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
 
@@ -61,12 +61,12 @@ def run(
       gametape goal run --workspace . --success 'ruff check . && pytest' --model smollm2 --budget-tokens 200000 --apply
     """
     from gametape.agent.constraints import Constraints, read_constraints
-    from gametape.cli.home import home_directory
+    from gametape.cli.shared import home_directory
     from gametape.desk.desk import open_desk
-    from gametape.desk.goals.creating import Wish, create
+    from gametape.desk.goals.goal_request import GoalRequest, create_goal
 
     kept = home_directory(home)
-    wish = Wish(
+    wish = GoalRequest(
         workspace=workspace,
         success=success,
         model=model,
@@ -81,7 +81,7 @@ def run(
         constraints=read_constraints(constraints) if constraints else Constraints(),
     )
     with open_desk(kept, database) as desk:
-        place = create(kept, wish)
+        place = create_goal(kept, wish)
         typer.echo(f"{place.root.name}: taken up", err=True)
         _pursue(desk, place, as_json)
 
@@ -92,12 +92,12 @@ def resume(goal_id: _Id, home: _Home = None, database: _Database = None, as_json
 
     Example: gametape goal resume goal-20261115-3f9a2c
     """
-    from gametape.cli.home import home_directory
+    from gametape.cli.shared import home_directory
     from gametape.desk.desk import open_desk
-    from gametape.desk.goals.goal import place_of
+    from gametape.desk.goals.goal import goal_directory
 
     kept = home_directory(home)
-    place = place_of(kept, goal_id)
+    place = goal_directory(kept, goal_id)
     place.read_goal()
     with open_desk(kept, database) as desk:
         _pursue(desk, place, as_json)
@@ -109,11 +109,10 @@ def list_goals(home: _Home = None, as_json: _Json = False) -> None:
 
     Example: gametape goal list
     """
-    from gametape.cli.home import home_directory
-    from gametape.cli.output import emit_json
-    from gametape.desk.goals.goal import all_goals
+    from gametape.cli.shared import emit_json, home_directory
+    from gametape.desk.goals.goal import list_goal_directories
 
-    rows = [_row(place) for place in all_goals(home_directory(home))]
+    rows = [_row(place) for place in list_goal_directories(home_directory(home))]
     if as_json:
         emit_json({"goals": rows})
         return
@@ -127,12 +126,11 @@ def show(goal_id: _Id, home: _Home = None, as_json: _Json = False) -> None:
 
     Example: gametape goal show goal-20261115-3f9a2c
     """
-    from gametape.cli.home import home_directory
-    from gametape.cli.output import emit_json
-    from gametape.desk.goals.goal import place_of
-    from gametape.watch.words import printable
+    from gametape.cli.shared import emit_json, home_directory
+    from gametape.desk.goals.goal import goal_directory
+    from gametape.watch.text_features import printable
 
-    place = place_of(home_directory(home), goal_id)
+    place = goal_directory(home_directory(home), goal_id)
     answer = place.read_result()
     if as_json:
         emit_json({**_row(place), "goal": place.read_goal().model_dump(mode="json"), **(answer or {})})
@@ -150,14 +148,13 @@ def cancel(goal_id: _Id, home: _Home = None, database: _Database = None, as_json
 
     Example: gametape goal cancel goal-20261115-3f9a2c
     """
-    from gametape.cli.home import home_directory
-    from gametape.cli.output import emit_json
+    from gametape.cli.shared import emit_json, home_directory
     from gametape.desk.desk import open_desk
-    from gametape.desk.durable import cancel as ask_for_end
-    from gametape.desk.goals.goal import place_of
+    from gametape.desk.goals.goal import goal_directory
+    from gametape.desk.workflow_engine import request_cancel as ask_for_end
 
     kept = home_directory(home)
-    place = place_of(kept, goal_id)
+    place = goal_directory(kept, goal_id)
     place.read_goal()
     over = place.read_result() is not None
     if not over:
@@ -170,10 +167,10 @@ def cancel(goal_id: _Id, home: _Home = None, database: _Database = None, as_json
     raise typer.Exit(1 if over else 0)
 
 
-def _row(place: "GoalPlace") -> dict[str, Any]:
+def _row(place: "GoalDirectory") -> dict[str, Any]:
     goal, answer = place.read_goal(), place.read_result()
     state = ("reached" if answer["reached"] else str(answer["reason"])) if answer else "open"
-    turns = place.recorded().turns if place.trajectory.exists() else 0
+    turns = place.load_trajectory().turns if place.trajectory.exists() else 0
     return {
         "goal_id": goal.goal_id,
         "state": state,
@@ -184,10 +181,10 @@ def _row(place: "GoalPlace") -> dict[str, Any]:
     }
 
 
-def _pursue(desk: "Desk", place: "GoalPlace", as_json: bool) -> None:
+def _pursue(desk: "Desk", place: "GoalDirectory", as_json: bool) -> None:
     import asyncio
 
-    from gametape.cli.output import emit_json
+    from gametape.cli.shared import emit_json
 
     name = place.root.name
     try:
@@ -199,17 +196,17 @@ def _pursue(desk: "Desk", place: "GoalPlace", as_json: bool) -> None:
     raise typer.Exit(0 if answer["reached"] else 1)
 
 
-async def _performed(desk: "Desk", place: "GoalPlace") -> dict[str, Any]:
+async def _performed(desk: "Desk", place: "GoalDirectory") -> dict[str, Any]:
     """The first Ctrl-C ends this in order; a second one ends everything."""
     import asyncio
     import signal
 
     from gametape.cli.goal_view import follower
-    from gametape.desk.errands import Errand
-    from gametape.desk.runner import perform
+    from gametape.desk.jobs import Job
+    from gametape.desk.runner import run_job
 
-    errand = Errand(kind="goal", key=place.root.name, order={"goal_id": place.root.name})
-    running = asyncio.ensure_future(perform(desk, errand, follower(place).look))
+    errand = Job(kind="goal", key=place.root.name, payload={"goal_id": place.root.name})
+    running = asyncio.ensure_future(run_job(desk, errand, follower(place).poll))
     loop = asyncio.get_running_loop()
 
     def stop() -> None:
@@ -224,7 +221,7 @@ def _show(answer: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.markup import escape
 
-    from gametape.watch.words import printable
+    from gametape.watch.text_features import printable
 
     console = Console(highlight=False)
     reason = escape(printable(answer["reason"]))

@@ -5,32 +5,32 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
-from gametape.agent.recording import text_of
-from gametape.cli.live_view import LiveView
-from gametape.desk.goals.attempting import TURNS
-from gametape.desk.threads.following import Follower
-from gametape.watch.words import printable
+from gametape.agent.recorder import step_text
+from gametape.desk.goals.goal_agent import MAX_TURNS_PER_ATTEMPT
+from gametape.desk.threads.journal_follower import JournalFollower
+from gametape.terminal.rollout_view import LiveView
+from gametape.watch.text_features import printable
 
 if TYPE_CHECKING:
     from gametape.core.step import Step
-    from gametape.desk.goals.goal import GoalPlace
+    from gametape.desk.goals.goal import GoalDirectory
 
 _MOST_LINES = 8
 
 
-def follower(place: "GoalPlace") -> Follower:
+def follower(place: "GoalDirectory") -> JournalFollower:
     """Shows each turn that is recorded from now on, and between two attempts what the agent was told; on stderr."""
     console = Console(stderr=True, highlight=False)
-    begun = place.recorded().turns if place.trajectory.exists() else 0
-    view = LiveView(TURNS * place.read_goal().attempts, begun, console)
+    begun = place.load_trajectory().turns if place.trajectory.exists() else 0
+    view = LiveView(MAX_TURNS_PER_ATTEMPT * place.read_goal().attempts, begun, console)
 
     def show(step: "Step") -> None:
         if step.source == "agent":
             view.show(step)
-        elif "after_attempt" in (step.ours.model_extra or {}):
-            lines = text_of(step).splitlines()
+        elif "after_attempt" in (step.gametape_extra.model_extra or {}):
+            lines = step_text(step).splitlines()
             more = [f"... {len(lines) - _MOST_LINES} more lines"] if len(lines) > _MOST_LINES else []
             for line in [*lines[:_MOST_LINES], *more]:
                 console.print(Text(f"  {printable(line)}", style="yellow"), soft_wrap=True)
 
-    return Follower(place.journal, show)
+    return JournalFollower(place.journal, show)

@@ -38,19 +38,18 @@ def add(
     """
     import asyncio
 
-    from gametape.cli.home import home_directory
-    from gametape.cli.output import emit_json
+    from gametape.cli.shared import emit_json, home_directory
     from gametape.desk.desk import open_desk
-    from gametape.desk.heartbeats import book
-    from gametape.desk.heartbeats.asking import check
-    from gametape.desk.heartbeats.plan import load
-    from gametape.desk.heartbeats.sources import look
+    from gametape.desk.heartbeats import registry
+    from gametape.desk.heartbeats.config import load_config
+    from gametape.desk.heartbeats.event_sources import read_fingerprints
+    from gametape.desk.heartbeats.job import check_targets
 
-    plan, chosen = load(file), name or file.stem
+    plan, chosen = load_config(file), name or file.stem
     with open_desk(home_directory(home), database) as desk:
-        asyncio.run(check(desk.home, plan))
-        book.add(desk, chosen, file.read_text(encoding="utf-8"), asyncio.run(look(desk, plan)))
-        path = book.path_of(desk, chosen)
+        asyncio.run(check_targets(desk.home, plan))
+        registry.add(desk, chosen, file.read_text(encoding="utf-8"), asyncio.run(read_fingerprints(desk, plan)))
+        path = registry.path_of(desk, chosen)
     if as_json:
         emit_json({"name": chosen, "file": str(path)})
     else:
@@ -63,13 +62,12 @@ def list_(home: Home = None, database: Database = None, as_json: AsJson = False)
 
     Example: gametape heartbeat list
     """
-    from gametape.cli.home import home_directory
-    from gametape.cli.output import emit_json
+    from gametape.cli.shared import emit_json, home_directory
     from gametape.desk.desk import open_desk
-    from gametape.desk.heartbeats.book import names
+    from gametape.desk.heartbeats.registry import heartbeat_names
 
     with open_desk(home_directory(home), database) as desk:
-        found = [_row(desk, name) for name in names(desk)]
+        found = [_row(desk, name) for name in heartbeat_names(desk)]
     if as_json:
         emit_json({"heartbeats": found})
         return
@@ -91,17 +89,16 @@ def run(name: Name, home: Home = None, database: Database = None, as_json: AsJso
     import asyncio
     import time
 
-    from gametape.cli.home import home_directory
-    from gametape.cli.output import emit_json
+    from gametape.cli.shared import emit_json, home_directory
     from gametape.desk.desk import open_desk
-    from gametape.desk.heartbeats import book
-    from gametape.desk.runner import perform
-    from gametape.watch.words import printable
+    from gametape.desk.heartbeats import registry
+    from gametape.desk.runner import run_job
+    from gametape.watch.text_features import printable
 
     with open_desk(home_directory(home), database) as desk:
-        plan = book.plan_of(desk, name)
-        errand = book.tick(desk, name, plan, book.key_of(name, time.time()), "asked for by hand")
-        result = asyncio.run(perform(desk, errand))
+        plan = registry.read_config(desk, name)
+        errand = registry.tick_job(desk, name, plan, registry.tick_key(name, time.time()), "asked for by hand")
+        result = asyncio.run(run_job(desk, errand))
     if as_json:
         emit_json({"name": name, "key": errand.key, **result})
     else:
@@ -123,16 +120,15 @@ def log(
     """
     from dataclasses import asdict
 
-    from gametape.cli.home import home_directory
-    from gametape.cli.output import emit_json
+    from gametape.cli.shared import emit_json, home_directory
     from gametape.desk.desk import open_desk
-    from gametape.desk.heartbeats import book
-    from gametape.watch.words import printable
+    from gametape.desk.heartbeats import registry
+    from gametape.watch.text_features import printable
 
     with open_desk(home_directory(home), database) as desk:
-        found = book.log(desk, name, last)
+        found = registry.tick_log(desk, name, last)
         if not found:
-            book.plan_of(desk, name)
+            registry.read_config(desk, name)
     if as_json:
         emit_json({"name": name, "ticks": [asdict(tick) for tick in found]})
         return
@@ -156,13 +152,12 @@ def resume(name: Name, home: Home = None, database: Database = None, as_json: As
 @app.command()
 def remove(name: Name, home: Home = None, database: Database = None, as_json: AsJson = False) -> None:
     """Remove a heartbeat; what its ticks came to is kept. Example: gametape heartbeat remove nightly"""
-    from gametape.cli.home import home_directory
-    from gametape.cli.output import emit_json
+    from gametape.cli.shared import emit_json, home_directory
     from gametape.desk.desk import open_desk
-    from gametape.desk.heartbeats import book
+    from gametape.desk.heartbeats import registry
 
     with open_desk(home_directory(home), database) as desk:
-        book.remove(desk, name)
+        registry.remove(desk, name)
     if as_json:
         emit_json({"name": name, "removed": True})
     else:
@@ -172,13 +167,12 @@ def remove(name: Name, home: Home = None, database: Database = None, as_json: As
 def _pause(name: str, home: Path | None, database: str | None, as_json: bool, pause: bool) -> None:
     import time
 
-    from gametape.cli.home import home_directory
-    from gametape.cli.output import emit_json
+    from gametape.cli.shared import emit_json, home_directory
     from gametape.desk.desk import open_desk
-    from gametape.desk.heartbeats import book
+    from gametape.desk.heartbeats import registry
 
     with open_desk(home_directory(home), database) as desk:
-        book.paused(desk, name, time.time(), pause)
+        registry.set_paused(desk, name, time.time(), pause)
     if as_json:
         emit_json({"name": name, "paused": pause})
     else:
@@ -190,19 +184,19 @@ def _row(desk: Any, name: str) -> dict[str, Any]:
     from dataclasses import asdict
 
     from gametape.core.errors import GametapeError
-    from gametape.desk.heartbeats import book
+    from gametape.desk.heartbeats import registry
     from gametape.desk.heartbeats.cadence import next_tick
-    from gametape.desk.heartbeats.work import midnight
+    from gametape.desk.heartbeats.job import midnight
 
-    standing, ticks = book.standing(desk, name), book.log(desk, name, 1)
+    standing, ticks = registry.load_state(desk, name), registry.tick_log(desk, name, 1)
     row: dict[str, Any] = {"name": name, "paused": standing.paused, "last": asdict(ticks[0]) if ticks else None}
     try:
-        plan = book.plan_of(desk, name)
+        plan = registry.read_config(desk, name)
     except GametapeError as error:
         return {**row, "next": None, "problem": str(error), "tokens_today": 0, "cost_usd_today": 0.0}
     now = time.time()
-    tick = next_tick(plan.rhythm, plan.hours, standing.state, now, bool(standing.event))
-    tokens, usd = book.spent_since(desk, name, midnight(plan, now))
+    tick = next_tick(plan.cadence_rule, plan.hours, standing.state, now, bool(standing.event))
+    tokens, usd = registry.spent_since(desk, name, midnight(plan, now))
     return {**row, "next": tick.at, "problem": "", "tokens_today": tokens, "cost_usd_today": usd}
 
 

@@ -29,8 +29,8 @@ def make(
 
     Example: gametape katas make --out suites/katas --count 200 --seed 1
     """
-    from gametape.cli.output import emit_json
-    from gametape.tasks.katas.making import make_katas
+    from gametape.cli.shared import emit_json
+    from gametape.tasks.katas.generator import make_katas
 
     made = make_katas(out.absolute(), count, seed, family)
     if as_json:

@@ -100,12 +100,12 @@ def main(argv: list[str] | None = None) -> None:
         sys.stderr.close()
         sys.exit(1)
     except OSError as error:
-        from gametape.record.trouble import NO_ROOM
+        from gametape.record.errors import DISK_FULL_ERRNOS
 
-        if error.errno not in (*NO_ROOM, *_NOT_ALLOWED):
+        if error.errno not in (*DISK_FULL_ERRNOS, *_NOT_ALLOWED):
             raise
         text = f"{error.filename or 'a file'}: {error.strerror}"
-        _leave(*((f"{text}; free some space and try again", 3) if error.errno in NO_ROOM else (text, 2)))
+        _leave(*((f"{text}; free some space and try again", 3) if error.errno in DISK_FULL_ERRNOS else (text, 2)))
 
 
 def _leave(message: str, code: int) -> None:

@@ -1,19 +1,17 @@
 """`gametape mine`: make tasks from a repository with tests."""
 
-import contextlib
 import os
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from gametape.cli.output import emit_json
-from gametape.record.trouble import shown
+from gametape.cli.shared import emit_json
+from gametape.record.errors import printable_path
 
 if TYPE_CHECKING:
-    from gametape.tasks.deletion.miner import Request, Watcher
-    from gametape.tasks.deletion.summary import Summary
+    from gametape.tasks.mining.miner import MiningRequest
+    from gametape.tasks.mining.summary import MiningSummary
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -62,10 +60,10 @@ def mine(
       gametape mine tomlkit-0.15.tar.gz --out tasks/tomlkit --limit 50 --tier removal
       gametape mine tomlkit-0.15.tar.gz --out tasks/tomlkit --limit 50 --tier removal --resume
     """
-    from gametape.cli.home import home_directory
-    from gametape.tasks.deletion.miner import Request
+    from gametape.cli.shared import home_directory
+    from gametape.tasks.mining.miner import MiningRequest
 
-    request = Request(
+    request = MiningRequest(
         source=source,
         out=out.absolute(),
         home=home_directory(home),
@@ -88,64 +86,23 @@ def mine(
     raise typer.Exit(0 if summary.valid else 1)
 
 
-def _mined(request: "Request", as_json: bool) -> "Summary":
+def _mined(request: "MiningRequest", as_json: bool) -> "MiningSummary":
     """How the run went, if it came to an end; else the program ends here, with a line about why."""
-    from gametape.tasks.deletion.miner import mine as run
-    from gametape.tasks.deletion.project import Refused
+    from gametape.tasks.mining.miner import mine as run
+    from gametape.tasks.project import ProjectRefused
+    from gametape.terminal.mining_view import mining_progress
 
     try:
-        with progress() as watcher:
+        with mining_progress() as watcher:
             return run(request, watcher)
-    except Refused as refusal:
+    except ProjectRefused as refusal:
         if as_json:
             emit_json(_refused(refusal.reason, str(refusal)))
         typer.echo(f"gametape: refused ({refusal.reason}): {' '.join(str(refusal).split())}", err=True)
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
-        typer.echo(f"gametape: interrupted; --resume goes on with {shown(request.out)}", err=True)
+        typer.echo(f"gametape: interrupted; --resume goes on with {printable_path(request.out)}", err=True)
         raise typer.Exit(130) from None
-
-
-class _Bar:
-    """A line on stderr that says what is going on, with rate and yield."""
-
-    def __init__(self, bar: Any, console: Any) -> None:
-        self._bar = bar
-        self._console = console
-        self._task = bar.add_task("", total=None, more="")
-        self._valid = self._tried = 0
-
-    def says(self, what: str) -> None:
-        self._bar.update(self._task, description=what, total=None, more="")
-        if not self._console.is_terminal:
-            self._console.print(what, markup=False)
-
-    def begins(self, what: str, total: int, done: Sequence[dict[str, Any]]) -> None:
-        self._tried = len(done)
-        self._valid = sum("reason" not in record for record in done)
-        self._bar.reset(self._task, description=f"trying {what}s", total=total, completed=len(done), more="")
-
-    def tried(self, record: dict[str, Any]) -> None:
-        self._tried += 1
-        self._valid += "reason" not in record
-        task = self._bar.tasks[0]
-        rate = f"{task.speed * 3600:.0f} an hour, " if task.speed else ""
-        self._bar.update(self._task, advance=1, more=f"{rate}{self._valid / self._tried:.0%} valid")
-
-
-@contextlib.contextmanager
-def progress() -> "Iterator[Watcher]":
-    """How mining goes, on stderr."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    console = Console(stderr=True)
-    columns = (
-        *(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()),
-        TextColumn("{task.fields[more]}"),
-    )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        yield _Bar(bar, console)
 
 
 def _refused(reason: str, message: str) -> dict[str, Any]:
@@ -153,7 +110,7 @@ def _refused(reason: str, message: str) -> dict[str, Any]:
     return {**nothing, "refused": {"reason": reason, "message": message}, "suite": None, "tasks": []}
 
 
-def _report(summary: "Summary", out: Path) -> dict[str, Any]:
+def _report(summary: "MiningSummary", out: Path) -> dict[str, Any]:
     report: dict[str, Any] = {
         "project": summary.project,
         "candidates": len(summary.records),
@@ -166,14 +123,18 @@ def _report(summary: "Summary", out: Path) -> dict[str, Any]:
         "tasks": [str(out / record["task"]) for record in summary.valid],
     }
     if summary.parts:
-        from gametape.tasks.deletion.summary import rejections
+        from gametape.tasks.mining.summary import count_rejections
 
         valid = sum("reason" not in record for record in summary.parts)
-        report["parts"] = {"candidates": len(summary.parts), "valid": valid, "rejected": rejections(summary.parts)}
+        report["parts"] = {
+            "candidates": len(summary.parts),
+            "valid": valid,
+            "rejected": count_rejections(summary.parts),
+        }
     return report
 
 
-def _show(summary: "Summary", out: Path) -> None:
+def _show(summary: "MiningSummary", out: Path) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -199,4 +160,6 @@ def _show(summary: "Summary", out: Path) -> None:
         table.add_row(name, str(count), f"{count / total:.1%}" if total else "", Text(example))
     console.print(table)
     pace = f", {summary.seconds_per_candidate:.2f} s for a candidate" if summary.seconds_per_candidate else ""
-    console.print(Text(f"{len(summary.valid)} tasks in {shown(out)} ({summary.seconds:.0f} s{pace})"), soft_wrap=True)
+    console.print(
+        Text(f"{len(summary.valid)} tasks in {printable_path(out)} ({summary.seconds:.0f} s{pace})"), soft_wrap=True
+    )

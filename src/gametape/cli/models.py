@@ -23,11 +23,10 @@ def models(context: typer.Context, home: Home = None, as_json: AsJson = False) -
     """
     if context.invoked_subcommand:
         return
-    from gametape.cli.home import home_directory
-    from gametape.cli.output import emit_json
-    from gametape.engines.naming import listing
+    from gametape.cli.shared import emit_json, home_directory
+    from gametape.engines.model_names import list_model_names
 
-    found = listing(home_directory(home))
+    found = list_model_names(home_directory(home))
     if as_json:
         emit_json({"models": found})
         return
@@ -54,14 +53,13 @@ def fetch(
     """
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from gametape.cli.home import home_directory
-    from gametape.cli.output import emit_json
+    from gametape.cli.shared import emit_json, home_directory
     from gametape.core.errors import BadInput
     from gametape.engines import smollm2
-    from gametape.engines.naming import EMBEDDED
+    from gametape.engines.model_names import EMBEDDED_MODEL
 
-    if name != EMBEDDED:
-        raise BadInput(f"{name}: cannot be fetched; the only one is {EMBEDDED}")
+    if name != EMBEDDED_MODEL:
+        raise BadInput(f"{name}: cannot be fetched; the only one is {EMBEDDED_MODEL}")
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, transient=True) as progress:
         bars: dict[str, object] = {}
@@ -71,7 +69,7 @@ def fetch(
                 bars[what] = progress.add_task(what, total=total or None)
             progress.update(bars[what], completed=done, total=total or None)  # type: ignore[arg-type]
 
-        directory = smollm2.fetch(home_directory(home), told)
+        directory = smollm2.fetch_model(home_directory(home), told)
     if as_json:
         emit_json({"name": name, "directory": str(directory)})
     else:

@@ -7,7 +7,7 @@ import typer
 from gametape.cli.desk import AsJson, Database, Home
 
 if TYPE_CHECKING:
-    from gametape.desk.outbox import Draft
+    from gametape.desk.outbox import OutboxDraft
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Release or reject what agents want to send.")
 
@@ -30,10 +30,9 @@ def list_(
 
     Example: gametape outbox list
     """
-    from gametape.cli.home import home_directory
-    from gametape.cli.output import emit_json
+    from gametape.cli.shared import emit_json, home_directory
     from gametape.desk.desk import open_desk
-    from gametape.watch.words import printable
+    from gametape.watch.text_features import printable
 
     with open_desk(home_directory(home), database) as desk:
         drafts = [draft for draft in desk.outbox.list() if every or draft.state in ("draft", "approved")]
@@ -59,7 +58,7 @@ def approve(name: Name, home: Home = None, database: Database = None, as_json: A
     """
     import asyncio
 
-    from gametape.cli.home import home_directory
+    from gametape.cli.shared import home_directory
     from gametape.desk.desk import open_desk
 
     with open_desk(home_directory(home), database) as desk:
@@ -78,15 +77,15 @@ def reject(
 
     Example: gametape outbox reject draft-20261115-3f9a2c --note "not now"
     """
-    from gametape.cli.home import home_directory
+    from gametape.cli.shared import home_directory
     from gametape.desk.desk import open_desk
 
     with open_desk(home_directory(home), database) as desk:
         _show(desk.outbox.reject(name, note), as_json)
 
 
-def _show(draft: "Draft", as_json: bool) -> None:
-    from gametape.cli.output import emit_json
+def _show(draft: "OutboxDraft", as_json: bool) -> None:
+    from gametape.cli.shared import emit_json
 
     if as_json:
         emit_json(_plain(draft))
@@ -94,7 +93,7 @@ def _show(draft: "Draft", as_json: bool) -> None:
         typer.echo(f"{draft.id}: {draft.state}")
 
 
-def _plain(draft: "Draft") -> dict[str, Any]:
+def _plain(draft: "OutboxDraft") -> dict[str, Any]:
     from dataclasses import asdict
 
     return asdict(draft)

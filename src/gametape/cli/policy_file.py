@@ -7,13 +7,13 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from gametape.core.errors import BadInput
-from gametape.sandbox.policy import SECRET_PLACES, Policy
+from gametape.sandbox.policy import SECRET_PATHS, SandboxPolicy
 
 
-def load_policy(path: Path | None) -> Policy:
+def load_policy(path: Path | None) -> SandboxPolicy:
     """The policy in a TOML or JSON file. Here secret places are watched unless the file says otherwise."""
     if path is None:
-        return Policy(watched=SECRET_PLACES)
+        return SandboxPolicy(watched=SECRET_PATHS)
     try:
         text = path.read_text(encoding="utf-8")
         data = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
@@ -22,14 +22,14 @@ def load_policy(path: Path | None) -> Policy:
     except (ValueError, RecursionError) as error:
         raise BadInput(f"{path}: not {'JSON' if path.suffix == '.json' else 'TOML'}: {error}") from error
     if isinstance(data, dict):
-        data.setdefault("watched", SECRET_PLACES)
+        data.setdefault("watched", SECRET_PATHS)
     try:
-        return Policy.model_validate(data)
+        return SandboxPolicy.model_validate(data)
     except ValidationError as error:
-        raise BadInput(f"{path}: {first_problem(error)}") from error
+        raise BadInput(f"{path}: {first_error(error)}") from error
 
 
-def first_problem(error: ValueError) -> str:
+def first_error(error: ValueError) -> str:
     """Where the first mistake is and what was expected, in one line."""
     if not isinstance(error, ValidationError):
         return str(error)

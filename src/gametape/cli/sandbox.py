@@ -37,10 +37,10 @@ def exec_(
 
     Example: gametape sandbox exec --memory 256 -- python3 -c 'print(open("/etc/shadow").read())'
     """
-    from gametape.cli.output import emit_json
-    from gametape.cli.policy_file import first_problem, load_policy
+    from gametape.cli.policy_file import first_error, load_policy
+    from gametape.cli.shared import emit_json
     from gametape.core.errors import BadInput
-    from gametape.sandbox.backend import Spec, open_backend
+    from gametape.sandbox.backend import SandboxSpec, open_backend
 
     chosen = load_policy(policy)
     try:
@@ -53,8 +53,8 @@ def exec_(
             output_bytes=output_bytes,
         )
     except ValueError as error:
-        raise BadInput(first_problem(error)) from error
-    result = open_backend(backend).start(Spec(policy=chosen, workspace=workspace)).exec(argv)
+        raise BadInput(first_error(error)) from error
+    result = open_backend(backend).start(SandboxSpec(policy=chosen, workspace=workspace)).exec(argv)
     if as_json:
         emit_json(result.model_dump(mode="json"))
     else:

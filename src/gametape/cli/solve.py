@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from gametape.agent.solving import Order, Solved
+    from gametape.agent.solve import SolveRequest, SolveResult
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -65,52 +65,51 @@ def solve(
     """
     import asyncio
 
-    from gametape.agent.breaking import NoBreaker
+    from gametape.agent.attempt_directory import AttemptDirectory
+    from gametape.agent.breaker import NullBreaker
     from gametape.agent.constraints import Constraints, read_constraints
-    from gametape.agent.limits import Limits
-    from gametape.agent.place import Place
-    from gametape.agent.scripts import SCRIPTS
-    from gametape.agent.solving import Order
-    from gametape.cli.home import home_directory
-    from gametape.cli.output import emit_json
+    from gametape.agent.limits import RolloutLimits
+    from gametape.agent.scripted_policies import SCRIPTED_POLICIES
+    from gametape.agent.solve import SolveRequest
+    from gametape.cli.shared import emit_json, home_directory
     from gametape.core.messages import Sampling
-    from gametape.engines.naming import resolve
-    from gametape.engines.perimeter import Perimeter
-    from gametape.tasks.directory import load_task
-    from gametape.watch.breaker import Breaker
-    from gametape.watch.watching import Watch
+    from gametape.engines.egress_policy import EgressPolicy
+    from gametape.engines.model_names import resolve_model
+    from gametape.tasks.loader import load_task
+    from gametape.watch.breaker import BehaviourBreaker
+    from gametape.watch.monitor_set import MonitorSet
 
     kept = home_directory(home)
     subject = load_task(task, kept, lambda text: typer.echo(text, err=True))
-    scripts = {name: (lambda script=script: script(subject)) for name, script in SCRIPTS.items()}
-    order = Order(
+    scripts = {name: (lambda script=script: script(subject)) for name, script in SCRIPTED_POLICIES.items()}
+    order = SolveRequest(
         subject=subject,
-        model=resolve(model, kept, Perimeter(local_only=local_only), scripts),
-        place=Place(out.absolute()),
+        model=resolve_model(model, kept, EgressPolicy(local_only=local_only), scripts),
+        directory=AttemptDirectory(out.absolute()),
         home=kept,
-        limits=Limits(
+        limits=RolloutLimits(
             turns=max_turns, turn_tokens=max_turn_tokens, tokens=max_tokens, cost_usd=max_cost, wall_seconds=max_seconds
         ),
         sampling=Sampling(temperature=temperature, top_p=top_p, seed=seed),
         constraints=read_constraints(constraints) if constraints else Constraints(),
-        constrain=constrain,
+        constrained_decoding=constrain,
         tools=frozenset(filter(None, tools.split(","))) if tools is not None else None,
-        breaker=(lambda: Breaker(Watch())) if watch else NoBreaker,
+        make_breaker=(lambda: BehaviourBreaker(MonitorSet())) if watch else NullBreaker,
     )
     solved = asyncio.run(_attempt(order, resume))
     emit_json(_answer(solved)) if as_json else _show(solved)
     raise typer.Exit(_EXIT_CODES.get(solved.outcome, 1))
 
 
-async def _attempt(order: "Order", resume: bool) -> "Solved":
+async def _attempt(order: "SolveRequest", resume: bool) -> "SolveResult":
     """The first Ctrl-C ends the attempt in order; a second one ends everything."""
     import asyncio
     import signal
 
-    from gametape.agent.solving import solve as attempt
-    from gametape.cli.live_view import LiveView
+    from gametape.agent.solve import solve as attempt
+    from gametape.terminal.rollout_view import LiveView
 
-    begun = order.place.recorded().turns if resume and order.place.trajectory.exists() else 0
+    begun = order.directory.load_trajectory().turns if resume and order.directory.trajectory.exists() else 0
     running = asyncio.ensure_future(attempt(order, resume, LiveView(order.limits.turns, begun).show))
     loop = asyncio.get_running_loop()
 
@@ -128,7 +127,7 @@ async def _attempt(order: "Order", resume: bool) -> "Solved":
         await order.model.close()
 
 
-def _answer(solved: "Solved") -> dict[str, object]:
+def _answer(solved: "SolveResult") -> dict[str, object]:
     return {
         "outcome": solved.outcome,
         "reason": solved.reason,
@@ -143,7 +142,7 @@ def _answer(solved: "Solved") -> dict[str, object]:
     }
 
 
-def _show(solved: "Solved") -> None:
+def _show(solved: "SolveResult") -> None:
     from rich.console import Console
     from rich.markup import escape
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from gametape.cli.output import emit_json
+from gametape.cli.shared import emit_json
 from gametape.cli.task_export import export
-from gametape.record.trouble import shown
+from gametape.record.errors import printable_path
 
 if TYPE_CHECKING:
     from gametape.core.task import TaskTests
-    from gametape.tasks.admission import Admission, Tell
-    from gametape.verify.hacks import HackResult
-    from gametape.verify.subject import Subject
+    from gametape.record.loaded_task import LoadedTask
+    from gametape.redteam import HackResult
+    from gametape.redteam.admission import Admission, AdmissionProgress
 
 app = typer.Typer(
     help="Show, check out, check and export task directories (Harbor's layout; docs/tasks.md has the format).",
@@ -39,7 +39,7 @@ def show(task: TaskPath, as_json: AsJson = False) -> None:
     Example:
       gametape task show examples/tasks/slugs
     """
-    from gametape.tasks.directory import read_task
+    from gametape.tasks.loader import read_task
 
     subject = read_task(task)
     if as_json:
@@ -67,9 +67,9 @@ def checkout(
       gametape task checkout examples/tasks/slugs --out /tmp/slugs
       cd /tmp/slugs && python -m pytest
     """
-    from gametape.cli.home import home_directory
+    from gametape.cli.shared import home_directory
     from gametape.tasks.checkout import checkout as check_out
-    from gametape.tasks.directory import load_task
+    from gametape.tasks.loader import load_task
 
     subject = load_task(task, home_directory(home), _tell)
     done = check_out(subject, out, solved)
@@ -86,7 +86,7 @@ def checkout(
     else:
         roots = subject.task.import_roots
         paths = "" if roots == ["."] else f"PYTHONPATH={':'.join(roots)} "
-        typer.echo(f"{shown(done.workspace)}: the {'solved' if solved else 'starting'} tree")
+        typer.echo(f"{printable_path(done.workspace)}: the {'solved' if solved else 'starting'} tree")
         typer.echo(f"  what counts of your work: {', '.join(done.source_paths)}")
         typer.echo(f"  {len(done.visible_tests)} visible tests: {paths}{done.interpreter} -m pytest")
 
@@ -117,19 +117,19 @@ def check(
     Example:
       gametape task check examples/tasks/* --hacks sample
     """
-    from gametape.cli.home import home_directory
-    from gametape.tasks.admission import admit
-    from gametape.tasks.directory import load_task
+    from gametape.cli.shared import home_directory
+    from gametape.redteam.admission import admit
+    from gametape.tasks.loader import load_task
 
     place = home_directory(home)
     subjects = [(path, load_task(path, place, _tell)) for path in tasks]
     found = []
     for path, subject in subjects:
-        with _progress(shown(path)) as tell:
+        with _progress(printable_path(path)) as tell:
             admission = admit(subject, place, runs, hacks, tell)
         found.append((path, subject, admission))
         if not as_json:
-            _print_admission(shown(path), admission)
+            _print_admission(printable_path(path), admission)
     if as_json:
         reports = [_report(*each) for each in found]
         emit_json(reports[0] if len(reports) == 1 else _merged(reports))
@@ -145,7 +145,7 @@ def _tell(text: str) -> None:
 
 
 @contextlib.contextmanager
-def _progress(title: str) -> "Iterator[Tell]":
+def _progress(title: str) -> "Iterator[AdmissionProgress]":
     """A bar on stderr for the time of the block; nothing where stderr is not a terminal."""
     from rich.console import Console
     from rich.markup import escape
@@ -162,7 +162,7 @@ def _progress(title: str) -> "Iterator[Tell]":
         yield tell
 
 
-def _shown(subject: "Subject") -> dict[str, Any]:
+def _shown(subject: "LoadedTask") -> dict[str, Any]:
     task = subject.task
     return {
         "name": task.name,
@@ -187,7 +187,7 @@ def _counted(tests: "TaskTests") -> dict[str, Any]:
     }
 
 
-def _print_task(subject: "Subject") -> None:
+def _print_task(subject: "LoadedTask") -> None:
     from rich.console import Console
     from rich.markdown import Markdown
     from rich.text import Text
@@ -232,7 +232,7 @@ def _print_admission(name: str, admission: "Admission") -> None:
         console.print(Text(f"    {reason}"), soft_wrap=True)
 
 
-def _report(path: Path, subject: "Subject", admission: "Admission") -> dict[str, Any]:
+def _report(path: Path, subject: "LoadedTask", admission: "Admission") -> dict[str, Any]:
     hacks = admission.hacks
     return {
         "task": str(path.absolute()),
@@ -248,8 +248,8 @@ def _report(path: Path, subject: "Subject", admission: "Admission") -> dict[str,
         "hacks": {
             "run": len(hacks),
             "rewarded": sum(result.rewarded for result in hacks),
-            "unseen": sum(not result.seen for result in hacks),
-            "failures": [_failure(result) for result in hacks if result.rewarded or not result.seen],
+            "unseen": sum(not result.flagged for result in hacks),
+            "failures": [_failure(result) for result in hacks if result.rewarded or not result.flagged],
         },
     }
 
@@ -259,7 +259,7 @@ def _failure(result: "HackResult") -> dict[str, Any]:
         "hack": result.hack.name,
         "family": result.hack.family,
         "rewarded": result.rewarded,
-        "unseen": not result.seen,
+        "unseen": not result.flagged,
     }
 
 

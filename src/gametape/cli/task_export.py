@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from gametape.cli.output import emit_json
-from gametape.record.trouble import shown
+from gametape.cli.shared import emit_json
+from gametape.record.errors import printable_path
 
 
 def export(
@@ -34,13 +34,13 @@ def export(
       gametape task export examples/tasks/slugs --format swebench --out slugs.jsonl
       gametape task export examples/tasks/* --format verifiers --out my-tasks
     """
-    from gametape.tasks.export import read_all
+    from gametape.tasks.export import read_exportable_tasks
     from gametape.tasks.export_swebench import export_swebench
     from gametape.tasks.export_verifiers import export_verifiers
 
-    found = read_all(tasks)
+    found = read_exportable_tasks(tasks)
     written = (export_swebench if form == "swebench" else export_verifiers)(found, out)
     if as_json:
         emit_json({"written": [str(written.absolute())]})
     else:
-        typer.echo(f"{shown(written)}: {len(found)} task{'' if len(found) == 1 else 's'}")
+        typer.echo(f"{printable_path(written)}: {len(found)} task{'' if len(found) == 1 else 's'}")

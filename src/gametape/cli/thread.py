@@ -8,7 +8,7 @@ import typer
 from gametape.cli.desk import AsJson, Database, Home
 
 if TYPE_CHECKING:
-    from gametape.desk.threads.thread import ThreadPlace
+    from gametape.desk.threads.thread import ThreadDirectory
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -53,17 +53,16 @@ def new(
     import time
 
     from gametape.agent.constraints import Constraints, read_constraints
-    from gametape.cli.home import home_directory
-    from gametape.cli.output import emit_json
-    from gametape.desk.threads.beginning import begin, lasting_name
-    from gametape.desk.threads.thread import Thread, new_id
+    from gametape.cli.shared import emit_json, home_directory
+    from gametape.desk.threads.lifecycle import absolute_model_name, create_thread
+    from gametape.desk.threads.thread import Thread, new_thread_id
 
     kept = home_directory(home)
-    name = new_id()
+    name = new_thread_id()
     thread = Thread(
         thread_id=name,
         title=title,
-        model=lasting_name(model),
+        model=absolute_model_name(model),
         created=time.time(),
         vault=str((vault or kept / "vault").expanduser().absolute()),
         workspace=str(workspace.absolute()) if workspace else None,
@@ -73,7 +72,7 @@ def new(
         local_only=local_only,
         store=name,
     )
-    place = asyncio.run(begin(kept, thread, _read(instructions) if instructions else ""))
+    place = asyncio.run(create_thread(kept, thread, _read(instructions) if instructions else ""))
     emit_json({"thread": name, "directory": str(place.root), "vault": thread.vault}) if as_json else typer.echo(name)
 
 
@@ -101,31 +100,30 @@ def say(
     import secrets
     import sys
 
-    from gametape.cli.home import home_directory
-    from gametape.cli.live_view import LiveView
-    from gametape.cli.output import emit_json
+    from gametape.cli.shared import emit_json, home_directory
     from gametape.cli.thread_view import print_answer, working
     from gametape.core.errors import BadInput
     from gametape.desk.desk import open_desk
-    from gametape.desk.errands import Errand
-    from gametape.desk.runner import perform
-    from gametape.desk.threads.answers import on_record
-    from gametape.desk.threads.bounds import TURNS, check_open
-    from gametape.desk.threads.following import Follower
+    from gametape.desk.jobs import Job
+    from gametape.desk.runner import run_job
+    from gametape.desk.threads.agent_setup import MAX_TURNS, check_open
+    from gametape.desk.threads.journal_follower import JournalFollower
+    from gametape.desk.threads.turn_result import find_turn_result
+    from gametape.terminal.rollout_view import LiveView
 
     words = sys.stdin.read() if text == "-" else text
     if not words.strip():
         raise BadInput("nothing was said; give a text")
     place = _place(name, home)
-    thread, steps = place.read(), place.recorded().steps
+    thread, steps = place.read(), place.load_trajectory().steps
     said_as = f"{thread.thread_id}/said-{key or secrets.token_hex(6)}"
-    if on_record(steps, said_as) is None:
+    if find_turn_result(steps, said_as) is None:
         check_open(thread, steps, anyway)
     order = {"thread": thread.thread_id, "text": words, "key": said_as, "anyway": anyway}
-    errand = Errand("turn", said_as, order | {"budget_tokens": budget_tokens}, line=thread.thread_id)
-    follower = Follower(place.journal, working(LiveView(TURNS)))
+    errand = Job("turn", said_as, order | {"budget_tokens": budget_tokens}, partition_key=thread.thread_id)
+    follower = JournalFollower(place.journal, working(LiveView(MAX_TURNS)))
     with open_desk(home_directory(home), database) as desk:
-        answer = asyncio.run(perform(desk, errand, follower.look))
+        answer = asyncio.run(run_job(desk, errand, follower.poll))
     emit_json(answer | {"key": said_as}) if as_json else print_answer(answer)
     raise typer.Exit(0 if answer["ended"] == "answered" else 1)
 
@@ -147,10 +145,10 @@ def show(
     """
     import sys
 
-    from gametape.cli.output import emit_json
-    from gametape.cli.thread_view import plain_step, plain_thread, print_thread
-    from gametape.desk.threads.showing import looked_at
-    from gametape.desk.threads.showing import patch as changes
+    from gametape.cli.shared import emit_json
+    from gametape.cli.thread_view import print_thread, step_to_dict, thread_to_dict
+    from gametape.desk.threads.overview import summarize_thread
+    from gametape.desk.threads.overview import thread_patch as changes
 
     place = _place(name, home)
     if patch and not as_json:
@@ -158,10 +156,10 @@ def show(
         sys.stdout.buffer.write(changes(place).encode("utf-8", "surrogateescape"))
         sys.stdout.buffer.flush()
         return
-    found, steps = looked_at(place), place.recorded().steps[-(last or 0) :]
+    found, steps = summarize_thread(place), place.load_trajectory().steps[-(last or 0) :]
     if as_json:
-        told: dict[str, Any] = plain_thread(found) | {"trajectory": str(place.trajectory.absolute())}
-        told |= {"steps": [plain_step(step) for step in steps]}
+        told: dict[str, Any] = thread_to_dict(found) | {"trajectory": str(place.trajectory.absolute())}
+        told |= {"steps": [step_to_dict(step) for step in steps]}
         emit_json(told | ({"patch": changes(place).encode("utf-8", "replace").decode()} if patch else {}))
     else:
         print_thread(found, steps)
@@ -177,13 +175,12 @@ def list_(
 
     Example: gametape thread list
     """
-    from gametape.cli.home import home_directory
-    from gametape.cli.output import emit_json
-    from gametape.cli.thread_view import plain_thread, print_threads
-    from gametape.desk.threads.showing import listed
+    from gametape.cli.shared import emit_json, home_directory
+    from gametape.cli.thread_view import print_threads, thread_to_dict
+    from gametape.desk.threads.overview import list_threads
 
-    found = [one for one in listed(home_directory(home)) if every or not one.thread.archived]
-    emit_json({"threads": [plain_thread(one) for one in found]}) if as_json else print_threads(found)
+    found = [one for one in list_threads(home_directory(home)) if every or not one.thread.archived]
+    emit_json({"threads": [thread_to_dict(one) for one in found]}) if as_json else print_threads(found)
 
 
 @app.command()
@@ -198,9 +195,8 @@ def fork(
 
     Example: gametape thread fork thread-20261115-3f9a2c --at 12
     """
-    from gametape.cli.home import home_directory
-    from gametape.cli.output import emit_json
-    from gametape.desk.threads.beginning import fork as branch_off
+    from gametape.cli.shared import emit_json, home_directory
+    from gametape.desk.threads.lifecycle import fork_thread as branch_off
 
     place = branch_off(home_directory(home), _place(name, home).root.name, at, title)
     emit_json({"thread": place.root.name, "directory": str(place.root)}) if as_json else typer.echo(place.root.name)
@@ -212,25 +208,25 @@ def archive(name: Name, home: Home = None, as_json: AsJson = False) -> None:
 
     Example: gametape thread archive thread-20261115-3f9a2c
     """
-    from gametape.cli.output import emit_json
-    from gametape.desk.threads.showing import archive as close
+    from gametape.cli.shared import emit_json
+    from gametape.desk.threads.overview import archive_thread as close
 
     place = _place(name, home)
     path = close(place).absolute()
     emit_json({"thread": place.root.name, "trajectory": str(path)}) if as_json else typer.echo(str(path))
 
 
-def _place(name: str, home: Path | None) -> "ThreadPlace":
-    from gametape.cli.home import home_directory
-    from gametape.desk.threads.thread import place_of
+def _place(name: str, home: Path | None) -> "ThreadDirectory":
+    from gametape.cli.shared import home_directory
+    from gametape.desk.threads.thread import thread_directory
 
-    return place_of(home_directory(home), name)
+    return thread_directory(home_directory(home), name)
 
 
 def _read(file: Path) -> str:
-    from gametape.record.trouble import unreadable
+    from gametape.record.errors import read_error
 
     try:
         return file.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
-        raise unreadable(file, error) from None
+        raise read_error(file, error) from None

@@ -8,21 +8,21 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gametape.agent.recording import answers_of, text_of
+from gametape.agent.recorder import recorded_answers, step_text
 from gametape.cli.vault_view import age
-from gametape.desk.threads.answers import is_answer
-from gametape.watch.words import printable
+from gametape.desk.threads.turn_result import is_answer
+from gametape.watch.text_features import printable
 
 if TYPE_CHECKING:
-    from gametape.cli.live_view import LiveView
     from gametape.core.step import Step
-    from gametape.desk.threads.showing import Listed
+    from gametape.desk.threads.overview import ThreadSummary
+    from gametape.terminal.rollout_view import LiveView
 
 _MOST_LINES = 6
 _STATES = {"open": "green", "paused": "yellow", "archived": "dim"}
 
 
-def plain_thread(one: "Listed") -> dict[str, Any]:
+def thread_to_dict(one: "ThreadSummary") -> dict[str, Any]:
     """As JSON says it."""
     thread = one.thread
     return {
@@ -45,24 +45,24 @@ def plain_thread(one: "Listed") -> dict[str, Any]:
     }
 
 
-def plain_step(step: "Step") -> dict[str, Any]:
+def step_to_dict(step: "Step") -> dict[str, Any]:
     """What was said and done, without the ids of its tokens."""
-    answers, notices = answers_of(step)
+    answers, notices = recorded_answers(step)
     return {
         "step": step.step_id,
         "source": step.source,
         "time": step.timestamp,
-        "text": text_of(step),
+        "text": step_text(step),
         "calls": [
             {"name": one.call.name, "arguments": one.call.arguments, "answer": one.content, "failed": one.failed}
             for one in answers
         ],
         "notices": notices,
-        "events": step.ours.events or [],
+        "events": step.gametape_extra.events or [],
     }
 
 
-def print_threads(found: Sequence["Listed"]) -> None:
+def print_threads(found: Sequence["ThreadSummary"]) -> None:
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("thread", no_wrap=True)
     for column in ("title", "model", "state", "last"):
@@ -85,7 +85,7 @@ def print_threads(found: Sequence["Listed"]) -> None:
     Console(highlight=False).print(table if found else "no threads yet")
 
 
-def print_thread(one: "Listed", steps: Sequence["Step"]) -> None:
+def print_thread(one: "ThreadSummary", steps: Sequence["Step"]) -> None:
     console = Console(highlight=False)
     thread = one.thread
     console.print(Text(printable(thread.title or thread.thread_id), style="bold"))
@@ -120,11 +120,11 @@ def print_answer(answer: dict[str, Any]) -> None:
 def _print_step(console: Console, step: "Step") -> None:
     who = {"user": "you", "agent": "agent", "system": "instructions" if step.step_id == 1 else "desk"}[step.source]
     console.print(Text.assemble((f"{step.step_id:>4}  ", "dim"), (who, "bold cyan" if who == "you" else "bold")))
-    lines = text_of(step).splitlines()
+    lines = step_text(step).splitlines()
     if step.step_id == 1 and len(lines) > _MOST_LINES:
         lines = [*lines[: _MOST_LINES - 1], f"... {len(lines) - _MOST_LINES + 1} more lines"]
     _print_lines(console, "\n".join(lines), "      ")
-    for answer in answers_of(step)[0]:
+    for answer in recorded_answers(step)[0]:
         arguments = printable(json.dumps(answer.call.arguments, ensure_ascii=False))[:200]
         console.print(Text(f"      > {printable(answer.call.name)} {arguments}", style="cyan"), soft_wrap=True)
         told = answer.content.splitlines()
@@ -132,7 +132,7 @@ def _print_step(console: Console, step: "Step") -> None:
         for line in shown:
             style = "red" if answer.failed else "dim"
             console.print(Text(f"        {printable(line)}", style=style), soft_wrap=True)
-    for event in step.ours.events or []:
+    for event in step.gametape_extra.events or []:
         console.print(
             Text(f"      [{printable(str(event.get('kind')))}] {printable(str(event.get('detail')))}", style="yellow"),
             soft_wrap=True,

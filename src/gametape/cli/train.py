@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gametape.cli.output import emit_json
+from gametape.cli.shared import emit_json
 
 if TYPE_CHECKING:
     from gametape.core.config import RunConfig
@@ -46,7 +46,7 @@ def train(
       gametape train --resume runs/first
     """
     if defaults:
-        from gametape.train.config_file import defaults as every_default
+        from gametape.train.config_file import default_config_toml as every_default
 
         typer.echo(every_default())
         return
@@ -70,7 +70,7 @@ def _run(
         if config or out or seed is not None or changes:
             raise BadInput("--resume takes a run as it was begun: no CONFIG, --out, --seed or --set beside it")
         directory = RunDirectory(resume)
-        return directory, directory.take_up()
+        return directory, directory.resume_config()
     if config is None:
         raise BadInput("give a configuration file, or --resume RUN, or --defaults to see what can be set")
     if seed is not None:
@@ -91,25 +91,29 @@ def free_name(wanted: Path) -> Path:
 def _trained(directory: "RunDirectory", config: "RunConfig", home: Path | None, resumed: bool) -> dict[str, Any]:
     import asyncio
 
-    from gametape.cli.home import home_directory
-    from gametape.core.errors import Lacking
-    from gametape.record.trouble import shown
+    from gametape.cli.shared import home_directory
+    from gametape.core.errors import MissingDependency
+    from gametape.record.errors import printable_path
 
     try:
-        from gametape.cli.train_view import TrainView
+        from gametape.terminal.training_view import TrainView
         from gametape.train.training import train as run
     except ImportError as error:
-        raise Lacking(f"training needs torch and transformers: pip install 'gametape[train]' ({error})") from error
+        raise MissingDependency(
+            f"training needs torch and transformers: pip install 'gametape[train]' ({error})"
+        ) from error
     if not resumed:
-        directory.refuse_taken()
-    with directory.held():
+        directory.check_free()
+    with directory.lock():
         if not resumed:
-            directory.begin(config)
+            directory.create(config)
         try:
             with TrainView(config) as view:
                 return asyncio.run(run(config, directory, home_directory(home), view.telling))
         except KeyboardInterrupt:
-            typer.echo(f"gametape: interrupted; go on with: gametape train --resume {shown(directory.root)}", err=True)
+            typer.echo(
+                f"gametape: interrupted; go on with: gametape train --resume {printable_path(directory.root)}", err=True
+            )
             raise typer.Exit(130) from None
 
 

@@ -5,11 +5,16 @@ from typing import Annotated, Any
 
 import typer
 
-from gametape.cli.output import emit_json
+from gametape.cli.shared import emit_json
+from gametape.core.atif_upgrade import upgrade_trajectory
 from gametape.core.errors import BadInput
-from gametape.core.upgrade import to_current
-from gametape.record.files import Examined, examine, save, trajectory_in
-from gametape.record.trouble import shown
+from gametape.record.errors import printable_path
+from gametape.record.trajectory_file import (
+    ParsedTrajectory,
+    parse_file,
+    require_trajectory,
+    save_trajectory,
+)
 
 app = typer.Typer(
     help="Check and convert trajectory files: ATIF 1.0 to 1.7, and the journals of running trajectories.",
@@ -37,7 +42,7 @@ def check(
     Example:
       gametape trajectory check runs/first/trajectories/*.json
     """
-    examined = {file: examine(file) for file in files}
+    examined = {file: parse_file(file) for file in files}
     if as_json:
         emit_json(_report(examined))
     else:
@@ -58,13 +63,13 @@ def convert(
     Example:
       gametape trajectory convert old.json --out new.json
     """
-    converted = to_current(trajectory_in(examine(source), source))
+    converted = upgrade_trajectory(require_trajectory(parse_file(source), source))
     _refuse_target(out, source)
-    save(out, converted)
+    save_trajectory(out, converted)
     if as_json:
-        emit_json(_report({out: examine(out)}) | {"written": str(out.absolute())})
+        emit_json(_report({out: parse_file(out)}) | {"written": str(out.absolute())})
     else:
-        typer.echo(f"{shown(out)}: {converted.schema_version}, {len(converted.steps)} steps")
+        typer.echo(f"{printable_path(out)}: {converted.schema_version}, {len(converted.steps)} steps")
 
 
 @app.command()
@@ -79,9 +84,9 @@ def export(
     Example:
       gametape trajectory export runs/first/trajectories/*.json --otlp http://127.0.0.1:4318
     """
-    from gametape.watch.traces import export as sent_to
+    from gametape.watch.otel_export import export_traces as sent_to
 
-    spans = sent_to([trajectory_in(examine(file), file) for file in files], otlp)
+    spans = sent_to([require_trajectory(parse_file(file), file) for file in files], otlp)
     if as_json:
         emit_json({"trajectories": len(files), "spans": spans})
     else:
@@ -93,12 +98,12 @@ def _refuse_target(out: Path, source: Path) -> None:
     if not out.exists():
         return
     if out.samefile(source):
-        raise BadInput(f"{shown(out)}: is the input; give --out another name")
+        raise BadInput(f"{printable_path(out)}: is the input; give --out another name")
     if not out.is_file():
-        raise BadInput(f"{shown(out)}: not a regular file; give --out the name of a file")
+        raise BadInput(f"{printable_path(out)}: not a regular file; give --out the name of a file")
 
 
-def _report(examined: dict[Path, Examined]) -> dict[str, Any]:
+def _report(examined: dict[Path, ParsedTrajectory]) -> dict[str, Any]:
     files = [_facts(file, result) for file, result in examined.items()]
     errors = [
         {"file": str(file.absolute()), "path": problem.path, "expected": problem.expected}
@@ -115,7 +120,7 @@ def _report(examined: dict[Path, Examined]) -> dict[str, Any]:
     }
 
 
-def _facts(file: Path, result: Examined) -> dict[str, Any]:
+def _facts(file: Path, result: ParsedTrajectory) -> dict[str, Any]:
     trajectory = result.trajectory
     bad_mask = any(".gametape.loss_mask" in problem.path for problem in result.problems)
     return {
@@ -135,7 +140,7 @@ def _all_known(answers: Any) -> bool | None:
     return all(known) if known else None
 
 
-def _show(examined: dict[Path, Examined]) -> None:
+def _show(examined: dict[Path, ParsedTrajectory]) -> None:
     from rich.console import Console
     from rich.text import Text
 
@@ -143,7 +148,7 @@ def _show(examined: dict[Path, Examined]) -> None:
     for file, result in examined.items():
         facts = _facts(file, result)
         if result.problems:
-            console.print(Text.assemble(("not valid  ", "red"), shown(file)), soft_wrap=True)
+            console.print(Text.assemble(("not valid  ", "red"), printable_path(file)), soft_wrap=True)
             for problem in result.problems:
                 console.print(Text(f"    {problem}"), soft_wrap=True)
             continue
@@ -151,7 +156,9 @@ def _show(examined: dict[Path, Examined]) -> None:
         told += _worded("tokens exact", facts["tokens_exact"]) + _worded("mask ok", facts["mask_ok"])
         if result.torn_bytes:
             told.append(f"an unfinished last line of {result.torn_bytes} bytes is ignored")
-        console.print(Text.assemble(("valid      ", "green"), f"{shown(file)}  {', '.join(told)}"), soft_wrap=True)
+        console.print(
+            Text.assemble(("valid      ", "green"), f"{printable_path(file)}  {', '.join(told)}"), soft_wrap=True
+        )
 
 
 def _worded(what: str, answer: bool | None) -> list[str]:

@@ -31,7 +31,7 @@ def init(vault: VaultDir = None, home: Home = None, as_json: AsJson = False) -> 
 
     Example: gametape vault init --vault ~/notes
     """
-    from gametape.cli.output import emit_json
+    from gametape.cli.shared import emit_json
     from gametape.desk.vault.vault import Vault
 
     made = Vault.init(_directory(vault, home))
@@ -58,12 +58,12 @@ def show(
       gametape vault show people/ada
       gametape vault show --used
     """
-    from gametape.cli.output import emit_json
+    from gametape.cli.shared import emit_json
     from gametape.cli.vault_view import print_names, print_note, print_uses
 
     opened = _open(vault, home)
     if used:
-        uses = opened.reads.uses()
+        uses = opened.reads.usage()
         emit_json({"used": [use._asdict() for use in uses]}) if as_json else print_uses(uses)
         return
     if note is None:
@@ -74,7 +74,7 @@ def show(
     if text is None:
         typer.echo(f"gametape: there is no note {note}", err=True)
         raise typer.Exit(1)
-    emit_json({"note": opened.called(note), "text": text}) if as_json else print_note(text)
+    emit_json({"note": opened.resolve_name(note), "text": text}) if as_json else print_note(text)
 
 
 @app.command()
@@ -90,9 +90,9 @@ def search(
 
     Example: gametape vault search "flaky test"
     """
-    from gametape.cli.output import emit_json
+    from gametape.cli.shared import emit_json
     from gametape.cli.vault_view import print_hits
-    from gametape.desk.vault.search import search as find
+    from gametape.desk.vault.note_queries import search_notes as find
 
     hits = find(_open(vault, home), text)
     emit_json({"hits": [hit._asdict() for hit in hits]}) if as_json else print_hits(hits)
@@ -107,14 +107,14 @@ def review(vault: VaultDir = None, home: Home = None, as_json: AsJson = False) -
 
     Example: gametape vault review
     """
-    from gametape.cli.output import emit_json
-    from gametape.cli.vault_view import plain_commit, print_review
+    from gametape.cli.shared import emit_json
+    from gametape.cli.vault_view import commit_to_dict, print_review
     from gametape.desk.vault.review import review as look
 
     new = look(_open(vault, home))
     if as_json:
         notes = [
-            {"note": one.note, "diff": list(one.diff), "commits": [plain_commit(commit) for commit in one.commits]}
+            {"note": one.note, "diff": list(one.diff), "commits": [commit_to_dict(commit) for commit in one.commits]}
             for one in new
         ]
         emit_json({"notes": notes})
@@ -133,9 +133,9 @@ def accept(
 
     Example: gametape vault accept people/ada
     """
-    from gametape.cli.output import emit_json
+    from gametape.cli.shared import emit_json
     from gametape.desk.vault.review import accept as take
-    from gametape.watch.words import printable
+    from gametape.watch.text_features import printable
 
     accepted = take(_open(vault, home), notes or ())
     emit_json({"accepted": accepted}) if as_json else typer.echo(
@@ -154,13 +154,13 @@ def revert(
 
     Example: gametape vault revert people/ada
     """
-    from gametape.cli.output import emit_json
-    from gametape.cli.vault_view import plain_commit
+    from gametape.cli.shared import emit_json
+    from gametape.cli.vault_view import commit_to_dict
     from gametape.desk.vault.review import revert as undo
-    from gametape.watch.words import printable
+    from gametape.watch.text_features import printable
 
     commit = undo(_open(vault, home), what)
-    emit_json(plain_commit(commit)) if as_json else typer.echo(f"{commit.short} {printable(commit.subject)}")
+    emit_json(commit_to_dict(commit)) if as_json else typer.echo(f"{commit.short} {printable(commit.subject)}")
 
 
 @app.command()
@@ -174,9 +174,9 @@ def sync(
 
     Example: gametape vault sync --remote git@example.org:notes.git
     """
-    from gametape.cli.output import emit_json
-    from gametape.desk.vault.syncing import sync as exchange
-    from gametape.watch.words import printable
+    from gametape.cli.shared import emit_json
+    from gametape.desk.vault.sync import sync as exchange
+    from gametape.watch.text_features import printable
 
     done = exchange(_open(vault, home), remote)
     if as_json:
@@ -193,15 +193,15 @@ def loops(vault: VaultDir = None, home: Home = None, as_json: AsJson = False) ->
 
     Example: gametape vault loops
     """
-    from gametape.cli.output import emit_json
-    from gametape.cli.vault_view import plain_commit, print_loops
-    from gametape.desk.vault.loops import loops as find
+    from gametape.cli.shared import emit_json
+    from gametape.cli.vault_view import commit_to_dict, print_open_items
+    from gametape.desk.vault.note_queries import list_open_items as find
 
     found = find(_open(vault, home))
     if as_json:
-        emit_json({"loops": [loop._asdict() | {"commit": plain_commit(loop.commit)} for loop in found]})
+        emit_json({"loops": [loop._asdict() | {"commit": commit_to_dict(loop.commit)} for loop in found]})
     else:
-        print_loops(found)
+        print_open_items(found)
 
 
 def _open(vault: Path | None, home: Path | None) -> "Vault":
@@ -211,6 +211,6 @@ def _open(vault: Path | None, home: Path | None) -> "Vault":
 
 
 def _directory(vault: Path | None, home: Path | None) -> Path:
-    from gametape.cli.home import home_directory
+    from gametape.cli.shared import home_directory
 
     return (vault or home_directory(home) / "vault").expanduser().absolute()

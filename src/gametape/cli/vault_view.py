@@ -8,20 +8,19 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gametape.watch.words import printable
+from gametape.watch.text_features import printable
 
 if TYPE_CHECKING:
-    from gametape.desk.vault.history import Commit
-    from gametape.desk.vault.loops import Loop
-    from gametape.desk.vault.reads import Use
-    from gametape.desk.vault.review import Reviewed
-    from gametape.desk.vault.search import Hit
+    from gametape.desk.vault.note_queries import NoteSearchHit, OpenItem
+    from gametape.desk.vault.read_log import NoteUsage
+    from gametape.desk.vault.repository import Commit
+    from gametape.desk.vault.review import NoteChange
     from gametape.desk.vault.vault import Vault
 
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
-def plain_commit(commit: "Commit") -> dict[str, Any]:
+def commit_to_dict(commit: "Commit") -> dict[str, Any]:
     """As JSON says it."""
     return {
         "commit": commit.id,
@@ -48,7 +47,7 @@ def print_note(text: str) -> None:
         console.print(Text(printable(line)), soft_wrap=True)
 
 
-def print_hits(hits: Sequence["Hit"]) -> None:
+def print_hits(hits: Sequence["NoteSearchHit"]) -> None:
     console = _console()
     for hit in hits:
         console.print(
@@ -58,7 +57,7 @@ def print_hits(hits: Sequence["Hit"]) -> None:
         console.print("no note has these words")
 
 
-def print_uses(uses: Sequence["Use"]) -> None:
+def print_uses(uses: Sequence["NoteUsage"]) -> None:
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("note")
     for column in ("succeeded", "failed", "not known"):
@@ -68,13 +67,13 @@ def print_uses(uses: Sequence["Use"]) -> None:
     _console().print(table if uses else "no note was read yet")
 
 
-def print_review(new: Sequence["Reviewed"]) -> None:
+def print_review(new: Sequence["NoteChange"]) -> None:
     console = _console()
     for one in new:
         console.print(Text(printable(one.note), style="bold"))
         for commit in one.commits:
             console.print(
-                Text(f"  {commit.short}  {age(commit.time)} ago  {printable(commit.told)}", style="dim"),
+                Text(f"  {commit.short}  {age(commit.time)} ago  {printable(commit.author_text)}", style="dim"),
                 soft_wrap=True,
             )
         for line in one.diff:
@@ -86,14 +85,14 @@ def print_review(new: Sequence["Reviewed"]) -> None:
         console.print(Text("gametape vault accept [NOTE...]   gametape vault revert NOTE|COMMIT", style="dim"))
 
 
-def print_loops(found: Sequence["Loop"]) -> None:
+def print_open_items(found: Sequence["OpenItem"]) -> None:
     console = _console()
     for loop in found:
         console.print(
             Text.assemble(
                 (f"{age(loop.commit.time):>4}  ", "dim"),
                 printable(loop.text),
-                (f"  {printable(loop.note)}:{loop.line}, {printable(loop.commit.told)}", "dim"),
+                (f"  {printable(loop.note)}:{loop.line}, {printable(loop.commit.author_text)}", "dim"),
             ),
             soft_wrap=True,
         )

@@ -38,10 +38,9 @@ def verify(
     Example: gametape task checkout examples/tasks/slugs --out /tmp/try --solved, then
     gametape verify examples/tasks/slugs --workspace /tmp/try
     """
-    from gametape.cli.home import home_directory
-    from gametape.cli.output import emit_json
-    from gametape.tasks.directory import load_task
-    from gametape.verify.pipeline import Verifier
+    from gametape.cli.shared import emit_json, home_directory
+    from gametape.tasks.loader import load_task
+    from gametape.verify.verifier import Verifier
 
     place = home_directory(home)
     subject = load_task(task, place, lambda text: typer.echo(text, err=True))

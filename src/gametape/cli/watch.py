@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from gametape.watch.reading import Format, Placed
-    from gametape.watch.report import Episode, Report
-    from gametape.watch.watching import Watch
+    from gametape.watch.log_reader import LogFormat, LoggedStep
+    from gametape.watch.monitor_set import MonitorSet
+    from gametape.watch.report import AlarmEpisode, WatchReport
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -47,89 +47,89 @@ def watch(
     """
     from itertools import chain, islice
 
-    from gametape.cli.output import emit_json
+    from gametape.cli.shared import emit_json
     from gametape.core.errors import BadInput
-    from gametape.watch.reading import files_in, format_named, read
-    from gametape.watch.report import Report
-    from gametape.watch.watching import BASELINE, baseline_for
+    from gametape.watch.log_reader import log_files, parse_log_format, read_log
+    from gametape.watch.monitor_set import BASELINE, baseline_length
+    from gametape.watch.report import WatchReport
 
-    kind = format_named(format_)
-    files = files_in(paths)
+    kind = parse_log_format(format_)
+    files = log_files(paths)
     if follow and len(files) > 1:
         raise BadInput("--follow takes one file")
-    steps = chain.from_iterable(read(file, kind, go_on=lambda: follow) for file in files)
+    steps = chain.from_iterable(read_log(file, kind, go_on=lambda: follow) for file in files)
     begun = [] if follow else list(islice(steps, 3 * BASELINE))
     watching = _watching(
-        baseline or str(baseline_for(len(begun)) if begun else BASELINE), tics or [], false_alarm, kind
+        baseline or str(baseline_length(len(begun)) if begun else BASELINE), tics or [], false_alarm, kind
     )
-    report = Report(watching)
+    report = WatchReport(watching)
     try:
         for placed in chain(begun, steps):
-            for episode in report.look(placed):
+            for episode in report.observe(placed):
                 _tell(episode, as_json, follow)
     except KeyboardInterrupt:
         if not follow:
             raise
     if as_json:
-        emit_json(report.plain())
+        emit_json(report.to_dict())
     else:
         _show(report, watching)
     raise typer.Exit(1 if report.episodes else 0)
 
 
-def _watching(baseline: str, tics: list[str], false_alarm: int, kind: "Format") -> "Watch":
+def _watching(baseline: str, tics: list[str], false_alarm: int, kind: "LogFormat") -> "MonitorSet":
     import re
 
     from gametape.core.errors import BadInput
-    from gametape.watch.channels import kinds
+    from gametape.watch.calibrated_monitor import monitor_specs
+    from gametape.watch.monitor_set import MonitorSet
     from gametape.watch.monitors.patterns import TICS
-    from gametape.watch.watching import Watch
 
     for tic in tics:
         try:
             re.compile(tic)
         except re.error as error:
             raise BadInput(f"--tic {tic}: not a regular expression ({error})") from None
-    monitors = kinds((*TICS, *tics))
+    monitors = monitor_specs((*TICS, *tics))
     if baseline.isdecimal():
-        return Watch(int(baseline), false_alarm, monitors)
-    watching = Watch(steps_to_false_alarm=false_alarm, monitors=monitors)
-    watching.learn(placed.seen for placed in _healthy(Path(baseline), kind) if placed.seen is not None)
+        return MonitorSet(int(baseline), false_alarm, monitors)
+    watching = MonitorSet(steps_to_false_alarm=false_alarm, monitors=monitors)
+    watching.learn(placed.observed for placed in _healthy(Path(baseline), kind) if placed.observed is not None)
     return watching
 
 
-def _healthy(path: Path, kind: "Format") -> "Iterator[Placed]":
+def _healthy(path: Path, kind: "LogFormat") -> "Iterator[LoggedStep]":
     """A baseline may be of another format than what is watched."""
-    from gametape.watch.reading import files_in, read
+    from gametape.watch.log_reader import log_files, read_log
 
-    for file in files_in([path]):
-        yield from read(file, "text" if kind == "text" else "auto")
+    for file in log_files([path]):
+        yield from read_log(file, "text" if kind == "text" else "auto")
 
 
-def _tell(episode: "Episode", as_json: bool, live: bool) -> None:
-    from gametape.cli.output import emit_json
+def _tell(episode: "AlarmEpisode", as_json: bool, live: bool) -> None:
+    from gametape.cli.shared import emit_json
 
     if as_json and live:
-        emit_json({"alarm": episode.plain()})
+        emit_json({"alarm": episode.to_dict()})
     elif not as_json:
         typer.echo(episode.headline)
         for line in episode.details:
             typer.echo(f"    {line}")
 
 
-def _show(report: "Report", watching: "Watch") -> None:
-    from gametape.watch.report import plot
-    from gametape.watch.words import printable
+def _show(report: "WatchReport", watching: "MonitorSet") -> None:
+    from gametape.watch.report import plot_sparklines
+    from gametape.watch.text_features import printable
 
     for change in watching.changes:
         told = printable(f"from {change.before} to {change.after}")
         typer.echo(f"step {change.step}: the model changed {told}: a new baseline")
-    for line in plot(report.courses, watching.threshold):
+    for line in plot_sparklines(report.sparklines, watching.threshold):
         typer.echo(line)
-    blind = [channel.kind.name for channel in watching.channels if channel.blind]
+    blind = [channel.spec.name for channel in watching.channels if channel.saturated]
     if blind:
         typer.echo(f"blind, for the baseline is already like that: {', '.join(blind)}")
-    unseen = [channel.kind.name for channel in watching.channels if channel.tolerated is None]
+    unseen = [channel.spec.name for channel in watching.channels if channel.tolerated is None]
     if unseen and not watching.learning:
         typer.echo(f"too little to look at so far: {', '.join(unseen)}")
     learning = ", still learning what is usual" if watching.learning else ""

@@ -42,9 +42,9 @@ def make(
     """
     from pydantic import ValidationError
 
-    from gametape.cli.output import emit_json
+    from gametape.cli.shared import emit_json
     from gametape.core.errors import BadInput
-    from gametape.core.problems import problems_in
+    from gametape.core.validation import problems_from
     from gametape.tasks.worlds.spec import WorldSpec
     from gametape.tasks.worlds.suite import make_suite
 
@@ -62,7 +62,7 @@ def make(
     try:
         spec = WorldSpec.model_validate(knobs)
     except ValidationError as error:
-        problem = problems_in(error, knobs)[0]
+        problem = problems_from(error, knobs)[0]
         raise BadInput(f"--{problem.path.replace('_', '-')}: expected {problem.expected}") from error
     paths = make_suite(out, spec, count)
     if as_json:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from gametape.coach.wording import Complaint, general, words_in
+from gametape.coach.complaints import Complaint, generalise, words_in
 from gametape.engines.conversation import ToolDefinition
 
 CHECK_FIRST = "rule : check each name and value before the call"
@@ -21,7 +21,7 @@ CONSTRAINTS = "rule : keep to what is allowed ; do without what the constraints 
 RUN_TESTS = "rule : run the tests after the last change and before you finish"
 BREAK_OFF = "rule : stop repeating yourself ; take the next step of the work"
 
-FIXED = frozenset(
+FIXED_HINTS = frozenset(
     {
         CHECK_FIRST,
         SAY_LESS,
@@ -48,20 +48,20 @@ _SHORTEST = 7
 _OF_THE_LANGUAGE = frozenset([*keyword.kwlist, *keyword.softkwlist, *dir(builtins), "self", "cls"])
 
 
-def rule_of(complaint: Complaint, names: Collection[str], known: Collection[str] = ()) -> tuple[str, str]:
+def hint_from_complaint(complaint: Complaint, names: Collection[str], known: Collection[str] = ()) -> tuple[str, str]:
     """The type and the text of a hint from a complaint: the rule, where it states one, or what to avoid."""
-    sentence = general(complaint.sentence, names, known)
+    sentence = generalise(complaint.sentence, names, known)
     if len(sentence.split()) < 2:
         return "unclear error", CHECK_FIRST
     return sentence.lower(), f"{'rule' if complaint.states_a_rule else 'avoid'} : {sentence}"
 
 
-def tools_hint(tools: Sequence[ToolDefinition]) -> str:
+def hint_for_unknown_tool(tools: Sequence[ToolDefinition]) -> str:
     names = [tool["name"] for tool in tools]
     return f"rule : the tools are {' , '.join(names[:_MOST_TOOLS])}"
 
 
-def arguments_hint(tool: ToolDefinition) -> str:
+def hint_for_arguments(tool: ToolDefinition) -> str:
     """The tool's schema in one line."""
     schema = tool.get("parameters") or {}
     required = schema.get("required", [])
@@ -71,7 +71,7 @@ def arguments_hint(tool: ToolDefinition) -> str:
 
 
 @dataclass(frozen=True)
-class Reference:
+class LeakChecker:
     """What gives the answer away: names, numbers and code that only the solution has, and the arguments of right calls.
     Numbers have two digits at least."""
 
@@ -83,7 +83,7 @@ class Reference:
 
     def leak(self, hint: str) -> str:
         """What of it a hint holds, or nothing."""
-        if hint in FIXED:
+        if hint in FIXED_HINTS:
             return ""
         words = {*words_in(hint), *_WORD.findall(hint)}
         if held := sorted(self.names & words) or sorted(self.numbers & {*_NUMBER.findall(hint)}):
@@ -94,24 +94,24 @@ class Reference:
         return next((" ".join(sorted(values)) for values in self.calls if values and values <= words), "")
 
 
-NO_REFERENCE = Reference()
+NO_LEAK_CHECK = LeakChecker()
 
 
-def reference_of(solution: Iterable[str], shown: Iterable[str]) -> Reference:
+def leak_checker_from_files(solution: Iterable[str], shown: Iterable[str]) -> LeakChecker:
     """Of a solution's files; what the agent has been `shown` gives nothing away."""
-    files, seen = [(text, _tree(text)) for text in solution], "\n".join(shown)
+    files, seen = [(text, _parse_python(text)) for text in solution], "\n".join(shown)
     names = {name for text, tree in files for name in _names(text, tree)} - {*_WORD.findall(seen)} - _OF_THE_LANGUAGE
     numbers = {one for text, tree in files for one in _numbers(text, tree)} - {*_NUMBER.findall(seen)}
     open_code = _squeezed(seen)
-    code = {part for text, tree in files for part in _code(text, tree) if part not in open_code}
-    return Reference(
+    code = {part for text, tree in files for part in _code_fragments(text, tree) if part not in open_code}
+    return LeakChecker(
         frozenset(names),
         frozenset(number for number in numbers if len(number) > 1),
         frozenset(part for part in code if len(part) >= _SHORTEST and not part.isidentifier()),
     )
 
 
-def _tree(text: str) -> ast.Module | None:
+def _parse_python(text: str) -> ast.Module | None:
     try:
         return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
@@ -139,7 +139,7 @@ def _numbers(text: str, tree: ast.Module | None) -> Iterable[str]:
     return [str(value) for value in values if isinstance(value, float) or (type(value) is int and value < _LARGEST)]
 
 
-def _code(text: str, tree: ast.Module | None) -> Iterable[str]:
+def _code_fragments(text: str, tree: ast.Module | None) -> Iterable[str]:
     """Lines; and of a Python file every part that has a value, as it stands there."""
     lines = _LINE_END.split(text.encode())
     yield from (_squeezed(line.decode()) for line in lines)

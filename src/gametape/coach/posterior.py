@@ -5,14 +5,14 @@ from math import exp, lgamma, log
 
 
 @dataclass(frozen=True)
-class Count:
+class SuccessCount:
     """Successes among trials. Two of them add up."""
 
     good: int = 0
     trials: int = 0
 
-    def __add__(self, other: "Count") -> "Count":
-        return Count(self.good + other.good, self.trials + other.trials)
+    def __add__(self, other: "SuccessCount") -> "SuccessCount":
+        return SuccessCount(self.good + other.good, self.trials + other.trials)
 
     def __str__(self) -> str:
         return f"{self.good}/{self.trials}"
@@ -23,14 +23,14 @@ class Count:
         return log((self.good + 0.5) / (self.trials - self.good + 0.5))
 
 
-NONE = Count()
+NO_TRIALS = SuccessCount()
 
 
-def count(outcomes: list[bool]) -> Count:
-    return Count(sum(outcomes), len(outcomes))
+def success_count(outcomes: list[bool]) -> SuccessCount:
+    return SuccessCount(sum(outcomes), len(outcomes))
 
 
-def probability_of_gain(before: Count, after: Count) -> float:
+def probability_of_gain(before: SuccessCount, after: SuccessCount) -> float:
     """P(the second rate is above the first), both with a uniform prior, exactly: the sum over the ways in which the
     second of two Beta variables with whole parameters comes out above the first."""
     a, b = before.good + 1, before.trials - before.good + 1

@@ -6,19 +6,19 @@ Plain data, so that a run can keep it beside its checkpoints and go on with it.
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
-from gametape.coach.posterior import Count
-from gametape.coach.verified import Branches, Trial
-from gametape.core.hint import Gates
+from gametape.coach.gates import ForkOutcomes, ForkTrial
+from gametape.coach.posterior import SuccessCount
+from gametape.core.hint import HintGates
 
 _RECENT = 32
 """Measured gaps that are kept of a type: those of the latest policies."""
 _ENOUGH = 16
-CLOSED = 0.5
+CLOSED_GAP = 0.5
 """Log-odds: a type whose mean gap is below this has nothing left to teach."""
 
 
 @dataclass
-class TypeStatistics:
+class HintTypeStatistics:
     located: int = 0
     used: int = 0
     run: dict[str, int] = field(default_factory=dict)
@@ -26,7 +26,7 @@ class TypeStatistics:
     passed: dict[str, int] = field(default_factory=dict)
     gaps: list[float] = field(default_factory=list)
     """Student's minus teacher's log-odds of what was done wrong, the latest last."""
-    trial: Trial = field(default_factory=Trial)
+    trial: ForkTrial = field(default_factory=ForkTrial)
     tried_by: int = 0
     """The weights that played the forks."""
 
@@ -37,24 +37,24 @@ class TypeStatistics:
     @property
     def retired(self) -> bool:
         """The gap has closed, as far as the latest measurements say: should it open again, they will say so too."""
-        return len(self.gaps) >= _ENOUGH and sum(self.gaps) / len(self.gaps) < CLOSED
+        return len(self.gaps) >= _ENOUGH and sum(self.gaps) / len(self.gaps) < CLOSED_GAP
 
-    def measured(self, gap: float) -> None:
+    def record_gap(self, gap: float) -> None:
         self.gaps = [*self.gaps, gap][-_RECENT:]
 
 
 @dataclass
-class Statistics:
+class HintStatistics:
     """By type of hint."""
 
-    types: dict[str, TypeStatistics] = field(default_factory=dict)
+    types: dict[str, HintTypeStatistics] = field(default_factory=dict)
 
-    def of(self, kind: str) -> TypeStatistics:
-        return self.types.setdefault(kind, TypeStatistics())
+    def for_type(self, kind: str) -> HintTypeStatistics:
+        return self.types.setdefault(kind, HintTypeStatistics())
 
-    def note(self, kind: str, gates: Gates, used: bool) -> None:
+    def record(self, kind: str, gates: HintGates, used: bool) -> None:
         """One more target of this type, after its gates."""
-        found = self.of(kind)
+        found = self.for_type(kind)
         found.located += 1
         found.used += used
         for name, gate in (("g0", gates.g0), ("g1", gates.g1), ("g2", gates.g2)):
@@ -62,29 +62,29 @@ class Statistics:
                 found.run[name] = found.run.get(name, 0) + 1
                 found.passed[name] = found.passed.get(name, 0) + gate.passed
 
-    def plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         return {
             kind: {**asdict(found), "gap": found.gap, "retired": found.retired}
             for kind, found in sorted(self.types.items())
         }
 
     @classmethod
-    def from_plain(cls, told: dict[str, Any]) -> Self:
-        return cls({kind: _read(one) for kind, one in told.items()})
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        return cls({kind: _read(one) for kind, one in data.items()})
 
 
-def _read(told: dict[str, Any]) -> TypeStatistics:
-    trial = told["trial"]
-    return TypeStatistics(
-        located=told["located"],
-        used=told["used"],
-        run=dict(told["run"]),
-        passed=dict(told["passed"]),
-        gaps=list(told["gaps"]),
-        tried_by=told["tried_by"],
-        trial=Trial(_branches(trial["plain"]), _branches(trial["hinted"]), trial["tokens"]),
+def _read(data: dict[str, Any]) -> HintTypeStatistics:
+    trial = data["trial"]
+    return HintTypeStatistics(
+        located=data["located"],
+        used=data["used"],
+        run=dict(data["run"]),
+        passed=dict(data["passed"]),
+        gaps=list(data["gaps"]),
+        tried_by=data["tried_by"],
+        trial=ForkTrial(_branches(trial["plain"]), _branches(trial["hinted"]), trial["tokens"]),
     )
 
 
-def _branches(told: dict[str, Any]) -> Branches:
-    return Branches(Count(**told["check"]), Count(**told["success"]))
+def _branches(data: dict[str, Any]) -> ForkOutcomes:
+    return ForkOutcomes(SuccessCount(**data["check"]), SuccessCount(**data["success"]))

@@ -4,18 +4,18 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Discriminator, Tag, model_validator
 
-from gametape.core.model import Count, LogProb, Number, Open, TokenId
-from gametape.core.problems import refuse
+from gametape.core.base_model import Count, ExtensibleModel, LogProb, Number, TokenId
+from gametape.core.validation import raise_faults
 
 Extra = dict[str, Any]
 
 
-class ImageSource(Open):
+class ImageSource(ExtensibleModel):
     media_type: str
     path: str
 
 
-class ContentPart(Open):
+class ContentPart(ExtensibleModel):
     """A piece of a message: text, or an image that lies in a file."""
 
     type: Literal["text", "image"]
@@ -25,9 +25,9 @@ class ContentPart(Open):
     @model_validator(mode="after")
     def _holds_what_it_says(self) -> Self:
         if self.type == "text" and (self.text is None or self.source is not None):
-            refuse([(("text",), "a string, and no source, in a part of type text")])
+            raise_faults([(("text",), "a string, and no source, in a part of type text")])
         if self.type == "image" and (self.source is None or self.text is not None):
-            refuse([(("source",), "an image source, and no text, in a part of type image")])
+            raise_faults([(("source",), "an image source, and no text, in a part of type image")])
         return self
 
 
@@ -45,7 +45,7 @@ Content = Annotated[
 ]
 
 
-class Agent(Open):
+class Agent(ExtensibleModel):
     name: str
     version: str
     model_name: str | None = None
@@ -53,14 +53,14 @@ class Agent(Open):
     extra: Extra | None = None
 
 
-class ToolCall(Open):
+class ToolCall(ExtensibleModel):
     tool_call_id: str
     function_name: str
     arguments: dict[str, Any]
     extra: Extra | None = None
 
 
-class SubagentRef(Open):
+class SubagentRef(ExtensibleModel):
     """Where a subagent's own trajectory is: embedded (by id) or in another file (by path)."""
 
     trajectory_id: str | None = None
@@ -69,18 +69,18 @@ class SubagentRef(Open):
     extra: Extra | None = None
 
 
-class ObservationResult(Open):
+class ObservationResult(ExtensibleModel):
     source_call_id: str | None = None
     content: Content | None = None
     subagent_trajectory_ref: list[SubagentRef] | None = None
     extra: Extra | None = None
 
 
-class Observation(Open):
+class Observation(ExtensibleModel):
     results: list[ObservationResult]
 
 
-class Metrics(Open):
+class Metrics(ExtensibleModel):
     prompt_tokens: Count | None = None
     completion_tokens: Count | None = None
     cached_tokens: Count | None = None
@@ -91,7 +91,7 @@ class Metrics(Open):
     extra: Extra | None = None
 
 
-class FinalMetrics(Open):
+class FinalMetrics(ExtensibleModel):
     total_prompt_tokens: Count | None = None
     total_completion_tokens: Count | None = None
     total_cached_tokens: Count | None = None

@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from gametape.core.model import Closed, Fraction
+from gametape.core.base_model import Fraction, StrictModel
 
 Arm = Literal["sft", "rejection", "rlvr", "rlvr_ttf", "rlvr_ttf_gated"]
 
-Method = Literal["adamw", "muon"]
+OptimizerName = Literal["adamw", "muon"]
 
 Positive = Annotated[float, Field(gt=0)]
 AtLeastZero = Annotated[float, Field(ge=0)]
@@ -19,13 +19,13 @@ AtLeastOne = Annotated[int, Field(ge=1)]
 Natural = Annotated[int, Field(ge=0)]
 
 
-class Section(Closed):
+class ConfigSection(StrictModel):
     """A table of the file. What stands below a field is its documentation."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
 
-class TinyConfig(Section):
+class TinyConfig(ConfigSection):
     """The shape of the policy that `model = "tiny"` makes."""
 
     layers: Annotated[int, Field(ge=1, le=32)] = 3
@@ -35,7 +35,7 @@ class TinyConfig(Section):
     """How many tokens it can read and write in all."""
 
 
-class WarmConfig(Section):
+class WarmStartConfig(ConfigSection):
     """The warm start of a tiny policy: supervised, on traces of a noisy expert, some of whose turns follow a hint."""
 
     episodes: Natural = 4000
@@ -43,21 +43,21 @@ class WarmConfig(Section):
     batch: AtLeastOne = 32
     """Demonstrations in one update."""
     epochs: AtLeastOne = 1
-    optimizer: Method = "adamw"
+    optimizer: OptimizerName = "adamw"
     learning_rate: Positive = 2e-3
     ordinary_rate: Fraction = 0.99
     """How often the expert is right where no rule under test applies."""
     hint_share: Fraction = 0.5
     """The share of turns before which a hint is put and followed. Rules under test are never among them."""
-    made_up: Fraction = 0.0
+    made_up_hint_share: Fraction = 0.0
     """Where a rule under test applies: the share of hints that say a made-up one, never the right one, and are obeyed.
     Without any, a policy learns in time that what it reads about such things is not meant for it."""
 
 
-class OptimConfig(Section):
+class OptimConfig(ConfigSection):
     """How gradients become steps."""
 
-    name: Method = "adamw"
+    name: OptimizerName = "adamw"
     learning_rate: Positive = 3e-4
     weight_decay: AtLeastZero = 0.0
     schedule: Literal["constant", "linear", "cosine"] = "constant"
@@ -65,11 +65,11 @@ class OptimConfig(Section):
     """Updates over which the learning rate rises from nothing."""
     clip_norm: Positive = 1.0
     """The gradient is scaled down to this norm."""
-    portion: AtLeastOne = 16384
+    micro_batch_tokens: AtLeastOne = 16384
     """Tokens in one pass; a larger batch is accumulated over several."""
 
 
-class RLConfig(Section):
+class RLConfig(ConfigSection):
     """The group-relative policy gradient on verified rewards."""
 
     group_size: Annotated[int, Field(ge=2)] = 8
@@ -83,7 +83,7 @@ class RLConfig(Section):
     loss: Literal["loo", "dr_grpo", "grpo", "dapo", "cispo", "gspo"] = "loo"
     clip_low: Positive = 0.2
     clip_high: Positive = 0.28
-    length: AtLeastOne = 64
+    normalizer_tokens: AtLeastOne = 64
     """The constant number of chosen tokens that a rollout counts for, whatever its own length."""
     temperature: Positive = 1.0
     turns: AtLeastOne = 64
@@ -103,7 +103,7 @@ class RLConfig(Section):
     """Asynchronous: the bound of each token's importance weight."""
 
 
-class TTFConfig(Section):
+class TTFConfig(ConfigSection):
     """Distillation of a hinted teacher on the target spans."""
 
     weight: AtLeastZero = 0.3
@@ -119,32 +119,32 @@ class TTFConfig(Section):
     """How much of the teacher's weights an update keeps."""
     clip_norm: Positive = 0.5
     """The cap on the norm of this term's gradient, at the last hidden states."""
-    length: AtLeastOne = 32
+    normalizer_tokens: AtLeastOne = 32
     """The constant number of tokens that a rollout counts for in this term."""
     anchor: AtLeastZero = 16.0
     """The weight of KL to the start on turns that are no target, where the start was sure."""
-    alone: Fraction = 1.0
+    hint_only_lr_scale: Fraction = 1.0
     """The learning rate of an update without any reward signal, as a share: the optimiser would make it full size."""
-    per_group: AtLeastOne = 4
+    annotated_per_group: AtLeastOne = 4
     """Failed rollouts of one group that the coach looks at."""
-    mixed: bool = True
+    annotate_mixed_groups: bool = True
     """Look at failures of groups in which others succeeded too. Without it hints are for groups that have no other
     signal, and fade as the policy succeeds."""
     replay: AtLeastZero = 4.0
     """Targets of earlier updates that an update learns from once more, without a new rollout, for each new one."""
-    stored: AtLeastOne = 128
+    replay_capacity: AtLeastOne = 128
     """How many of the latest targets are kept for that."""
-    learn: Literal["kl", "resample", "penalty"] = "kl"
+    objective: Literal["kl", "resample", "penalty"] = "kl"
     """At a target: every token's choice of the hinted teacher; one turn that the hinted policy samples, imitated; or,
     whatever the hint says, only that what was done was wrong."""
     control: Literal["none", "neutral", "shuffled", "elsewhere"] = "none"
     """Hints spoiled on purpose, to see what they are worth: a line that says nothing; that of another type; a turn that
     is no target."""
-    spoiled: Fraction = 1.0
+    control_share: Fraction = 1.0
     """The share of hints that `control` spoils."""
 
 
-class GateConfig(Section):
+class GateConfig(ConfigSection):
     """When a hint is believed to help."""
 
     delta: AtLeastZero = 0.5
@@ -155,33 +155,33 @@ class GateConfig(Section):
     """G2: how sure the gain must be."""
 
 
-class EvalConfig(Section):
+class EvalConfig(ConfigSection):
     """Held-out success while training."""
 
     every: Natural = 512
     """In episodes; 0 only before and after."""
     episodes: AtLeastOne = 256
     temperature: AtLeastZero = 1.0
-    rehearsed: Natural = 32
+    forgetting_probe_size: Natural = 32
     """Successes of the best evaluation that are scored again after every update, to see what is forgotten; 0 for none.
     """
     stop_at: Fraction | None = None
     """Stop as soon as held-out success is this high."""
 
 
-class CheckpointConfig(Section):
+class CheckpointConfig(ConfigSection):
     every: AtLeastOne = 5
     """In updates. A run that is killed begins again at the last one, and comes to the same numbers."""
     keep: AtLeastOne = 2
 
 
-class AlarmConfig(Section):
+class AlarmConfig(ConfigSection):
     """What is worth a warning while training. None of them stops a run."""
 
     entropy_low: AtLeastZero = 0.02
     """Nats per chosen token."""
     entropy_high: Positive = 3.0
-    lost: Fraction = 0.2
+    infra_error_rate: Fraction = 0.2
     """The share of rollouts in which the machinery failed."""
     ordinary_drop: Fraction = 0.02
     """Loss of held-out accuracy at turns that no rule bears on; below this it is noise of a few hundred episodes."""
@@ -202,29 +202,29 @@ class AlarmConfig(Section):
     hack_rate: Fraction = 0.02
     zero_variance: Fraction = 0.9
     """The share of groups without a signal."""
-    mismatch: Positive = 0.05
+    logprob_mismatch: Positive = 0.05
     """Mean difference between the trainer's and the sampler's log-probabilities, under the same weights."""
 
 
-class WatchConfig(Section):
+class WatchConfig(ConfigSection):
     """The watch over what the policy says and does; its alarms are among the others."""
 
     stop: bool = False
     """End the run when alarms of the watch have come back twice."""
 
 
-class RewardConfig(Section):
+class RewardConfig(ConfigSection):
     """What rewards are made of beside the verifier's word."""
 
     feedback_weight: AtLeastZero = 0.0
     """How much people's word counts, which `gametape feedback` writes into trajectories: it adds this much, or takes
     it away."""
-    recorded: str = ""
+    recorded_trajectories: str = ""
     """A directory of trajectories that earlier work of this policy left, token by token; those of one task are a group
     that every update compares and learns from once more."""
 
 
-class RunConfig(Section):
+class RunConfig(ConfigSection):
     """One run: which arm, from which weights, on which tasks."""
 
     schema_version: Literal["run-v1"] = "run-v1"
@@ -240,7 +240,7 @@ class RunConfig(Section):
     flops: AtLeastOne | None = None
     """Another budget: operations of sampling, reading and learning together."""
     tiny: TinyConfig = TinyConfig()
-    warm: WarmConfig = WarmConfig()
+    warm: WarmStartConfig = WarmStartConfig()
     optim: OptimConfig = OptimConfig()
     rl: RLConfig = RLConfig()
     reward: RewardConfig = RewardConfig()

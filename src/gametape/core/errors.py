@@ -13,7 +13,7 @@ class BadInput(GametapeError):
     exit_code = 2
 
 
-class Lacking(GametapeError):
+class MissingDependency(GametapeError):
     """The environment lacks something (exit code 3); the text says what and how to get it."""
 
     exit_code = 3

@@ -3,30 +3,30 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from gametape.core.model import Closed, Fraction
+from gametape.core.base_model import Fraction, StrictModel
 
-Kind = Literal["kept", "reverted", "accepted", "rejected", "survived"]
+FeedbackKind = Literal["kept", "reverted", "accepted", "rejected", "survived"]
 _GOOD = frozenset(("kept", "accepted"))
 
 
-class Feedback(Closed):
+class Feedback(StrictModel):
     """One word about it. `survived` comes from a repository's history: the share of added lines still there."""
 
-    kind: Kind
+    kind: FeedbackKind
     time: str
     note: str = ""
     share: Fraction | None = None
     commit: str | None = None
 
     @property
-    def worth(self) -> float:
+    def value(self) -> float:
         """From -1, all of it undone, to 1."""
         if self.share is not None:
             return 2 * self.share - 1
         return 1.0 if self.kind in _GOOD else -1.0
 
 
-def feedback_in(extra: Mapping[str, Any] | None) -> list[Feedback]:
+def parse_feedback(extra: Mapping[str, Any] | None) -> list[Feedback]:
     """All that was said, the oldest first. Raises ValueError for what is no feedback."""
     told = (extra or {}).get("feedback") or []
     if not isinstance(told, list):
@@ -34,10 +34,10 @@ def feedback_in(extra: Mapping[str, Any] | None) -> list[Feedback]:
     return [Feedback.model_validate(one) for one in told]
 
 
-def with_feedback(reward: float, extra: Mapping[str, Any] | None, weight: float) -> float:
+def add_feedback_reward(reward: float, extra: Mapping[str, Any] | None, weight: float) -> float:
     """A reward with people's word added, the mean of all they said; what nobody spoke about stays as it is, and so
     does what something proven stands against (-1)."""
-    told = feedback_in(extra)
+    told = parse_feedback(extra)
     if not told or reward == -1.0:
         return reward
-    return max(-1.0, min(1.0, reward + weight * sum(one.worth for one in told) / len(told)))
+    return max(-1.0, min(1.0, reward + weight * sum(one.value for one in told) / len(told)))

@@ -4,10 +4,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, Strict, model_validator
 
-from gametape.core.model import Closed, Count, LogProb, Number, PolicyVersion, TokenId
-from gametape.core.problems import refuse
+from gametape.core.base_model import Count, LogProb, Number, PolicyVersion, StrictModel, TokenId
+from gametape.core.validation import raise_faults
 
-Source = Literal[
+HintSource = Literal[
     "tool_error",
     "traceback",
     "types",
@@ -23,7 +23,7 @@ Source = Literal[
 ]
 
 
-class Gate(Closed):
+class HintGate(StrictModel):
     """One test a hint was put to, and the number it was decided on. `forks` and `tokens` are what it took."""
 
     passed: bool
@@ -33,25 +33,25 @@ class Gate(Closed):
     tokens: Count = 0
 
 
-class Gates(Closed):
+class HintGates(StrictModel):
     """None for a gate that was not run.
 
     G0: it changes the model's mind. G1: what the model then prefers is well-formed. G2: it leads to success.
     """
 
-    g0: Gate | None = None
-    g1: Gate | None = None
-    g2: Gate | None = None
+    g0: HintGate | None = None
+    g1: HintGate | None = None
+    g2: HintGate | None = None
 
 
-class HintVersions(Closed):
+class HintVersions(StrictModel):
     """The weights that sampled the target span, and those that read the hint."""
 
     policy: PolicyVersion
     teacher: PolicyVersion
 
 
-class Hint(Closed):
+class Hint(StrictModel):
     """What to say before a target turn, given in text and in the tokens that are spliced in.
 
     `span` is half-open and counts the completion tokens of step `step`. `text` states a rule in one line,
@@ -64,11 +64,11 @@ class Hint(Closed):
     trajectory_id: str
     step: Annotated[int, Field(ge=1)]
     span: Annotated[tuple[int, int], Strict(False)]
-    source: Source
+    source: HintSource
     type: str
     text: str
     hint_ids: list[TokenId]
-    gates: Gates
+    gates: HintGates
     used: bool
     kl: Annotated[float, Field(ge=0)] | None = None
     evidence: str = ""
@@ -82,7 +82,7 @@ class Hint(Closed):
     def _points_at_something(self) -> Self:
         start, end = self.span
         if not 0 <= start < end:
-            refuse([(("span",), "a start and a larger end, counted from 0")])
+            raise_faults([(("span",), "a start and a larger end, counted from 0")])
         if not self.text.strip() or len(self.text.splitlines()) > 1:
-            refuse([(("text",), "one line of text")])
+            raise_faults([(("text",), "one line of text")])
         return self

@@ -4,12 +4,12 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from gametape.core.model import Closed, Count, LogProb, PolicyVersion, TokenId
-from gametape.core.problems import refuse
-from gametape.core.tokens import uneven
+from gametape.core.base_model import Count, LogProb, PolicyVersion, StrictModel, TokenId
+from gametape.core.tokens import length_faults
+from gametape.core.validation import raise_faults
 
 
-class Sampling(Closed):
+class Sampling(StrictModel):
     """How tokens are drawn. `top_k` 0 keeps all of them; temperature 0 is greedy."""
 
     temperature: Annotated[float, Field(ge=0)] = 1.0
@@ -18,7 +18,7 @@ class Sampling(Closed):
     seed: int | None = None
 
 
-class GenerateRequest(Closed):
+class GenerateRequest(StrictModel):
     """Continue these tokens. An engine whose weights are older than `min_policy_version` must not answer.
 
     `conversation_id` and `turn` (how many replies it has had) say what this continues, so that an engine can keep what
@@ -36,7 +36,7 @@ class GenerateRequest(Closed):
     grammar: str | None = None
 
 
-class Usage(Closed):
+class TokenUsage(StrictModel):
     """What a reply took. Tokens that the engine had already read are in `prompt_tokens` and in `cached_tokens`."""
 
     prompt_tokens: Count = 0
@@ -48,7 +48,7 @@ class Usage(Closed):
     """How often the model was asked until it answered."""
 
 
-class Generation(Closed):
+class Generation(StrictModel):
     """The sampled tokens, each with its log-probability and the weights that sampled it.
 
     The token that ended it is one of them. Log-probabilities are those of the distribution it was drawn from.
@@ -59,29 +59,29 @@ class Generation(Closed):
     logprobs: list[LogProb]
     policy_versions: list[PolicyVersion]
     finish: Literal["stop", "length", "cancelled"]
-    usage: Usage = Usage()
+    usage: TokenUsage = TokenUsage()
     constrained: bool = False
     """Whether a grammar was held to."""
 
     @model_validator(mode="after")
     def _lengths_agree(self) -> Self:
-        faults = uneven(
+        faults = length_faults(
             len(self.completion_ids),
             {("logprobs",): self.logprobs, ("policy_versions",): self.policy_versions},
         )
         if faults:
-            refuse(faults)
+            raise_faults(faults)
         return self
 
 
-class WeightUpdate(Closed):
+class WeightUpdate(StrictModel):
     """New weights were published: which version, and where an engine finds them."""
 
     policy_version: PolicyVersion
     location: str
 
 
-class CommandResult(Closed):
+class CommandResult(StrictModel):
     """What came of a command in an environment. `killed_by` names the limit that ended it, if one did."""
 
     exit_code: int | None
@@ -90,7 +90,7 @@ class CommandResult(Closed):
     killed_by: str | None = None
 
 
-class ToolResult(Closed):
+class ToolResult(StrictModel):
     """What a tool answers; `failed` marks an answer that says what went wrong. `refused`: the arguments could not be
     used, and nothing was run.
 

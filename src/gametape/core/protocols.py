@@ -37,7 +37,7 @@ class ShellResult(Protocol):
     def cpu_seconds(self) -> float: ...
 
 
-class Environment(Protocol):
+class Workspace(Protocol):
     """A workspace in which hostile code may run, with a past that can be returned to."""
 
     async def shell(self, command: str, wall_seconds: float | None = None) -> ShellResult:
@@ -72,12 +72,12 @@ class Tool(Protocol):
     @property
     def definition(self) -> dict[str, Any]: ...
 
-    async def call(self, arguments: dict[str, Any], environment: Environment) -> ToolResult:
+    async def call(self, arguments: dict[str, Any], workspace: Workspace) -> ToolResult:
         """Bad arguments are answered with what was wrong, never raised."""
         ...
 
 
-class Engine(Protocol):
+class PolicyEngine(Protocol):
     """Where tokens come from."""
 
     async def generate(self, request: GenerateRequest) -> Generation: ...
@@ -89,7 +89,7 @@ class Engine(Protocol):
     async def policy_version(self) -> int: ...
 
 
-class Notes(Protocol):
+class NoteStore(Protocol):
     """The agent's memory: a scratch file in training, the vault in a thread."""
 
     async def names(self) -> list[str]: ...

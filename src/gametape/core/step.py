@@ -7,21 +7,21 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, PlainValidator, model_validator
 
 from gametape.core.atif import Content, Metrics, Observation, SubagentRef, ToolCall
-from gametape.core.model import Count, Open, number
-from gametape.core.problems import Fault, Location, refuse
-from gametape.core.tokens import Reading, StepExtra, TurnExtra, TurnTokens, uneven
+from gametape.core.base_model import Count, ExtensibleModel, validate_number
+from gametape.core.tokens import ContextTokens, StepExtra, TurnExtra, TurnTokens, length_faults
+from gametape.core.validation import Fault, Location, raise_faults
 
 
 def _effort(value: Any) -> str | float:
     if isinstance(value, str):
         return value
-    return number(value)
+    return validate_number(value)
 
 
 Effort = Annotated[str | int | float, PlainValidator(_effort)]
 
 
-class Step(Open):
+class Step(ExtensibleModel):
     """One step. On an agent's step, the turn: what it said, the tools it called, and what came back."""
 
     step_id: Annotated[int, Field(ge=1)]
@@ -42,7 +42,7 @@ class Step(Open):
     def _keeps_the_rules(self) -> Self:
         faults = [*self._faults()]
         if faults:
-            refuse(faults)
+            raise_faults(faults)
         return self
 
     def _faults(self) -> Iterator[Fault]:
@@ -69,23 +69,23 @@ class Step(Open):
         metrics = self.metrics or Metrics()
         sampled = metrics.completion_token_ids
         ours: dict[Location, list[int] | list[float] | None] = {
-            ("extra", "gametape", "loss_mask"): self.ours.loss_mask,
-            ("extra", "gametape", "policy_versions"): self.ours.policy_versions,
+            ("extra", "gametape", "loss_mask"): self.gametape_extra.loss_mask,
+            ("extra", "gametape", "policy_versions"): self.gametape_extra.policy_versions,
         }
         if sampled is not None:
-            yield from uneven(len(sampled), ours | {("metrics", "logprobs"): metrics.logprobs})
+            yield from length_faults(len(sampled), ours | {("metrics", "logprobs"): metrics.logprobs})
         else:
             lonely = (place for place, column in ours.items() if column is not None)
             yield from ((place, "metrics.completion_token_ids beside it") for place in lonely)
 
     @property
-    def ours(self) -> TurnExtra:
+    def gametape_extra(self) -> TurnExtra:
         """What gametape itself says about this step, empty where it says nothing."""
         return (self.extra and self.extra.gametape) or TurnExtra()
 
     def tokens(self) -> TurnTokens | None:
         """This turn in token space, or None where prompt and completion ids were not both recorded."""
-        metrics, ours = self.metrics, self.ours
+        metrics, ours = self.metrics, self.gametape_extra
         if metrics is None or metrics.prompt_token_ids is None or metrics.completion_token_ids is None:
             return None
         return TurnTokens(
@@ -96,7 +96,7 @@ class Step(Open):
             policy_versions=ours.policy_versions,
         )
 
-    def carrying(self, tokens: TurnTokens) -> Self:
+    def with_tokens(self, tokens: TurnTokens) -> Self:
         """This step with tokens that were checked when they were sampled: thousands of ids are not looked at again."""
         metrics = {
             "prompt_token_ids": tokens.prompt_ids,
@@ -107,19 +107,19 @@ class Step(Open):
         update: dict[str, Any] = {"metrics": (self.metrics or Metrics()).model_copy(update=_given(metrics))}
         if ours:
             extra = self.extra or StepExtra()
-            update["extra"] = extra.model_copy(update={"gametape": self.ours.model_copy(update=ours)})
+            update["extra"] = extra.model_copy(update={"gametape": self.gametape_extra.model_copy(update=ours)})
         return self.model_copy(update=update)
 
-    def reading(self) -> Reading:
+    def context_tokens(self) -> ContextTokens:
         """What this step shows of its context, for `only_grew`."""
         metrics = self.metrics or Metrics()
-        return Reading(
+        return ContextTokens(
             prompt_ids=metrics.prompt_token_ids,
             completion_ids=metrics.completion_token_ids,
-            fresh=bool(self.ours.compacted),
+            fresh=bool(self.gametape_extra.compacted),
         )
 
-    def refs(self) -> Iterator[tuple[Location, SubagentRef]]:
+    def subagent_refs(self) -> Iterator[tuple[Location, SubagentRef]]:
         """The subagents this step refers to, each with its place in the step."""
         for r, result in enumerate(self.observation.results if self.observation else []):
             for k, ref in enumerate(result.subagent_trajectory_ref or []):

@@ -5,17 +5,17 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from gametape.core.model import Closed, Count, Fraction
-from gametape.core.problems import Fault, refuse
-from gametape.core.verdict import Mode
+from gametape.core.base_model import Count, Fraction, StrictModel
+from gametape.core.validation import Fault, raise_faults
+from gametape.core.verdict import VerificationMode
 
 Positive = Annotated[float, Field(gt=0)]
 
 
-Group = Literal["unit", "integration", "behavioural"]
+TaskTestGroup = Literal["unit", "integration", "behavioural"]
 
 
-class TaskTests(Closed):
+class TaskTests(StrictModel):
     """Test ids, each in one role. `held_out` are the tests the agent never sees; they always run where there are any.
 
     Those of them that pass before the task is begun are also in `held_out_passing`: they must keep passing, and that
@@ -28,7 +28,7 @@ class TaskTests(Closed):
     pass_to_pass: list[str]
     held_out: list[str] = Field(default_factory=list)
     held_out_passing: list[str] = Field(default_factory=list)
-    groups: dict[Group, list[str]] = Field(default_factory=dict)
+    groups: dict[TaskTestGroup, list[str]] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _each_in_one_role(self) -> Self:
@@ -36,15 +36,15 @@ class TaskTests(Closed):
         for name in ("fail_to_pass", "pass_to_pass", "held_out"):
             for test in getattr(self, name):
                 if seen.get(test) == name:
-                    refuse([((name,), f"each test id once, but {test} is there twice")])
+                    raise_faults([((name,), f"each test id once, but {test} is there twice")])
                 if test in seen:
-                    refuse([((name,), f"no test that is in {seen[test]}, but {test} is")])
+                    raise_faults([((name,), f"no test that is in {seen[test]}, but {test} is")])
                 seen[test] = name
         if stray := [test for test in self.held_out_passing if seen.get(test) != "held_out"]:
-            refuse([(("held_out_passing",), f"tests that are in held_out, but {stray[0]} is not")])
+            raise_faults([(("held_out_passing",), f"tests that are in held_out, but {stray[0]} is not")])
         for group, tests in self.groups.items():
             if unknown := [test for test in tests if test not in seen]:
-                refuse([(("groups", group), f"tests of this manifest, but {unknown[0]} is not")])
+                raise_faults([(("groups", group), f"tests of this manifest, but {unknown[0]} is not")])
         return self
 
     @property
@@ -56,11 +56,11 @@ class TaskTests(Closed):
     def every(self) -> list[str]:
         return [*self.visible, *self.held_out]
 
-    def group_of(self, test: str) -> Group:
+    def group_of(self, test: str) -> TaskTestGroup:
         return next((group for group, tests in self.groups.items() if test in tests), "unit")
 
 
-class Difficulty(Closed):
+class Difficulty(StrictModel):
     """How hard a task looks (`prior`, from its shape) and proves to be (`pass_rate` over `samples`)."""
 
     prior: Fraction
@@ -70,7 +70,7 @@ class Difficulty(Closed):
     samples: Count = 0
 
 
-class Stage(Closed):
+class Stage(StrictModel):
     """One step of a long task. The tests of earlier stages must keep passing."""
 
     name: str
@@ -78,7 +78,7 @@ class Stage(Closed):
     tests: TaskTests
 
 
-class TaskLimits(Closed):
+class TaskLimits(StrictModel):
     """What an attempt and its verification may use; None leaves it to whoever runs them."""
 
     agent_seconds: Positive | None = None
@@ -88,14 +88,14 @@ class TaskLimits(Closed):
     disk_mb: Annotated[int, Field(gt=0)] | None = None
 
 
-class ImportContract(Closed):
+class ImportContract(StrictModel):
     """`importer`, a module or package, and all below it may import nothing at or below `forbidden`."""
 
     importer: str
     forbidden: list[str]
 
 
-class Architecture(Closed):
+class Architecture(StrictModel):
     """What must hold of the structure, whatever the tests say."""
 
     contracts: list[ImportContract] = Field(default_factory=list)
@@ -107,7 +107,7 @@ class Architecture(Closed):
     """By module: what it must offer, as `name`, `name(parameters)` or `Class.method(parameters)`."""
 
 
-class SplitSurface(Closed):
+class SplitSurface(StrictModel):
     """What split tests reach through the proxy: the modules they import, and the classes whose objects stay on the
     other side as handles (`module:Class`). Everything else that comes back is plain data."""
 
@@ -115,14 +115,14 @@ class SplitSurface(Closed):
     classes: list[str] = Field(default_factory=list)
 
 
-class Origin(Closed):
+class Origin(StrictModel):
     """The distribution whose sources a task is about. Its environment has this name and version, and no code of it."""
 
     name: Annotated[str, Field(min_length=1)]
     version: Annotated[str, Field(min_length=1)]
 
 
-class Task(Closed):
+class Task(StrictModel):
     """A loaded task directory. All paths are relative to the workspace.
 
     `source_paths` (files or directories) are the only paths that are taken from an attempt; `test_paths` is where
@@ -132,7 +132,7 @@ class Task(Closed):
 
     schema_version: Literal["task-v1"] = "task-v1"
     name: str
-    mode: Mode
+    mode: VerificationMode
     instruction: str
     source_paths: list[str]
     test_paths: list[str] = Field(default_factory=lambda: ["tests"])
@@ -152,7 +152,7 @@ class Task(Closed):
     def _stays_inside(self) -> Self:
         faults = [*self._faults()]
         if faults:
-            refuse(faults)
+            raise_faults(faults)
         return self
 
     def _faults(self) -> Iterator[Fault]:

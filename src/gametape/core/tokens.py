@@ -8,13 +8,13 @@ from typing import Annotated, Any, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
-from gametape.core.model import Closed, Count, LogProb, Open, PolicyVersion, TokenId
-from gametape.core.problems import Fault, Location, refuse
+from gametape.core.base_model import Count, ExtensibleModel, LogProb, PolicyVersion, StrictModel, TokenId
+from gametape.core.validation import Fault, Location, raise_faults
 
 MaskBit = Annotated[int, Field(ge=0, le=1)]
 
 
-class TurnTokens(Closed):
+class TurnTokens(StrictModel):
     """One turn in token space. Whatever is given about the completion has one entry per completion token.
 
     `loss_mask` is 1 where the policy chose the token, 0 where the harness put it there. `policy_versions`
@@ -29,7 +29,7 @@ class TurnTokens(Closed):
 
     @model_validator(mode="after")
     def _lengths_agree(self) -> Self:
-        faults = uneven(
+        faults = length_faults(
             len(self.completion_ids),
             {
                 ("logprobs",): self.logprobs,
@@ -38,11 +38,11 @@ class TurnTokens(Closed):
             },
         )
         if faults:
-            refuse(faults)
+            raise_faults(faults)
         return self
 
 
-class TurnExtra(Open):
+class TurnExtra(ExtensibleModel):
     """What a step says under `extra.gametape`, for which ATIF has no field.
 
     `compacted` marks a step before which the context was rewritten: token ids start afresh there. `summary` marks the
@@ -62,13 +62,13 @@ class TurnExtra(Open):
     events: list[dict[str, Any]] | None = None
 
 
-class StepExtra(Open):
+class StepExtra(ExtensibleModel):
     """A step's `extra`: anybody's, with one corner that is ours."""
 
     gametape: TurnExtra | None = None
 
 
-class Reading(NamedTuple):
+class ContextTokens(NamedTuple):
     """What one turn shows of the context it was sampled in; None for ids that were not recorded."""
 
     prompt_ids: list[int] | None
@@ -76,7 +76,7 @@ class Reading(NamedTuple):
     fresh: bool
 
 
-def uneven(length: int, columns: Mapping[Location, list[int] | list[float] | None]) -> list[Fault]:
+def length_faults(length: int, columns: Mapping[Location, list[int] | list[float] | None]) -> list[Fault]:
     """Name the columns that do not have one entry per completion token."""
     return [
         (place, f"a list of {length} entries, one per completion token, not {len(column)}")
@@ -85,14 +85,14 @@ def uneven(length: int, columns: Mapping[Location, list[int] | list[float] | Non
     ]
 
 
-def only_grew(readings: Iterable[Reading]) -> bool | None:
+def is_append_only(turns: Iterable[ContextTokens]) -> bool | None:
     """Whether each prompt begins with the prompt and completion before it, unless its context is fresh.
 
     None when no turn has ids; False as soon as one has only half of them, for then it cannot be shown.
     """
     so_far: list[int] = []
     seen = False
-    for turn in readings:
+    for turn in turns:
         if turn.fresh:
             so_far = []
         if turn.prompt_ids is None and turn.completion_ids is None:

@@ -9,10 +9,10 @@ from typing import Literal, Self
 from pydantic import model_validator
 
 from gametape.core.atif import Agent, Extra, FinalMetrics
-from gametape.core.model import Open
-from gametape.core.problems import Fault, Location, refuse
+from gametape.core.base_model import ExtensibleModel
 from gametape.core.step import Step
-from gametape.core.tokens import only_grew
+from gametape.core.tokens import is_append_only
+from gametape.core.validation import Fault, Location, raise_faults
 
 AtifVersion = Literal[
     "ATIF-v1.0",
@@ -29,7 +29,7 @@ ATIF_VERSION: AtifVersion = "ATIF-v1.7"
 Outcome = Literal["passed", "failed", "limit", "cancelled", "error"]
 
 
-class Trajectory(Open):
+class Trajectory(ExtensibleModel):
     """A whole trajectory, subagents' trajectories included.
 
     Steps are numbered from 1 without gaps, and every reference to an embedded trajectory resolves. A
@@ -54,7 +54,7 @@ class Trajectory(Open):
         for index, step in enumerate(self.steps):
             faults += step_faults(step, index, self.schema_version, embedded)
         if faults:
-            refuse(faults)
+            raise_faults(faults)
         return self
 
     def _embedding_faults(self) -> Iterator[Fault]:
@@ -93,7 +93,7 @@ class Trajectory(Open):
         """Whether every prompt continues the one before it token by token (`only_grew`), in subagents too."""
         return _all_that_answer(
             [
-                only_grew(step.reading() for step in self.steps),
+                is_append_only(step.context_tokens() for step in self.steps),
                 *(sub.tokens_exact() for sub in self.subagent_trajectories or []),
             ]
         )
@@ -107,7 +107,7 @@ class Trajectory(Open):
 
     def _own_mask_ok(self) -> bool | None:
         sampled = [step for step in self.steps if step.metrics and step.metrics.completion_token_ids]
-        masks = [(step, step.ours.loss_mask) for step in sampled]
+        masks = [(step, step.gametape_extra.loss_mask) for step in sampled]
         if all(mask is None for _, mask in masks):
             return None
         return all(not any(mask or []) if step.is_copied_context else mask is not None for step, mask in masks)
@@ -118,7 +118,7 @@ def step_faults(step: Step, index: int, version: AtifVersion, embedded: set[str 
     place: Location = ("steps", index)
     if step.step_id != index + 1:
         yield (*place, "step_id"), f"{index + 1}: steps are numbered from 1 without gaps"
-    for where, ref in step.refs():
+    for where, ref in step.subagent_refs():
         if ref.trajectory_id is None and ref.trajectory_path is None:
             if version == ATIF_VERSION or ref.session_id is None:
                 yield (*place, *where), "a trajectory_id or a trajectory_path"

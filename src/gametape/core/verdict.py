@@ -5,13 +5,13 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from gametape.core.model import Closed, Count, Fraction
-from gametape.core.problems import Fault, refuse
+from gametape.core.base_model import Count, Fraction, StrictModel
+from gametape.core.validation import Fault, raise_faults
 
-Mode = Literal["split", "shared"]
+VerificationMode = Literal["split", "shared"]
 
 
-class Check(Closed):
+class Check(StrictModel):
     """One layer of the reward: how well it went, and the evidence."""
 
     name: str
@@ -19,7 +19,7 @@ class Check(Closed):
     detail: str
 
 
-class Flag(Closed):
+class Flag(StrictModel):
     """An accusation: a rule over code or events that was broken, and where."""
 
     rule: str
@@ -30,14 +30,14 @@ class Flag(Closed):
     evidence: str
 
 
-class Signal(Closed):
+class Signal(StrictModel):
     """Worth knowing, but accuses nobody: a gap to the held-out tests, order dependence, flakiness."""
 
     name: str
     detail: str
 
 
-class TestCounts(Closed):
+class TestCounts(StrictModel):
     """How the tests of the manifest fared. `expected` counts them all, whatever became of them."""
 
     __test__ = False
@@ -54,9 +54,9 @@ class TestCounts(Closed):
     @model_validator(mode="after")
     def _no_more_than_expected(self) -> Self:
         if self.passed > self.expected:
-            refuse([(("passed",), f"at most the {self.expected} tests expected")])
+            raise_faults([(("passed",), f"at most the {self.expected} tests expected")])
         if self.held_out_passed > self.held_out_expected:
-            refuse([(("held_out_passed",), f"at most the {self.held_out_expected} tests expected")])
+            raise_faults([(("held_out_passed",), f"at most the {self.held_out_expected} tests expected")])
         return self
 
     @property
@@ -64,7 +64,7 @@ class TestCounts(Closed):
         return self.passed == self.expected and self.held_out_passed == self.held_out_expected
 
 
-class Failure(Closed):
+class FailedTest(StrictModel):
     """A visible test that did not pass, and what the runner said about it: text that hostile code may have written."""
 
     test: str
@@ -72,7 +72,7 @@ class Failure(Closed):
     message: str
 
 
-class StageResult(Closed):
+class StageResult(StrictModel):
     """How one stage of a task with several fared."""
 
     name: str
@@ -80,7 +80,7 @@ class StageResult(Closed):
     tests: TestCounts
 
 
-class Verdict(Closed):
+class Verdict(StrictModel):
     """The whole answer for one workspace.
 
     A pass means that every test passed, that nothing proven stands against it, and that a second run agreed.
@@ -96,9 +96,9 @@ class Verdict(Closed):
     quarantined: bool
     stages: list[StageResult]
     tests: TestCounts
-    failures: list[Failure] = Field(default_factory=list)
+    failures: list[FailedTest] = Field(default_factory=list)
     """The first visible tests that did not pass. Held-out ones are never here."""
-    mode: Mode
+    mode: VerificationMode
     assurance: str
     seconds: Annotated[float, Field(ge=0)]
     cached: bool
@@ -108,7 +108,7 @@ class Verdict(Closed):
     def _does_not_contradict_itself(self) -> Self:
         faults = [*self._contradictions()]
         if faults:
-            refuse(faults)
+            raise_faults(faults)
         return self
 
     def _contradictions(self) -> Iterator[Fault]:

@@ -1,14 +1,18 @@
 """Where the desk's own tables are, beside those of the workflow engine: one SQLite file, or a PostgreSQL database."""
 
 import os
+import zlib
 from collections.abc import Mapping
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from gametape.core.errors import BadInput, Lacking
+from gametape.core.errors import BadInput, MissingDependency
+from gametape.desk.disk_full import disk_full_error
+from gametape.sandbox.snapshots.durable_io import locked
 
 _SECONDS_TO_WAIT_FOR_A_WRITER = 30
 
@@ -101,9 +105,9 @@ def connect(url: str, name: str = "gametape") -> sa.Engine:
     return sa.create_engine(address, pool_pre_ping=True, connect_args={"application_name": name})
 
 
-def unreachable(url: sa.URL, error: BaseException) -> Lacking:
+def unreachable_error(url: sa.URL, error: BaseException) -> MissingDependency:
     told = str(getattr(error, "orig", None) or error).splitlines()[0]
-    return Lacking(f"{url.render_as_string()}: the desk's database cannot be used: {told}")
+    return MissingDependency(f"{url.render_as_string()}: the desk's database cannot be used: {told}")
 
 
 def insert_once(connection: sa.Connection, table: sa.Table, values: Mapping[str, Any]) -> bool:
@@ -113,7 +117,7 @@ def insert_once(connection: sa.Connection, table: sa.Table, values: Mapping[str,
     return bool(connection.execute(statement).rowcount)
 
 
-def put(connection: sa.Connection, table: sa.Table, key: str, values: Mapping[str, Any]) -> None:
+def upsert(connection: sa.Connection, table: sa.Table, key: str, values: Mapping[str, Any]) -> None:
     """Insert a row, or replace what the row with this key says."""
     dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
     statement = dialect.insert(table).values(**values)
@@ -126,3 +130,64 @@ def _as_a_shared_file(connection: Any, _record: object) -> None:
     connection.execute(f"PRAGMA busy_timeout={_SECONDS_TO_WAIT_FOR_A_WRITER * 1000}")
     connection.execute("PRAGMA journal_mode=WAL")
     connection.isolation_level = "IMMEDIATE"
+
+
+def open_database(home: Path, url: str) -> sa.Engine:
+    """An engine on a database that has the tables of the workflow engine and of the desk. Raises `Lacking` where the
+    database says no."""
+    try:
+        (home / "desk").mkdir(parents=True, exist_ok=True)
+        if is_sqlite(url):
+            Path(str(sa.make_url(url).database)).parent.mkdir(parents=True, exist_ok=True)
+        else:
+            _migrate(home, url)
+        engine = connect(url)
+        if is_sqlite(url) and not _is_ready(engine):
+            _migrate(home, url)
+            with engine.begin() as connection:
+                connection.execute(sa.text(f"PRAGMA user_version = {_shape()}"))
+    except sa.exc.DBAPIError as error:
+        address = sa.make_url(url)
+        raise disk_full_error(error, address.render_as_string()) or unreachable_error(address, error) from error
+    except OSError as error:
+        raise disk_full_error(error) or BadInput(f"{error.filename or home}: {error.strerror}") from error
+    if not is_sqlite(url):
+        _claim(home, engine)
+    return engine
+
+
+def _migrate(home: Path, url: str) -> None:
+    from gametape.desk.workflow_engine import migrate  # noqa: PLC0415 - slow to import, and seldom needed
+
+    with locked(home / "desk" / "preparing.lock"):
+        migrate(url)
+        engine = connect(url)
+        try:
+            TABLES.create_all(engine)
+        finally:
+            engine.dispose()
+
+
+def _is_ready(engine: sa.Engine) -> bool:
+    """SQLite has a number for this in the file itself."""
+    with engine.connect() as connection:
+        return bool(connection.scalar(sa.text("PRAGMA user_version")) == _shape())
+
+
+def _shape() -> int:
+    tables = ",".join(f"{table.name}({','.join(table.columns.keys())})" for table in TABLES.sorted_tables)
+    return zlib.crc32(f"{version('dbos')} {tables}".encode()) >> 1
+
+
+def _claim(home: Path, engine: sa.Engine) -> None:
+    """The files of goals and threads lie in one home on one machine, and the rows in the database mean those."""
+    mine = f"{home} on {os.uname().nodename}"
+    with engine.begin() as connection:
+        connection.execute(sa.text("SELECT pg_advisory_xact_lock(7161953)"))
+        connection.execute(sa.text("CREATE TABLE IF NOT EXISTS desk_home (home TEXT NOT NULL)"))
+        owner = connection.scalar(sa.text("SELECT home FROM desk_home"))
+        if owner is None:
+            connection.execute(sa.text("INSERT INTO desk_home VALUES (:home)"), {"home": mine})
+    if owner not in (None, mine):
+        engine.dispose()
+        raise BadInput(f"the database holds the desk of {owner}; give {mine} a database of its own")

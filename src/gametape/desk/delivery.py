@@ -14,21 +14,21 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from gametape.core.errors import BadInput, GametapeError
-from gametape.core.problems import problems_in
-from gametape.desk.errands import Json
-from gametape.engines.perimeter import Perimeter
-from gametape.engines.trouble import EngineTrouble
+from gametape.core.validation import problems_from
+from gametape.desk.jobs import Json
+from gametape.engines.egress_policy import EgressPolicy
+from gametape.engines.errors import EngineError
 
 _SECONDS = 30.0
 
 
-class Undelivered(GametapeError):
+class DeliveryError(GametapeError):
     """The other side did not take it. It is kept, and tried again."""
 
     exit_code = 1
 
 
-class Channel(BaseModel):
+class DeliveryChannel(BaseModel):
     """Where to deliver to; both, one or none."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -45,27 +45,27 @@ class Channel(BaseModel):
         if self.command:
             await _run(self.command, json.dumps(told).encode())
         if self.webhook:
-            await _post(self.webhook, key, told, Perimeter(local_only=local_only))
+            await _post(self.webhook, key, told, EgressPolicy(local_only=local_only))
 
 
-class Channels(BaseModel):
+class DeliveryConfig(BaseModel):
     """`HOME/desk/desk.toml`: `[notify]` and `[outbox]`, each with `command = ["...", ...]` or `webhook = "URL"`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    notify: Channel = Channel()
-    outbox: Channel = Channel()
+    notify: DeliveryChannel = DeliveryChannel()
+    outbox: DeliveryChannel = DeliveryChannel()
 
 
-def channels(home: Path) -> Channels:
+def load_delivery_config(home: Path) -> DeliveryConfig:
     path = home / "desk" / "desk.toml"
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
-        return Channels.model_validate(document)
+        return DeliveryConfig.model_validate(document)
     except FileNotFoundError:
-        return Channels()
+        return DeliveryConfig()
     except ValidationError as error:
-        raise BadInput(f"{path}: {problems_in(error, document)[0]}") from None
+        raise BadInput(f"{path}: {problems_from(error, document)[0]}") from None
     except (OSError, ValueError) as error:
         raise BadInput(f"{path}: {error}") from None
 
@@ -77,12 +77,12 @@ async def _run(command: tuple[str, ...], data: bytes) -> None:
             *command, stdin=pipe, stdout=asyncio.subprocess.DEVNULL, stderr=pipe
         )
     except OSError as error:
-        raise Undelivered(f"{command[0]}: {error.strerror}") from None
+        raise DeliveryError(f"{command[0]}: {error.strerror}") from None
     try:
         async with asyncio.timeout(_SECONDS):
             _, errors = await process.communicate(data)
     except TimeoutError:
-        raise Undelivered(f"{command[0]}: took longer than {_SECONDS:.0f} s") from None
+        raise DeliveryError(f"{command[0]}: took longer than {_SECONDS:.0f} s") from None
     finally:
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
@@ -90,16 +90,16 @@ async def _run(command: tuple[str, ...], data: bytes) -> None:
             await process.wait()
     if process.returncode:
         last = errors.decode(errors="replace").strip().splitlines()[-1:] or [""]
-        raise Undelivered(f"{command[0]}: exit code {process.returncode} {last[0]}".rstrip())
+        raise DeliveryError(f"{command[0]}: exit code {process.returncode} {last[0]}".rstrip())
 
 
-async def _post(url: str, key: str, payload: dict[str, Json], perimeter: Perimeter) -> None:
+async def _post(url: str, key: str, payload: dict[str, Json], perimeter: EgressPolicy) -> None:
     import httpx  # noqa: PLC0415 - slow to import
 
     try:
-        async with perimeter.client(httpx.Timeout(_SECONDS)) as client:
+        async with perimeter.http_client(httpx.Timeout(_SECONDS)) as client:
             answer = await client.post(url, json=payload, headers={"Idempotency-Key": key})
-    except (httpx.HTTPError, httpx.InvalidURL, EngineTrouble) as error:
-        raise Undelivered(f"{url}: {error or type(error).__name__}") from None
+    except (httpx.HTTPError, httpx.InvalidURL, EngineError) as error:
+        raise DeliveryError(f"{url}: {error or type(error).__name__}") from None
     if not answer.is_success:
-        raise Undelivered(f"{url}: answered {answer.status_code}")
+        raise DeliveryError(f"{url}: answered {answer.status_code}")

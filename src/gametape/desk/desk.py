@@ -6,14 +6,13 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from gametape.desk.database import database_url
-from gametape.desk.delivery import channels
-from gametape.desk.effects import Effects
-from gametape.desk.errands import Desk
-from gametape.desk.notify import Notices
+from gametape.desk.database import database_url, open_database
+from gametape.desk.delivery import load_delivery_config
+from gametape.desk.disk_full import disk_full_error
+from gametape.desk.idempotent_effects import IdempotentEffects
+from gametape.desk.jobs import Desk
+from gametape.desk.notifications import NotificationStore
 from gametape.desk.outbox import Outbox
-from gametape.desk.preparing import prepare
-from gametape.desk.room import want_of_room
 
 
 @contextmanager
@@ -21,19 +20,19 @@ def open_desk(home: Path, database: str | None = None) -> Iterator[Desk]:
     """To look and to hand in; what runs errands is the runner. Raises `Lacking` where the database cannot be used, also
     where it cannot be any longer."""
     url = database_url(home, database)
-    engine = prepare(home, url)
+    engine = open_database(home, url)
     try:
-        settings = channels(home)
+        settings = load_delivery_config(home)
         yield Desk(
             home=home,
-            url=url,
+            database_url=url,
             database=engine,
-            effects=Effects(engine),
+            effects=IdempotentEffects(engine),
             outbox=Outbox(engine, settings.outbox, home / "outbox"),
-            notices=Notices(engine, settings.notify),
+            notifications=NotificationStore(engine, settings.notify),
         )
     except (sa.exc.DBAPIError, OSError) as error:
-        if (found := want_of_room(error)) is None:
+        if (found := disk_full_error(error)) is None:
             raise
         raise found from error
     finally:

@@ -10,30 +10,30 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from gametape.core.errors import BadInput, Lacking
-from gametape.core.feedback import Feedback, feedback_in
+from gametape.core.errors import BadInput, MissingDependency
+from gametape.core.feedback import Feedback, parse_feedback
 from gametape.core.trajectory import Trajectory
 from gametape.desk.host_git import host_git
 from gametape.record.atomic import write_atomically
-from gametape.record.files import load, save
+from gametape.record.errors import read_error
 from gametape.record.journal import Journal
-from gametape.record.lines import header_line, step_lines
-from gametape.record.trouble import unreadable
+from gametape.record.journal_format import header_line, step_lines
+from gametape.record.trajectory_file import load_trajectory, save_trajectory
 
 _MOST_COMMITS = 1000
 _LANDED = 0.5
 """The share of added lines that a commit must have for the patch to have arrived with it."""
 _FILE = re.compile(r'^\+\+\+ (?:"?b/(?P<path>[^\t\n"]*)"?|/dev/null)')
 _OLD = re.compile(r"^index ([0-9a-f]{40})\.\.")
-Lines = Mapping[str, Counter[str]]
+LineCounts = Mapping[str, Counter[str]]
 """By file, how often each line is there."""
 
 
-def now() -> str:
+def utc_timestamp() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def give(path: Path, feedback: Feedback) -> list[Feedback]:
+def add_feedback(path: Path, feedback: Feedback) -> list[Feedback]:
     """Add a word to a trajectory, whole or not at all, and give all there are. A journal that somebody is writing is
     refused: it may be said when they have finished."""
     if path.suffix == ".jsonl":
@@ -42,14 +42,14 @@ def give(path: Path, feedback: Feedback) -> list[Feedback]:
             document = trajectory.model_dump()
             write_atomically(path, header_line(document) + step_lines(document["steps"]))
     else:
-        trajectory, told = _with(load(path), feedback, path)
-        save(path, trajectory)
+        trajectory, told = _with(load_trajectory(path), feedback, path)
+        save_trajectory(path, trajectory)
     return told
 
 
 def _with(trajectory: Trajectory, feedback: Feedback, path: Path) -> tuple[Trajectory, list[Feedback]]:
     try:
-        told = [*feedback_in(trajectory.extra), feedback]
+        told = [*parse_feedback(trajectory.extra), feedback]
     except (ValidationError, ValueError) as error:
         raise BadInput(f"{path}: its extra.feedback cannot be read") from error
     plain: list[dict[str, Any]] = [one.model_dump(mode="json", exclude_defaults=True) for one in told]
@@ -58,14 +58,14 @@ def _with(trajectory: Trajectory, feedback: Feedback, path: Path) -> tuple[Traje
 
 
 @dataclass(frozen=True)
-class Added:
+class PatchAdditions:
     """The lines that a patch adds, by file, net of those it removes, and the files' ids before it."""
 
-    lines: Lines
+    lines: LineCounts
     before: Mapping[str, str]
 
 
-def added_in(patch: str) -> Added:
+def parse_additions(patch: str) -> PatchAdditions:
     """Blank lines say nothing about whether work was kept."""
     lines: dict[str, Counter[str]] = {}
     before: dict[str, str] = {}
@@ -84,10 +84,10 @@ def added_in(patch: str) -> Added:
             hunk = True
         elif hunk and path and line[:1] in ("+", "-") and line[1:].strip():
             lines[path][line[1:]] += 1 if line[0] == "+" else -1
-    return Added({path: +counts for path, counts in lines.items() if +counts}, before)
+    return PatchAdditions({path: +counts for path, counts in lines.items() if +counts}, before)
 
 
-def kept_share(added: Lines, before: Lines, now: Lines) -> float:
+def kept_share(added: LineCounts, before: LineCounts, now: LineCounts) -> float:
     """How many of the added lines are there now, beside those that were there before anyway."""
     total = sum(counts.total() for counts in added.values())
     if not total:
@@ -101,7 +101,7 @@ def kept_share(added: Lines, before: Lines, now: Lines) -> float:
 
 
 @dataclass(frozen=True)
-class Survival:
+class PatchSurvival:
     """What became of a patch: the commit it arrived with, and how much of it is left so many commits later."""
 
     commit: str
@@ -109,9 +109,9 @@ class Survival:
     share: float
 
 
-def survival(patch: str, repository: Path) -> Survival | None:
+def patch_survival(patch: str, repository: Path) -> PatchSurvival | None:
     """None where the patch never arrived in the history of what is checked out."""
-    added = added_in(patch)
+    added = parse_additions(patch)
     if not added.lines:
         raise BadInput("the patch adds no lines, so nothing can be said about what was kept")
     before = {path: _blob(repository, added.before.get(path, "")) for path in added.lines}
@@ -121,7 +121,7 @@ def survival(patch: str, repository: Path) -> Survival | None:
         if share >= _LANDED:
             since = len(_git(repository, "rev-list", f"{commit}..HEAD").split())
             left = kept_share(added.lines, before, _at(repository, "HEAD", added.lines))
-            return Survival(commit, since, left)
+            return PatchSurvival(commit, since, left)
     return None
 
 
@@ -129,10 +129,10 @@ def read_patch(path: Path) -> str:
     try:
         return path.read_bytes().decode("utf-8", "surrogateescape")
     except OSError as error:
-        raise unreadable(path, error) from error
+        raise read_error(path, error) from error
 
 
-def _at(repository: Path, commit: str, paths: Lines) -> Lines:
+def _at(repository: Path, commit: str, paths: LineCounts) -> LineCounts:
     return {path: _counted(_git(repository, "show", f"{commit}:{path}", missing="")) for path in paths}
 
 
@@ -150,7 +150,7 @@ def _git(repository: Path, *arguments: str, missing: str | None = None) -> str:
     try:
         done = host_git(repository, *arguments)
     except FileNotFoundError:
-        raise Lacking("git is not installed; install it to read what became of a patch") from None
+        raise MissingDependency("git is not installed; install it to read what became of a patch") from None
     if done.returncode and missing is None:
         said = done.stderr.decode(errors="replace").strip().splitlines()
         raise BadInput(f"{repository}: git {arguments[0]} failed: {said[-1] if said else done.returncode}")

@@ -11,35 +11,35 @@ import sqlalchemy as sa
 
 from gametape.core.errors import BadInput, GametapeError
 from gametape.desk.database import drafts, insert_once
-from gametape.desk.delivery import Channel
+from gametape.desk.delivery import DeliveryChannel
 from gametape.record.atomic import write_atomically
 
-State = Literal["draft", "approved", "sent", "rejected"]
+DraftState = Literal["draft", "approved", "sent", "rejected"]
 _CHARACTERS = 100_000
 
 
-class Decided(GametapeError):
+class AlreadyDecided(GametapeError):
     """It was decided otherwise before."""
 
     exit_code = 1
 
 
 @dataclass(frozen=True)
-class Draft:
+class OutboxDraft:
     id: str
     key: str
     origin: str
     recipient: str
     subject: str
     body: str
-    state: State
+    state: DraftState
     drafted: float
     decided: float | None
     note: str
 
 
 class Outbox:
-    def __init__(self, database: sa.Engine, channel: Channel, released: Path) -> None:
+    def __init__(self, database: sa.Engine, channel: DeliveryChannel, released: Path) -> None:
         """Where no channel is set, what is released lies in the directory `released`, a file each."""
         self._database, self._channel, self._released = database, channel, released
 
@@ -55,21 +55,21 @@ class Outbox:
             found = connection.scalar(sa.select(drafts.c.id).where(drafts.c.key == key))
         return str(found)
 
-    def list(self, state: State | None = None) -> list[Draft]:
+    def list(self, state: DraftState | None = None) -> list[OutboxDraft]:
         query = sa.select(drafts).order_by(drafts.c.drafted)
         if state is not None:
             query = query.where(drafts.c.state == state)
         with self._database.connect() as connection:
-            return [Draft(**row) for row in connection.execute(query).mappings()]
+            return [OutboxDraft(**row) for row in connection.execute(query).mappings()]
 
-    def get(self, name: str) -> Draft:
+    def get(self, name: str) -> OutboxDraft:
         with self._database.connect() as connection:
             row = connection.execute(sa.select(drafts).where(drafts.c.id == name)).mappings().first()
         if row is None:
             raise BadInput(f"{name}: no such draft")
-        return Draft(**row)
+        return OutboxDraft(**row)
 
-    async def approve(self, name: str) -> Draft:
+    async def approve(self, name: str) -> OutboxDraft:
         """Release a draft. The decision is kept first; approving one that could not be sent sends it again, with the
         same key. Raises `Undelivered`, and `Decided` where it was rejected."""
         found = self._decide(name, "approved", {"draft", "approved"})
@@ -84,11 +84,11 @@ class Outbox:
             write_atomically(self._released / f"{found.id}.json", told.encode())
         return self._decide(name, "sent", {"approved"})
 
-    def reject(self, name: str, note: str = "") -> Draft:
+    def reject(self, name: str, note: str = "") -> OutboxDraft:
         """Raises `Decided` where it was released already."""
         return self._decide(name, "rejected", {"draft", "rejected"}, note)
 
-    def _decide(self, name: str, state: State, before: set[str], note: str = "") -> Draft:
+    def _decide(self, name: str, state: DraftState, before: set[str], note: str = "") -> OutboxDraft:
         now = self.get(name)
         change = sa.update(drafts).where(drafts.c.id == name, drafts.c.state.in_(before))
         with self._database.begin() as connection:
@@ -97,5 +97,5 @@ class Outbox:
             ).rowcount
         found = self.get(name)
         if not changed and not (state == "approved" and found.state == "sent"):
-            raise Decided(f"{name}: is {found.state} already")
+            raise AlreadyDecided(f"{name}: is {found.state} already")
         return found

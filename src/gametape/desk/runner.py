@@ -1,62 +1,161 @@
-"""One process runs the errands; the others hand them in and wait.
+"""Who runs the errands: at most one process per database, for as long as it lives.
 
-`perform` does both ways: it hands an errand in, durably, and then waits for its result or for the lock, whichever
-comes first. So single commands need no server, two at once share safely, and nothing is run by two processes.
+Both kinds of lock free themselves when their holder is killed: a lock on an open file, and a lock of a database
+session. The process that holds it writes its id beside it, for people to read.
 """
 
 import asyncio
+import fcntl
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import sqlalchemy as sa
 
 from gametape.core.errors import GametapeError
-from gametape.desk import durable
-from gametape.desk.errands import Desk, Errand, Json
-from gametape.desk.lock import Held, holder, try_lock
-from gametape.desk.room import listening
-from gametape.record.trouble import NoRoom
+from gametape.desk import workflow_engine
+from gametape.desk.database import connect, is_sqlite
+from gametape.desk.disk_full import report_disk_full
+from gametape.desk.jobs import Desk, Job, Json
+from gametape.record.errors import OutOfDiskSpace, write_error
+
+_KEY = 7161954
+"""Of the session lock; any number that is ours alone within the database."""
+
+
+class RunnerLock(Protocol):
+    """A lock in hand."""
+
+    def is_held(self) -> bool:
+        """Whether it still is: a database that restarts gives its locks up."""
+        ...
+
+    def release(self) -> None: ...
+
+
+def try_runner_lock(desk: Desk) -> RunnerLock | None:
+    """The runner's lock, or None while another process has it."""
+    return _FileLock.take(_path(desk)) if is_sqlite(desk.database_url) else _SessionLock.take(desk.database_url)
+
+
+def lock_holder(desk: Desk) -> str:
+    """Who has the lock, in words, as far as it is known."""
+    if not is_sqlite(desk.database_url):
+        query = sa.text(
+            "SELECT application_name FROM pg_stat_activity JOIN pg_locks USING (pid) "
+            "WHERE locktype = 'advisory' AND objid = :key AND granted"
+        )
+        with desk.database.connect() as connection:
+            return connection.scalar(query, {"key": _KEY}) or "another process"
+    text = _path(desk).read_text().strip() if _path(desk).exists() else ""
+    return f"process {text}" if text else "another process"
+
+
+def _path(desk: Desk) -> Path:
+    return Path(str(sa.make_url(desk.database_url).database)).with_suffix(".lock")
+
+
+@dataclass(frozen=True)
+class _FileLock:
+    fd: int
+
+    @classmethod
+    def take(cls, path: Path) -> "_FileLock | None":
+        try:
+            fd = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            raise write_error(path, error) from None
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+        except BlockingIOError:
+            os.close(fd)
+            return None
+        except OSError as error:
+            os.close(fd)
+            raise write_error(path, error) from None
+        return cls(fd)
+
+    def is_held(self) -> bool:
+        return True
+
+    def release(self) -> None:
+        os.ftruncate(self.fd, 0)
+        os.close(self.fd)
+
+
+@dataclass(frozen=True)
+class _SessionLock:
+    engine: sa.Engine
+    connection: sa.Connection
+
+    @classmethod
+    def take(cls, url: str) -> "_SessionLock | None":
+        engine = connect(url, f"process {os.getpid()} on {os.uname().nodename}"[:63])
+        connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        if connection.scalar(sa.text("SELECT pg_try_advisory_lock(:key)"), {"key": _KEY}):
+            return cls(engine, connection)
+        connection.close()
+        engine.dispose()
+        return None
+
+    def is_held(self) -> bool:
+        try:
+            return bool(self.connection.scalar(sa.text("SELECT 1")))
+        except sa.exc.DBAPIError:
+            return False
+
+    def release(self) -> None:
+        self.connection.invalidate()
+        self.engine.dispose()
+
 
 _LOOK = 0.1
 _SECONDS_BETWEEN_CHECKS = 2.0
 
 
-class Refused(GametapeError):
+class RunnerConflict(GametapeError):
     exit_code = 1
 
 
-async def perform(desk: Desk, errand: Errand, meanwhile: Callable[[], None] = lambda: None) -> dict[str, Json]:
+async def run_job(desk: Desk, job: Job, on_poll: Callable[[], None] = lambda: None) -> dict[str, Json]:
     """Have an errand done and give its result; the error it ended with is raised. Interrupted at any instant, the
     errand stays: handing in the same key goes on with it. `meanwhile` is called some times a second."""
-    with durable.client(desk) as errands:
-        await asyncio.to_thread(errands.submit, errand)
-        while not await _is_over(errands, errand.key):
-            held = await asyncio.to_thread(try_lock, desk)
+    with workflow_engine.open_job_client(desk) as errands:
+        await asyncio.to_thread(errands.submit, job)
+        while not await _is_over(errands, job.key):
+            held = await asyncio.to_thread(try_runner_lock, desk)
             if held is not None:
-                async with running(desk, held):
-                    while not await _is_over(errands, errand.key):
-                        await _wait(meanwhile)
+                async with job_runner(desk, held):
+                    while not await _is_over(errands, job.key):
+                        await _wait(on_poll)
             else:
-                await _wait(meanwhile)
-        meanwhile()
-        return await asyncio.to_thread(errands.result, errand.key)
+                await _wait(on_poll)
+        on_poll()
+        return await asyncio.to_thread(errands.result, job.key)
 
 
-async def become_runner(desk: Desk) -> Held:
+async def acquire_runner_lock(desk: Desk) -> RunnerLock:
     """The lock, or `Refused`: there is one runner already."""
-    held = await asyncio.to_thread(try_lock, desk)
+    held = await asyncio.to_thread(try_runner_lock, desk)
     if held is None:
-        raise Refused(f"{await asyncio.to_thread(holder, desk)} runs this desk already")
+        raise RunnerConflict(f"{await asyncio.to_thread(lock_holder, desk)} runs this desk already")
     return held
 
 
 @asynccontextmanager
-async def running(desk: Desk, held: Held) -> AsyncIterator[None]:
+async def job_runner(desk: Desk, lock: RunnerLock) -> AsyncIterator[None]:
     """Run whatever is handed in or was left by others, until the end of the block; then what is under way is cut off
     where it is, for the next runner to take up. Losing the lock ends the block at once, and so does a full disk."""
     try:
-        with listening(durable.give_up):
-            durable.launch(desk)
+        with report_disk_full(workflow_engine.abort_jobs):
+            workflow_engine.launch(desk)
             block = asyncio.current_task()
-            watch = asyncio.create_task(_watch(held, block))
+            watch = asyncio.create_task(_watch(lock, block))
             try:
                 yield
             except asyncio.CancelledError:
@@ -65,23 +164,23 @@ async def running(desk: Desk, held: Held) -> AsyncIterator[None]:
                 raise
             finally:
                 watch.cancel()
-                await durable.close()
+                await workflow_engine.close()
     finally:
-        held.release()
+        lock.release()
 
 
-async def _watch(held: Held, block: "asyncio.Task[object] | None") -> GametapeError:
+async def _watch(held: RunnerLock, block: "asyncio.Task[object] | None") -> GametapeError:
     """Why the block had to end."""
-    while (trouble := durable.trouble()) is None and await asyncio.to_thread(held.is_held):
+    while (trouble := workflow_engine.abort_reason()) is None and await asyncio.to_thread(held.is_held):
         await asyncio.sleep(_SECONDS_BETWEEN_CHECKS)
     if block is not None:
         block.cancel()
     if trouble is not None:
-        return NoRoom(f"{trouble}; what was handed in goes on with the next run")
-    return Refused("the database took the runner's lock away; start again")
+        return OutOfDiskSpace(f"{trouble}; what was handed in goes on with the next run")
+    return RunnerConflict("the database took the runner's lock away; start again")
 
 
-async def _is_over(errands: durable.Errands, key: str) -> bool:
+async def _is_over(errands: workflow_engine.JobClient, key: str) -> bool:
     return await asyncio.to_thread(errands.state, key) in ("done", "failed")
 
 

@@ -5,10 +5,11 @@ that only take messages are spoken to in messages, and their replies say that th
 """
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, Self
 
-from gametape.core.messages import Sampling, Usage
+from gametape.core.messages import Sampling, TokenUsage
 from gametape.core.tokens import TurnTokens
 
 ToolDefinition = dict[str, Any]
@@ -38,14 +39,14 @@ class Reply:
     problem: str | None = None
     finish: Literal["stop", "length"] = "stop"
     tokens: TurnTokens | None = None
-    usage: Usage = field(default_factory=Usage)
+    usage: TokenUsage = field(default_factory=TokenUsage)
     constrained: bool = False
     model_name: str | None = None
     """Who answered, where a name stands for several models."""
 
 
 @dataclass(frozen=True)
-class Answer:
+class ToolResponse:
     """What a tool answered to a call of the last reply."""
 
     call: Call
@@ -65,20 +66,20 @@ class Conversation(Protocol):
         """Start afresh: whatever was said before is out of the window. `turn` counts on."""
         ...
 
-    def tell(self, text: str) -> None:
+    def add_user_message(self, text: str) -> None:
         """A message from the user's side."""
         ...
 
-    def answer(self, answers: Sequence[Answer]) -> None:
+    def add_tool_responses(self, responses: Sequence[ToolResponse]) -> None:
         """The results of the calls of the last reply."""
         ...
 
     async def ask(self, max_tokens: int) -> Reply:
-        """The model's next turn, which is then part of the conversation. Raises `EngineTrouble`, with nothing changed,
-        when there is none, and `TooLong` when there is no room for one."""
+        """The model's next turn, which is then part of the conversation. Raises `EngineError`, with nothing changed,
+        when there is none, and `ContextTooLong` when there is no room for one."""
         ...
 
-    def recall(self, reply: Reply) -> None:
+    def replay(self, reply: Reply) -> None:
         """Put in a turn that was sampled earlier, as it was: this is how a recorded conversation is continued."""
         ...
 
@@ -108,8 +109,41 @@ class Model(Protocol):
         """How many tokens it can read and write in all."""
         ...
 
-    def converse(self, sampling: Sampling, conversation_id: str = "", constrain: bool = False) -> Conversation:
+    def start_conversation(
+        self, sampling: Sampling, conversation_id: str = "", constrain: bool = False
+    ) -> Conversation:
         """A new conversation. `constrain` holds replies to the form of a tool call where the engine can do that."""
         ...
 
     async def close(self) -> None: ...
+
+
+class ConversationWrapper:
+    """To be derived from. A fork has a fork of the inner conversation, and shares the rest."""
+
+    def __init__(self, inner: Conversation) -> None:
+        self._inner = inner
+
+    @property
+    def length(self) -> int:
+        return self._inner.length
+
+    def begin(self, system: str, tools: Sequence[ToolDefinition], user: str) -> None:
+        self._inner.begin(system, tools, user)
+
+    def add_user_message(self, text: str) -> None:
+        self._inner.add_user_message(text)
+
+    def add_tool_responses(self, responses: Sequence[ToolResponse]) -> None:
+        self._inner.add_tool_responses(responses)
+
+    async def ask(self, max_tokens: int) -> Reply:
+        return await self._inner.ask(max_tokens)
+
+    def replay(self, reply: Reply) -> None:
+        self._inner.replay(reply)
+
+    def fork(self) -> Self:
+        other = copy(self)
+        other._inner = self._inner.fork()
+        return other

@@ -9,15 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from gametape.core.messages import Sampling
-from gametape.engines.conversation import Conversation, Model, Reply, ToolDefinition
-from gametape.engines.perimeter import Perimeter
-from gametape.engines.wrapping import WrappedConversation
+from gametape.engines.conversation import Conversation, ConversationWrapper, Model, Reply, ToolDefinition
+from gametape.engines.egress_policy import EgressPolicy
 
-PRIOR_ODDS = 0.5
+PRIOR_SUCCESS_RATE = 0.5
 """The chance that the local model succeeds, as long as no outcome is known."""
 
 
-def local_first(p_local: float, cost_local: float, cost_frontier: float) -> bool:
+def should_try_local_first(p_local: float, cost_local: float, cost_frontier: float) -> bool:
     """Whether trying locally first is expected to be cheaper: `p_local > cost_local / cost_frontier`.
 
     A frontier whose price is not known is no reason to spend: local then.
@@ -26,7 +25,7 @@ def local_first(p_local: float, cost_local: float, cost_frontier: float) -> bool
 
 
 @dataclass(frozen=True)
-class Arm:
+class RouterArm:
     """A model and what an attempt with it is expected to cost, in dollars."""
 
     model: Model
@@ -41,14 +40,14 @@ class Router:
 
     def __init__(
         self,
-        local: Arm,
-        frontier: Arm | None,
-        perimeter: Perimeter,
-        p_local: Callable[[], float] = lambda: PRIOR_ODDS,
+        local: RouterArm,
+        frontier: RouterArm | None,
+        egress: EgressPolicy,
+        p_local: Callable[[], float] = lambda: PRIOR_SUCCESS_RATE,
     ) -> None:
         self._local = local
         outside = frontier is not None and not frontier.model.local
-        self._frontier = None if perimeter.local_only and outside else frontier
+        self._frontier = None if egress.local_only and outside else frontier
         self._p_local = p_local
         self.escalations: list[str] = []
 
@@ -79,59 +78,61 @@ class Router:
         self.escalations.append(reason)
         return self._frontier is not None
 
-    def choose(self) -> Model:
+    def choose_model(self) -> Model:
         """Whose the next context is."""
         local, frontier = self._local, self._frontier
         if frontier is None:
             return local.model
-        if self.escalations or not local_first(self._p_local(), local.cost, frontier.cost):
+        if self.escalations or not should_try_local_first(self._p_local(), local.cost, frontier.cost):
             return frontier.model
         return local.model
 
-    def named(self, name: str | None) -> Model | None:
+    def find_model(self, name: str | None) -> Model | None:
         return next((model for model in self._models if model.name == name), None)
 
-    def converse(self, sampling: Sampling, conversation_id: str = "", constrain: bool = False) -> "RoutedConversation":
-        return RoutedConversation(self, lambda model: model.converse(sampling, conversation_id, constrain))
+    def start_conversation(
+        self, sampling: Sampling, conversation_id: str = "", constrain: bool = False
+    ) -> "RoutedConversation":
+        return RoutedConversation(self, lambda model: model.start_conversation(sampling, conversation_id, constrain))
 
     async def close(self) -> None:
         for model in self._models:
             await model.close()
 
 
-class RoutedConversation(WrappedConversation):
+class RoutedConversation(ConversationWrapper):
     """A conversation whose every context has one of the router's models; its replies say which."""
 
     def __init__(self, router: Router, converse: Callable[[Model], Conversation]) -> None:
         self._router = router
         self._converse = converse
-        self._model = router.choose()
+        self._model = router.choose_model()
         super().__init__(converse(self._model))
         self._opening: tuple[str, Sequence[ToolDefinition], str] | None = None
         """How the context began, as long as nothing came after it."""
 
     def begin(self, system: str, tools: Sequence[ToolDefinition], user: str) -> None:
-        self._turn_to(self._router.choose())
+        self._turn_to(self._router.choose_model())
         self._inner.begin(system, tools, user)
         self._opening = (system, tools, user)
 
-    def tell(self, text: str) -> None:
+    def add_user_message(self, text: str) -> None:
         self._opening = None
-        self._inner.tell(text)
+        self._inner.add_user_message(text)
 
     async def ask(self, max_tokens: int) -> Reply:
         reply = await self._inner.ask(max_tokens)
         self._opening = None
         return replace(reply, model_name=self._model.name)
 
-    def recall(self, reply: Reply) -> None:
+    def replay(self, reply: Reply) -> None:
         """A recorded context goes on with the model that it began with, whatever would be chosen now."""
-        recorded = self._router.named(reply.model_name)
+        recorded = self._router.find_model(reply.model_name)
         if self._opening is not None and recorded is not None and recorded is not self._model:
             self._turn_to(recorded)
             self._inner.begin(*self._opening)
         self._opening = None
-        self._inner.recall(reply)
+        self._inner.replay(reply)
 
     def _turn_to(self, model: Model) -> None:
         if model is not self._model:

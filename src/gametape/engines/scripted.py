@@ -12,31 +12,31 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
+from gametape.core.base_model import StrictModel
 from gametape.core.errors import BadInput
-from gametape.core.messages import GenerateRequest, Generation, Usage, WeightUpdate
-from gametape.core.model import Closed
-from gametape.core.problems import problems_in
-from gametape.engines.dialects.byte_frame import END, byte_dialect
-from gametape.engines.dialects.plain import fenced
+from gametape.core.messages import GenerateRequest, Generation, TokenUsage, WeightUpdate
+from gametape.core.validation import problems_from
+from gametape.engines.chat_formats.byte_format import END, byte_chat_format
+from gametape.engines.chat_formats.fenced import write_fenced_call
 from gametape.engines.token_conversation import TokenModel
 
 WINDOW = 1 << 20
 
 
-class ScriptedCall(Closed):
+class ScriptedCall(StrictModel):
     name: str
     arguments: dict[str, Any] = Field(default_factory=dict)
 
 
-class ScriptedTurn(Closed):
+class ScriptedTurn(StrictModel):
     """One line of a script file."""
 
     text: str = ""
     tool_calls: list[ScriptedCall] = Field(default_factory=list)
 
-    def written(self) -> str:
+    def to_text(self) -> str:
         """As a model would have written it."""
-        calls = (fenced(call.name, call.arguments) for call in self.tool_calls)
+        calls = (write_fenced_call(call.name, call.arguments) for call in self.tool_calls)
         return "\n".join(filter(None, [self.text, *calls]))
 
 
@@ -56,14 +56,14 @@ class ScriptedEngine:
 
     async def generate(self, request: GenerateRequest) -> Generation:
         turn = self.turns[request.turn] if request.turn < len(self.turns) else _OVER
-        ids = [*turn.written().encode("utf-8", "replace"), END][: request.max_tokens]
+        ids = [*turn.to_text().encode("utf-8", "replace"), END][: request.max_tokens]
         return Generation(
             request_id=request.request_id,
             completion_ids=ids,
             logprobs=[0.0] * len(ids),
             policy_versions=[self.version] * len(ids),
             finish="stop" if ids[-1] == END else "length",
-            usage=Usage(prompt_tokens=len(request.prompt_ids), completion_tokens=len(ids)),
+            usage=TokenUsage(prompt_tokens=len(request.prompt_ids), completion_tokens=len(ids)),
         )
 
     async def update_weights(self, update: WeightUpdate) -> None:
@@ -74,7 +74,7 @@ class ScriptedEngine:
 
 
 def scripted_model(name: str, turns: Sequence[ScriptedTurn], window: int = WINDOW) -> TokenModel:
-    return TokenModel(name=name, engine=ScriptedEngine(turns), dialect=byte_dialect(), window=window)
+    return TokenModel(name=name, engine=ScriptedEngine(turns), chat_format=byte_chat_format(), window=window)
 
 
 def read_script(path: Path) -> list[ScriptedTurn]:
@@ -96,6 +96,6 @@ def _turn(path: Path, number: int, line: str) -> ScriptedTurn:
         document = json.loads(line)
         return ScriptedTurn.model_validate(document)
     except ValidationError as error:
-        raise BadInput(f"{path}, line {number}: {problems_in(error, document)[0]}") from error
+        raise BadInput(f"{path}, line {number}: {problems_from(error, document)[0]}") from error
     except (ValueError, RecursionError) as error:
         raise BadInput(f"{path}, line {number}: not JSON: {error}") from error

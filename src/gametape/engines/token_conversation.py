@@ -9,11 +9,11 @@ from typing import Self
 
 from gametape.core.errors import BadInput
 from gametape.core.messages import GenerateRequest, Generation, Sampling
-from gametape.core.protocols import Engine
+from gametape.core.protocols import PolicyEngine
 from gametape.core.tokens import TurnTokens
-from gametape.engines.conversation import Answer, Reply, ToolDefinition
-from gametape.engines.dialect import Dialect
-from gametape.engines.trouble import EngineTrouble, TooLong
+from gametape.engines.chat_formats.protocol import ChatFormat
+from gametape.engines.conversation import Reply, ToolDefinition, ToolResponse
+from gametape.engines.errors import ContextTooLong, EngineError
 
 
 @dataclass(frozen=True)
@@ -21,18 +21,18 @@ class _Said:
     """What our side has to say before the model's next turn."""
 
     opening: tuple[str, tuple[ToolDefinition, ...], str] | None = None
-    answers: tuple[Answer, ...] = ()
+    answers: tuple[ToolResponse, ...] = ()
     told: str = ""
 
-    def ids(self, dialect: Dialect) -> list[int]:
+    def ids(self, dialect: ChatFormat) -> list[int]:
         """In one message, because a turn of the model follows each: what was told goes to the end of it."""
         if self.opening:
             system, tools, user = self.opening
-            return dialect.opening(system, tools, _joined(user, self.told))
+            return dialect.encode_opening(system, tools, _joined(user, self.told))
         if self.answers:
             *others, last = self.answers
-            return dialect.answered([*others, replace(last, content=_joined(last.content, self.told))])
-        return dialect.told(self.told)
+            return dialect.encode_tool_responses([*others, replace(last, content=_joined(last.content, self.told))])
+        return dialect.encode_user(self.told)
 
 
 class TokenConversation:
@@ -43,15 +43,15 @@ class TokenConversation:
 
     def __init__(
         self,
-        engine: Engine,
-        dialect: Dialect,
+        engine: PolicyEngine,
+        chat_format: ChatFormat,
         window: int,
         sampling: Sampling,
         conversation_id: str = "",
         constrain: bool = False,
         model_name: str | None = None,
     ) -> None:
-        self.engine, self.dialect, self.window, self.sampling = engine, dialect, window, sampling
+        self.engine, self.chat_format, self.window, self.sampling = engine, chat_format, window, sampling
         self.conversation_id = conversation_id or uuid.uuid4().hex
         self.turn = 0
         self._model_name = model_name
@@ -67,20 +67,20 @@ class TokenConversation:
 
     def begin(self, system: str, tools: Sequence[ToolDefinition], user: str) -> None:
         self._ids = []
-        self._grammar = self.dialect.grammar(tools) if self._constrain else None
+        self._grammar = self.chat_format.grammar(tools) if self._constrain else None
         self._say(_Said(opening=(system, tuple(tools), user)))
 
-    def tell(self, text: str) -> None:
+    def add_user_message(self, text: str) -> None:
         self._say(replace(self._said, told=_joined(self._said.told, text)))
 
-    def answer(self, answers: Sequence[Answer]) -> None:
-        self._say(replace(self._said, answers=(*self._said.answers, *answers)))
+    def add_tool_responses(self, responses: Sequence[ToolResponse]) -> None:
+        self._say(replace(self._said, answers=(*self._said.answers, *responses)))
 
     async def ask(self, max_tokens: int) -> Reply:
         prompt = self._next_prompt()
         room = self.window - len(prompt)
         if room < 1:
-            raise TooLong(f"the conversation has {len(prompt)} tokens; the model's window holds {self.window}")
+            raise ContextTooLong(f"the conversation has {len(prompt)} tokens; the model's window holds {self.window}")
         # Made without validation, like the turn's tokens below: each of these ids was checked when it came in, and to
         # check a whole conversation anew at every turn would cost more than all else the harness does.
         generation = await self.engine.generate(
@@ -89,22 +89,22 @@ class TokenConversation:
                 prompt_ids=prompt,
                 max_tokens=min(max_tokens, room),
                 sampling=self._turn_sampling(),
-                stop_ids=list(self.dialect.stop_ids),
+                stop_ids=list(self.chat_format.stop_ids),
                 conversation_id=self.conversation_id,
                 turn=self.turn,
                 grammar=self._grammar,
             )
         )
         reply = self._reply(prompt, generation)
-        self.recall(reply)
+        self.replay(reply)
         return reply
 
-    def recall(self, reply: Reply) -> None:
+    def replay(self, reply: Reply) -> None:
         """The recorded ids count, prompt and all, even if what was said would be written in other ids today."""
         if reply.tokens is None:
             raise BadInput("a turn without token ids cannot be continued by a model that reads ids; start afresh")
         sampled = reply.tokens.completion_ids
-        self._ids = [*reply.tokens.prompt_ids, *sampled, *self.dialect.closing(sampled)]
+        self._ids = [*reply.tokens.prompt_ids, *sampled, *self.chat_format.close_turn(sampled)]
         self.turn += 1
         self._say(_Said())
 
@@ -118,7 +118,7 @@ class TokenConversation:
 
     def _next_prompt(self) -> list[int]:
         if self._prompt is None:
-            self._prompt = [*self._ids, *self._said.ids(self.dialect)]
+            self._prompt = [*self._ids, *self._said.ids(self.chat_format)]
         return self._prompt
 
     def _turn_sampling(self) -> Sampling:
@@ -130,8 +130,8 @@ class TokenConversation:
     def _reply(self, prompt: list[int], generation: Generation) -> Reply:
         sampled = generation.completion_ids
         if generation.finish == "cancelled":
-            raise EngineTrouble("cut_stream", "the model's turn was cancelled", wasted_tokens=len(sampled))
-        parsed = self.dialect.parse(sampled)
+            raise EngineError("cut_stream", "the model's turn was cancelled", wasted_tokens=len(sampled))
+        parsed = self.chat_format.parse(sampled)
         return Reply(
             text=parsed.text,
             calls=parsed.calls,
@@ -159,20 +159,22 @@ class TokenModel:
     """A `Model` that is given ids: every turn of it can be trained on."""
 
     name: str
-    engine: Engine
-    dialect: Dialect
+    engine: PolicyEngine
+    chat_format: ChatFormat
     window: int
     local: bool = True
     trainable: bool = True
-    closing: Callable[[], Awaitable[None]] = field(default=_nothing)
+    on_close: Callable[[], Awaitable[None]] = field(default=_nothing)
 
-    def converse(self, sampling: Sampling, conversation_id: str = "", constrain: bool = False) -> TokenConversation:
+    def start_conversation(
+        self, sampling: Sampling, conversation_id: str = "", constrain: bool = False
+    ) -> TokenConversation:
         return TokenConversation(
-            self.engine, self.dialect, self.window, sampling, conversation_id, constrain, self.name
+            self.engine, self.chat_format, self.window, sampling, conversation_id, constrain, self.name
         )
 
     async def close(self) -> None:
-        await self.closing()
+        await self.on_close()
 
 
 def _joined(text: str, more: str) -> str:

@@ -15,10 +15,10 @@ from torch import Tensor
 from transformers import DynamicCache
 
 from gametape.core.errors import BadInput
-from gametape.core.messages import GenerateRequest, Generation, Usage, WeightUpdate
-from gametape.engines.torch.sampling import draw, uniform
-from gametape.engines.torch.weights import fitting, load
-from gametape.engines.trouble import EngineTrouble
+from gametape.core.messages import GenerateRequest, Generation, TokenUsage, WeightUpdate
+from gametape.engines.errors import EngineError
+from gametape.engines.torch.sampler import sample_tokens, uniform
+from gametape.engines.torch.weights import load_weights, match_weights
 
 _CHUNK = 1024
 """How many tokens of a prompt are read at once."""
@@ -87,7 +87,7 @@ class TransformersEngine:
         while len(sampled) < request.max_tokens and not given_up.is_set():
             logits_1V = self._logits(read, unread)
             number_1 = uniform(torch.tensor([seed]), torch.tensor([len(read.ids)]))
-            token_1, logprob_1 = draw(logits_1V, [request.sampling], number_1)
+            token_1, logprob_1 = sample_tokens(logits_1V, [request.sampling], number_1)
             unread = token_1.tolist()
             sampled += unread
             logprobs += logprob_1.tolist()
@@ -102,7 +102,7 @@ class TransformersEngine:
             logprobs=logprobs,
             policy_versions=[self._version] * len(sampled),
             finish="stop" if ended else "cancelled" if given_up.is_set() else "length",
-            usage=Usage(
+            usage=TokenUsage(
                 prompt_tokens=len(request.prompt_ids),
                 completion_tokens=len(sampled),
                 cached_tokens=cached,
@@ -115,7 +115,7 @@ class TransformersEngine:
             raise BadInput(f"a prompt has one token or more, each with an id below {self._vocabulary}")
         if self._version < request.min_policy_version:
             wanted = request.min_policy_version
-            raise EngineTrouble("refused", f"weights {wanted} or newer were asked for; these are {self._version}")
+            raise EngineError("refused", f"weights {wanted} or newer were asked for; these are {self._version}")
 
     def _logits(self, read: _Read, ids: list[int]) -> Tensor:
         """Read on, and say what comes next."""
@@ -134,7 +134,7 @@ class TransformersEngine:
 
     def _update(self, update: WeightUpdate) -> None:
         """All of the new weights, or none of them."""
-        pairs = fitting(self._network, load(Path(update.location)))
+        pairs = match_weights(self._network, load_weights(Path(update.location)))
         self._read.clear()
         pairs.copy()
         self._version = update.policy_version

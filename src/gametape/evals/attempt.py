@@ -5,11 +5,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gametape.agent.playing import Played
-from gametape.agent.recording import answers_of, spent_in
-from gametape.agent.replay import line_of
-from gametape.core.assignment import Mark
-from gametape.core.model import Closed
+from gametape.agent.episode import Episode
+from gametape.agent.recorder import recorded_answers, usage_from_steps
+from gametape.agent.replay import active_steps
+from gametape.core.base_model import StrictModel
+from gametape.core.environment import TurnMark
 from gametape.core.step import Step
 from gametape.core.trajectory import Outcome, Trajectory
 from gametape.core.verdict import Verdict
@@ -23,7 +23,7 @@ _SETTLED = {"passed": True, "failed": False}
 """Outcomes that say by themselves whether it passed; where a limit ended it, only a verdict does."""
 
 
-class Turn(Closed):
+class AttemptTurn(StrictModel):
     """`right` is what whoever judges says of the turn, None where they say nothing."""
 
     failed: bool = False
@@ -34,21 +34,21 @@ class Turn(Closed):
     """The calls that succeeded, each with its arguments."""
     breaches: int = 0
     """Standing constraints that it tried to break."""
-    right: bool | None = None
+    correct: bool | None = None
     load_bearing: bool = False
     key: str = ""
 
     @property
     def mistaken(self) -> bool:
         """What the judge says goes before what the record shows."""
-        return self.failed if self.right is None else not self.right
+        return self.failed if self.correct is None else not self.correct
 
 
-class Attempt(Closed):
+class EvalAttempt(StrictModel):
     """`passed` is None where the machinery failed, so that nothing can be said about the policy."""
 
     task: str
-    cell: str = ""
+    bucket: str = ""
     horizon: int = 1
     number: int = 0
     """Which of the attempts at its task it is, from 0."""
@@ -57,7 +57,7 @@ class Attempt(Closed):
     passed: bool | None
     reward: float | None = None
     hacked: bool = False
-    turns: tuple[Turn, ...] = ()
+    turns: tuple[AttemptTurn, ...] = ()
     stages: tuple[bool, ...] = ()
     """Which stages of the task hold in the end, where it has stages."""
     tokens: int = 0
@@ -67,20 +67,20 @@ class Attempt(Closed):
     seconds: float = 0.0
 
 
-def attempt_of(played: Played, horizon: int, number: int) -> Attempt:
-    judged, spent = played.judged, played.spent
+def attempt_from_episode(episode: Episode, horizon: int, number: int) -> EvalAttempt:
+    judged, spent = episode.score, episode.usage
     passed = judged.passed if judged else None
-    return Attempt(
-        task=played.assignment.name,
-        cell=played.assignment.cell,
+    return EvalAttempt(
+        task=episode.environment.name,
+        bucket=episode.environment.bucket,
         horizon=horizon,
         number=number,
-        outcome="passed" if passed else played.over.outcome or "failed",
-        reason=played.over.reason,
+        outcome="passed" if passed else episode.end.outcome or "failed",
+        reason=episode.end.reason,
         passed=passed,
         reward=judged.reward if judged else None,
         hacked=judged.hacked if judged else False,
-        turns=_turns(played.steps, judged.marks if judged else ()),
+        turns=_turns(episode.steps, judged.marks if judged else ()),
         stages=_stages(judged.verdict if judged else None),
         tokens=spent.tokens,
         written_tokens=spent.completion_tokens,
@@ -89,15 +89,15 @@ def attempt_of(played: Played, horizon: int, number: int) -> Attempt:
     )
 
 
-def attempt_in(trajectory: Trajectory) -> Attempt:
+def attempt_from_trajectory(trajectory: Trajectory) -> EvalAttempt:
     """An attempt from its record, as `gametape solve` leaves it."""
     told: Mapping[str, Any] = trajectory.extra or {}
     verdict = Verdict.model_validate(told["verdict"]) if told.get("verdict") else None
-    spent = spent_in(trajectory.steps)
+    spent = usage_from_steps(trajectory.steps)
     stages = _stages(verdict)
-    return Attempt(
+    return EvalAttempt(
         task=str(told.get("task", "")),
-        cell=str(told.get("task", "")),
+        bucket=str(told.get("task", "")),
         horizon=len(stages) or 1,
         outcome=told.get("outcome", "error"),
         reason=str(told.get("reason", "")),
@@ -113,16 +113,16 @@ def attempt_in(trajectory: Trajectory) -> Attempt:
     )
 
 
-def _turns(steps: Sequence[Step], marks: Sequence[Mark]) -> tuple[Turn, ...]:
+def _turns(steps: Sequence[Step], marks: Sequence[TurnMark]) -> tuple[AttemptTurn, ...]:
     by_turn = {mark.turn: mark for mark in marks}
-    own = [step for step in line_of(steps) if step.source == "agent" and not step.ours.summary]
+    own = [step for step in active_steps(steps) if step.source == "agent" and not step.gametape_extra.summary]
     return tuple(_turn(step, by_turn.get(number)) for number, step in enumerate(own, start=1))
 
 
-def _turn(step: Step, mark: Mark | None) -> Turn:
-    answers, _ = answers_of(step)
-    kinds = [event["kind"] for event in step.ours.events or []]
-    found = Turn(
+def _turn(step: Step, mark: TurnMark | None) -> AttemptTurn:
+    answers, _ = recorded_answers(step)
+    kinds = [event["kind"] for event in step.gametape_extra.events or []]
+    found = AttemptTurn(
         failed=any(answer.failed for answer in answers) or any(kind in _FAULTS for kind in kinds),
         tools=tuple(answer.call.name for answer in answers),
         done=tuple(
@@ -134,7 +134,7 @@ def _turn(step: Step, mark: Mark | None) -> Turn:
     )
     if mark is None:
         return found
-    return found.model_copy(update={"right": mark.right, "load_bearing": mark.load_bearing, "key": mark.key})
+    return found.model_copy(update={"right": mark.correct, "load_bearing": mark.load_bearing, "key": mark.key})
 
 
 def _named(call: Call) -> str:

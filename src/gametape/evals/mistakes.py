@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from gametape.evals.attempt import Attempt, Turn
-from gametape.evals.survival import Ended
+from gametape.evals.attempt import AttemptTurn, EvalAttempt
+from gametape.evals.statistics import SurvivalObservation
 
 
-def derailed_at(attempt: Attempt) -> int | None:
+def derailed_at(attempt: EvalAttempt) -> int | None:
     """The step from which on it was lost; None if it passed, or if nothing can be said.
 
     In a task with stages a step is a stage, and it derailed at the first that does not hold in the end. Elsewhere a
@@ -20,27 +20,27 @@ def derailed_at(attempt: Attempt) -> int | None:
     if attempt.stages:
         return next((number for number, holds in enumerate(attempt.stages, start=1) if not holds), len(attempt.stages))
     turns = attempt.turns
-    if any(turn.right is not None for turn in turns):
-        return next((number for number, turn in enumerate(turns, start=1) if turn.right is False), len(turns))
+    if any(turn.correct is not None for turn in turns):
+        return next((number for number, turn in enumerate(turns, start=1) if turn.correct is False), len(turns))
     return _never_made_up_for(turns) or _no_progress_after(turns)
 
 
-def ended(attempt: Attempt) -> Ended | None:
+def survival_observation(attempt: EvalAttempt) -> SurvivalObservation | None:
     """For the survival curve; None if nothing can be said."""
     if attempt.passed is None:
         return None
     step = derailed_at(attempt)
-    return Ended(step or max(1, len(attempt.stages) or len(attempt.turns)), step is not None)
+    return SurvivalObservation(step or max(1, len(attempt.stages) or len(attempt.turns)), step is not None)
 
 
-def recovery_rate(attempts: Iterable[Attempt]) -> float | None:
+def recovery_rate(attempts: Iterable[EvalAttempt]) -> float | None:
     """Of the attempts with a mistake in them, the share that passed all the same; None if there are none."""
     erred = [bool(one.passed) for one in attempts if one.passed is not None and _mistakes(one)]
     return sum(erred) / len(erred) if erred else None
 
 
 @dataclass(frozen=True)
-class Cascades:
+class ErrorCascades:
     """What follows a first mistake, and how often turns are mistaken before and after one."""
 
     attempts: int
@@ -52,7 +52,7 @@ class Cascades:
     rate_after: float | None
 
 
-def cascades(attempts: Iterable[Attempt]) -> Cascades:
+def error_cascades(attempts: Iterable[EvalAttempt]) -> ErrorCascades:
     """The rate before counts every turn up to a first mistake, so a policy that errs at random has equal rates."""
     erred = follow_on = longest = before = after = 0
     for attempt in attempts:
@@ -65,7 +65,7 @@ def cascades(attempts: Iterable[Attempt]) -> Cascades:
         follow_on += len(wrong) - 1
         after += len(attempt.turns) - first
         longest = max(longest, _longest_run(wrong))
-    return Cascades(
+    return ErrorCascades(
         attempts=erred,
         follow_on=follow_on / erred if erred else 0.0,
         longest=longest,
@@ -74,7 +74,7 @@ def cascades(attempts: Iterable[Attempt]) -> Cascades:
     )
 
 
-def breaches_by_step(attempts: Iterable[Attempt]) -> dict[int, int]:
+def breaches_by_step(attempts: Iterable[EvalAttempt]) -> dict[int, int]:
     """How often a standing constraint was to be broken, by turn."""
     found: Counter[int] = Counter()
     for attempt in attempts:
@@ -82,7 +82,7 @@ def breaches_by_step(attempts: Iterable[Attempt]) -> dict[int, int]:
     return dict(sorted(found.items()))
 
 
-def _mistakes(attempt: Attempt) -> list[int]:
+def _mistakes(attempt: EvalAttempt) -> list[int]:
     return [number for number, turn in enumerate(attempt.turns, start=1) if turn.mistaken]
 
 
@@ -95,7 +95,7 @@ def _longest_run(numbers: Sequence[int]) -> int:
     return longest
 
 
-def _never_made_up_for(turns: Sequence[Turn]) -> int | None:
+def _never_made_up_for(turns: Sequence[AttemptTurn]) -> int | None:
     """A failure is made up for once one of the tools that failed is used without failing; one without a tool, once
     anything is."""
     for number, turn in enumerate(turns, start=1):
@@ -107,7 +107,7 @@ def _never_made_up_for(turns: Sequence[Turn]) -> int | None:
     return None
 
 
-def _no_progress_after(turns: Sequence[Turn]) -> int:
+def _no_progress_after(turns: Sequence[AttemptTurn]) -> int:
     """The turn after the last one with a call that had not been made before; at the latest the last turn."""
     seen: set[str] = set()
     last = 0

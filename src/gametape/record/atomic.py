@@ -4,13 +4,13 @@ import os
 import secrets
 from pathlib import Path
 
-from gametape.record.trouble import unwritable
+from gametape.record.errors import write_error
 
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Replace `path` with `data`. When this returns the new content is on disk, name and all."""
     try:
-        fd, temporary = temporary_beside(path)
+        fd, temporary = create_temporary(path)
         try:
             try:
                 write_all(fd, data)
@@ -23,10 +23,10 @@ def write_atomically(path: Path, data: bytes) -> None:
             raise
         sync_directory(path.parent)
     except OSError as error:
-        raise unwritable(path, error) from None
+        raise write_error(path, error) from None
 
 
-def temporary_beside(path: Path) -> tuple[int, Path]:
+def create_temporary(path: Path) -> tuple[int, Path]:
     """A new file in the same directory, open for appending, with the permissions any new file gets."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     return os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_APPEND | os.O_CLOEXEC, 0o666), temporary

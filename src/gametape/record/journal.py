@@ -13,14 +13,32 @@ from pydantic import ValidationError
 
 from gametape.core.atif import Extra, FinalMetrics
 from gametape.core.errors import BadInput, GametapeError
-from gametape.core.problems import Problem, problems_in, refuse
 from gametape.core.step import Step
 from gametape.core.trajectory import Trajectory, step_faults
-from gametape.record.atomic import sync_directory, temporary_beside, write_all
-from gametape.record.files import examine, load, save, trajectory_in
-from gametape.record.lines import header_line, read_so_far, shortened, step_line, step_lines, subagent_line
-from gametape.record.plain import NotPlain
-from gametape.record.trouble import NO_ROOM, NoRoom, shown, unreadable, unwritable
+from gametape.core.validation import Problem, problems_from, raise_faults
+from gametape.record.atomic import create_temporary, sync_directory, write_all
+from gametape.record.errors import (
+    DISK_FULL_ERRNOS,
+    OutOfDiskSpace,
+    printable_path,
+    read_error,
+    write_error,
+)
+from gametape.record.journal_format import (
+    context_after,
+    drop_prompt_prefix,
+    header_line,
+    step_line,
+    step_lines,
+    subagent_line,
+)
+from gametape.record.strict_json import InvalidJson
+from gametape.record.trajectory_file import (
+    load_trajectory,
+    parse_file,
+    require_trajectory,
+    save_trajectory,
+)
 
 _ENDING = ("outcome", "reason", "verdict")
 """What a trajectory says of its end, under `extra`."""
@@ -39,7 +57,7 @@ class Journal:
         self._subagents = list(trajectory.subagent_trajectories or [])
         self._read: list[int] = []
         for step in self._steps:
-            self._read = read_so_far(_ids(step), self._read)
+            self._read = context_after(_ids(step), self._read)
 
     @classmethod
     def create(cls, path: Path, trajectory: Trajectory) -> Self:
@@ -49,14 +67,14 @@ class Journal:
             document = trajectory.model_dump()
             data = header_line(document)
             data += step_lines(document["steps"])
-        except NotPlain as error:
-            raise BadInput(f"{shown(path)}: not begun: {error.problem}") from None
+        except InvalidJson as error:
+            raise BadInput(f"{printable_path(path)}: not begun: {error.problem}") from None
         try:
             return cls(path, _new_file(path, data), trajectory, len(data))
         except FileExistsError:
-            raise BadInput(f"{shown(path)}: already there; open it to continue it") from None
+            raise BadInput(f"{printable_path(path)}: already there; open it to continue it") from None
         except OSError as error:
-            raise unwritable(path, error) from None
+            raise write_error(path, error) from None
 
     @classmethod
     def open(cls, path: Path) -> Self:
@@ -65,20 +83,20 @@ class Journal:
         try:
             fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
         except OSError as error:
-            raise unreadable(path, error) from None
+            raise read_error(path, error) from None
         try:
             _lock(fd, path)
-            examined = examine(path)
-            trajectory = trajectory_in(examined, path)
-            if not examined.in_journal:
-                raise BadInput(f"{shown(path)}: holds a finished trajectory, not a journal")
-            os.ftruncate(fd, examined.whole_bytes)
+            examined = parse_file(path)
+            trajectory = require_trajectory(examined, path)
+            if not examined.is_journal:
+                raise BadInput(f"{printable_path(path)}: holds a finished trajectory, not a journal")
+            os.ftruncate(fd, examined.complete_bytes)
             os.fsync(fd)
-            return cls(path, fd, trajectory, examined.whole_bytes, examined.torn_bytes)
+            return cls(path, fd, trajectory, examined.complete_bytes, examined.torn_bytes)
         except BaseException as error:
             os.close(fd)
             if isinstance(error, OSError):
-                raise unwritable(path, error) from None
+                raise write_error(path, error) from None
             raise
 
     @classmethod
@@ -88,7 +106,7 @@ class Journal:
         The closed file goes only when the journal is whole on disk; where both are found, this was cut short.
         """
         finished = path.with_suffix(".json")
-        trajectory = load(finished)
+        trajectory = load_trajectory(finished)
         kept = {key: value for key, value in (trajectory.extra or {}).items() if key not in _ENDING}
         document = trajectory.model_dump() | {"extra": kept}
         document.pop("final_metrics", None)
@@ -101,7 +119,7 @@ class Journal:
             finished.unlink()
             sync_directory(path.parent)
         except OSError as error:
-            raise unwritable(path, error) from None
+            raise write_error(path, error) from None
         return cls(path, fd, begun, len(data))
 
     @property
@@ -131,7 +149,7 @@ class Journal:
         self._size += len(data)
         self._steps.append(step)
         self._subagents += subagents
-        self._read = read_so_far(_ids(step), self._read)
+        self._read = context_after(_ids(step), self._read)
 
     def close(self, *, final_metrics: FinalMetrics | None = None, extra: Extra | None = None) -> Path:
         """Write `NAME.json`, remove the journal, and say which file holds the trajectory now.
@@ -141,7 +159,7 @@ class Journal:
         """
         finished = self.path.with_suffix(".json")
         if self._steps:
-            save(finished, self._finished(final_metrics, extra))
+            save_trajectory(finished, self._finished(final_metrics, extra))
             self._remove()
         self.release()
         return finished if self._steps else self.path
@@ -151,7 +169,7 @@ class Journal:
             self.path.unlink()
             sync_directory(self.path.parent)
         except OSError as error:
-            raise unwritable(self.path, error) from None
+            raise write_error(self.path, error) from None
 
     def release(self) -> None:
         """Let go of the journal without finishing it; another writer may continue it."""
@@ -172,23 +190,23 @@ class Journal:
         document = step.model_dump()
         try:
             data = b"".join(subagent_line(sub, first + index) for index, sub in enumerate(documents))
-            data += step_line(shortened(document, self._read), len(self._steps))
+            data += step_line(drop_prompt_prefix(document, self._read), len(self._steps))
             step = Step.model_validate(document)
             subagents = [Trajectory.model_validate(sub) for sub in documents]
             self._fits(step, subagents)
-        except NotPlain as error:
+        except InvalidJson as error:
             raise self._refused(error.problem) from None
         except ValidationError as error:
-            raise self._refused(problems_in(error, document)[0]) from None
+            raise self._refused(problems_from(error, document)[0]) from None
         return step, subagents, data
 
     def _fits(self, step: Step, subagents: Sequence[Trajectory]) -> None:
         known = [sub.trajectory_id for sub in (*self._subagents, *subagents)]
         if None in known or len(set(known)) < len(known) or not all(sub.steps for sub in subagents):
-            refuse([(("subagent_trajectories",), "trajectories with steps, each with an id of its own")])
+            raise_faults([(("subagent_trajectories",), "trajectories with steps, each with an id of its own")])
         faults = [*step_faults(step, len(self._steps), self._begun.schema_version, set(known))]
         if faults:
-            refuse(faults)
+            raise_faults(faults)
 
     def _finished(self, final_metrics: FinalMetrics | None, extra: Extra | None) -> Trajectory:
         document = self.trajectory.model_dump()
@@ -205,11 +223,15 @@ class Journal:
             return  # an unfinished turn is ignored when read, and the next append tries again
 
     def _refused(self, problem: Problem) -> GametapeError:
-        return BadInput(f"{shown(self.path)}: turn not recorded: {problem}")
+        return BadInput(f"{printable_path(self.path)}: turn not recorded: {problem}")
 
     def _not_recorded(self, step: Step, error: OSError) -> GametapeError:
-        text = f"{shown(self.path)}: step {step.step_id} not recorded ({error.strerror}), all before it are"
-        return NoRoom(f"{text}: free some space and try again") if error.errno in NO_ROOM else BadInput(text)
+        text = f"{printable_path(self.path)}: step {step.step_id} not recorded ({error.strerror}), all before it are"
+        return (
+            OutOfDiskSpace(f"{text}: free some space and try again")
+            if error.errno in DISK_FULL_ERRNOS
+            else BadInput(text)
+        )
 
 
 def _ids(step: Step) -> dict[str, Any]:
@@ -220,7 +242,7 @@ def _ids(step: Step) -> dict[str, Any]:
 
 def _new_file(path: Path, data: bytes) -> int:
     """Make the journal appear locked and with its header whole, or not at all."""
-    fd, temporary = temporary_beside(path)
+    fd, temporary = create_temporary(path)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         write_all(fd, data)
@@ -239,17 +261,17 @@ def _lock(fd: int, path: Path) -> None:
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise BadInput(f"{shown(path)}: another process is writing it") from None
+        raise BadInput(f"{printable_path(path)}: another process is writing it") from None
     try:
         still_there = os.path.samestat(os.fstat(fd), path.stat())
     except OSError:
         still_there = False
     if not still_there:
-        raise BadInput(f"{shown(path)}: was closed by another process")
+        raise BadInput(f"{printable_path(path)}: was closed by another process")
 
 
 def _refuse_if_closed(path: Path) -> None:
     if path.suffix != ".jsonl":
-        raise BadInput(f"{shown(path)}: a journal's name ends in .jsonl")
+        raise BadInput(f"{printable_path(path)}: a journal's name ends in .jsonl")
     if path.with_suffix(".json").exists():
-        raise BadInput(f"{shown(path.with_suffix('.json'))}: already there, so this trajectory was closed")
+        raise BadInput(f"{printable_path(path.with_suffix('.json'))}: already there, so this trajectory was closed")

@@ -6,18 +6,18 @@ from typing import Protocol
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
-from gametape.core.errors import BadInput, Lacking
-from gametape.sandbox.policy import Policy
-from gametape.sandbox.result import Capabilities, ExecResult, Probe
+from gametape.core.errors import BadInput, MissingDependency
+from gametape.sandbox.policy import SandboxPolicy
+from gametape.sandbox.result import BackendCapabilities, BackendProbe, ExecResult
 from gametape.sandbox.snapshots.overlay import MountPlan
 
 
-class Spec(BaseModel):
+class SandboxSpec(BaseModel):
     """A sandbox to be started: its workspace, its policy, and what it insists on."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    policy: Policy = Policy()
+    policy: SandboxPolicy = SandboxPolicy()
     workspace: Path | None = None
     """A host directory, writable at /workspace inside; None gives an empty one that vanishes with the sandbox."""
     view: MountPlan | None = None
@@ -28,8 +28,10 @@ class Spec(BaseModel):
     @field_validator("requires")
     @classmethod
     def _known(cls, value: frozenset[str]) -> frozenset[str]:
-        if unknown := value - set(Capabilities.model_fields):
-            raise ValueError(f"unknown capabilities {sorted(unknown)}; known: {sorted(Capabilities.model_fields)}")
+        if unknown := value - set(BackendCapabilities.model_fields):
+            raise ValueError(
+                f"unknown capabilities {sorted(unknown)}; known: {sorted(BackendCapabilities.model_fields)}"
+            )
         return value
 
 
@@ -48,18 +50,18 @@ class Sandbox(Protocol):
 class Backend(Protocol):
     name: str
 
-    def probe(self) -> Probe: ...
+    def probe(self) -> BackendProbe: ...
 
-    def start(self, spec: Spec) -> Sandbox: ...
+    def start(self, spec: SandboxSpec) -> Sandbox: ...
 
 
 def backends() -> dict[str, Backend]:
     """Every backend this version knows, whether or not it works here."""
-    from gametape.sandbox.bubblewrap import Bubblewrap  # noqa: PLC0415 - backends import this module
-    from gametape.sandbox.docker import Docker  # noqa: PLC0415
-    from gametape.sandbox.oci import Oci  # noqa: PLC0415
+    from gametape.sandbox.bubblewrap import BubblewrapBackend  # noqa: PLC0415 - backends import this module
+    from gametape.sandbox.docker import DockerBackend  # noqa: PLC0415
+    from gametape.sandbox.oci import OciBackend  # noqa: PLC0415
 
-    return {"bubblewrap": Bubblewrap(), "oci": Oci(), "docker": Docker()}
+    return {"bubblewrap": BubblewrapBackend(), "oci": OciBackend(), "docker": DockerBackend()}
 
 
 def open_backend(name: str = "bubblewrap") -> Backend:
@@ -69,10 +71,10 @@ def open_backend(name: str = "bubblewrap") -> Backend:
     return known[name]
 
 
-def insist(name: str, probe: Probe, required: frozenset[str]) -> None:
+def require_capabilities(name: str, probe: BackendProbe, required: frozenset[str]) -> None:
     """Fail closed: no sandbox at all rather than one with less than was asked for."""
     if not probe.available:
-        raise Lacking(f"the {name} sandbox does not work here: {'; '.join(probe.missing)}")
-    if lacking := probe.capabilities.lacking(required):
+        raise MissingDependency(f"the {name} sandbox does not work here: {'; '.join(probe.missing)}")
+    if lacking := probe.capabilities.missing(required):
         reasons = "; ".join(probe.missing) or "this backend does not have it"
-        raise Lacking(f"the {name} sandbox cannot give {', '.join(lacking)} here: {reasons}")
+        raise MissingDependency(f"the {name} sandbox cannot give {', '.join(lacking)} here: {reasons}")

@@ -5,55 +5,54 @@ import os
 import shutil
 
 from gametape.sandbox import mounts
-from gametape.sandbox.backend import Spec, insist
-from gametape.sandbox.hardening import ALL
-from gametape.sandbox.launcher import Staged, Word
-from gametape.sandbox.mounts import Cover, Mount
-from gametape.sandbox.oneshot import OneShotSandbox
+from gametape.sandbox.backend import SandboxSpec, require_capabilities
+from gametape.sandbox.hardening_measures import ALL_MEASURES
+from gametape.sandbox.keeper_client import CommandWord, StagedEntry
+from gametape.sandbox.mounts import MaskedPath, Mount
+from gametape.sandbox.oneshot import OneShotSandbox, probe_by_running
 from gametape.sandbox.policy import HOME, WORKSPACE
-from gametape.sandbox.probing import probe_by_doing
-from gametape.sandbox.result import Capabilities, Probe
+from gametape.sandbox.result import BackendCapabilities, BackendProbe
 from gametape.sandbox.shell import BASH
-from gametape.sandbox.supervisor import Outcome
+from gametape.sandbox.supervisor import RawOutcome
 
 _USER = "1000"
 _FIRST_PROCESS = ("/proc/1/mem", "/proc/1/task/1/mem")
 _NO_COMMAND = b"bwrap: execvp "
 
 
-class Bubblewrap:
+class BubblewrapBackend:
     name = "bubblewrap"
 
-    def probe(self) -> Probe:
+    def probe(self) -> BackendProbe:
         """Find out by doing: start a sandbox that does nothing."""
         return _probe()
 
-    def start(self, spec: Spec, without: frozenset[str] = frozenset()) -> "BubblewrapSandbox":
+    def start(self, spec: SandboxSpec, without: frozenset[str] = frozenset()) -> "BubblewrapSandbox":
         """`without` takes hardening measures away, to show what each is for. Never use it for hostile code."""
-        insist(self.name, self.probe(), spec.requires)
-        return BubblewrapSandbox(spec, ALL - without)
+        require_capabilities(self.name, self.probe(), spec.requires)
+        return BubblewrapSandbox(spec, ALL_MEASURES - without)
 
 
 @functools.cache
-def _probe() -> Probe:
+def _probe() -> BackendProbe:
     absent = None if shutil.which("bwrap") else "bubblewrap (apt-get install bubblewrap)"
     live = os.path.exists(BASH)
-    given = Capabilities(network_isolation=True, syscall_events=True, sessions=live, snapshot=live)
-    return probe_by_doing("bubblewrap", absent, lambda: BubblewrapSandbox(Spec(), ALL), given)
+    given = BackendCapabilities(network_isolation=True, syscall_events=True, sessions=live, snapshot=live)
+    return probe_by_running("bubblewrap", absent, lambda: BubblewrapSandbox(SandboxSpec(), ALL_MEASURES), given)
 
 
 class BubblewrapSandbox(OneShotSandbox):
     name = "bubblewrap"
 
-    def _builder(self, argv: list[str], places: dict[Mount, str]) -> tuple[list[Word], list[Staged]]:
+    def _builder(self, argv: list[str], places: dict[Mount, str]) -> tuple[list[CommandWord], list[StagedEntry]]:
         options = self._options(places)
-        hidden: list[Word] = ["--args", {"list": options}] if "hidden-options" in self.measures else options
+        hidden: list[CommandWord] = ["--args", {"list": options}] if "hidden-options" in self.measures else options
         return [shutil.which("bwrap") or "/usr/bin/bwrap", *hidden, "--", *argv], []
 
-    def _no_such_command(self, outcome: Outcome) -> bool:
+    def _no_such_command(self, outcome: RawOutcome) -> bool:
         return outcome.exit_code == 1 and outcome.streams["stderr"].startswith(_NO_COMMAND)
 
-    def _options(self, places: dict[Mount, str]) -> list[Word]:
+    def _options(self, places: dict[Mount, str]) -> list[CommandWord]:
         """bubblewrap's options, in the order in which it carries them out."""
         on = self.measures.__contains__
 
@@ -61,7 +60,7 @@ class BubblewrapSandbox(OneShotSandbox):
             size = ["--size", str(self.temporary_megabytes() << 20)] if on("sized-memory-disks") else []
             return [*size, "--perms", mode, "--tmpfs", path]
 
-        options: list[Word] = ["--unshare-cgroup"] if on("own-cgroup-view") else []
+        options: list[CommandWord] = ["--unshare-cgroup"] if on("own-cgroup-view") else []
         options += ["--unshare-user", "--uid", _USER, "--gid", _USER] if on("own-users") else []
         options += ["--disable-userns"] if on("no-nested-users") else []
         options += ["--unshare-pid"] if on("own-processes") else []
@@ -73,7 +72,7 @@ class BubblewrapSandbox(OneShotSandbox):
         options += ["--die-with-parent"] if on("die-with-parent") else []
         options += ["--as-pid-1"] if self.holds_session else []
         options += ["--perms", "0755", "--dir", "/etc"]
-        for target, link in mounts.links():
+        for target, link in mounts.usr_links():
             options += ["--symlink", target, link]
         options += ["--proc", "/proc", "--dev", "/dev"]
         for path in _FIRST_PROCESS if on("sealed-first-process") else ():
@@ -82,8 +81,8 @@ class BubblewrapSandbox(OneShotSandbox):
         options += ["--dir", HOME, "--symlink", "../tmp", "/var/tmp"]
         if self.own_workspace:
             options += disk(WORKSPACE, "0755")
-        for layer in mounts.layered(self.shown, self.hidden):
-            if isinstance(layer, Cover):
+        for layer in mounts.in_mount_order(self.shown, self.hidden):
+            if isinstance(layer, MaskedPath):
                 options += _empty(layer)
             else:
                 source = places.get(layer, layer.source)
@@ -103,7 +102,7 @@ class BubblewrapSandbox(OneShotSandbox):
         return [*options, "--chdir", WORKSPACE]
 
 
-def _empty(cover: Cover) -> list[Word]:
+def _empty(cover: MaskedPath) -> list[CommandWord]:
     """Options for nothing at a place. A directory stays open until what is granted below it has been laid in."""
     if cover.directory:
         return ["--size", "4096", "--perms", "0755", "--tmpfs", cover.target]

@@ -18,7 +18,7 @@ PREFIX = "gametape-"
 
 
 @dataclass(frozen=True)
-class Layout:
+class CgroupLayout:
     """Where groups may be made: one directory per controller (all the same in version 2)."""
 
     version: int
@@ -29,7 +29,7 @@ class Layout:
 
 
 @dataclass
-class Counters:
+class ResourceCounters:
     """What the kernel counted for a group."""
 
     cpu_seconds: float | None = None
@@ -42,7 +42,7 @@ class Counters:
 
 
 @dataclass(frozen=True)
-class Group:
+class ControlGroup:
     """A group by its directories; plain data, so that it can be told to others."""
 
     version: int
@@ -75,18 +75,18 @@ class Group:
                 found.update(int(line) for line in _read(f"{directory}/cgroup.procs").split())
         return sorted(found)
 
-    def counters(self) -> Counters:
+    def counters(self) -> ResourceCounters:
         """The counters now. A group that is gone, or goes while we read, has counted nothing."""
         try:
             return self._counters_v2() if self.version == 2 else self._counters_v1()
         except OSError as error:
             if error.errno not in (errno.ENOENT, errno.ENODEV):
                 raise
-            return Counters()
+            return ResourceCounters()
 
-    def _counters_v2(self) -> Counters:
+    def _counters_v2(self) -> ResourceCounters:
         directory = self.directories["memory"]
-        return Counters(
+        return ResourceCounters(
             cpu_seconds=_field(f"{directory}/cpu.stat", "usage_usec") / 1e6,
             peak_memory_bytes=_number_if_there(f"{directory}/memory.peak"),
             processes=_number_if_there(f"{directory}/pids.peak"),
@@ -94,9 +94,9 @@ class Group:
             process_refusals=_field(f"{directory}/pids.events", "max"),
         )
 
-    def _counters_v1(self) -> Counters:
+    def _counters_v1(self) -> ResourceCounters:
         memory, pids, cpu = (self.directories[name] for name in ("memory", "pids", "cpuacct"))
-        return Counters(
+        return ResourceCounters(
             cpu_seconds=int(_read(f"{cpu}/cpuacct.usage")) / 1e9,
             peak_memory_bytes=int(_read(f"{memory}/memory.max_usage_in_bytes")),
             processes=_number_if_there(f"{pids}/pids.peak"),
@@ -121,7 +121,7 @@ class Group:
                     break
 
 
-def find_layout(mountinfo: str | None = None, own: str | None = None) -> Layout | None:
+def find_layout(mountinfo: str | None = None, own: str | None = None) -> CgroupLayout | None:
     """The best place for groups that this process may really write to, or None."""
     mounts = _parse_mounts(_read(_MOUNTS) if mountinfo is None else mountinfo)
     paths = _parse_own(_read(_OWN) if own is None else own)
@@ -131,10 +131,10 @@ def find_layout(mountinfo: str | None = None, own: str | None = None) -> Layout 
     return None
 
 
-def sweep(layout: Layout) -> None:
+def remove_orphaned_groups(layout: CgroupLayout) -> None:
     """End and remove the groups of keepers that are gone: they were killed before they could do it."""
     for name in {name for parent in layout.parents.values() for name in _listed(parent) if _orphaned(name)}:
-        group = Group(layout.version, layout.directories(name.removeprefix(PREFIX)))
+        group = ControlGroup(layout.version, layout.directories(name.removeprefix(PREFIX)))
         for pid in group.members():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -154,7 +154,7 @@ def _orphaned(name: str) -> bool:
     return keeper.isdigit() and not os.path.exists(f"/proc/{keeper}")
 
 
-def _version_2(mounts: dict[str, str], paths: dict[str, str]) -> Layout | None:
+def _version_2(mounts: dict[str, str], paths: dict[str, str]) -> CgroupLayout | None:
     """Version 2 forbids groups with both processes and limited children, so the best place is rarely our own
     group: the root of the hierarchy when we may write there, else our group's parent (a delegated subtree)."""
     mount = mounts.get("cgroup2")
@@ -170,18 +170,18 @@ def _version_2(mounts: dict[str, str], paths: dict[str, str]) -> Layout | None:
             missing = set(_CONTROLLERS) - set(_read(f"{parent}/cgroup.subtree_control").split())
             if missing:
                 _write(f"{parent}/cgroup.subtree_control", " ".join(f"+{name}" for name in sorted(missing)))
-            return Layout(2, dict.fromkeys(("memory", "pids", "cpuacct"), parent))
+            return CgroupLayout(2, dict.fromkeys(("memory", "pids", "cpuacct"), parent))
     return None
 
 
-def _version_1(mounts: dict[str, str], paths: dict[str, str]) -> Layout | None:
+def _version_1(mounts: dict[str, str], paths: dict[str, str]) -> CgroupLayout | None:
     parents: dict[str, str] = {}
     for name in ("memory", "pids", "cpuacct"):
         if name not in mounts:
             return None
         own = (mounts[name] + paths.get(name, "/")).rstrip("/")
         parents[name] = own if os.path.isdir(own) else mounts[name]  # in a container the mount is our own group
-    return Layout(1, parents)
+    return CgroupLayout(1, parents)
 
 
 def _parse_mounts(text: str) -> dict[str, str]:

@@ -24,16 +24,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gametape.core.errors import BadInput, Lacking
-from gametape.sandbox import language, mounts, workspace
-from gametape.sandbox.backend import Spec, insist
-from gametape.sandbox.disk import DiskWatch
-from gametape.sandbox.docker_command import LABEL, Container, run_words, seccomp_profile
-from gametape.sandbox.launcher import SandboxError
+from gametape.core.errors import BadInput, MissingDependency
+from gametape.sandbox import mounts, python_rules, workspace_files
+from gametape.sandbox.backend import SandboxSpec, require_capabilities
+from gametape.sandbox.docker_command import LABEL, ContainerSpec, docker_run_argv, seccomp_profile
+from gametape.sandbox.keeper_client import SandboxError
 from gametape.sandbox.mounts import Mount
-from gametape.sandbox.output import Capture, clean, secrets
+from gametape.sandbox.output import OutputCapture, sanitize, secret_values
 from gametape.sandbox.policy import HOME, WORKSPACE
-from gametape.sandbox.result import Capabilities, ExecResult, KilledBy, Probe, Usage
+from gametape.sandbox.resource_watch import DiskWatch
+from gametape.sandbox.result import BackendCapabilities, BackendProbe, ExecResult, KilledBy, ResourceUsage
 
 IMAGE_VARIABLE = "GAMETAPE_DOCKER_IMAGE"
 DEFAULT_IMAGE = "python:3.11-slim"
@@ -46,21 +46,21 @@ _LIMIT_SIGNALS: dict[int, KilledBy] = {signal.SIGXCPU: "cpu", signal.SIGXFSZ: "d
 
 
 @dataclass(frozen=True)
-class Engine:
+class DockerClient:
     """Docker's client, asked short questions."""
 
     client: str
 
-    def ask(self, *words: str) -> "subprocess.CompletedProcess[str]":
+    def run(self, *words: str) -> "subprocess.CompletedProcess[str]":
         try:
             command = [self.client, *words]
             return subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:
             return subprocess.CompletedProcess([self.client], 124, "", str(error))
 
-    def facts(self, *words: str) -> dict[str, Any]:
+    def query_json(self, *words: str) -> dict[str, Any]:
         """The answer to a question with one JSON object for an answer; empty when there is none."""
-        answer = self.ask(*words)
+        answer = self.run(*words)
         try:
             found = json.loads(answer.stdout) if answer.returncode == 0 else {}
         except ValueError:
@@ -68,63 +68,63 @@ class Engine:
         return found if isinstance(found, dict) else {}
 
 
-class Docker:
+class DockerBackend:
     name = "docker"
 
     def __init__(self, image: str | None = None, client: str | None = None) -> None:
         self.image = image or os.environ.get(IMAGE_VARIABLE) or DEFAULT_IMAGE
         self.client = client or shutil.which("docker")
 
-    def probe(self) -> Probe:
+    def probe(self) -> BackendProbe:
         """Ask the client for the engine, and the engine for the image."""
         return _probe(self.client, self.image)
 
-    def start(self, spec: Spec) -> "DockerSandbox":
-        insist(self.name, self.probe(), spec.requires)
+    def start(self, spec: SandboxSpec) -> "DockerSandbox":
+        require_capabilities(self.name, self.probe(), spec.requires)
         if spec.view is not None:
-            raise Lacking("the docker sandbox cannot show a view of a snapshot; use bubblewrap")
-        engine = Engine(self.client or "docker")
+            raise MissingDependency("the docker sandbox cannot show a view of a snapshot; use bubblewrap")
+        engine = DockerClient(self.client or "docker")
         _remove_orphans(engine)
         return DockerSandbox(spec, engine, self.image)
 
 
 @functools.cache
-def _probe(client: str | None, image: str) -> Probe:
-    def lacks(what: str) -> Probe:
-        return Probe(available=False, capabilities=Capabilities(), missing=(what,))
+def _probe(client: str | None, image: str) -> BackendProbe:
+    def lacks(what: str) -> BackendProbe:
+        return BackendProbe(available=False, capabilities=BackendCapabilities(), missing=(what,))
 
     if client is None:
         return lacks("docker's client (see docs.docker.com/engine/install)")
-    engine = Engine(client)
-    info = engine.facts("info", "--format", "{{json .}}")
+    engine = DockerClient(client)
+    info = engine.query_json("info", "--format", "{{json .}}")
     if not info.get("ServerVersion"):
-        said = info.get("ServerErrors") or engine.ask("version").stderr.strip().splitlines()[-1:]
+        said = info.get("ServerErrors") or engine.run("version").stderr.strip().splitlines()[-1:]
         return lacks(f"a docker engine that answers ({'; '.join(said) or 'start dockerd'})")
-    if engine.ask("image", "inspect", image).returncode != 0:
+    if engine.run("image", "inspect", image).returncode != 0:
         return lacks(f"the image {image} (docker pull {image}, or name another in {IMAGE_VARIABLE})")
     options = " ".join(info.get("SecurityOptions") or ())
-    capabilities = Capabilities(
+    capabilities = BackendCapabilities(
         network_isolation=True,
         cgroup="v2" if info.get("CgroupVersion") == "2" else "v1",
         rootless="rootless" in options,
     )
-    return Probe(available=True, capabilities=capabilities)
+    return BackendProbe(available=True, capabilities=capabilities)
 
 
 def _owner() -> str:
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
-def _remove_orphans(engine: Engine) -> None:
+def _remove_orphans(engine: DockerClient) -> None:
     """Containers of host programs on this machine that are gone."""
-    listed = engine.ask(
+    listed = engine.run(
         "ps", "--all", "--filter", f"label={LABEL}", "--format", f'{{{{.ID}}}} {{{{.Label "{LABEL}"}}}}'
     )
     for line in listed.stdout.splitlines():
         container, _, owner = line.partition(" ")
         host, _, pid = owner.rpartition(":")
         if host == socket.gethostname() and pid.isdigit() and not os.path.exists(f"/proc/{pid}"):
-            engine.ask("rm", "--force", container)
+            engine.run("rm", "--force", container)
 
 
 class DockerSandbox:
@@ -132,12 +132,12 @@ class DockerSandbox:
 
     name = "docker"
 
-    def __init__(self, spec: Spec, engine: Engine, image: str) -> None:
+    def __init__(self, spec: SandboxSpec, engine: DockerClient, image: str) -> None:
         self.spec = spec
         self.engine = engine
         self.image = image
         self.shown = _granted(spec)
-        self.hidden = mounts.hidden(spec.policy, self.shown)
+        self.hidden = mounts.masked_paths(spec.policy, self.shown)
         self.workspace = next((mount.source for mount in self.shown if mount.target == WORKSPACE), None)
         self.user = _user(self.shown)
 
@@ -153,21 +153,21 @@ class DockerSandbox:
             return self._run(container, list(argv), stdin, profile)
         finally:
             os.close(profile)
-            self.engine.ask("rm", "--force", "--volumes", name)
+            self.engine.run("rm", "--force", "--volumes", name)
 
     def put(self, path: str, content: bytes) -> None:
-        workspace.write(self._directory(), path, content)
+        workspace_files.write_file(self._directory(), path, content)
 
     def get(self, path: str) -> bytes:
-        return workspace.read(self._directory(), path)
+        return workspace_files.read_file(self._directory(), path)
 
     def close(self) -> None:
         """Nothing stays up between commands."""
 
-    def container(self, name: str, profile: str) -> Container:
+    def container(self, name: str, profile: str) -> ContainerSpec:
         policy = self.spec.policy
         basic = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": HOME, "USER": "agent", "LANG": "C.UTF-8"}
-        return Container(
+        return ContainerSpec(
             name=name,
             owner=_owner(),
             image=self.image,
@@ -186,30 +186,30 @@ class DockerSandbox:
             raise BadInput("this sandbox has no workspace directory; start it with one")
         return self.workspace
 
-    def _run(self, container: Container, argv: list[str], stdin: bytes, profile: int) -> ExecResult:
+    def _run(self, container: ContainerSpec, argv: list[str], stdin: bytes, profile: int) -> ExecResult:
         policy = self.spec.policy
-        said = language.lint_command(argv, self.workspace, policy.language) if policy.language else []
+        said = python_rules.lint_command(argv, self.workspace, policy.language) if policy.language else []
         began = time.monotonic()
         with tempfile.TemporaryFile() as given:
             given.write(stdin)
             given.seek(0)
             process = subprocess.Popen(
-                run_words(self.engine.client, container, argv),
+                docker_run_argv(self.engine.client, container, argv),
                 stdin=given,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 pass_fds=[profile],
             )
             with process:
-                capture = Capture(policy.limits.output_bytes)
+                capture = OutputCapture(policy.limits.output_bytes)
                 try:
                     killed_by = self._watch(process, capture, began)
                 finally:
                     if process.poll() is None:
-                        self.engine.ask("kill", container.name)
+                        self.engine.run("kill", container.name)
                         process.kill()
         wall_seconds = time.monotonic() - began
-        state = self.engine.facts("inspect", "--format", "{{json .State}}", container.name)
+        state = self.engine.query_json("inspect", "--format", "{{json .State}}", container.name)
         said_last = bytes(capture.streams["stderr"]).decode(errors="replace").strip().splitlines()[-1:]
         if killed_by is None and (not state or state.get("Error")):
             reason = state.get("Error") or " ".join(said_last) or "it did not say why"
@@ -218,13 +218,13 @@ class DockerSandbox:
         ended_by = code - 128 if 128 < code <= 192 else None
         if killed_by is None and code != 0:
             killed_by = "memory" if state.get("OOMKilled") else _LIMIT_SIGNALS.get(ended_by or 0)
-        hidden = secrets(os.environ)
+        hidden = secret_values(os.environ)
         return ExecResult(
             exit_code=code,
             signal=ended_by,
-            stdout=clean(bytes(capture.streams["stdout"]), hidden),
-            stderr=clean(bytes(capture.streams["stderr"]), hidden),
-            usage=Usage(wall_seconds=wall_seconds),
+            stdout=sanitize(bytes(capture.streams["stdout"]), hidden),
+            stderr=sanitize(bytes(capture.streams["stderr"]), hidden),
+            usage=ResourceUsage(wall_seconds=wall_seconds),
             killed_by=killed_by,
             violations=tuple(said),
             backend=self.name,
@@ -237,7 +237,7 @@ class DockerSandbox:
             policy_hash=policy.hash,
         )
 
-    def _watch(self, process: "subprocess.Popen[bytes]", capture: Capture, began: float) -> KilledBy | None:
+    def _watch(self, process: "subprocess.Popen[bytes]", capture: OutputCapture, began: float) -> KilledBy | None:
         """Read what it prints until it ends, or until it reaches a limit that only the host can hold."""
         limits = self.spec.policy.limits
         disk = DiskWatch((mount.source for mount in self.shown if mount.writable), limits.disk_mb << 20)
@@ -264,10 +264,10 @@ class DockerSandbox:
             disk.close()
 
 
-def _granted(spec: Spec) -> list[Mount]:
+def _granted(spec: SandboxSpec) -> list[Mount]:
     """The workspace and what the policy names; the system itself comes from the image."""
     named = {WORKSPACE, *spec.policy.read_only, *spec.policy.writable}
-    return [mount for mount in mounts.granted(spec.policy, spec.workspace) if mount.target in named]
+    return [mount for mount in mounts.granted_mounts(spec.policy, spec.workspace) if mount.target in named]
 
 
 def _user(shown: Sequence[Mount]) -> tuple[int, int]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gametape.sandbox import seccomp
-from gametape.sandbox.mounts import Cover, Mount
-from gametape.sandbox.policy import HOME, WORKSPACE, Limits
+from gametape.sandbox.mounts import MaskedPath, Mount
+from gametape.sandbox.policy import HOME, WORKSPACE, SandboxLimits
 
 LABEL = "gametape"
 """Marks containers, with the host program that they belong to."""
@@ -22,7 +22,7 @@ _EPERM, _ENOSYS = 1, 38
 
 
 @dataclass(frozen=True)
-class Container:
+class ContainerSpec:
     """One container to be run."""
 
     name: str
@@ -32,14 +32,14 @@ class Container:
     """The path of a seccomp profile, as docker's client will read it."""
     user: tuple[int, int]
     mounts: Sequence[Mount]
-    hidden: Sequence[Cover]
+    hidden: Sequence[MaskedPath]
     masked: Sequence[str]
     own_workspace: bool
     environment: Mapping[str, str]
-    limits: Limits
+    limits: SandboxLimits
 
 
-def run_words(client: str, container: Container, argv: Sequence[str]) -> list[str]:
+def docker_run_argv(client: str, container: ContainerSpec, argv: Sequence[str]) -> list[str]:
     """The whole command line. The container is kept when it ends, so that it can be asked why it did."""
     limits = container.limits
     uid, gid = container.user
@@ -68,7 +68,7 @@ def run_words(client: str, container: Container, argv: Sequence[str]) -> list[st
     return [*words, "--entrypoint", "/usr/bin/env", container.image, "-i", "--", *variables, *plain]
 
 
-def _ulimits(limits: Limits) -> list[tuple[str, int, int]]:
+def _ulimits(limits: SandboxLimits) -> list[tuple[str, int, int]]:
     size = min(limits.file_size_mb, limits.disk_mb + 1024) << 20
     seconds = (limits.cpu_seconds or int(limits.wall_seconds) * 1000) + 1
     return [
@@ -94,7 +94,7 @@ def _fields(*fields: str) -> str:
     return text.getvalue()
 
 
-def seccomp_profile(rules: Iterable[seccomp.Rule]) -> dict[str, Any]:
+def seccomp_profile(rules: Iterable[seccomp.SyscallRule]) -> dict[str, Any]:
     """The wall's rules as a profile: what would be an event is refused in silence.
 
     Left out is what the supervisor would look at and let go: executing, connecting, opening a watched path. Two things
@@ -113,15 +113,15 @@ def seccomp_profile(rules: Iterable[seccomp.Rule]) -> dict[str, Any]:
     return {"defaultAction": "SCMP_ACT_ALLOW", "archMap": native, "syscalls": entries}
 
 
-def _alternatives(tests: Sequence[seccomp.Test]) -> list[list[dict[str, Any]]]:
+def _alternatives(tests: Sequence[seccomp.ArgumentTest]) -> list[list[dict[str, Any]]]:
     """Every way in which all the tests can hold: a profile's entry knows `and`, several entries are an `or`."""
-    by_argument: dict[int, seccomp.Test] = {}
+    by_argument: dict[int, seccomp.ArgumentTest] = {}
     for test in sorted(tests, key=lambda test: not test.negated):
         by_argument[test.arg] = test  # of two facts about one argument the one that is not negated stays
     return [list(way) for way in itertools.product(*map(_ways, by_argument.values()))]
 
 
-def _ways(test: seccomp.Test) -> list[dict[str, Any]]:
+def _ways(test: seccomp.ArgumentTest) -> list[dict[str, Any]]:
     if test.negated:
         others = (value for value in range(_LARGEST_FAMILY + 1) if value not in test.values)
         beyond = {"index": test.arg, "value": _LARGEST_FAMILY, "op": "SCMP_CMP_GT"}

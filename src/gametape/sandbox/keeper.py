@@ -24,48 +24,47 @@ import sys
 from dataclasses import dataclass, field
 from typing import Any
 
-from gametape.sandbox import kernel
-from gametape.sandbox.becoming import become_sandbox, make_owner_map, say
-from gametape.sandbox.cgroups import Counters, Group, Layout
-from gametape.sandbox.entering import become_entered
+from gametape.sandbox import linux
+from gametape.sandbox.cgroups import CgroupLayout, ControlGroup, ResourceCounters
+from gametape.sandbox.child_setup import become_process_inside, become_sandbox, make_owner_map, send_message
 
 _FIRST_UID = 1_900_000_000
 _IDLE_MS = 2
 
 
 @dataclass(frozen=True)
-class Kind:
+class ChildKind:
     """What must be known of a sandbox before its plan: whether it leaves root behind, and where its group goes."""
 
     drop: bool
-    layout: Layout | None
+    layout: CgroupLayout | None
 
 
 @dataclass
-class Child:
+class KeeperChild:
     """A forked process: blank until it is sent a request, then a sandbox's outer process."""
 
     pid: int
     pidfd: int
     slot: int
     uid: int | None = None
-    group: Group | None = None
-    orders: socket.socket | None = None
+    group: ControlGroup | None = None
+    request_socket: socket.socket | None = None
     channel: socket.socket | None = None
 
-    def send(self, descriptors: list[int], of_the_request: int) -> None:
+    def send_request(self, descriptors: list[int], request_count: int) -> None:
         """Give a blank child its orders."""
-        assert self.orders is not None
-        with self.orders:
-            socket.send_fds(self.orders, [str(of_the_request).encode()], descriptors)
+        assert self.request_socket is not None
+        with self.request_socket:
+            socket.send_fds(self.request_socket, [str(request_count).encode()], descriptors)
 
 
 @dataclass
-class Keeper:
+class SandboxKeeper:
     control: socket.socket
-    running: dict[int, Child] = field(default_factory=dict)  # by pidfd
-    blank: tuple[Kind, Child] | None = None
-    latest: Kind | None = None
+    running: dict[int, KeeperChild] = field(default_factory=dict)  # by pidfd
+    blank: tuple[ChildKind, KeeperChild] | None = None
+    latest: ChildKind | None = None
     owner_maps: dict[tuple[int, int, int], int] = field(default_factory=dict)
     names: "itertools.count[int]" = field(default_factory=itertools.count)
     ended: dict[int, int] = field(default_factory=dict)
@@ -98,8 +97,8 @@ class Keeper:
                 self._reap(child)
             self._discard_blank()
 
-    def _accept(self) -> Child | None:
-        message, descriptors = kernel.receive_descriptors(self.control, 16)
+    def _accept(self) -> KeeperChild | None:
+        message, descriptors = linux.receive_descriptors(self.control, 16)
         if not message:
             raise EOFError
         channel = socket.socket(fileno=descriptors[1])
@@ -107,37 +106,37 @@ class Keeper:
             request = json.loads(message)
             return (self._enter if "enter" in request else self._launch)(request, descriptors, channel)
         except (OSError, ValueError, KeyError) as error:
-            say(channel, {"error": str(error)})
+            send_message(channel, {"error": str(error)})
             channel.close()
             return None
         finally:
             for descriptor in (descriptors[0], *descriptors[2:]):
                 os.close(descriptor)
 
-    def _launch(self, request: dict[str, Any], descriptors: list[int], channel: socket.socket) -> Child:
-        layout = Layout(**request["layout"]) if request["layout"] else None
-        child = self._take(Kind(request["drop"], layout))
+    def _launch(self, request: dict[str, Any], descriptors: list[int], channel: socket.socket) -> KeeperChild:
+        layout = CgroupLayout(**request["layout"]) if request["layout"] else None
+        child = self._take(ChildKind(request["drop"], layout))
         try:
             if child.group:
                 child.group.limit(request["memory_bytes"], request["processes"])
             maps = [self._owner_map(source, child.uid) for source in request["sources"]] if child.uid else []
-            child.send([*descriptors, *maps], len(descriptors))
+            child.send_request([*descriptors, *maps], len(descriptors))
         except BaseException:
             self._discard(child)
             raise
         child.channel = channel
         return child
 
-    def _enter(self, request: dict[str, Any], descriptors: list[int], channel: socket.socket) -> Child:
+    def _enter(self, request: dict[str, Any], descriptors: list[int], channel: socket.socket) -> KeeperChild:
         """One more process in a sandbox that is up."""
         keeper = os.getpid()
         pid = os.fork()
         if pid == 0:
             with os.fdopen(os.dup(descriptors[0]), "rb") as file:
-                become_entered({**request, **json.load(file)}, channel, descriptors[2:], keeper)
-        return Child(pid, os.pidfd_open(pid), slot=-1, channel=channel)
+                become_process_inside({**request, **json.load(file)}, channel, descriptors[2:], keeper)
+        return KeeperChild(pid, os.pidfd_open(pid), slot=-1, channel=channel)
 
-    def _take(self, kind: Kind) -> Child:
+    def _take(self, kind: ChildKind) -> KeeperChild:
         """The blank child if it is of the right kind, else a new one."""
         self.latest = kind
         if self.blank and self.blank[0] != kind:
@@ -146,13 +145,13 @@ class Keeper:
         self.blank = None
         return child
 
-    def _fork(self, kind: Kind) -> Child:
+    def _fork(self, kind: ChildKind) -> KeeperChild:
         used = {child.slot for child in self.running.values()}
         slot = next(number for number in itertools.count() if number not in used)
         uid = _FIRST_UID + (os.getpid() % 100_000) * 1000 + slot % 1000 if kind.drop else None
         group = None
         if kind.layout:
-            group = Group(kind.layout.version, kind.layout.directories(f"{os.getpid()}-{next(self.names)}"))
+            group = ControlGroup(kind.layout.version, kind.layout.directories(f"{os.getpid()}-{next(self.names)}"))
             group.create()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         keeper = os.getpid()
@@ -161,7 +160,7 @@ class Keeper:
             ours.close()
             become_sandbox(theirs, keeper, uid, group)
         theirs.close()
-        return Child(pid, os.pidfd_open(pid), slot, uid, group, ours)
+        return KeeperChild(pid, os.pidfd_open(pid), slot, uid, group, ours)
 
     def _owner_map(self, source: str, uid: int) -> int:
         """A user namespace that maps the owner of `source` to the sandbox's user; kept for the next launch."""
@@ -171,26 +170,26 @@ class Keeper:
             self.owner_maps[key] = make_owner_map(*key)
         return self.owner_maps[key]
 
-    def _reap(self, child: Child) -> None:
+    def _reap(self, child: KeeperChild) -> None:
         """The outer process has ended: end what it left, count, clean up, tell the host."""
         self._await({child.pid})
         status = self.ended.pop(child.pid)
         os.close(child.pidfd)
         self._end_orphans()
-        counters = Counters()
+        counters = ResourceCounters()
         if child.group:
             for pid in child.group.members():
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             counters = child.group.counters()
         if child.channel:
-            say(child.channel, {"ended": status, "counters": dataclasses.asdict(counters)})
+            send_message(child.channel, {"ended": status, "counters": dataclasses.asdict(counters)})
             child.channel.close()
         if child.group:
             with contextlib.suppress(OSError):  # a group that will not go is swept by a later keeper
                 child.group.remove()
 
-    def _discard(self, child: Child) -> None:
+    def _discard(self, child: KeeperChild) -> None:
         signal.pidfd_send_signal(child.pidfd, signal.SIGKILL)
         self._reap(child)
 
@@ -225,7 +224,7 @@ def _children() -> set[int]:
 
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the host's; its end is our end
-    kernel.adopt_orphans()
+    linux.become_subreaper()
     control = socket.socket(fileno=int(sys.argv[1]))
     control.set_inheritable(False)
-    Keeper(control).serve()
+    SandboxKeeper(control).serve()

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gametape.core.errors import BadInput
-from gametape.sandbox.becoming import STAGE
-from gametape.sandbox.policy import WORKSPACE, Policy
+from gametape.sandbox.child_setup import STAGING_DIRECTORY
+from gametape.sandbox.policy import WORKSPACE, SandboxPolicy
 from gametape.sandbox.snapshots.overlay import MountPlan
-from gametape.sandbox.strangers import at_strangers, strangers
+from gametape.sandbox.third_party_python import inside_third_party, third_party_directories
 
 _SYSTEM_FILES = ("/etc/ld.so.cache", "/etc/alternatives")
 _TOP_LEVEL = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
@@ -34,14 +34,14 @@ _SYSTEM = Mount("/usr", "/usr")
 
 
 @dataclass(frozen=True)
-class Cover:
+class MaskedPath:
     """A place inside at which something of a mount would be seen, and is not: an empty directory or file instead."""
 
     target: str
     directory: bool
 
 
-def granted(policy: Policy, workspace: Path | None, view: MountPlan | None = None) -> list[Mount]:
+def granted_mounts(policy: SandboxPolicy, workspace: Path | None, view: MountPlan | None = None) -> list[Mount]:
     """Everything of the host that a policy shows, parents before children, with all links resolved now."""
     shown = [_SYSTEM, *(Mount(path, path) for path in _SYSTEM_FILES if os.path.exists(path))]
     top = (f"/{name}" for name in _TOP_LEVEL)
@@ -49,7 +49,7 @@ def granted(policy: Policy, workspace: Path | None, view: MountPlan | None = Non
     if policy.python:
         own = interpreter_directories()
         shown += [Mount(path, path) for path in own if not path.startswith("/usr/")]
-        shown += [Mount(path, path) for path in at_strangers((*own, *sys.path)) if os.path.exists(path)]
+        shown += [Mount(path, path) for path in inside_third_party((*own, *sys.path)) if os.path.exists(path)]
     if view is not None:
         shown.append(Mount(f"{view.root}/{view.upper}", WORKSPACE, writable=True, view=view))
     elif workspace is not None:
@@ -68,12 +68,12 @@ def granted(policy: Policy, workspace: Path | None, view: MountPlan | None = Non
     return sorted(by_target.values(), key=_parts)
 
 
-def hidden(policy: Policy, shown: Sequence[Mount]) -> list[Cover]:
+def masked_paths(policy: SandboxPolicy, shown: Sequence[Mount]) -> list[MaskedPath]:
     """What lies below these mounts and is to be empty inside: the policy's choice, and strangers' code below /usr.
 
     A grant of the very path, or of one below, is laid over the cover.
     """
-    layers: dict[str, Mount | Cover] = {os.path.normpath(mount.target): mount for mount in shown}
+    layers: dict[str, Mount | MaskedPath] = {os.path.normpath(mount.target): mount for mount in shown}
     for path in filter(os.path.exists, policy.hidden):
         place = os.path.realpath(path)
         for mount in shown:
@@ -81,12 +81,12 @@ def hidden(policy: Policy, shown: Sequence[Mount]) -> list[Cover]:
             if target and _innermost(target, layers) == mount:
                 if mount.writable:
                     raise BadInput(f"the policy hides {path} inside a directory that the command may change")
-                layers[target] = Cover(target, os.path.isdir(place))
-    for place in filter(os.path.isdir, strangers()):
+                layers[target] = MaskedPath(target, os.path.isdir(place))
+    for place in filter(os.path.isdir, third_party_directories()):
         if _innermost(place, layers) == _SYSTEM:
-            layers[place] = Cover(place, directory=True)
-    covers = [cover for cover in layers.values() if isinstance(cover, Cover)]
-    return [cover for cover in covers if not isinstance(_innermost(os.path.dirname(cover.target), layers), Cover)]
+            layers[place] = MaskedPath(place, directory=True)
+    covers = [cover for cover in layers.values() if isinstance(cover, MaskedPath)]
+    return [cover for cover in covers if not isinstance(_innermost(os.path.dirname(cover.target), layers), MaskedPath)]
 
 
 def _seen_through(mount: Mount, place: str) -> str | None:
@@ -97,20 +97,20 @@ def _seen_through(mount: Mount, place: str) -> str | None:
     return os.path.normpath(mount.target) + place.removeprefix(source)
 
 
-def _innermost(path: str, layers: Mapping[str, Mount | Cover]) -> Mount | Cover | None:
+def _innermost(path: str, layers: Mapping[str, Mount | MaskedPath]) -> Mount | MaskedPath | None:
     """The layer that is seen at a path inside."""
     while path not in layers and path != "/":
         path = os.path.dirname(path)
     return layers.get(path)
 
 
-def layered(shown: Iterable[Mount], covers: Iterable[Cover]) -> list[Mount | Cover]:
+def in_mount_order(shown: Iterable[Mount], covers: Iterable[MaskedPath]) -> list[Mount | MaskedPath]:
     """Mounts and covers, parents before children: a later one is laid over an earlier one."""
-    layers: list[Mount | Cover] = [*shown, *covers]
+    layers: list[Mount | MaskedPath] = [*shown, *covers]
     return sorted(layers, key=_parts)
 
 
-def _parts(layer: Mount | Cover) -> list[str]:
+def _parts(layer: Mount | MaskedPath) -> list[str]:
     return layer.target.split("/")
 
 
@@ -124,7 +124,7 @@ def _below(path: str, tree: str) -> bool:
     return path == tree or path.startswith(tree.rstrip("/") + "/")
 
 
-def links() -> list[tuple[str, str]]:
+def usr_links() -> list[tuple[str, str]]:
     """Names that are links into /usr on this host."""
     names = [*(f"/{name}" for name in _TOP_LEVEL), "/etc/localtime"]
     return [(os.readlink(name), name) for name in names if os.path.islink(name)]
@@ -135,17 +135,17 @@ def interpreter_directories() -> list[str]:
     return list(dict.fromkeys((sys.base_prefix, sys.prefix)))
 
 
-def search_path(policy: Policy) -> str:
+def search_path(policy: SandboxPolicy) -> str:
     own = [f"{sys.prefix}/bin"] if policy.python else []
     return ":".join((*own, "/usr/local/bin", "/usr/bin", "/bin"))
 
 
 def must_be_staged(mount: Mount) -> bool:
     """Whether a user that owns nothing needs help to see it: a writable tree, or one behind closed doors."""
-    return mount.writable or mount.source.startswith(STAGE + "/") or not _open_to_all(mount.source)
+    return mount.writable or mount.source.startswith(STAGING_DIRECTORY + "/") or not _open_to_all(mount.source)
 
 
-def host_sockets(mounts: Iterable[Mount], covers: Iterable[Cover] = ()) -> list[str]:
+def host_sockets(mounts: Iterable[Mount], covers: Iterable[MaskedPath] = ()) -> list[str]:
     """Where, inside, servers of the host may be listening. A socket in a shared directory reaches through the wall.
 
     A socket's name in the kernel's list says little: it may be relative, renamed, linked, or of another network

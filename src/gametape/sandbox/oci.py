@@ -15,18 +15,17 @@ import os
 import shutil
 from dataclasses import dataclass
 
-from gametape.core.errors import BadInput, Lacking
-from gametape.sandbox import kernel, mounts, oci_config
-from gametape.sandbox.backend import Spec, insist
-from gametape.sandbox.becoming import STAGE
-from gametape.sandbox.hardening import ALL
-from gametape.sandbox.launcher import Plan, Staged, Word
+from gametape.core.errors import BadInput, MissingDependency
+from gametape.sandbox import linux, mounts, oci_config
+from gametape.sandbox.backend import SandboxSpec, require_capabilities
+from gametape.sandbox.child_setup import STAGING_DIRECTORY
+from gametape.sandbox.hardening_measures import ALL_MEASURES
+from gametape.sandbox.keeper_client import CommandWord, LaunchPlan, StagedEntry
 from gametape.sandbox.mounts import Mount
-from gametape.sandbox.oneshot import OneShotSandbox
+from gametape.sandbox.oneshot import OneShotSandbox, probe_by_running
 from gametape.sandbox.policy import HOME
-from gametape.sandbox.probing import probe_by_doing
-from gametape.sandbox.result import Capabilities, ExecResult, Probe, Violation
-from gametape.sandbox.supervisor import Outcome, Scene
+from gametape.sandbox.result import BackendCapabilities, BackendProbe, ExecResult, PolicyViolation
+from gametape.sandbox.supervisor import RawOutcome, SupervisionContext
 
 RUNTIME_VARIABLE = "GAMETAPE_OCI_RUNTIME"
 
@@ -43,7 +42,7 @@ _HYBRID = "/sys/fs/cgroup/unified"
 
 
 @dataclass(frozen=True)
-class Runtime:
+class OciRuntime:
     """A program that runs bundles, and what is particular about it."""
 
     name: str
@@ -60,7 +59,7 @@ class Runtime:
     """Directories of the host that it must find empty."""
     own_kernel: bool = False
 
-    def passing(self, count: int) -> list[str]:
+    def fd_options(self, count: int) -> list[str]:
         """The options that hand the descriptors from 3 on to the first process."""
         if self.own_kernel:
             return [f"--pass-fd={number}:{number}" for number in range(3, 3 + count)]
@@ -71,10 +70,10 @@ class Runtime:
         return shutil.which(self.name, path=f"{os.environ.get('PATH', '')}:/usr/local/sbin:/usr/sbin:/sbin")
 
 
-RUNTIMES = {
+OCI_RUNTIMES = {
     runtime.name: runtime
     for runtime in (
-        Runtime(
+        OciRuntime(
             name="runc",
             package="apt-get install runc",
             options=("--rootless=true",),
@@ -83,13 +82,13 @@ RUNTIMES = {
             megabytes=24,
             exact=False,
         ),
-        Runtime(
+        OciRuntime(
             name="crun",
             package="apt-get install crun",
             options=("--cgroup-manager=disabled",),
             covers=(_HYBRID,),
         ),
-        Runtime(
+        OciRuntime(
             name="runsc",
             package="see gvisor.dev/docs/user_guide/install",
             options=("--rootless", "--network=none", "--ignore-cgroups"),
@@ -104,56 +103,56 @@ RUNTIMES = {
 """In the order in which they are looked for; gVisor must be asked for by name."""
 
 
-class Oci:
+class OciBackend:
     """`runtime` names one of `RUNTIMES`; else the variable GAMETAPE_OCI_RUNTIME does; else the first that is there."""
 
     name = "oci"
 
     def __init__(self, runtime: str | None = None) -> None:
         wanted = runtime or os.environ.get(RUNTIME_VARIABLE) or _installed()
-        if wanted not in RUNTIMES:
-            raise BadInput(f"unknown OCI runtime {wanted!r}; known: {', '.join(RUNTIMES)}")
-        self.runtime = RUNTIMES[wanted]
+        if wanted not in OCI_RUNTIMES:
+            raise BadInput(f"unknown OCI runtime {wanted!r}; known: {', '.join(OCI_RUNTIMES)}")
+        self.runtime = OCI_RUNTIMES[wanted]
 
-    def probe(self) -> Probe:
+    def probe(self) -> BackendProbe:
         """Find out by doing: start a sandbox that does nothing."""
         return _probe(self.runtime)
 
-    def start(self, spec: Spec, without: frozenset[str] = frozenset()) -> "OciSandbox":
+    def start(self, spec: SandboxSpec, without: frozenset[str] = frozenset()) -> "OciSandbox":
         """`without` takes hardening measures away, to show what each is for. Never use it for hostile code."""
         if fixed := without & _FIXED:
             raise BadInput(f"the oci sandbox cannot be built without {', '.join(sorted(fixed))}")
-        insist(f"oci ({self.runtime.name})", self.probe(), spec.requires)
-        return OciSandbox(spec, ALL - without, self.runtime)
+        require_capabilities(f"oci ({self.runtime.name})", self.probe(), spec.requires)
+        return OciSandbox(spec, ALL_MEASURES - without, self.runtime)
 
 
 def _installed() -> str:
-    usual = [name for name, runtime in RUNTIMES.items() if not runtime.own_kernel]
-    return next((name for name in usual if RUNTIMES[name].program), usual[0])
+    usual = [name for name, runtime in OCI_RUNTIMES.items() if not runtime.own_kernel]
+    return next((name for name in usual if OCI_RUNTIMES[name].program), usual[0])
 
 
 @functools.cache
-def _probe(runtime: Runtime) -> Probe:
+def _probe(runtime: OciRuntime) -> BackendProbe:
     absent = None
     if runtime.program is None:
         absent = f"{runtime.name} ({runtime.package})"
     elif closed := [program for program in oci_config.FIRST_PROCESS if not os.access(program, os.X_OK)]:
         absent = f"{', '.join(closed)} (apt-get install util-linux coreutils)"
     own_kernel = runtime.own_kernel
-    given = Capabilities(network_isolation=True, kernel_isolation=own_kernel, syscall_events=not own_kernel)
-    return probe_by_doing(runtime.name, absent, lambda: OciSandbox(Spec(), ALL, runtime), given)
+    given = BackendCapabilities(network_isolation=True, kernel_isolation=own_kernel, syscall_events=not own_kernel)
+    return probe_by_running(runtime.name, absent, lambda: OciSandbox(SandboxSpec(), ALL_MEASURES, runtime), given)
 
 
 class OciSandbox(OneShotSandbox):
-    def __init__(self, spec: Spec, measures: frozenset[str], runtime: Runtime) -> None:
+    def __init__(self, spec: SandboxSpec, measures: frozenset[str], runtime: OciRuntime) -> None:
         super().__init__(spec, measures - {"call-filter"} if runtime.own_kernel else measures)
         self.runtime = runtime
         self.name = f"oci/{runtime.name}"
 
-    def plan(self, argv: list[str]) -> Plan:
+    def plan(self, argv: list[str]) -> LaunchPlan:
         """The same plan as bubblewrap's, with room for the runtime, which is larger, in every limit."""
         if self.holds_session:
-            raise Lacking("the oci sandbox runs single commands; a session needs bubblewrap")
+            raise MissingDependency("the oci sandbox runs single commands; a session needs bubblewrap")
         plan = super().plan(argv)
         rlimits = {name: value for name, value in plan.rlimits.items() if name not in _SET_INSIDE}
         return dataclasses.replace(
@@ -165,11 +164,11 @@ class OciSandbox(OneShotSandbox):
             inner_users=1 if "no-nested-users" in self.measures else 1 << 10,
         )
 
-    def scene(self) -> Scene:
-        scene = super().scene()
+    def supervision_context(self) -> SupervisionContext:
+        scene = super().supervision_context()
         return dataclasses.replace(scene, temporary=(*scene.temporary, HOME))
 
-    def result(self, outcome: Outcome, violations: list[Violation]) -> ExecResult:
+    def result(self, outcome: RawOutcome, violations: list[PolicyViolation]) -> ExecResult:
         result = super().result(outcome, violations)
         if self.runtime.exact:
             return result
@@ -181,26 +180,26 @@ class OciSandbox(OneShotSandbox):
 
     def _must_be_staged(self, mount: Mount) -> bool:
         """The bundle's own stage hides what was there before."""
-        return super()._must_be_staged(mount) or mount.source.startswith(STAGE + "/")
+        return super()._must_be_staged(mount) or mount.source.startswith(STAGING_DIRECTORY + "/")
 
-    def _builder(self, argv: list[str], places: dict[Mount, str]) -> tuple[list[Word], list[Staged]]:
-        runtime, bundle = self.runtime, f"{STAGE}/{len(places)}"
+    def _builder(self, argv: list[str], places: dict[Mount, str]) -> tuple[list[CommandWord], list[StagedEntry]]:
+        runtime, bundle = self.runtime, f"{STAGING_DIRECTORY}/{len(places)}"
         inside = self._inside(places, f"{bundle}/{_EMPTY}")
-        document = json.dumps(oci_config.document(argv, inside), ensure_ascii=True)
+        document = json.dumps(oci_config.bundle_config(argv, inside), ensure_ascii=True)
         files = {"config.json": document, "state/": "", _EMPTY: "", **oci_config.root_files(inside)}
         passed = 4 if self.spec.policy.language else 3
         command = [runtime.program or runtime.name, "--root", f"{bundle}/state", *runtime.options]
-        command += ["run", *runtime.run_options, *runtime.passing(passed), "--bundle", bundle, "sandbox"]
-        covered = [Staged(covered=path) for path in runtime.covers if os.path.isdir(path)]
-        return [*command], [Staged(files=files), *covered]
+        command += ["run", *runtime.run_options, *runtime.fd_options(passed), "--bundle", bundle, "sandbox"]
+        covered = [StagedEntry(covered=path) for path in runtime.covers if os.path.isdir(path)]
+        return [*command], [StagedEntry(files=files), *covered]
 
-    def _no_such_command(self, outcome: Outcome) -> bool:  # noqa: ARG002 - the first process says so itself, with 127
+    def _no_such_command(self, outcome: RawOutcome) -> bool:  # noqa: ARG002 - the first process says so itself, with 127
         return False
 
-    def _inside(self, places: dict[Mount, str], empty: str) -> oci_config.Inside:
+    def _inside(self, places: dict[Mount, str], empty: str) -> oci_config.BundleSpec:
         on = self.measures.__contains__
         accounts = [] if on("own-accounts") else [Mount("/etc/passwd", "/etc/passwd")]
-        return oci_config.Inside(
+        return oci_config.BundleSpec(
             measures=self.measures,
             shown=[*self.shown, *accounts],
             places=places,
@@ -208,13 +207,11 @@ class OciSandbox(OneShotSandbox):
             empty=empty,
             masked=mounts.host_sockets(self.shown, self.hidden) if on("masked-sockets") else [],
             files=self.files(),
-            links=mounts.links(),
+            links=mounts.usr_links(),
             environment=self.environment(),
             temporary_megabytes=self.temporary_megabytes(),
             limits={
-                name: kernel.possible_limit(name, wanted)
-                for name, wanted in self.rlimits().items()
-                if name in _SET_INSIDE
+                name: linux.clamp_rlimit(name, wanted) for name, wanted in self.rlimits().items() if name in _SET_INSIDE
             },
             own_workspace=self.own_workspace,
             own_kernel=self.runtime.own_kernel,

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gametape.sandbox.mounts import Cover, Mount, layered
+from gametape.sandbox.mounts import MaskedPath, Mount, in_mount_order
 from gametape.sandbox.policy import HOME, WORKSPACE
 
 USER = 1000
@@ -33,14 +33,14 @@ _READ_ONLY = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-tr
 
 
 @dataclass(frozen=True)
-class Inside:
+class BundleSpec:
     """What a sandbox looks like from inside."""
 
     measures: frozenset[str]
     shown: Sequence[Mount]
     places: Mapping[Mount, str]
     """Where mounts are found that had to be staged."""
-    hidden: Sequence[Cover]
+    hidden: Sequence[MaskedPath]
     empty: str
     """Where an empty file is found."""
     masked: Sequence[str]
@@ -59,7 +59,7 @@ class Inside:
     """The runtime brings a kernel of its own, in which a user is a mere number."""
 
 
-def document(argv: list[str], inside: Inside) -> dict[str, Any]:
+def bundle_config(argv: list[str], inside: BundleSpec) -> dict[str, Any]:
     """The whole configuration."""
     on = inside.measures.__contains__
     namespaces = ["pid", "mount", *(kind for measure, kind in _NAMESPACES.items() if on(measure))]
@@ -78,7 +78,7 @@ def document(argv: list[str], inside: Inside) -> dict[str, Any]:
     }
 
 
-def root_files(inside: Inside) -> dict[str, str]:
+def root_files(inside: BundleSpec) -> dict[str, str]:
     """What lies in the root directory itself, as the keeper lays it out: directories, links and small files."""
     made: dict[str, str] = {}
 
@@ -96,7 +96,7 @@ def root_files(inside: Inside) -> dict[str, str]:
     return {"rootfs/": "", **made}
 
 
-def first_process(argv: list[str], inside: Inside) -> list[str]:
+def init_process_argv(argv: list[str], inside: BundleSpec) -> list[str]:
     """Process number 1: becomes the user called agent, gives up what it could do, and waits for the command.
 
     It cannot be the command itself: the kernel ignores most signals for number 1, and somebody must collect what is
@@ -143,14 +143,14 @@ def _capabilities(kept: str = "") -> list[str]:
     return [f"--bounding-set={chosen}", f"--inh-caps={chosen}", f"--ambient-caps={chosen}"]
 
 
-def _process(argv: list[str], inside: Inside) -> dict[str, Any]:
+def _process(argv: list[str], inside: BundleSpec) -> dict[str, Any]:
     # Mapping the only user to another number takes CAP_SETFCAP; with the new number it is gone.
     capabilities = [] if inside.own_kernel else ["CAP_SETFCAP"]
     user = USER if inside.own_kernel else 0
     return {
         "terminal": False,
         "user": {"uid": user, "gid": user},
-        "args": first_process(argv, inside),
+        "args": init_process_argv(argv, inside),
         "env": [],
         "cwd": WORKSPACE,
         "noNewPrivileges": True,
@@ -158,7 +158,7 @@ def _process(argv: list[str], inside: Inside) -> dict[str, Any]:
     }
 
 
-def _mounts(inside: Inside) -> list[dict[str, Any]]:
+def _mounts(inside: BundleSpec) -> list[dict[str, Any]]:
     """In the order in which they are made: a later one covers an earlier one."""
     on = inside.measures.__contains__
     sealed = ["ro"] if on("sealed-root") else []
@@ -176,8 +176,8 @@ def _mounts(inside: Inside) -> list[dict[str, Any]]:
         disk(HOME, "755"),  # nobody inside could make the directory before the command runs
         *([disk(WORKSPACE, "755")] if inside.own_workspace else []),
     ]
-    for layer in layered(inside.shown, inside.hidden):
-        found.append(_nothing(layer, inside.empty) if isinstance(layer, Cover) else _shown(layer, inside.places))
+    for layer in in_mount_order(inside.shown, inside.hidden):
+        found.append(_nothing(layer, inside.empty) if isinstance(layer, MaskedPath) else _shown(layer, inside.places))
     return found
 
 
@@ -189,7 +189,7 @@ def _shown(mount: Mount, places: Mapping[Mount, str]) -> dict[str, Any]:
     )
 
 
-def _nothing(cover: Cover, empty: str) -> dict[str, Any]:
+def _nothing(cover: MaskedPath, empty: str) -> dict[str, Any]:
     """An empty directory, which the runtime closes when all that is granted below it is there; or an empty file."""
     if cover.directory:
         return _mount("tmpfs", cover.target, "tmpfs", ["nosuid", "nodev", "noexec", "mode=755", "size=4k", "ro"])

@@ -6,24 +6,32 @@ nothing, the filter with its events, the control group, the supervisor.
 
 import contextlib
 import os
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from gametape.core.errors import BadInput
-from gametape.sandbox import cgroups, language, mounts, seccomp, workspace
-from gametape.sandbox.backend import Spec
-from gametape.sandbox.becoming import STAGE
-from gametape.sandbox.launcher import Plan, Running, SandboxError, Staged, Word, keeper
+from gametape.sandbox import cgroups, mounts, python_rules, seccomp, syscalls, workspace_files
+from gametape.sandbox.backend import SandboxSpec
+from gametape.sandbox.child_setup import STAGING_DIRECTORY
+from gametape.sandbox.keeper_client import (
+    CommandWord,
+    LaunchPlan,
+    RunningSandbox,
+    SandboxError,
+    StagedEntry,
+    keeper,
+)
 from gametape.sandbox.mounts import Mount
-from gametape.sandbox.output import clean, secrets
+from gametape.sandbox.output import sanitize, secret_values
 from gametape.sandbox.policy import HOME, WORKSPACE
-from gametape.sandbox.result import ExecResult, Usage, Violation
-from gametape.sandbox.supervisor import Outcome, Scene, Supervisor
-from gametape.sandbox.watching import OVERHEAD_PROCESSES
+from gametape.sandbox.resource_watch import OVERHEAD_PROCESSES
+from gametape.sandbox.result import BackendCapabilities, BackendProbe, ExecResult, PolicyViolation, ResourceUsage
+from gametape.sandbox.supervisor import RawOutcome, SupervisionContext, Supervisor
 
-TEMPORARY = ("/tmp", "/dev/shm")
+TEMPORARY_DIRECTORIES = ("/tmp", "/dev/shm")
 
-ACCOUNTS = {
+ACCOUNT_FILES = {
     "/etc/passwd": f"root:x:0:0::/nonexistent:/usr/sbin/nologin\nagent:x:1000:1000::{HOME}:/bin/sh\n",
     "/etc/group": "root:x:0:\nagent:x:1000:\n",
     "/etc/hosts": "127.0.0.1 localhost\n::1 localhost\n",
@@ -40,12 +48,12 @@ class OneShotSandbox(ABC):
     """Whether the command is only there to hold the sandbox open: then it is the first process inside, which nothing
     inside can end."""
 
-    def __init__(self, spec: Spec, measures: frozenset[str]) -> None:
+    def __init__(self, spec: SandboxSpec, measures: frozenset[str]) -> None:
         self.spec = spec
         self.limits = spec.policy.limits
         self.measures = measures
-        self.shown = mounts.granted(spec.policy, spec.workspace, spec.view)  # once: links may be planted later
-        self.hidden = mounts.hidden(spec.policy, self.shown)
+        self.shown = mounts.granted_mounts(spec.policy, spec.workspace, spec.view)  # once: links may be planted later
+        self.hidden = mounts.masked_paths(spec.policy, self.shown)
         tree = next((mount for mount in self.shown if mount.target == WORKSPACE), None)
         self.own_workspace = tree is None
         self.workspace = tree.source if tree and not tree.view else None
@@ -56,14 +64,14 @@ class OneShotSandbox(ABC):
         self._filter = seccomp.compile_rules([*spec.policy.rules(), *uncounted]) if filtered else b""
 
     @abstractmethod
-    def _builder(self, argv: list[str], places: dict[Mount, str]) -> tuple[list[Word], list[Staged]]:
+    def _builder(self, argv: list[str], places: dict[Mount, str]) -> tuple[list[CommandWord], list[StagedEntry]]:
         """The command line that builds the sandbox and runs `argv` in it, and what it needs on the stage.
 
         `places` says where the mounts that had to be staged are found.
         """
 
     @abstractmethod
-    def _no_such_command(self, outcome: Outcome) -> bool:
+    def _no_such_command(self, outcome: RawOutcome) -> bool:
         """Whether the builder failed because the command does not exist."""
 
     def exec(self, argv: Sequence[str], stdin: bytes = b"") -> ExecResult:
@@ -71,22 +79,22 @@ class OneShotSandbox(ABC):
         if not argv or not argv[0] or any("\0" in word for word in argv):
             raise BadInput("a command needs at least one word, and none with a NUL byte")
         policy = self.spec.policy
-        said = language.lint_command(list(argv), self.workspace, policy.language) if policy.language else []
+        said = python_rules.lint_command(list(argv), self.workspace, policy.language) if policy.language else []
         with contextlib.ExitStack() as stack:
             running, pipes = self.launch(list(argv), stack, stdin)
-            outcome = Supervisor(running, pipes, policy, self.scene()).watch()
+            outcome = Supervisor(running, pipes, policy, self.supervision_context()).watch()
         if not outcome.started and "call-filter" in self.measures and outcome.killed_by is None:
             text = outcome.streams["stderr"].decode(errors="replace").strip().splitlines()
             raise SandboxError(f"the sandbox could not be built: {text[-1] if text else 'no reason was given'}")
-        heard = language.parse_hits(outcome.streams["audit"], " ".join(argv))
+        heard = python_rules.parse_audit_events(outcome.streams["audit"], " ".join(argv))
         return self.result(outcome, [*said, *outcome.violations, *heard])
 
     def put(self, path: str, content: bytes) -> None:
         """Write a file of the workspace from outside, following no link that the command may have planted."""
-        workspace.write(self._directory(), path, content)
+        workspace_files.write_file(self._directory(), path, content)
 
     def get(self, path: str) -> bytes:
-        return workspace.read(self._directory(), path)
+        return workspace_files.read_file(self._directory(), path)
 
     def close(self) -> None:  # noqa: B027 - a sandbox that stays up has something to do here
         """Nothing stays up between commands."""
@@ -98,7 +106,7 @@ class OneShotSandbox(ABC):
 
     def launch(
         self, argv: list[str], stack: contextlib.ExitStack, stdin: bytes | int = b""
-    ) -> tuple[Running, dict[int, str]]:
+    ) -> tuple[RunningSandbox, dict[int, str]]:
         """Start a sandbox around `argv`; also the pipes that carry its output, by descriptor.
 
         A number as `stdin` is a descriptor that the command gets; it is closed here.
@@ -124,19 +132,19 @@ class OneShotSandbox(ABC):
 
     def _must_be_staged(self, mount: Mount) -> bool:
         """A view is mounted there; and what lay below the stage would be hidden by it."""
-        if mount.view or (self.spec.view and mount.source.startswith(STAGE + "/")):
+        if mount.view or (self.spec.view and mount.source.startswith(STAGING_DIRECTORY + "/")):
             return True
         return self.drop and mounts.must_be_staged(mount)
 
-    def plan(self, argv: list[str]) -> Plan:
+    def plan(self, argv: list[str]) -> LaunchPlan:
         limits = self.limits
         staged = [mount for mount in self.shown if self._must_be_staged(mount)]
-        places = {mount: f"{STAGE}/{index}" for index, mount in enumerate(staged)}
+        places = {mount: f"{STAGING_DIRECTORY}/{index}" for index, mount in enumerate(staged)}
         command, extra = self._builder(argv, places)
-        return Plan(
+        return LaunchPlan(
             command=command,
             drop=self.drop,
-            stage=[*(Staged.of(mount.source, mount.view) for mount in staged), *extra],
+            stage=[*(StagedEntry.of(mount.source, mount.view) for mount in staged), *extra],
             filter=self._filter,
             rlimits=self.rlimits(),
             layout=self.layout,
@@ -161,39 +169,39 @@ class OneShotSandbox(ABC):
         """The command's variables: a few basic ones, then the policy's."""
         policy = self.spec.policy
         basic = {"PATH": mounts.search_path(policy), "HOME": HOME, "USER": "agent", "LANG": "C.UTF-8", "TMPDIR": "/tmp"}
-        guard = {"PYTHONPATH": language.GUARD_DIRECTORY} if policy.language else {}
+        guard = {"PYTHONPATH": python_rules.AUDIT_HOOK_DIRECTORY} if policy.language else {}
         return {**basic, **guard, **dict(policy.environment)}
 
     def files(self) -> dict[str, str]:
         """Small files that are made inside, by path."""
         rules = self.spec.policy.language
-        accounts = ACCOUNTS if "own-accounts" in self.measures else {}
-        return {**accounts, **(language.guard_files(rules) if rules else {})}
+        accounts = ACCOUNT_FILES if "own-accounts" in self.measures else {}
+        return {**accounts, **(python_rules.audit_hook_files(rules) if rules else {})}
 
     def temporary_megabytes(self) -> int:
         """How large a file system in memory may get: past the limit, so that the watch can name it."""
         most = 2 * self.limits.disk_mb
         return most if self.layout else min(most, self.limits.memory_mb)
 
-    def scene(self) -> Scene:
+    def supervision_context(self) -> SupervisionContext:
         set_inside = not self.drop and self.layout is None and "resource-limits" in self.measures
-        return Scene(
+        return SupervisionContext(
             shown=tuple(mount.target for mount in self.shown),
             writable=tuple(mount.source for mount in self.shown if mount.writable),
-            temporary=(*TEMPORARY, WORKSPACE) if self.own_workspace else TEMPORARY,
+            temporary=(*TEMPORARY_DIRECTORIES, WORKSPACE) if self.own_workspace else TEMPORARY_DIRECTORIES,
             process_backstop=_backstop(self.limits.processes) if set_inside else None,
         )
 
-    def result(self, outcome: Outcome, violations: list[Violation]) -> ExecResult:
-        hidden = secrets(os.environ)
+    def result(self, outcome: RawOutcome, violations: list[PolicyViolation]) -> ExecResult:
+        hidden = secret_values(os.environ)
         group = f"control group v{self.layout.version}" if self.layout else "watching"
         counters = outcome.counters
         return ExecResult(
             exit_code=127 if self._no_such_command(outcome) else outcome.exit_code,
             signal=outcome.signal,
-            stdout=clean(outcome.streams["stdout"], hidden),
-            stderr=clean(outcome.streams["stderr"], hidden),
-            usage=Usage(
+            stdout=sanitize(outcome.streams["stdout"], hidden),
+            stderr=sanitize(outcome.streams["stderr"], hidden),
+            usage=ResourceUsage(
                 wall_seconds=outcome.wall_seconds,
                 cpu_seconds=counters.cpu_seconds,
                 peak_memory_bytes=counters.peak_memory_bytes,
@@ -231,8 +239,38 @@ def _readable(content: bytes) -> int:
         os.close(descriptor)
 
 
-def _presentable(violation: Violation, hidden: list[str]) -> Violation:
+def _presentable(violation: PolicyViolation, hidden: list[str]) -> PolicyViolation:
     """The caller chose the words of its own record: clean them like its output."""
-    texts = {"syscall": clean(violation.syscall, hidden), "command": clean(violation.command, hidden)}
-    args = tuple(clean(arg, hidden) if isinstance(arg, str) else arg for arg in violation.args)
+    texts = {"syscall": sanitize(violation.syscall, hidden), "command": sanitize(violation.command, hidden)}
+    args = tuple(sanitize(arg, hidden) if isinstance(arg, str) else arg for arg in violation.args)
     return violation.model_copy(update={**texts, "args": args})
+
+
+def probe_by_running(
+    builder: str, missing_program: str | None, start: Callable[[], OneShotSandbox], capabilities: BackendCapabilities
+) -> BackendProbe:
+    """`absent` says what of the builder is not installed and how to get it; `given` is what it gives where it works."""
+    if missing := missing_host_support() or missing_program or _trial_failure(builder, start):
+        return BackendProbe(available=False, capabilities=BackendCapabilities(), missing=(missing,))
+    layout = cgroups.find_layout()
+    found = {"cgroup": f"v{layout.version}" if layout else None, "rootless": os.geteuid() != 0}
+    notes = () if layout else ("a writable control group (memory, processes and cpu are watched instead)",)
+    return BackendProbe(available=True, capabilities=capabilities.model_copy(update=found), missing=notes)
+
+
+def missing_host_support() -> str | None:
+    """What every sandbox on this kernel needs of the machine."""
+    if not sys.platform.startswith("linux"):
+        return "Linux (on other systems gametape is for development only)"
+    if not syscalls.supported():
+        return f"a known machine type ({syscalls.machine()} is neither x86_64 nor aarch64)"
+    return None
+
+
+def _trial_failure(builder: str, start: Callable[[], OneShotSandbox]) -> str | None:
+    try:
+        result = start().exec(["/usr/bin/true"])
+    except SandboxError as error:
+        return str(error)
+    said = result.stderr.strip() or f"exit code {result.exit_code}"
+    return None if result.ok else f"a working {builder} ({said})"

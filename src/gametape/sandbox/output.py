@@ -25,7 +25,7 @@ _TERMINAL_CONTROL = re.compile(
 )
 
 
-class Capture:
+class OutputCapture:
     """The output of one command: both streams against one cap."""
 
     def __init__(self, cap: int) -> None:
@@ -40,18 +40,18 @@ class Capture:
         return fits
 
 
-def secrets(environment: Mapping[str, str]) -> list[str]:
+def secret_values(environment: Mapping[str, str]) -> list[str]:
     """The values worth masking, longest first so that one inside another is masked whole."""
     values = {value for name, value in environment.items() if _SECRET_NAME.search(name)}
     return sorted((value for value in values if len(value) >= _SHORTEST_SECRET), key=len, reverse=True)
 
 
-def clean(data: bytes | str, hidden: list[str]) -> str:
+def sanitize(data: bytes | str, secrets_to_mask: list[str]) -> str:
     """Text that is safe to store, to print and to show to a model."""
     raw = (
         data if isinstance(data, bytes) else data.encode("utf-8", errors="replace")
     )  # half characters cannot be stored
     text = _TERMINAL_CONTROL.sub("", raw.decode("utf-8", errors="replace"))
-    for value in hidden:
+    for value in secrets_to_mask:
         text = text.replace(value, MASK)
     return text

@@ -17,13 +17,13 @@ WORKSPACE = "/workspace"
 
 HOME = "/tmp/home"
 
-SECRET_PLACES = (
+SECRET_PATHS = (
     *("/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssh", "/root", "/home"),
     *("/proc/1/mem", "/proc/kcore", "/dev/mem", "/dev/kmem", "/dev/port"),
 )
 """Opening anything here that was not granted is written down, although nothing of the host's is there inside."""
 
-WHERE_ANSWERS_HIDE = (
+LEAK_PRONE_PATHS = (
     *("__pycache__", "*.pyc", ".git", ".hg", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis", ".coverage"),
     *("*.egg-info", "*.dist-info", "build", "dist", ".tox", ".nox", "*.orig", "*.swp"),
 )
@@ -36,7 +36,7 @@ class _Plain(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Limits(_Plain):
+class SandboxLimits(_Plain):
     """How much a command may take. Reaching one ends it, and the result says which."""
 
     wall_seconds: Annotated[float, Field(gt=0, le=7 * 24 * 3600)] = 60.0
@@ -49,7 +49,7 @@ class Limits(_Plain):
     output_bytes: Annotated[int, Field(ge=0, le=1 << 32)] = 1_000_000
 
 
-class LanguageRules(_Plain):
+class PythonRules(_Plain):
     """Restrictions on Python code, for reporting. They can be got round: the wall is elsewhere."""
 
     forbidden_calls: tuple[str, ...] = ("eval", "exec", "compile")
@@ -57,7 +57,7 @@ class LanguageRules(_Plain):
     writable_directories: tuple[str, ...] = (WORKSPACE, "/tmp")
 
 
-class Policy(_Plain):
+class SandboxPolicy(_Plain):
     """The whole wall for one command."""
 
     version: Literal[1] = 1
@@ -85,8 +85,8 @@ class Policy(_Plain):
     on_violation: Literal["deny", "kill"] = "deny"
     max_violations: Annotated[int, Field(gt=0)] = 1000
     """A command that keeps at it is ended."""
-    language: LanguageRules | None = None
-    limits: Limits = Limits()
+    language: PythonRules | None = None
+    limits: SandboxLimits = SandboxLimits()
 
     @field_validator("environment", mode="before")
     @classmethod
@@ -135,13 +135,13 @@ class Policy(_Plain):
     def with_limits(self, **changes: float | int | None) -> Self:
         """The same policy with some limits replaced; None keeps what was there."""
         kept = {name: value for name, value in changes.items() if value is not None}
-        return self.model_copy(update={"limits": Limits(**{**self.limits.model_dump(), **kept})})
+        return self.model_copy(update={"limits": SandboxLimits(**{**self.limits.model_dump(), **kept})})
 
     def families(self) -> tuple[str, ...]:
         loopback = ("AF_INET", "AF_INET6") if self.network == "loopback" else ()
         return tuple(dict.fromkeys((*self.socket_families, *loopback)))
 
-    def rules(self) -> list[seccomp.Rule]:
+    def rules(self) -> list[seccomp.SyscallRule]:
         return seccomp.default_rules(
             self.families(),
             self.denied_syscalls,

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
-from gametape.sandbox.launcher import SandboxError
+from gametape.sandbox.keeper_client import SandboxError
 
 
 class Closable(Protocol):

@@ -15,32 +15,32 @@ class Reactor:
     def __init__(self) -> None:
         self._poll = select.poll()
         self._handlers: dict[int, Handler] = {}
-        self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._wake_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._lock = threading.Lock()
 
-    def on_ring(self, handler: Callable[[], None]) -> None:
+    def on_wake(self, handler: Callable[[], None]) -> None:
         def rung(_event: int) -> None:
             with contextlib.suppress(BlockingIOError):
-                os.eventfd_read(self._bell)
+                os.eventfd_read(self._wake_fd)
             handler()
 
-        self.on(self._bell, rung)
+        self.register(self._wake_fd, rung)
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         """Have the ring handler called soon. From any thread, even when the loop is over."""
         with self._lock:
-            if self._bell >= 0:
-                os.eventfd_write(self._bell, 1)
+            if self._wake_fd >= 0:
+                os.eventfd_write(self._wake_fd, 1)
 
-    def on(self, descriptor: int, handler: Handler, events: int = select.POLLIN) -> None:
+    def register(self, descriptor: int, handler: Handler, events: int = select.POLLIN) -> None:
         self._handlers[descriptor] = handler
         self._poll.register(descriptor, events)
 
-    def off(self, descriptor: int) -> None:
+    def unregister(self, descriptor: int) -> None:
         if self._handlers.pop(descriptor, None):
             self._poll.unregister(descriptor)
 
-    def turn(self, wait_ms: int) -> None:
+    def run_once(self, wait_ms: int) -> None:
         """Wait for something to happen and deal with it. A handler may take others away meanwhile."""
         for descriptor, event in self._poll.poll(wait_ms):
             if descriptor in self._handlers:
@@ -48,5 +48,5 @@ class Reactor:
 
     def close(self) -> None:
         with self._lock:
-            os.close(self._bell)
-            self._bell = -1
+            os.close(self._wake_fd)
+            self._wake_fd = -1

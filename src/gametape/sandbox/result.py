@@ -5,14 +5,14 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 KilledBy = Literal["time", "cpu", "memory", "processes", "disk", "output", "policy"]
-Action = Literal["denied", "killed", "logged"]
+ViolationAction = Literal["denied", "killed", "logged"]
 
 
 class _Plain(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Violation(_Plain):
+class PolicyViolation(_Plain):
     """One thing the policy does not grant, and who tried it."""
 
     syscall: str
@@ -20,10 +20,10 @@ class Violation(_Plain):
     pid: int
     command: str
     time: float
-    action: Action
+    action: ViolationAction
 
 
-class Usage(_Plain):
+class ResourceUsage(_Plain):
     wall_seconds: float
     cpu_seconds: float | None = None
     peak_memory_bytes: int | None = None
@@ -38,9 +38,9 @@ class ExecResult(_Plain):
     signal: int | None
     stdout: str
     stderr: str
-    usage: Usage
+    usage: ResourceUsage
     killed_by: KilledBy | None
-    violations: tuple[Violation, ...]
+    violations: tuple[PolicyViolation, ...]
     violations_dropped: int = 0
     """Violations beyond those kept; a command is ended before this grows large."""
     backend: str
@@ -68,7 +68,7 @@ class SessionResult(ExecResult):
         return self.usage.cpu_seconds or 0.0
 
 
-class Capabilities(_Plain):
+class BackendCapabilities(_Plain):
     """What a backend gives on this machine."""
 
     network_isolation: bool = False
@@ -79,14 +79,14 @@ class Capabilities(_Plain):
     snapshot: bool = False
     rootless: bool = False
 
-    def lacking(self, required: frozenset[str]) -> list[str]:
+    def missing(self, required: frozenset[str]) -> list[str]:
         values: dict[str, Any] = self.model_dump()
         return sorted(name for name in required if not values[name])
 
 
-class Probe(_Plain):
+class BackendProbe(_Plain):
     """Whether a backend works here; if not, what is missing and how to get it."""
 
     available: bool
-    capabilities: Capabilities
+    capabilities: BackendCapabilities
     missing: tuple[str, ...] = ()

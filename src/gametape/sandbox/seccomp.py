@@ -60,7 +60,7 @@ ALWAYS_DENIED = (
 
 
 @dataclass(frozen=True)
-class Test:
+class ArgumentTest:
     """`(args[arg] & mask)` is (or, negated, is not) one of `values`; with no values: is not zero."""
 
     arg: int
@@ -70,60 +70,64 @@ class Test:
 
 
 @dataclass(frozen=True)
-class Rule:
+class SyscallRule:
     """Stop `syscall` with `action` when every test holds."""
 
     syscall: str
     action: int = NOTIFY
-    tests: tuple[Test, ...] = ()
+    tests: tuple[ArgumentTest, ...] = ()
 
 
-WITHOUT_CONTROL_GROUP = (Rule("shmget", ENOSYS), Rule("clone"), Rule("fork"), Rule("vfork"))
+WITHOUT_CONTROL_GROUP = (SyscallRule("shmget", ENOSYS), SyscallRule("clone"), SyscallRule("fork"), SyscallRule("vfork"))
 """System V segments belong to no process, so nobody would count them; and somebody must count the processes."""
 
 
-def default_rules(families: Iterable[str], denied: Iterable[str], watch_opens: bool, loopback: bool) -> list[Rule]:
+def default_rules(
+    families: Iterable[str], denied: Iterable[str], watch_opens: bool, loopback: bool
+) -> list[SyscallRule]:
     """The wall's rules for a policy."""
     devices = (CHARACTER_DEVICE, BLOCK_DEVICE)
     allowed = tuple(SOCKET_FAMILIES[name] for name in families)
-    other_families = (Test(0, values=allowed, negated=True),) if allowed else ()
-    rules = [Rule(name) for name in dict.fromkeys((*ALWAYS_DENIED, *denied))]
+    other_families = (ArgumentTest(0, values=allowed, negated=True),) if allowed else ()
+    rules = [SyscallRule(name) for name in dict.fromkeys((*ALWAYS_DENIED, *denied))]
     rules += [
-        Rule("execve"),  # seen, never denied: the first one inside is where hostile code begins
-        Rule("execveat"),
-        Rule("clone", tests=(Test(0, NEW_NAMESPACE_FLAGS),)),
-        Rule("clone3", ENOSYS),  # its flags lie in memory, where a filter cannot look; libc falls back to clone
-        Rule("socket", tests=other_families),
-        Rule("socketpair", tests=(Test(0, values=(SOCKET_FAMILIES["AF_UNIX"],), negated=True),)),
-        Rule("seccomp", tests=(Test(1, NEW_LISTENER),)),
-        Rule("personality", tests=(Test(0, values=(0xFFFFFFFF,), negated=True), Test(0, LOOSENED_MEMORY))),
-        Rule("ioctl", tests=(Test(1, values=(TIOCSTI, TIOCLINUX)),)),
-        Rule("mknod", tests=(Test(1, TYPE_BITS, devices),)),
-        Rule("mknodat", tests=(Test(2, TYPE_BITS, devices),)),
+        SyscallRule("execve"),  # seen, never denied: the first one inside is where hostile code begins
+        SyscallRule("execveat"),
+        SyscallRule("clone", tests=(ArgumentTest(0, NEW_NAMESPACE_FLAGS),)),
+        SyscallRule("clone3", ENOSYS),  # its flags lie in memory, where a filter cannot look; libc falls back to clone
+        SyscallRule("socket", tests=other_families),
+        SyscallRule("socketpair", tests=(ArgumentTest(0, values=(SOCKET_FAMILIES["AF_UNIX"],), negated=True),)),
+        SyscallRule("seccomp", tests=(ArgumentTest(1, NEW_LISTENER),)),
+        SyscallRule(
+            "personality", tests=(ArgumentTest(0, values=(0xFFFFFFFF,), negated=True), ArgumentTest(0, LOOSENED_MEMORY))
+        ),
+        SyscallRule("ioctl", tests=(ArgumentTest(1, values=(TIOCSTI, TIOCLINUX)),)),
+        SyscallRule("mknod", tests=(ArgumentTest(1, TYPE_BITS, devices),)),
+        SyscallRule("mknodat", tests=(ArgumentTest(2, TYPE_BITS, devices),)),
         # A set-id file would keep its power on the host after the sandbox is gone.
-        Rule("chmod", tests=(_setid(1),)),
-        Rule("fchmod", tests=(_setid(1),)),
-        Rule("fchmodat", tests=(_setid(2),)),
-        Rule("fchmodat2", tests=(_setid(2),)),
-        Rule("mknod", tests=(_setid(1),)),
-        Rule("mknodat", tests=(_setid(2),)),
-        Rule("creat", tests=(_setid(1),)),
-        Rule("open", tests=(Test(1, O_CREAT_OR_TMPFILE), _setid(2))),
-        Rule("openat", tests=(Test(2, O_CREAT_OR_TMPFILE), _setid(3))),
-        Rule("openat2", ENOSYS),  # its mode lies in memory
+        SyscallRule("chmod", tests=(_setid(1),)),
+        SyscallRule("fchmod", tests=(_setid(1),)),
+        SyscallRule("fchmodat", tests=(_setid(2),)),
+        SyscallRule("fchmodat2", tests=(_setid(2),)),
+        SyscallRule("mknod", tests=(_setid(1),)),
+        SyscallRule("mknodat", tests=(_setid(2),)),
+        SyscallRule("creat", tests=(_setid(1),)),
+        SyscallRule("open", tests=(ArgumentTest(1, O_CREAT_OR_TMPFILE), _setid(2))),
+        SyscallRule("openat", tests=(ArgumentTest(2, O_CREAT_OR_TMPFILE), _setid(3))),
+        SyscallRule("openat2", ENOSYS),  # its mode lies in memory
     ]
     if watch_opens:
-        rules += [Rule("open"), Rule("openat")]
+        rules += [SyscallRule("open"), SyscallRule("openat")]
     if loopback:
-        rules += [Rule("connect"), Rule("sendto", tests=(Test(4),))]
+        rules += [SyscallRule("connect"), SyscallRule("sendto", tests=(ArgumentTest(4),))]
     return rules
 
 
-def _setid(arg: int) -> Test:
-    return Test(arg, SETID_BITS)
+def _setid(arg: int) -> ArgumentTest:
+    return ArgumentTest(arg, SETID_BITS)
 
 
-def compile_rules(rules: Iterable[Rule]) -> bytes:
+def compile_rules(rules: Iterable[SyscallRule]) -> bytes:
     """The classic-BPF program for this machine: an array of `struct sock_filter`."""
     numbers = syscalls.numbers()
     program = [
@@ -145,7 +149,7 @@ def compile_rules(rules: Iterable[Rule]) -> bytes:
 _Instruction = tuple[int, int, int, int]
 
 
-def _block(number: int, rule: Rule) -> list[_Instruction]:
+def _block(number: int, rule: SyscallRule) -> list[_Instruction]:
     """One rule: fall through to the next block unless the number and every test match."""
     body = [_ret(rule.action)]
     for test in reversed(rule.tests):
@@ -153,7 +157,7 @@ def _block(number: int, rule: Rule) -> list[_Instruction]:
     return [*_load(0), _jump("eq", number, 0, len(body)), *body]
 
 
-def _test(test: Test, miss: int) -> list[_Instruction]:
+def _test(test: ArgumentTest, miss: int) -> list[_Instruction]:
     """Instructions that fall through when the test holds and skip `miss` more instructions when it does not."""
     head = [*_load(16 + 8 * test.arg), (0x54, 0, 0, test.mask)]
     if not test.values:

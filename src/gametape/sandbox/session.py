@@ -17,19 +17,18 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from gametape.core.errors import BadInput, Lacking
-from gametape.sandbox.attended import Attended
-from gametape.sandbox.backend import Spec, open_backend
-from gametape.sandbox.cgroups import Counters
-from gametape.sandbox.launcher import Entry, SandboxError
+from gametape.core.errors import BadInput, MissingDependency
+from gametape.sandbox.backend import SandboxSpec, open_backend
+from gametape.sandbox.cgroups import ResourceCounters
+from gametape.sandbox.keeper_client import EnterPlan, SandboxError
 from gametape.sandbox.oneshot import OneShotSandbox
-from gametape.sandbox.output import Capture, clean, secrets
+from gametape.sandbox.output import OutputCapture, sanitize, secret_values
+from gametape.sandbox.persistent import PersistentSandbox, signal_all
 from gametape.sandbox.policy import WORKSPACE
-from gametape.sandbox.population import send
+from gametape.sandbox.resource_watch import exceeded_limit
 from gametape.sandbox.result import KilledBy, SessionResult
-from gametape.sandbox.shell import BASH, Garbled, Shell
-from gametape.sandbox.supervisor import Outcome
-from gametape.sandbox.watching import over
+from gametape.sandbox.shell import BASH, GarbledReport, SandboxShell
+from gametape.sandbox.supervisor import RawOutcome
 
 _CHUNK = 1 << 16
 _PATIENCE = 0.3
@@ -40,7 +39,7 @@ _PATIENCE = 0.3
 class _Command:
     text: str
     wall_seconds: float
-    capture: Capture
+    capture: OutputCapture
     answer: "Future[SessionResult]" = field(default_factory=Future)
     began: float = 0.0
     before: frozenset[int] = frozenset()
@@ -48,11 +47,11 @@ class _Command:
     killed_at: float = 0.0
 
 
-class Session(Attended):
+class ShellSession(PersistentSandbox):
     """One live sandbox. `run` may be called from any thread; commands wait for each other."""
 
     def __init__(self, sandbox: OneShotSandbox, directory: str = WORKSPACE) -> None:
-        self._shell: Shell | None = None
+        self._shell: SandboxShell | None = None
         self._directory = directory
         self._waiting: deque[_Command] = deque()
         self._current: _Command | None = None
@@ -68,17 +67,17 @@ class Session(Attended):
         """The same without waiting."""
         if "\0" in command or not _is_text(command):
             raise BadInput("a command cannot hold a NUL byte, or half of a surrogate pair")
-        task = _Command(command, wall_seconds or self._limits.wall_seconds, Capture(self._limits.output_bytes))
+        task = _Command(command, wall_seconds or self._limits.wall_seconds, OutputCapture(self._limits.output_bytes))
         self._waiting.append(task)
-        self._reactor.ring()
-        if self._over:
+        self._reactor.wake()
+        if self._end_reason:
             self._fail_waiting()
         return task.answer
 
     def interrupt(self) -> None:
         """End the command that is running now, as if its time were up."""
         self._interrupted = True
-        self._reactor.ring()
+        self._reactor.wake()
 
     @property
     def directory(self) -> str:
@@ -86,18 +85,18 @@ class Session(Attended):
         return self._directory
 
     @contextlib.contextmanager
-    def held_still(self) -> Iterator[None]:
+    def paused(self) -> Iterator[None]:
         """Between two commands: nothing inside runs, so that its files can be read in peace."""
         with self._gate:
             self._held = True
-            self._gate.wait_for(lambda: self._current is None or self._over)
-        stopped = self._inside.halt()
+            self._gate.wait_for(lambda: self._current is None or self._end_reason)
+        stopped = self._processes.pause()
         try:
             yield
         finally:
-            send(signal.SIGCONT, stopped)
+            signal_all(signal.SIGCONT, stopped)
             self._held = False
-            self._reactor.ring()
+            self._reactor.wake()
 
     def _prepare(self) -> None:
         self._new_shell()
@@ -108,12 +107,12 @@ class Session(Attended):
             return True
         return self._check_jobs()
 
-    def _let_go(self) -> None:
+    def _on_gone(self) -> None:
         self._forget_shell()
         self._fail_waiting()
         self._idle()
 
-    def _rung(self) -> None:
+    def _on_wake(self) -> None:
         if self._interrupted:
             self._interrupted = False
             if self._current:
@@ -122,70 +121,70 @@ class Session(Attended):
 
     def _begin_next(self) -> None:
         with self._gate:
-            if self._current or self._held or not self._waiting or self._over:
+            if self._current or self._held or not self._waiting or self._end_reason:
                 return
             command = self._current = self._waiting.popleft()
         if not command.answer.set_running_or_notify_cancel():
             self._idle()
             return
-        self._gates.begin()
-        self._resources.begin()
-        self._disk.begin()
+        self._syscalls.clear_record()
+        self._resources.reset()
+        self._disk.reset_baseline()
         try:
             shell = self._trusted_shell()
         except (SandboxError, OSError) as error:
             self._idle()
             command.answer.set_exception(SandboxError(f"no shell could be started in the sandbox: {error}"))
             return
-        command.before = self._inside.all()
+        command.before = self._processes.all()
         command.began = time.monotonic()
         shell.send(command.text)
         if not shell.push():
-            self._reactor.on(shell.commands, lambda _event: self._push(shell), select.POLLOUT)
+            self._reactor.register(shell.commands, lambda _event: self._push(shell), select.POLLOUT)
 
-    def _trusted_shell(self) -> Shell:
+    def _trusted_shell(self) -> SandboxShell:
         """A shell that waits for a command. One that does not is ended; whoever keeps new ones from starting, too."""
         deadline = time.monotonic() + _PATIENCE
-        while self._shell and self._inside.shell and time.monotonic() < deadline:
-            if Shell.is_waiting(self._inside.shell):
+        while self._shell and self._processes.shell and time.monotonic() < deadline:
+            if SandboxShell.is_waiting(self._processes.shell):
                 return self._shell
             time.sleep(0.0002)
-        if self._shell and not self._inside.shell:
+        if self._shell and not self._processes.shell:
             return self._shell  # it is on its way
         self._drop_shell()
         try:
             return self._new_shell()
         except SandboxError:
-            send(signal.SIGKILL, self._inside.others())
+            signal_all(signal.SIGKILL, self._processes.others())
             return self._new_shell()
 
     def _drop_shell(self) -> None:
         if self._shell:
-            send(signal.SIGKILL, [self._shell.entered.outer])
+            signal_all(signal.SIGKILL, [self._shell.entered.outer])
             self._forget_shell()
 
-    def _push(self, shell: Shell) -> None:
+    def _push(self, shell: SandboxShell) -> None:
         if shell.push():
-            self._reactor.off(shell.commands)
+            self._reactor.unregister(shell.commands)
 
-    def _new_shell(self) -> Shell:
-        shell = self._shell = Shell.start(self._entry)
-        self._gates.listen(shell.entered.listener, self._shell_started)
-        self._reactor.on(shell.entered.channel.fileno(), lambda _event: self._shell_ended(shell))
-        self._reactor.on(shell.reports, lambda event: self._reported(shell, event))
+    def _new_shell(self) -> SandboxShell:
+        shell = self._shell = SandboxShell.start(self._entry)
+        self._syscalls.listen(shell.entered.listener, self._shell_started)
+        self._reactor.register(shell.entered.channel.fileno(), lambda _event: self._shell_ended(shell))
+        self._reactor.register(shell.reports, lambda event: self._reported(shell, event))
         for stream, descriptor in (("stdout", shell.stdout), ("stderr", shell.stderr)):
-            self._reactor.on(descriptor, self._printer(shell, stream, descriptor))
+            self._reactor.register(descriptor, self._printer(shell, stream, descriptor))
         return shell
 
     def _shell_started(self, pid: int) -> None:
-        self._inside.shell = pid
+        self._processes.shell = pid
 
-    def _entry(self, argv: list[str]) -> Entry:
-        if self._inside.anchor is None:
+    def _entry(self, argv: list[str]) -> EnterPlan:
+        if self._processes.anchor is None:
             raise SandboxError("the sandbox has not started")
         plan = self._sandbox.plan(argv)
-        return Entry(
-            inner=self._inside.anchor,
+        return EnterPlan(
+            inner=self._processes.anchor,
             group=self._running.group,
             command=argv,
             directory=self._directory,
@@ -194,23 +193,23 @@ class Session(Attended):
             environment=self._sandbox.environment(),
         )
 
-    def _printer(self, shell: Shell, stream: str, descriptor: int) -> Callable[[int], None]:
+    def _printer(self, shell: SandboxShell, stream: str, descriptor: int) -> Callable[[int], None]:
         def read(_event: int) -> None:
             data = shell.read(descriptor)
             if data == b"":
-                self._reactor.off(descriptor)
+                self._reactor.unregister(descriptor)
             elif data and self._current and not self._current.capture.add(stream, data):
                 self._stop("output")
 
         return read
 
-    def _reported(self, shell: Shell, event: int) -> None:
+    def _reported(self, shell: SandboxShell, event: int) -> None:
         if not event & select.POLLIN:
-            self._reactor.off(shell.reports)
+            self._reactor.unregister(shell.reports)
             return
         try:
             report = shell.report()
-        except Garbled:  # somebody inside has found the pipe: this shell's word is worth nothing any more
+        except GarbledReport:  # somebody inside has found the pipe: this shell's word is worth nothing any more
             self._finish(255, None, restarted=True)
             self._drop_shell()
             return
@@ -218,11 +217,11 @@ class Session(Attended):
             self._directory = report.directory
             self._finish(report.exit_code, None, restarted=False)
 
-    def _shell_ended(self, shell: Shell) -> None:
+    def _shell_ended(self, shell: SandboxShell) -> None:
         """By itself (`exit`), by the command's doing, or by ours."""
         message = shell.entered.channel.recv(_CHUNK)
         if not message:
-            self._over = "the sandbox keeper was killed"
+            self._end_reason = "the sandbox keeper was killed"
             return
         code = os.waitstatus_to_exitcode(json.loads(message)["ended"])
         if self._current:
@@ -231,7 +230,7 @@ class Session(Attended):
 
     def _forget_shell(self) -> None:
         if shell := self._shell:
-            self._shell = self._inside.shell = None
+            self._shell = self._processes.shell = None
             for descriptor in (
                 shell.entered.channel.fileno(),
                 shell.commands,
@@ -239,13 +238,13 @@ class Session(Attended):
                 shell.stdout,
                 shell.stderr,
             ):
-                self._reactor.off(descriptor)
+                self._reactor.unregister(descriptor)
             shell.close()
 
     def _check(self, command: _Command) -> None:
         now = time.monotonic()
         if command.killed_by:
-            self._press_on(command, now)
+            self._kill_again(command, now)
         elif now - command.began >= command.wall_seconds:
             self._stop("time")
         elif reason := self._resources.exceeded():
@@ -255,11 +254,11 @@ class Session(Attended):
 
     def _check_jobs(self) -> bool:
         """Between commands the limits hold too. Says whether there are any jobs."""
-        jobs = self._inside.others()
+        jobs = self._processes.others()
         if jobs and (self._resources.exceeded() or self._disk.exceeded()):
-            send(signal.SIGKILL, jobs)
-            self._resources.begin()
-            self._disk.begin()
+            signal_all(signal.SIGKILL, jobs)
+            self._resources.reset()
+            self._disk.reset_baseline()
         return bool(jobs)
 
     def _stop(self, reason: KilledBy) -> None:
@@ -267,17 +266,17 @@ class Session(Attended):
         command = self._current
         if command and command.killed_by is None:
             command.killed_by, command.killed_at = reason, time.monotonic()
-        send(signal.SIGKILL, self._inside.others() - self._spared(reason))
+        signal_all(signal.SIGKILL, self._processes.others() - self._spared(reason))
 
     def _spared(self, reason: KilledBy) -> frozenset[int]:
         """Jobs of earlier commands, unless it may be they who break a limit that only watching holds."""
         held = reason in ("time", "output", "policy") or (reason != "disk" and self._running.group is not None)
         return self._current.before if self._current and held else frozenset()
 
-    def _press_on(self, command: _Command, now: float) -> None:
-        send(signal.SIGKILL, self._inside.others() - self._spared(command.killed_by or "time"))
+    def _kill_again(self, command: _Command, now: float) -> None:
+        signal_all(signal.SIGKILL, self._processes.others() - self._spared(command.killed_by or "time"))
         if now - command.killed_at > _PATIENCE and self._shell:
-            send(signal.SIGKILL, [self._shell.entered.outer])
+            signal_all(signal.SIGKILL, [self._shell.entered.outer])
 
     def _finish(self, exit_code: int, ended_by: int | None, restarted: bool) -> None:
         command, shell = self._current, self._shell
@@ -285,43 +284,45 @@ class Session(Attended):
             return
         if shell:
             self._drain(shell, command)
-        counters = self._resources.final(self._running.group.counters() if self._running.group else Counters())
-        if command.killed_by is None and exit_code != 0 and (reason := over(counters, self._limits)):
+        counters = self._resources.final_counters(
+            self._running.group.counters() if self._running.group else ResourceCounters()
+        )
+        if command.killed_by is None and exit_code != 0 and (reason := exceeded_limit(counters, self._limits)):
             command.killed_by = reason  # it failed by itself, after the kernel had refused it something
-            send(signal.SIGKILL, self._inside.others() - command.before)
-        outcome = Outcome(
+            signal_all(signal.SIGKILL, self._processes.others() - command.before)
+        outcome = RawOutcome(
             exit_code=exit_code,
             signal=ended_by,
             counters=counters,
             killed_by=command.killed_by,
             wall_seconds=time.monotonic() - command.began,
             streams={name: bytes(data) for name, data in command.capture.streams.items()},
-            violations=list(self._gates.record),
+            violations=list(self._syscalls.record),
             violations_dropped=0,
             started=True,
         )
         result = self._sandbox.result(outcome, outcome.violations)
-        shown = clean(self._directory, secrets(os.environ))
+        shown = sanitize(self._directory, secret_values(os.environ))
         extra: dict[str, Any] = {"directory": shown, "shell_restarted": restarted}
         command.answer.set_result(SessionResult(**dict(result), **extra))
         self._idle()
 
     def _idle(self) -> None:
-        self._resources.begin()
-        self._disk.begin()
+        self._resources.reset()
+        self._disk.reset_baseline()
         with self._gate:
             self._current = None
             self._gate.notify_all()
-        self._reactor.ring()
+        self._reactor.wake()
 
-    def _drain(self, shell: Shell, command: _Command) -> None:
+    def _drain(self, shell: SandboxShell, command: _Command) -> None:
         """What was printed before the report is in the pipes by now."""
         for stream, descriptor in (("stdout", shell.stdout), ("stderr", shell.stderr)):
             while (data := shell.read(descriptor)) and command.capture.add(stream, data):
                 pass
 
     def _fail_waiting(self) -> None:
-        reason = SandboxError(self._over or "the session is closed")
+        reason = SandboxError(self._end_reason or "the session is closed")
         with self._gate:
             unanswered = [command.answer for command in (*self._waiting, *([self._current] if self._current else []))]
             self._waiting.clear()
@@ -339,11 +340,11 @@ def _is_text(command: str) -> bool:
     return True
 
 
-def open_session(spec: Spec, backend: str = "bubblewrap", directory: str | None = None) -> Session:
+def open_session(spec: SandboxSpec, backend: str = "bubblewrap", directory: str | None = None) -> ShellSession:
     """A live sandbox, or an error that says why there cannot be one."""
     sandbox = open_backend(backend).start(spec)
     if not isinstance(sandbox, OneShotSandbox):
-        raise Lacking(f"the {backend} sandbox runs single commands only; sessions need bubblewrap or oci")
+        raise MissingDependency(f"the {backend} sandbox runs single commands only; sessions need bubblewrap or oci")
     if not os.path.exists(BASH):
-        raise Lacking(f"a session needs {BASH}: apt-get install bash")
-    return Session(sandbox, directory or WORKSPACE)
+        raise MissingDependency(f"a session needs {BASH}: apt-get install bash")
+    return ShellSession(sandbox, directory or WORKSPACE)

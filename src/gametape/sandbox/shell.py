@@ -13,8 +13,8 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from gametape.sandbox import kernel, syscalls
-from gametape.sandbox.launcher import Entered, Entry, keeper
+from gametape.sandbox import linux, syscalls
+from gametape.sandbox.keeper_client import EnteredProcess, EnterPlan, keeper
 
 BASH = "/bin/bash"
 _COMMANDS, _REPORTS = 3, 4
@@ -28,20 +28,20 @@ _CHUNK = 1 << 16
 
 
 @dataclass(frozen=True)
-class Report:
+class ShellReport:
     exit_code: int
     directory: str
 
 
-class Garbled(Exception):
+class GarbledReport(Exception):
     """What came is no report of the command that runs: somebody else has written it."""
 
 
 @dataclass
-class Shell:
+class SandboxShell:
     """The host's ends of a running shell."""
 
-    entered: Entered
+    entered: EnteredProcess
     commands: int
     reports: int
     stdout: int
@@ -52,7 +52,7 @@ class Shell:
     _open: set[int] = field(default_factory=set)
 
     @classmethod
-    def start(cls, make_entry: Callable[[list[str]], Entry]) -> "Shell":
+    def start(cls, make_entry: Callable[[list[str]], EnterPlan]) -> "SandboxShell":
         """Send a shell into a sandbox. Its first notified call is its own execution: answer it."""
         commands_in, commands = os.pipe2(os.O_CLOEXEC)
         reports, reports_out = os.pipe2(os.O_CLOEXEC)
@@ -73,7 +73,7 @@ class Shell:
                 os.close(descriptor)
         for descriptor in ours:
             os.set_blocking(descriptor, False)
-        kernel.prefer_same_core(entered.listener)
+        linux.prefer_same_core(entered.listener)
         return cls(entered, commands, reports, stdout, stderr, _open=ours)
 
     def send(self, command: str) -> None:
@@ -88,19 +88,19 @@ class Shell:
                 self._unsent = self._unsent[os.write(self.commands, self._unsent[:_CHUNK]) :]
         return not self._unsent
 
-    def report(self) -> Report | None:
+    def report(self) -> ShellReport | None:
         """The report on the last command, once it is whole."""
         self._unread += self.read(self.reports) or b""
         if len(self._unread) > _LONGEST_REPORT:
-            raise Garbled
+            raise GarbledReport
         parts = self._unread.split(b"\0")
         if len(parts) < 4:
             return None
         token, code, directory, *rest = parts
         if rest != [b""] or token != self._token or not (code.isdigit() and len(code) < 4) or directory[:1] != b"/":
-            raise Garbled
+            raise GarbledReport
         self._unread = self._token = b""
-        return Report(int(code) & 0xFF, os.fsdecode(directory))
+        return ShellReport(int(code) & 0xFF, os.fsdecode(directory))
 
     @staticmethod
     def is_waiting(pid: int) -> bool:

@@ -10,15 +10,14 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from gametape.sandbox import kernel
-from gametape.sandbox.cgroups import Counters
-from gametape.sandbox.disk import DiskWatch
-from gametape.sandbox.events import Wall
-from gametape.sandbox.launcher import Running, SandboxError
-from gametape.sandbox.output import Capture
-from gametape.sandbox.policy import Policy
-from gametape.sandbox.result import KilledBy, Violation
-from gametape.sandbox.watching import GroupWatch, ResourceWatch, TreeWatch, over
+from gametape.sandbox import linux
+from gametape.sandbox.cgroups import ResourceCounters
+from gametape.sandbox.keeper_client import RunningSandbox, SandboxError
+from gametape.sandbox.output import OutputCapture
+from gametape.sandbox.policy import SandboxPolicy
+from gametape.sandbox.resource_watch import CgroupWatch, DiskWatch, ProcessTreeWatch, ResourceWatch, exceeded_limit
+from gametape.sandbox.result import KilledBy, PolicyViolation
+from gametape.sandbox.syscall_events import SyscallHandler
 
 _TICK_MS = 20
 _CHUNK = 1 << 16
@@ -26,7 +25,7 @@ _LIMIT_SIGNALS: dict[int, KilledBy] = {signal.SIGXCPU: "cpu", signal.SIGXFSZ: "d
 
 
 @dataclass(frozen=True)
-class Scene:
+class SupervisionContext:
     """What the supervisor must know of a sandbox beside its policy."""
 
     shown: tuple[str, ...]
@@ -40,34 +39,36 @@ class Scene:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RawOutcome:
     """What was seen, before it is made presentable."""
 
     exit_code: int
     signal: int | None
-    counters: Counters
+    counters: ResourceCounters
     killed_by: KilledBy | None
     wall_seconds: float
     streams: dict[str, bytes]
-    violations: list[Violation]
+    violations: list[PolicyViolation]
     violations_dropped: int
     started: bool
 
 
 class Supervisor:
-    def __init__(self, running: Running, pipes: dict[int, str], policy: Policy, scene: Scene) -> None:
+    def __init__(
+        self, running: RunningSandbox, pipes: dict[int, str], policy: SandboxPolicy, context: SupervisionContext
+    ) -> None:
         limits = policy.limits
         self._running = running
         self._pipes = pipes
         self._limits = limits
-        self._scene = scene
-        self._capture = Capture(limits.output_bytes)
-        self._wall = Wall(policy, scene.shown, self.on_start, self.may_fork)
-        self._disk = DiskWatch(scene.writable, limits.disk_mb << 20)
+        self._context = context
+        self._capture = OutputCapture(limits.output_bytes)
+        self._syscalls = SyscallHandler(policy, context.shown, self.on_start, self.may_fork)
+        self._disk = DiskWatch(context.writable, limits.disk_mb << 20)
         self._resources: ResourceWatch = (
-            GroupWatch(running.group, limits)
+            CgroupWatch(running.group, limits)
             if running.group
-            else TreeWatch([running.pid], limits, builder=running.pid)
+            else ProcessTreeWatch([running.pid], limits, builder=running.pid)
         )
         self._command: int | None = None
         self._began = time.monotonic()
@@ -81,11 +82,11 @@ class Supervisor:
             self._poll.register(descriptor, select.POLLIN)
         self._poll.register(running.channel, select.POLLIN)
         if running.listener is not None:
-            kernel.prefer_same_core(running.listener)
-            self._cores = kernel.move_to_our_core(running.pid)
+            linux.prefer_same_core(running.listener)
+            self._cores = linux.move_to_our_core(running.pid)
             self._poll.register(running.listener, select.POLLIN)
 
-    def watch(self) -> Outcome:
+    def watch(self) -> RawOutcome:
         """Until the sandbox is gone and its output is read. Whatever interrupts us ends the sandbox first."""
         try:
             while self._ending is None:
@@ -104,12 +105,12 @@ class Supervisor:
 
     def on_start(self, pid: int) -> None:
         """The command is about to run its first instruction."""
-        if self._scene.process_backstop is not None:
+        if self._context.process_backstop is not None:
             with contextlib.suppress(ProcessLookupError):
-                resource.prlimit(pid, resource.RLIMIT_NPROC, (self._scene.process_backstop,) * 2)
-        kernel.spread_over(pid, self._cores)
+                resource.prlimit(pid, resource.RLIMIT_NPROC, (self._context.process_backstop,) * 2)
+        linux.set_affinity(pid, self._cores)
         self._command = os.pidfd_open(pid)
-        self._disk.attach(self._running.pid, pid, self._scene.temporary)
+        self._disk.attach(self._running.pid, pid, self._context.temporary)
         self._began = time.monotonic()
 
     def may_fork(self) -> bool:
@@ -121,14 +122,14 @@ class Supervisor:
         for descriptor, event in ready:
             if descriptor == self._running.listener:
                 if event & select.POLLIN:
-                    if reason := self._wall.answer(descriptor):
+                    if reason := self._syscalls.answer(descriptor):
                         self._kill(reason)
                 else:
                     self._poll.unregister(descriptor)  # the last filtered process is gone
             elif descriptor in self._pipes:
                 self._read(descriptor)
             else:
-                self._hear()
+                self._receive_end()
         if self._ending is None and self._killed_by is None and time.monotonic() >= self._next_check:
             self._check_limits()
         return bool(ready)
@@ -138,7 +139,7 @@ class Supervisor:
         self._next_check = now + self.tick_ms / 1000
         if now - self._began >= self._limits.wall_seconds:
             self._kill("time")
-        elif self._running.listener is not None and not self._wall.armed:
+        elif self._running.listener is not None and not self._syscalls.command_started:
             return  # still being built, by a program that is not the command's
         elif reason := self._resources.exceeded():
             self._kill(reason)
@@ -156,7 +157,7 @@ class Supervisor:
         elif not self._capture.add(self._pipes[descriptor], data):
             self._kill("output")
 
-    def _hear(self) -> None:
+    def _receive_end(self) -> None:
         """The keeper's last word."""
         message = self._running.channel.recv(_CHUNK)
         self._poll.unregister(self._running.channel)
@@ -174,32 +175,32 @@ class Supervisor:
             with contextlib.suppress(OSError):
                 self._running.channel.recv(_CHUNK)
 
-    def _outcome(self, ending: dict[str, Any]) -> Outcome:
+    def _outcome(self, ending: dict[str, Any]) -> RawOutcome:
         wall_seconds = time.monotonic() - self._began
         if "error" in ending:
             raise SandboxError(ending["error"])
         exit_code, ended_by = self._how_it_ended(ending["ended"])
-        counters = self._resources.final(Counters(**ending["counters"]))
+        counters = self._resources.final_counters(ResourceCounters(**ending["counters"]))
         killed_by = self._killed_by
         if killed_by is None and exit_code != 0:  # by itself, but perhaps because the kernel had refused it something
-            killed_by = over(counters, self._limits) or _LIMIT_SIGNALS.get(ended_by or 0)
+            killed_by = exceeded_limit(counters, self._limits) or _LIMIT_SIGNALS.get(ended_by or 0)
         if killed_by is None and self._disk.exceeded(last_look=True):
             killed_by = "disk"
-        return Outcome(
+        return RawOutcome(
             exit_code=exit_code,
             signal=ended_by,
             counters=counters,
             killed_by=killed_by,
             wall_seconds=wall_seconds,
             streams={name: bytes(data) for name, data in self._capture.streams.items()},
-            violations=self._wall.violations,
-            violations_dropped=self._wall.dropped,
-            started=self._wall.armed,
+            violations=self._syscalls.violations,
+            violations_dropped=self._syscalls.dropped,
+            started=self._syscalls.command_started,
         )
 
     def _how_it_ended(self, outer_status: int) -> tuple[int, int | None]:
         """Exit code and signal. The outer process says 128 + N for signal N; newer kernels tell the two apart."""
-        status = kernel.wait_status(self._command) if self._command is not None else None
+        status = linux.wait_status(self._command) if self._command is not None else None
         code = os.waitstatus_to_exitcode(outer_status if status is None else status)
         if code < 0:
             return 128 - code, -code

@@ -4,14 +4,14 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Any
 
-from gametape.evals.intervals import wilson
+from gametape.evals.statistics import wilson_interval
 
 _EQUAL = 0.1
 """Budgets are looked at between updates: up to such a share they count as equal."""
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ArmComparison:
     """The difference of two arms' last held-out success, with its interval at 95 % (Newcombe's)."""
 
     gain: float
@@ -21,10 +21,10 @@ class Comparison:
     said: str
 
 
-def compare(base: dict[str, Any], other: dict[str, Any], base_name: str, other_name: str) -> Comparison:
+def compare_scores(base: dict[str, Any], other: dict[str, Any], base_name: str, other_name: str) -> ArmComparison:
     """From the last score of each. Only a gain that the number of held-out episodes can tell from none counts."""
     (share, n), (base_share, base_n) = _of(other), _of(base)
-    one, two = wilson(round(share * n), n), wilson(round(base_share * base_n), base_n)
+    one, two = wilson_interval(round(share * n), n), wilson_interval(round(base_share * base_n), base_n)
     gain = share - base_share
     low = gain - sqrt((share - one.low) ** 2 + (two.high - base_share) ** 2)
     high = gain + sqrt((one.high - share) ** 2 + (base_share - two.low) ** 2)
@@ -38,7 +38,7 @@ def compare(base: dict[str, Any], other: dict[str, Any], base_name: str, other_n
             f"{other_name} did not gain over {base_name} in this run: "
             f"{100 * gain:+.1f} points is within the noise ({range_said})"
         )
-    return Comparison(gain, low, high, low > 0, f"{said}, {_compute(base, other)}.")
+    return ArmComparison(gain, low, high, low > 0, f"{said}, {_compute(base, other)}.")
 
 
 def _of(score: dict[str, Any]) -> tuple[float, int]:

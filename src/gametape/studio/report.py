@@ -13,13 +13,13 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from gametape.record.atomic import write_atomically
-from gametape.studio.comparison import Comparison, compare
+from gametape.studio.comparison import ArmComparison, compare_scores
+from gametape.studio.line_chart import ChartSeries, line_chart
+from gametape.studio.rollout_view import most_changed_rollout
 from gametape.studio.run_files import RunFiles
-from gametape.studio.svg import Series, line_chart
-from gametape.studio.tape import tape_of
 
-NAMES = {"rlvr": "RLVR", "rlvr_ttf": "RLVR+TTF", "rlvr_ttf_gated": "RLVR+TTF, gated", "sft": "SFT"}
-DEMO = "demo.json"
+ARM_LABELS = {"rlvr": "RLVR", "rlvr_ttf": "RLVR+TTF", "rlvr_ttf_gated": "RLVR+TTF, gated", "sft": "SFT"}
+DEMO_SUMMARY_FILE = "demo.json"
 _CHARTS = (
     ("Held-out success", "success", "episodes_so_far", "episodes, all of them"),
     ("Held-out success for what it took", "success", "flops", "operations, in millions"),
@@ -31,37 +31,37 @@ _CHARTS = (
 def write_report(directory: Path, arms: Sequence[str]) -> Path:
     """From the runs of these names below a directory, and `demo.json` beside them where there is one."""
     runs = [RunFiles(directory / arm) for arm in arms]
-    about = directory / DEMO
+    about = directory / DEMO_SUMMARY_FILE
     page = _template().render(
         told=json.loads(about.read_text()) if about.exists() else {},
         arms=[_row(run) for run in runs],
-        comparison=comparison(runs),
+        comparison=compare_runs(runs),
         charts=[Markup(chart) for chart in _charts(runs)],  # line_chart escapes its text
-        tape=next((tape for run in runs if (tape := tape_of(run))), None),
-        alarms=[(name_of(run), alarm) for run in runs for alarm in run.alarms],
+        tape=next((tape for run in runs if (tape := most_changed_rollout(run))), None),
+        alarms=[(arm_label(run), alarm) for run in runs for alarm in run.alarms],
     )
     path = directory / "report.html"
     write_atomically(path, page.encode())
     return path
 
 
-def comparison(runs: Sequence[RunFiles]) -> Comparison | None:
+def compare_runs(runs: Sequence[RunFiles]) -> ArmComparison | None:
     """The last run with the first; None where there are no two with a score."""
     scored = [run for run in runs if run.scores]
     if len(scored) < 2:
         return None
     first, last = scored[0], scored[-1]
-    return compare(first.scores[-1], last.scores[-1], name_of(first), name_of(last))
+    return compare_scores(first.scores[-1], last.scores[-1], arm_label(first), arm_label(last))
 
 
-def name_of(run: RunFiles) -> str:
-    return NAMES.get(run.arm, run.arm)
+def arm_label(run: RunFiles) -> str:
+    return ARM_LABELS.get(run.arm, run.arm)
 
 
 def _row(run: RunFiles) -> dict[str, Any]:
     scores = run.scores
     first, last = (scores[0], scores[-1]) if scores else ({}, {})
-    return {"name": name_of(run), "first": first, "last": last, "targets": len(run.targets)}
+    return {"name": arm_label(run), "first": first, "last": last, "targets": len(run.targets)}
 
 
 def _charts(runs: Sequence[RunFiles]) -> list[str]:
@@ -73,14 +73,14 @@ def _charts(runs: Sequence[RunFiles]) -> list[str]:
     return charts
 
 
-def _series(run: RunFiles, value: str, against: str) -> Series:
+def _series(run: RunFiles, value: str, against: str) -> ChartSeries:
     scale = 1e-6 if against == "flops" else 1
     points = [
         (score[against] * scale, score[value])
         for score in run.scores
         if score.get(value) is not None and score.get(against) is not None
     ]
-    return Series(name_of(run), [x for x, _ in points], [y for _, y in points])
+    return ChartSeries(arm_label(run), [x for x, _ in points], [y for _, y in points])
 
 
 def _template() -> Any:

@@ -9,13 +9,13 @@ from typing import Any
 
 from gametape.core.errors import BadInput
 from gametape.core.trajectory import Trajectory
-from gametape.record.files import load
+from gametape.record.errors import printable_path
 from gametape.record.json_lines import read_lines
-from gametape.record.trouble import shown
+from gametape.record.trajectory_file import load_trajectory
 
-COLUMNS = ("ids", "student", "teacher", "kl", "weights", "student_top", "teacher_top")
+TARGET_COLUMNS = ("ids", "student", "teacher", "kl", "weights", "student_top", "teacher_top")
 """What a line of `targets.jsonl` has for each token."""
-_TARGET = {"update", "rollout", "step", "kind", "text", *COLUMNS}
+_TARGET = {"update", "rollout", "step", "kind", "text", *TARGET_COLUMNS}
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class RunFiles:
         try:
             return tomllib.loads(path.read_text())
         except (OSError, ValueError) as error:
-            raise BadInput(f"{shown(path)}: not the configuration of a run ({error})") from None
+            raise BadInput(f"{printable_path(path)}: not the configuration of a run ({error})") from None
 
     @cached_property
     def metrics(self) -> list[dict[str, Any]]:
@@ -45,7 +45,7 @@ class RunFiles:
         """Held-out scores, the first from before any update. Each has `episodes_so_far` and `flops`."""
         scores = [line for line in self.metrics if line.get("kind") == "eval"]
         if not all(_is_score(score) for score in scores):
-            raise BadInput(f"{shown(self.root / 'metrics.jsonl')}: a held-out score in it is no number")
+            raise BadInput(f"{printable_path(self.root / 'metrics.jsonl')}: a held-out score in it is no number")
         return scores
 
     @property
@@ -59,16 +59,16 @@ class RunFiles:
         lines = [*read_lines(path)]
         for number, line in enumerate(lines, start=1):
             if lacking := sorted(_TARGET - line.keys()):
-                raise BadInput(f"{shown(path)}, line {number}: not what became of a target: no {lacking[0]}")
+                raise BadInput(f"{printable_path(path)}, line {number}: not what became of a target: no {lacking[0]}")
         return lines
 
     def trajectory(self, name: str) -> Trajectory | None:
         """A rollout that was kept, by its name; None for all the others."""
         path = self.root / "trajectories" / f"{name}.json"
-        return load(path) if path.name == f"{name}.json" and path.is_file() else None
+        return load_trajectory(path) if path.name == f"{name}.json" and path.is_file() else None
 
     @cached_property
-    def words(self) -> dict[int, str]:
+    def vocabulary(self) -> dict[int, str]:
         """The text of each token, where a tokenizer lies beside the weights that the run began with."""
         from tokenizers import Tokenizer  # noqa: PLC0415 - slow to import, and only tapes need it
 
@@ -78,7 +78,7 @@ class RunFiles:
         try:
             vocabulary = Tokenizer.from_file(str(path)).get_vocab()
         except Exception as error:  # the library has nothing more precise
-            raise BadInput(f"{shown(path)}: not a tokenizer ({error})") from error
+            raise BadInput(f"{printable_path(path)}: not a tokenizer ({error})") from error
         return {number: text for text, number in vocabulary.items()}
 
 

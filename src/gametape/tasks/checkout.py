@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gametape.core.errors import BadInput
-from gametape.tasks.fresh import fresh_directory
-from gametape.verify.subject import Subject
+from gametape.record.loaded_task import LoadedTask
+from gametape.tasks.atomic_directory import atomic_directory
 
 
 @dataclass(frozen=True)
@@ -22,20 +22,20 @@ class Checkout:
     """The Python that runs the tests."""
 
 
-def checkout(subject: Subject, out: Path, solved: bool) -> Checkout:
+def checkout(loaded_task: LoadedTask, out: Path, solved: bool) -> Checkout:
     """Write the starting tree, or the solved one, into `out`: a new directory or an empty one.
 
     A starting tree comes from `environment/workspace` alone, so there is no held-out test, solution or history in it.
     """
-    tree = subject.reference if solved else subject.start
+    tree = loaded_task.reference if solved else loaded_task.start
     if tree is None:
-        raise BadInput(f"{subject.task.name}: has no solution to apply")
-    with fresh_directory(out):
+        raise BadInput(f"{loaded_task.task.name}: has no solution to apply")
+    with atomic_directory(out):
         tree.write_to(out)
     return Checkout(
         workspace=out.absolute(),
-        source_paths=subject.task.source_paths,
-        instruction=subject.task.instruction,
-        visible_tests=subject.task.tests.visible,
-        interpreter=(subject.interpreter or Path(sys.executable)).absolute(),
+        source_paths=loaded_task.task.source_paths,
+        instruction=loaded_task.task.instruction,
+        visible_tests=loaded_task.task.tests.visible,
+        interpreter=(loaded_task.interpreter or Path(sys.executable)).absolute(),
     )

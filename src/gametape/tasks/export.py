@@ -6,26 +6,26 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gametape.core.errors import BadInput
-from gametape.record.trouble import shown, unreadable
-from gametape.tasks.directory import read_task
-from gametape.tasks.writing import PYTHON
-from gametape.verify.subject import Subject
-from gametape.verify.tree import Tree
+from gametape.record.errors import printable_path, read_error
+from gametape.record.loaded_task import LoadedTask
+from gametape.record.source_tree import SourceTree
+from gametape.tasks.loader import read_task
+from gametape.tasks.writer import IMAGE_PYTHON
 
 
 @dataclass(frozen=True)
-class Exported:
+class ExportableTask:
     """A task that was shown to be solvable, under a name that any format and file system takes."""
 
     directory: Path
     name: str
-    subject: Subject
-    reference: Tree
+    loaded_task: LoadedTask
+    reference: SourceTree
 
     @property
     def statement(self) -> str:
         """All that an agent is told, at once: other formats know no stages."""
-        task = self.subject.task
+        task = self.loaded_task.task
         stages = [f"## Stage {stage.name}\n\n{stage.instruction}" for stage in task.stages]
         return "\n".join([task.instruction, *stages])
 
@@ -36,21 +36,23 @@ class Exported:
         try:
             text = file.read_text(errors="replace") if file.exists() else ""
         except OSError as error:
-            raise unreadable(file, error) from error
+            raise read_error(file, error) from error
         found = re.search(r"^FROM +(\S+)", text, re.MULTILINE)
-        return found[1] if found else f"python:{PYTHON}-slim"
+        return found[1] if found else f"python:{IMAGE_PYTHON}-slim"
 
 
-def read_all(directories: Iterable[Path]) -> list[Exported]:
+def read_exportable_tasks(directories: Iterable[Path]) -> list[ExportableTask]:
     """Read tasks to export. Nothing is built for them. Raises `BadInput` for the first that cannot be exported."""
-    found: dict[str, Exported] = {}
+    found: dict[str, ExportableTask] = {}
     for directory in directories:
         subject = read_task(directory)
         if subject.reference is None:
-            raise BadInput(f"{shown(directory)}: has no solution (solution/files), so there is no patch to export")
+            raise BadInput(
+                f"{printable_path(directory)}: has no solution (solution/files), so there is no patch to export"
+            )
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", subject.task.name.replace("/", "__")).strip(".-") or "task"
         if name in found:
-            other = shown(found[name].directory)
-            raise BadInput(f"{shown(directory)}: would be named {name}, as {other} is; export one of the two")
-        found[name] = Exported(directory, name, subject, subject.reference)
+            other = printable_path(found[name].directory)
+            raise BadInput(f"{printable_path(directory)}: would be named {name}, as {other} is; export one of the two")
+        found[name] = ExportableTask(directory, name, subject, subject.reference)
     return list(found.values())

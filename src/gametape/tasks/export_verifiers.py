@@ -14,14 +14,14 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from gametape.core.errors import BadInput
-from gametape.record.trouble import shown, unreadable
-from gametape.tasks.export import Exported
-from gametape.tasks.fresh import fresh_directory
-from gametape.tasks.layout import CACHES
-from gametape.tasks.writing import image_commands
-from gametape.verify.tree import Tree, read_tree
+from gametape.record.errors import printable_path, read_error
+from gametape.record.source_tree import SourceTree, read_tree
+from gametape.tasks.atomic_directory import atomic_directory
+from gametape.tasks.export import ExportableTask
+from gametape.tasks.layout import CACHE_DIRECTORIES
+from gametape.tasks.writer import image_commands
 
-PROJECT = """\
+PYPROJECT_TEMPLATE = """\
 [project]
 name = "{name}"
 version = "0.1.0"
@@ -40,7 +40,7 @@ ignore-vcs = true
 packages = ["{package}"]
 """
 
-README = """\
+README_TEMPLATE = """\
 # {name}
 
 {count} for the `verifiers` library, exported by gametape. The agent works in a container, in /app. Then its files are
@@ -49,13 +49,13 @@ brought here and `gametape verify` decides; that command has to be on the PATH, 
 The package holds held-out tests and solutions. It belongs to whoever grades, never into the agent's container.
 """
 
-EXPORTS = """\
+INIT_TEMPLATE = """\
 from {package}.taskset import GametapeTaskset
 
 __all__ = ["GametapeTaskset"]
 """
 
-MODULE = '''\
+TASKSET_TEMPLATE = '''\
 """Coding tasks whose reward is the verdict of `gametape verify`."""
 
 import asyncio
@@ -140,29 +140,29 @@ def unpack(attempt: bytes, place: Path) -> None:
 '''
 
 
-def export_verifiers(tasks: Iterable[Exported], out: Path) -> Path:
+def export_verifiers(tasks: Iterable[ExportableTask], out: Path) -> Path:
     """Write a package into a new directory, whose name becomes the package's. It is there whole or not at all."""
     name, package = _names(out)
     tasks = list(tasks)
     copies = {exported.name: _copied(exported.directory) for exported in tasks}
     count = f"{len(tasks)} coding task{'' if len(tasks) == 1 else 's'}"
     texts = {
-        "pyproject.toml": PROJECT.format(name=name, package=package),
-        "README.md": README.format(name=name, count=count),
-        f"{package}/__init__.py": EXPORTS.format(package=package),
-        f"{package}/taskset.py": MODULE,
-        f"{package}/tasks.jsonl": "".join(f"{json.dumps(row(exported))}\n" for exported in tasks),
+        "pyproject.toml": PYPROJECT_TEMPLATE.format(name=name, package=package),
+        "README.md": README_TEMPLATE.format(name=name, count=count),
+        f"{package}/__init__.py": INIT_TEMPLATE.format(package=package),
+        f"{package}/taskset.py": TASKSET_TEMPLATE,
+        f"{package}/tasks.jsonl": "".join(f"{json.dumps(verifiers_row(exported))}\n" for exported in tasks),
     }
-    with fresh_directory(out):
-        Tree({path: text.encode() for path, text in texts.items()}).write_to(out)
+    with atomic_directory(out):
+        SourceTree({path: text.encode() for path, text in texts.items()}).write_to(out)
         for task, tree in copies.items():
             tree.write_to(out / package / "tasks" / task)
     return out
 
 
-def row(exported: Exported) -> dict[str, Any]:
+def verifiers_row(exported: ExportableTask) -> dict[str, Any]:
     """One task as the library's `TaskData`. Limits that the task leaves open stay open."""
-    task, limits = exported.subject.task, exported.subject.task.limits
+    task, limits = exported.loaded_task.task, exported.loaded_task.task.limits
     resources = {
         "cpu": limits.cpus,
         "memory": limits.memory_mb and limits.memory_mb / 1024,
@@ -188,15 +188,17 @@ def _names(out: Path) -> tuple[str, str]:
     taken = {"gametape", "verifiers", *sys.stdlib_module_names}
     if not re.fullmatch(r"[a-z][a-z0-9_]*[a-z0-9]", package) or keyword.iskeyword(package) or package in taken:
         raise BadInput(
-            f"{shown(out)}: its last part becomes the name of a Python package and cannot be one; "
+            f"{printable_path(out)}: its last part becomes the name of a Python package and cannot be one; "
             "take letters, digits and hyphens, and no module's name"
         )
     return project, package
 
 
-def _copied(directory: Path) -> Tree:
+def _copied(directory: Path) -> SourceTree:
     try:
         whole = read_tree(directory)
     except OSError as error:
-        raise unreadable(Path(error.filename or directory), error) from error
-    return whole.without({path for path in whole if {*PurePosixPath(path).parts} & {*CACHES} or path.endswith(".pyc")})
+        raise read_error(Path(error.filename or directory), error) from error
+    return whole.without(
+        {path for path in whole if {*PurePosixPath(path).parts} & {*CACHE_DIRECTORIES} or path.endswith(".pyc")}
+    )

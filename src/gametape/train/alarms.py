@@ -1,21 +1,23 @@
 """What goes wrong while training before the reward shows it, and what to do about it. Nothing here stops a run."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from gametape.core.config import AlarmConfig
+from gametape.core.token_segments import TokenSegment
+from gametape.train.distill_target import DistillTarget
 
 
 @dataclass(frozen=True)
-class Health:
+class TrainingHealth:
     """What is looked at after an update. None where it was not measured."""
 
     entropy: float | None = None
     length: float | None = None
     kl_to_start: float | None = None
     hack_rate: float = 0.0
-    lost: float = 0.0
+    infra_error_rate: float = 0.0
     """The share of rollouts in which the machinery failed."""
     zero_variance: float = 0.0
     mismatch: float | None = None
@@ -29,7 +31,7 @@ class Health:
 
 
 @dataclass(frozen=True)
-class Alarm:
+class TrainingAlarm:
     name: str
     value: float
     limit: float
@@ -52,43 +54,43 @@ _QUIET = 20
 """So many looks without it, and an alarm is news again."""
 
 
-class Alarms:
+class AlarmMonitor:
     """Says an alarm when it begins, not in every update that it lasts."""
 
     def __init__(self, limits: AlarmConfig) -> None:
         self._limits = limits
         self.first_length: float | None = None
-        self.ringing: dict[str, int] = {}
+        self.active: dict[str, int] = {}
         """By name: how many looks ago it was last found."""
 
-    def look(self, health: Health) -> list[Alarm]:
+    def check_health(self, health: TrainingHealth) -> list[TrainingAlarm]:
         """After an update."""
         if self.first_length is None:
             self.first_length = health.length
-        self.ringing = {name: ago + 1 for name, ago in self.ringing.items() if ago < _QUIET}
+        self.active = {name: ago + 1 for name, ago in self.active.items() if ago < _QUIET}
         return self._news(self._found(health))
 
-    def hear(self, alarms: Iterable[Alarm]) -> list[Alarm]:
+    def filter_new(self, alarms: Iterable[TrainingAlarm]) -> list[TrainingAlarm]:
         """What was found elsewhere."""
         return self._news(alarms)
 
-    def look_at(self, score: Mapping[str, Any], first: Mapping[str, Any]) -> list[Alarm]:
+    def check_evaluation(self, score: Mapping[str, Any], first: Mapping[str, Any]) -> list[TrainingAlarm]:
         """After an evaluation, beside the first one: what training must not cost."""
         return self._news(self._eroded(score, first))
 
     def state(self) -> dict[str, Any]:
-        return {"length": self.first_length, "ringing": self.ringing}
+        return {"length": self.first_length, "ringing": self.active}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        self.first_length, self.ringing = state["length"], state["ringing"]
+        self.first_length, self.active = state["length"], state["ringing"]
 
-    def _news(self, found: Iterable[Alarm]) -> list[Alarm]:
+    def _news(self, found: Iterable[TrainingAlarm]) -> list[TrainingAlarm]:
         alarms = list(found)
-        news = [alarm for alarm in alarms if alarm.name not in self.ringing]
-        self.ringing |= {alarm.name: 0 for alarm in alarms}
+        news = [alarm for alarm in alarms if alarm.name not in self.active]
+        self.active |= {alarm.name: 0 for alarm in alarms}
         return news
 
-    def _eroded(self, score: Mapping[str, Any], first: Mapping[str, Any]) -> Iterator[Alarm]:
+    def _eroded(self, score: Mapping[str, Any], first: Mapping[str, Any]) -> Iterator[TrainingAlarm]:
         limits = self._limits
         for key, limit, advice in (
             (
@@ -103,32 +105,65 @@ class Alarms:
             ),
         ):
             if score[key] is not None and first[key] is not None and first[key] - score[key] > limit:
-                yield Alarm(key, first[key] - score[key], limit, advice)
+                yield TrainingAlarm(key, first[key] - score[key], limit, advice)
 
-    def _found(self, health: Health) -> Iterator[Alarm]:
+    def _found(self, health: TrainingHealth) -> Iterator[TrainingAlarm]:
         limits = self._limits
         if health.entropy is not None and health.entropy < limits.entropy_low:
             advice = "the policy no longer explores: lower the learning rate, or raise rl.clip_high"
-            yield Alarm("entropy", health.entropy, limits.entropy_low, advice)
+            yield TrainingAlarm("entropy", health.entropy, limits.entropy_low, advice)
         if health.teacher_gain is not None and health.teacher_gain <= limits.teacher_gain:
             advice = "the hinted teacher is no better than its student: gate the hints (arm rlvr_ttf_gated)"
-            yield Alarm("teacher", health.teacher_gain, limits.teacher_gain, advice)
+            yield TrainingAlarm("teacher", health.teacher_gain, limits.teacher_gain, advice)
         if health.length and self.first_length:
             drift = max(health.length / self.first_length, self.first_length / health.length)
             if drift > limits.length_drift:
                 advice = "turns grow or shrink away from the start: look at some rollouts before you train on"
-                yield Alarm("length", drift, limits.length_drift, advice)
+                yield TrainingAlarm("length", drift, limits.length_drift, advice)
         for name, value, limit in (
             ("entropy_spike", health.entropy, limits.entropy_high),
-            ("lost", health.lost, limits.lost),
+            ("lost", health.infra_error_rate, limits.infra_error_rate),
             ("kl_to_start", health.kl_to_start, limits.kl_to_start),
             ("hack_rate", health.hack_rate, limits.hack_rate),
             ("zero_variance", health.zero_variance, limits.zero_variance),
-            ("mismatch", health.mismatch, limits.mismatch),
+            ("mismatch", health.mismatch, limits.logprob_mismatch),
             ("hint_leak", health.hint_leak, limits.hint_leak),
             ("forgotten", health.forgotten, limits.forgotten),
         ):
             if value is not None and value > limit:
-                yield Alarm(name, value, limit, _ADVICE[name])
+                yield TrainingAlarm(name, value, limit, _ADVICE[name])
         if health.saturated:
-            yield Alarm("saturated", 1.0, 1.0, "every task is learned already: give harder ones")
+            yield TrainingAlarm("saturated", 1.0, 1.0, "every task is learned already: give harder ones")
+
+
+_NGRAM = 4
+"""Tokens in a row that are no accident."""
+
+
+def hint_leak_rate(segments: Sequence[TokenSegment], aims: Sequence[DistillTarget]) -> float | None:
+    """The share of sampled turns that hold a run of a hint's tokens, of those of one update; None without a hint or a
+    turn. Turns that the environment answers in the same words are no excuse: what is counted was sampled."""
+    hints = {run for aim in aims for run in _ngrams(aim.hint_ids)}
+    turns = [turn for segment in segments for turn in _sampled_turns(segment)]
+    if not (hints and turns):
+        return None
+    return sum(not hints.isdisjoint(_ngrams(turn)) for turn in turns) / len(turns)
+
+
+def _sampled_turns(segment: TokenSegment) -> Iterator[list[int]]:
+    """The sampled tokens of each step."""
+    turn: list[int] = []
+    before = 0
+    for token, bit, step in zip(segment.ids, segment.mask, segment.steps, strict=True):
+        if turn and (not bit or step != before):
+            yield turn
+            turn = []
+        if bit:
+            turn.append(token)
+        before = step
+    if turn:
+        yield turn
+
+
+def _ngrams(ids: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    return (tuple(ids[at : at + _NGRAM]) for at in range(len(ids) - _NGRAM + 1))

@@ -3,26 +3,26 @@
 from collections.abc import Sequence
 
 from gametape.core.config import RunConfig
-from gametape.train.batch import Batch, reinforced, taken
-from gametape.train.loop import Arm
-from gametape.train.recorded import recorded_groups
-from gametape.train.rolled import Group
+from gametape.train.batch import TrainBatch, imitation_batch, rl_batch
+from gametape.train.loop import BatchBuilder
+from gametape.train.recorded_rollouts import load_recorded_groups
+from gametape.train.rollouts import RolloutGroup
 
 
-def arm_of(config: RunConfig) -> Arm:
+def batch_builder_for(config: RunConfig) -> BatchBuilder:
     if config.arm == "sft":
-        return _shown
+        return _demonstration_batch
     if config.arm == "rejection":
-        return _accepted
-    recorded = recorded_groups(config.reward)
-    return lambda groups: reinforced([*groups, *recorded], config.rl.advantage)
+        return _accepted_batch
+    recorded = load_recorded_groups(config.reward)
+    return lambda groups: rl_batch([*groups, *recorded], config.rl.advantage)
 
 
-def _shown(groups: Sequence[Group]) -> Batch:
+def _demonstration_batch(groups: Sequence[RolloutGroup]) -> TrainBatch:
     """Every demonstration, right or wrong, as it was given."""
-    return taken(groups, lambda _rolled: True)
+    return imitation_batch(groups, lambda _rolled: True)
 
 
-def _accepted(groups: Sequence[Group]) -> Batch:
+def _accepted_batch(groups: Sequence[RolloutGroup]) -> TrainBatch:
     """Rejection sampling: what passed, and ended by itself, is imitated."""
-    return taken(groups, lambda rolled: rolled.result.passed and not rolled.result.overlong)
+    return imitation_batch(groups, lambda rolled: rolled.result.passed and not rolled.result.overlong)

@@ -18,13 +18,13 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from gametape.core.errors import BadInput, GametapeError
-from gametape.engines.naming import checkpoints_in
+from gametape.engines.model_names import list_checkpoints
 from gametape.record.atomic import sync_directory
 
 Tensors = Mapping[str, Tensor]
 
 
-class NotSaved(GametapeError):
+class CheckpointNotSaved(GametapeError):
     """A checkpoint could not be written. What was there before is untouched."""
 
     exit_code = 3
@@ -57,8 +57,8 @@ def save(directory: Path, step: int, checkpoint: Checkpoint, keep: int) -> Path:
         shutil.rmtree(begun, ignore_errors=True)
         before = latest(directory)
         kept = f"{before} is intact" if before else "there is none before it"
-        raise NotSaved(f"checkpoint {step} could not be written: {_why(error)}; {kept}") from error
-    for old in checkpoints_in(directory)[:-keep]:
+        raise CheckpointNotSaved(f"checkpoint {step} could not be written: {_why(error)}; {kept}") from error
+    for old in list_checkpoints(directory)[:-keep]:
         _remove(old)
     return place
 
@@ -68,26 +68,28 @@ def _hidden(directory: Path, step: int) -> Path:
     return directory / f".{step:08}.{secrets.token_hex(4)}"
 
 
-def _remove(place: Path) -> None:
+def _remove(directory: Path) -> None:
     """Out of sight in one move, then for good."""
-    aside = place.rename(_hidden(place.parent, int(place.name)))
+    aside = directory.rename(_hidden(directory.parent, int(directory.name)))
     shutil.rmtree(aside, ignore_errors=True)
 
 
-def load(place: Path) -> Checkpoint:
+def load(directory: Path) -> Checkpoint:
     try:
         return Checkpoint(
-            weights=load_file(place / "model.safetensors"),
-            state=json.loads((place / "state.json").read_text(encoding="utf-8")),
-            optimizer=load_file(place / "optimizer.safetensors"),
-            teacher=load_file(place / "teacher.safetensors") if (place / "teacher.safetensors").exists() else {},
+            weights=load_file(directory / "model.safetensors"),
+            state=json.loads((directory / "state.json").read_text(encoding="utf-8")),
+            optimizer=load_file(directory / "optimizer.safetensors"),
+            teacher=load_file(directory / "teacher.safetensors")
+            if (directory / "teacher.safetensors").exists()
+            else {},
         )
     except (OSError, SafetensorError, ValueError) as error:
-        raise BadInput(f"{place}: not a checkpoint that can be read: {_why(error)}") from error
+        raise BadInput(f"{directory}: not a checkpoint that can be read: {_why(error)}") from error
 
 
 def latest(directory: Path) -> Path | None:
-    found = checkpoints_in(directory)
+    found = list_checkpoints(directory)
     return found[-1] if found else None
 
 
@@ -97,22 +99,22 @@ def clear_unfinished(directory: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def _write(place: Path, checkpoint: Checkpoint) -> None:
+def _write(directory: Path, checkpoint: Checkpoint) -> None:
     for name, content in checkpoint.files.items():
-        (place / name).write_bytes(content)
-    (place / "state.json").write_text(json.dumps(checkpoint.state), encoding="utf-8")
+        (directory / name).write_bytes(content)
+    (directory / "state.json").write_text(json.dumps(checkpoint.state), encoding="utf-8")
     kinds = {"model": checkpoint.weights, "optimizer": checkpoint.optimizer, "teacher": checkpoint.teacher}
     for name, tensors in kinds.items():
         if tensors or name != "teacher":
             apart = {key: tensor.detach().contiguous().clone() for key, tensor in tensors.items()}
-            save_file(apart, place / f"{name}.safetensors", metadata={"format": "pt"})
-    for path in place.iterdir():
+            save_file(apart, directory / f"{name}.safetensors", metadata={"format": "pt"})
+    for path in directory.iterdir():
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             os.fsync(fd)
         finally:
             os.close(fd)
-    sync_directory(place)
+    sync_directory(directory)
 
 
 def _why(error: Exception) -> str:

@@ -12,7 +12,7 @@ from pydantic_core import PydanticUndefined
 
 from gametape.core.config import RunConfig
 from gametape.core.errors import BadInput
-from gametape.core.problems import problems_in
+from gametape.core.validation import problems_from
 
 _TABLE = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]\s*(#.*)?$")
 _KEY = re.compile(r"\s*([A-Za-z0-9_.\-\" ]+?)\s*=")
@@ -36,16 +36,16 @@ def read_config(path: Path, changes: Iterable[str] = ()) -> RunConfig:
     try:
         return RunConfig.model_validate(document)
     except ValidationError as error:
-        problem = problems_in(error, document)[0]
+        problem = problems_from(error, document)[0]
         raise BadInput(f"{_where(path, text, problem.path, changed)}: {problem}{_known(problem.path)}") from error
 
 
-def write_config(config: RunConfig) -> str:
+def config_to_toml(config: RunConfig) -> str:
     """The whole configuration as TOML, defaults and all."""
     return _table(config, comments=False)
 
 
-def defaults() -> str:
+def default_config_toml() -> str:
     """Every knob with its default and what it is for, as a file to start from."""
     return _table(RunConfig.model_construct(arm="rlvr", tasks="worlds:moderate"), comments=True)
 
@@ -69,16 +69,16 @@ def _put(document: dict[str, Any], keys: Sequence[str], value: Any) -> None:
     document[last] = value
 
 
-def _where(path: Path, text: str, place: str, changed: Iterable[str]) -> str:
-    if place in changed:
+def _where(path: Path, text: str, key_path: str, changed: Iterable[str]) -> str:
+    if key_path in changed:
         return "--set"
-    line = _line(text, place)
+    line = _line(text, key_path)
     return f"{path}, line {line}" if line else str(path)
 
 
-def _line(text: str, place: str) -> int | None:
+def _line(text: str, key_path: str) -> int | None:
     """Where a key stands, or the table that it belongs into."""
-    wanted, table, of_table = place.split("."), [], None
+    wanted, table, of_table = key_path.split("."), [], None
     for number, line in enumerate(text.splitlines(), start=1):
         if found := _TABLE.match(line):
             table = [part.strip(' "') for part in found[1].split(".")]
@@ -91,10 +91,10 @@ def _line(text: str, place: str) -> int | None:
     return of_table
 
 
-def _known(place: str) -> str:
+def _known(key_path: str) -> str:
     """For a field that does not exist: those that do."""
     model: type[BaseModel] = RunConfig
-    for part in place.split("."):
+    for part in key_path.split("."):
         field = model.model_fields.get(part)
         if field is None:
             return f" (there are: {', '.join(model.model_fields)})"

@@ -8,21 +8,69 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.checkpoint import checkpoint
 
 from gametape.core.errors import BadInput
-from gametape.engines.torch.family import DecoderSpec, spec_of
-from gametape.train.lean import gated, rms_norm
-from gametape.train.packing import Packed, Plan
+from gametape.engines.torch.decoder_spec import DecoderSpec, read_decoder_spec
+from gametape.train.packing import AttentionPlan, PackedTokens
 from gametape.train.tree_attention import tree_attention
+
+
+def rms_norm(x: Tensor, weight_E: Tensor, eps: float) -> Tensor:
+    """x over its root mean square along the last dimension, times the weight; in float32 or better inside."""
+    if x.is_cuda:  # one kernel there, as lean as this
+        return functional.rms_norm(x, weight_E.shape, weight_E, eps)
+    normed: Tensor = _RmsNorm.apply(x, weight_E, eps)
+    return normed
+
+
+def silu_gate(gate: Tensor, up: Tensor) -> Tensor:
+    """silu(gate) * up."""
+    product: Tensor = _SiluGate.apply(gate, up)
+    return product
+
+
+class _RmsNorm(torch.autograd.Function):  # type: ignore[misc]
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight_E: Tensor, eps: float) -> Tensor:
+        wide = x.to(torch.promote_types(x.dtype, torch.float32))
+        scale = torch.linalg.vector_norm(wide, dim=-1, keepdim=True).square_().div_(x.shape[-1]).add_(eps).rsqrt_()
+        ctx.save_for_backward(x, weight_E, scale)
+        return (wide * scale).to(x.dtype) * weight_E
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+        x, weight_E, scale = ctx.saved_tensors
+        normed = x.to(scale.dtype) * scale
+        inner = (grad * weight_E).to(scale.dtype)
+        along = torch.linalg.vecdot(inner, normed)[..., None] / x.shape[-1]
+        grad_x = torch.addcmul(inner, normed, along, value=-1).mul_(scale)
+        grad_weight = normed.mul_(grad).flatten(0, -2).sum(0)
+        return grad_x.to(x.dtype), grad_weight.to(weight_E.dtype), None
+
+
+class _SiluGate(torch.autograd.Function):  # type: ignore[misc]
+    @staticmethod
+    def forward(ctx: Any, gate: Tensor, up: Tensor) -> Tensor:
+        ctx.save_for_backward(gate, up)
+        return functional.silu(gate).mul_(up)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
+        gate, up = ctx.saved_tensors
+        grad_up = functional.silu(gate).mul_(grad)
+        grad_gate: Tensor = torch.ops.aten.silu_backward(grad * up, gate)
+        return grad_gate, grad_up
+
 
 _Pair = tuple[Tensor, Tensor]
 
 
-def forward(network: Any, packed: Packed) -> Tensor:
+def forward(network: Any, packed: PackedTokens) -> Tensor:
     """Hidden states [N, E] after the last norm, in the order of the packed rows; detached rows have no gradient."""
-    spec = spec_of(network.config)
+    spec = read_decoder_spec(network.config)
     return _by_lines(network, packed) if spec is None else _by_tree(network, spec, packed)
 
 
@@ -37,9 +85,9 @@ def head_of(network: Any) -> Tensor:
     return weight_VE
 
 
-def _by_tree(network: Any, spec: DecoderSpec, packed: Packed) -> Tensor:
+def _by_tree(network: Any, spec: DecoderSpec, packed: PackedTokens) -> Tensor:
     """Detached rows follow the others through each layer, reading their keys and values."""
-    body, live = network.model, packed.live
+    body, live = network.model, packed.gradient_rows
     cos_N1D, sin_N1D = _rotation(body, packed.positions_N)
     turn, detached_turn = (cos_N1D[:live], sin_N1D[:live]), (cos_N1D[live:], sin_N1D[live:])
     saving = network.is_gradient_checkpointing and torch.is_grad_enabled()
@@ -63,7 +111,7 @@ def _by_tree(network: Any, spec: DecoderSpec, packed: Packed) -> Tensor:
 
 
 def _layer(
-    layer: Any, spec: DecoderSpec, hidden_NE: Tensor, turn: _Pair, plan: Plan, seen: _Pair | None = None
+    layer: Any, spec: DecoderSpec, hidden_NE: Tensor, turn: _Pair, plan: AttentionPlan, seen: _Pair | None = None
 ) -> tuple[Tensor, _Pair]:
     """The next hidden states, and the keys and values of these rows; `seen` are those of the rows before them."""
     attention, mlp = layer.self_attn, layer.mlp
@@ -79,7 +127,7 @@ def _layer(
         k_NGD, v_NGD = torch.cat((seen[0], k_NGD)), torch.cat((seen[1], v_NGD))
     hidden_NE = hidden_NE + attention.o_proj(tree_attention(q_NHD, k_NGD, v_NGD, plan).flatten(1))
     normed_NE = _norm(hidden_NE, layer.post_attention_layernorm)
-    hidden_NE = hidden_NE + mlp.down_proj(gated(mlp.gate_proj(normed_NE), mlp.up_proj(normed_NE)))
+    hidden_NE = hidden_NE + mlp.down_proj(silu_gate(mlp.gate_proj(normed_NE), mlp.up_proj(normed_NE)))
     return hidden_NE, keys_values
 
 
@@ -99,9 +147,9 @@ def _turned(x_NHD: Tensor, turn: _Pair) -> Tensor:
     return torch.addcmul(x_NHD * cos_N1D, x_NHD.roll(x_NHD.shape[-1] // 2, -1), sin_N1D)
 
 
-def _by_lines(network: Any, packed: Packed) -> Tensor:
+def _by_lines(network: Any, packed: PackedTokens) -> Tensor:
     """Each node's whole line through the module's own forward; what lines share is computed for each of them."""
-    detached = [rows.start >= packed.live for rows in packed.rows]
+    detached = [rows.start >= packed.gradient_rows for rows in packed.rows]
     hidden_NE: Tensor | None = None
     for without_gradient in (False, True):
         chosen = [number for number, kept_out in enumerate(detached) if kept_out == without_gradient]
@@ -114,7 +162,7 @@ def _by_lines(network: Any, packed: Packed) -> Tensor:
     return hidden_NE
 
 
-def _lines(network: Any, packed: Packed, chosen: list[int]) -> Tensor:
+def _lines(network: Any, packed: PackedTokens, chosen: list[int]) -> Tensor:
     lines = [packed.ids_N[packed.lines[number]] for number in chosen]
     mask_BT = pad_sequence([torch.ones_like(line) for line in lines], batch_first=True)
     out = network.base_model(pad_sequence(lines, batch_first=True), attention_mask=mask_BT, use_cache=False)

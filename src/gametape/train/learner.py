@@ -1,5 +1,6 @@
 """One update: from a batch of lines to new weights. Logits of a whole rollout are never held."""
 
+import ctypes
 import math
 from collections.abc import Sequence
 from copy import deepcopy
@@ -11,15 +12,24 @@ from torch import Tensor
 
 from gametape.core.config import RunConfig
 from gametape.core.errors import GametapeError
-from gametape.train.batch import Batch, Line
-from gametape.train.chunked import span_logits, token_logprobs
-from gametape.train.distilling import Distilled, Teacher, ttf_term
+from gametape.train.batch import TrainBatch, TrainSample
 from gametape.train.forward import forward, head_of
-from gametape.train.heap import map_large_blocks
-from gametape.train.lines import Chosen, chosen_in, portions
+from gametape.train.logprobs import span_logits, token_logprobs
 from gametape.train.losses import anchor_loss, normaliser, rl_loss, sft_loss
-from gametape.train.optim import clip_norm, make_optimizer, schedule_factor, warmed_up
-from gametape.train.policy import Policy
+from gametape.train.optim import clip_grad_norm, make_optimizer, schedule_factor, warmup_factor
+from gametape.train.packed_batch import PackedBatch, micro_batches, pack_samples
+from gametape.train.policy import TrainablePolicy
+from gametape.train.teacher import TargetMetrics, Teacher, ttf_loss_term
+
+_M_MMAP_THRESHOLD = -3
+_MMAP_THRESHOLD_BYTES = 4 << 20
+
+
+def map_large_blocks() -> bool:
+    """From now on, in this process; False where the C library has no such setting."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    return mallopt is not None and bool(mallopt(_M_MMAP_THRESHOLD, _MMAP_THRESHOLD_BYTES))
+
 
 _SURE = math.log(0.5)
 _ONE_IN = 8
@@ -31,14 +41,14 @@ _LARGE = 20_000_000
 """Parameters from which on memory is what runs out: layers are then computed again instead of kept."""
 
 
-class Diverged(GametapeError):
+class TrainingDiverged(GametapeError):
     """A loss or a gradient is not a number. The weights are those before the update."""
 
     exit_code = 1
 
 
 @dataclass(frozen=True)
-class Update:
+class UpdateMetrics:
     """What an update did, in numbers. None where there was nothing to measure it on."""
 
     lines: int
@@ -60,7 +70,7 @@ class Update:
 class Learner:
     """Holds the optimiser, the teacher, and a copy of the weights that the run began with."""
 
-    def __init__(self, policy: Policy, config: RunConfig) -> None:
+    def __init__(self, policy: TrainablePolicy, config: RunConfig) -> None:
         self.policy, self._config = policy, config
         self._start = deepcopy(policy.network).requires_grad_(False)
         self.teacher = Teacher(policy.network, config.ttf) if config.uses_ttf else None
@@ -71,28 +81,30 @@ class Learner:
         if policy.parameters >= _LARGE:
             policy.network.gradient_checkpointing_enable()
             map_large_blocks()
-        self.distilled: list[Distilled] = []
+        self.target_metrics: list[TargetMetrics] = []
         """What the targets of the last update did."""
 
-    def update(self, batch: Batch, step: int, version: int, spent: float = 0.0) -> Update:
+    def update(self, batch: TrainBatch, step: int, version: int, spent: float = 0.0) -> UpdateMetrics:
         """Learn from a batch, in portions. `step` counts updates from 0, `spent` is the share of the budget that is
         used up, by which the learning rate goes. Without a line nothing changes."""
-        self.distilled = []
-        if not batch.lines:
-            return Update(lines=0, tokens=0, forwarded=0)
-        sums = _Sums()
-        several = list(portions(batch.lines, self._config.optim.portion))
-        sums.cap = self._config.ttf.clip_norm / max(1, sum(any(line.aims for line in portion) for portion in several))
+        self.target_metrics = []
+        if not batch.samples:
+            return UpdateMetrics(lines=0, tokens=0, forwarded=0)
+        sums = _UpdateTotals()
+        several = list(micro_batches(batch.samples, self._config.optim.micro_batch_tokens))
+        sums.cap = self._config.ttf.clip_norm / max(
+            1, sum(any(line.targets for line in portion) for portion in several)
+        )
         for portion in several:
             self._backward(portion, batch, version, sums)
         self._step(batch, step, spent, sums)
-        return Update(
-            lines=len(batch.lines),
+        return UpdateMetrics(
+            lines=len(batch.samples),
             tokens=sums.rows,
             forwarded=sums.rows + sums.only_read,
             loss=sums.loss,
-            ttf=sums.ttf if self.distilled else None,
-            targets=len(self.distilled),
+            ttf=sums.ttf if self.target_metrics else None,
+            targets=len(self.target_metrics),
             gradient=sums.gradient,
             entropy=sums.entropy / sums.chosen,
             kl_to_start=sums.kl / sums.compared if sums.compared else None,
@@ -100,52 +112,54 @@ class Learner:
             mismatch_max=sums.mismatch_max if sums.own else None,
         )
 
-    def scored(self, lines: Sequence[Line]) -> list[Tensor]:
+    def score(self, lines: Sequence[TrainSample]) -> list[Tensor]:
         """The log-probabilities of each line's chosen tokens, at temperature 1, under the weights of now."""
         found: list[Tensor] = []
-        for portion in portions(lines, self._config.optim.portion):
-            logp_M, _ = self._logprobs(self.policy.network, chosen_in(portion), temperature=1.0)
-            found += logp_M.split([len(line.chosen) for line in portion])
+        for portion in micro_batches(lines, self._config.optim.micro_batch_tokens):
+            logp_M, _ = self._logprobs(self.policy.network, pack_samples(portion), temperature=1.0)
+            found += logp_M.split([len(line.sampled_positions) for line in portion])
         return found
 
-    def _step(self, batch: Batch, step: int, spent: float, sums: "_Sums") -> None:
+    def _step(self, batch: TrainBatch, step: int, spent: float, sums: "_UpdateTotals") -> None:
         optim = self._config.optim
-        norm = clip_norm((parameter.grad for parameter in self.policy.network.parameters()), optim.clip_norm)
+        norm = clip_grad_norm((parameter.grad for parameter in self.policy.network.parameters()), optim.clip_norm)
         sums.gradient = norm.value
         if not (norm.finite and math.isfinite(sums.loss)):
             self.optimizer.clear()
-            named = ", ".join(map(str, batch.draws[:8])) or "demonstrations"
-            raise Diverged(f"update {step}: the loss is {sums.loss}, its gradient {norm.value}; the draws are {named}")
-        factor = schedule_factor(optim.schedule, spent) * warmed_up(step, optim.warmup)
-        if not any(line.advantage or line.imitated for line in batch.lines):
-            factor *= self._config.ttf.alone
+            named = ", ".join(map(str, batch.request_numbers[:8])) or "demonstrations"
+            raise TrainingDiverged(
+                f"update {step}: the loss is {sums.loss}, its gradient {norm.value}; the draws are {named}"
+            )
+        factor = schedule_factor(optim.schedule, spent) * warmup_factor(step, optim.warmup)
+        if not any(line.advantage or line.sft_weight for line in batch.samples):
+            factor *= self._config.ttf.hint_only_lr_scale
         self.optimizer.step(factor)
         self.optimizer.clear()
         if self.teacher:
-            self.teacher.follow(self.policy.network)
+            self.teacher.update_from(self.policy.network)
 
-    def _backward(self, lines: list[Line], batch: Batch, version: int, sums: "_Sums") -> None:
+    def _backward(self, lines: list[TrainSample], batch: TrainBatch, version: int, sums: "_UpdateTotals") -> None:
         """Gradients down to the last hidden states are taken stream by stream, so that one can have a cap of its own;
         from there all go back together."""
         network, temperature = self.policy.network, self._config.rl.temperature
-        chosen = chosen_in(lines, branches=bool(self.teacher and self.teacher.beside))
+        chosen = pack_samples(lines, branches=bool(self.teacher and self.teacher.shares_forward))
         hidden_NE, head_VE = forward(network, chosen.packed), head_of(network)
         ends: tuple[Tensor, Tensor] = (hidden_NE.detach().requires_grad_(), head_VE.detach().requires_grad_())
         logp_M, entropy_M = token_logprobs(ends[0][chosen.rows_M], ends[1], chosen.targets_M, temperature)
         loss = self._loss(lines, chosen, logp_M, batch)
         grads = torch.autograd.grad(loss, ends, allow_unused=True)
         sums.loss += float(loss.detach())
-        if chosen.spans and self.teacher:
+        if chosen.targets and self.teacher:
             grads = _added(grads, self._ttf_grads(chosen, ends, batch, sums))
         hidden_NE.backward(grads[0])
         head_VE.grad = grads[1] if head_VE.grad is None else head_VE.grad + grads[1]
         with torch.no_grad():
             self._measure(lines, chosen, logp_M.detach(), entropy_M.detach(), version, sums)
 
-    def _loss(self, lines: list[Line], chosen: Chosen, logp_M: Tensor, batch: Batch) -> Tensor:
+    def _loss(self, lines: list[TrainSample], chosen: PackedBatch, logp_M: Tensor, batch: TrainBatch) -> Tensor:
         """Reinforced and imitated lines are two streams, each with its own constant normaliser."""
         rl = self._config.rl
-        logp_BT, mask_BT = chosen.spread(logp_M), chosen.mask_BT
+        logp_BT, mask_BT = chosen.to_padded(logp_M), chosen.mask_BT
         loss = logp_M.sum() * 0.0
         if any(line.advantage for line in lines):
             loss = loss + rl_loss(
@@ -156,64 +170,74 @@ class Learner:
                 rl.loss,
                 rl.clip_low,
                 rl.clip_high,
-                normaliser(rl.loss, batch.rollouts, rl.length),
-                behaviour_logp_BT=chosen.spread(chosen.sampled_logp_M) if self._config.asynchronous else None,
+                normaliser(rl.loss, batch.rollouts, rl.normalizer_tokens),
+                behaviour_logp_BT=chosen.to_padded(chosen.sampled_logp_M) if self._config.asynchronous else None,
                 importance_cap=rl.importance_cap,
             )
-        weights_B1 = torch.tensor([line.imitated for line in lines])[:, None]
+        weights_B1 = torch.tensor([line.sft_weight for line in lines])[:, None]
         if weights_B1.any():
-            loss = loss + sft_loss(weights_B1 * logp_BT, mask_BT & (weights_B1 > 0), batch.rollouts * rl.length)
+            loss = loss + sft_loss(
+                weights_B1 * logp_BT, mask_BT & (weights_B1 > 0), batch.rollouts * rl.normalizer_tokens
+            )
         return loss
 
     def _ttf_grads(
-        self, chosen: Chosen, ends: tuple[Tensor, Tensor], batch: Batch, sums: "_Sums"
+        self, chosen: PackedBatch, ends: tuple[Tensor, Tensor], batch: TrainBatch, sums: "_UpdateTotals"
     ) -> tuple[Tensor | None, ...]:
         """The third stream, with the anchor that holds what is no target; its gradient is capped by itself."""
         assert self.teacher
         ttf, temperature = self._config.ttf, self._config.rl.temperature
-        student = [span_logits(ends[0][span.rows_S], ends[1], temperature) for span in chosen.spans]
-        teacher = self.teacher.read(chosen.spans, ends[0].detach(), ends[1].detach(), temperature)
+        student = [span_logits(ends[0][span.rows_S], ends[1], temperature) for span in chosen.targets]
+        teacher = self.teacher.logits_for(chosen.targets, ends[0].detach(), ends[1].detach(), temperature)
         cap = self._config.rl.importance_cap
-        term, seen = ttf_term(chosen.spans, student, teacher, chosen.sampled_logp_M, ttf, cap)
-        loss = ttf.weight * term / (batch.rollouts * ttf.length)
+        term, seen = ttf_loss_term(chosen.targets, student, teacher, chosen.sampled_logp_M, ttf, cap)
+        loss = ttf.weight * term / (batch.rollouts * ttf.normalizer_tokens)
         if ttf.anchor:
             loss = loss + ttf.anchor * self._anchor(chosen, ends, batch, sums)
         grads: tuple[Tensor | None, ...] = torch.autograd.grad(loss, ends, allow_unused=True)
-        clip_norm(grads, sums.cap)
-        self.distilled += seen
-        sums.only_read += teacher.tokens
+        clip_grad_norm(grads, sums.cap)
+        self.target_metrics += seen
+        sums.only_read += teacher.tokens_read
         sums.ttf += float(loss.detach())
         sums.loss += float(loss.detach())
         return grads
 
-    def _anchor(self, chosen: Chosen, ends: tuple[Tensor, Tensor], batch: Batch, sums: "_Sums") -> Tensor:
+    def _anchor(
+        self, chosen: PackedBatch, ends: tuple[Tensor, Tensor], batch: TrainBatch, sums: "_UpdateTotals"
+    ) -> Tensor:
         """Divergence from the start of the run at those chosen tokens of lines with a target that are none of it, and
         that the start was sure of: what was right by luck is not to be held back."""
-        lines = list({id(span.line): span.line for span in chosen.spans}.values())
-        apart = chosen_in(lines)
+        lines = list({id(span.sample): span.sample for span in chosen.targets}.values())
+        apart = pack_samples(lines)
         start_M, _ = self._logprobs(self._start, apart, self._config.rl.temperature)
         sums.only_read += len(apart.packed.ids_N)
         places = _places_of(lines, chosen)
-        target = torch.cat([span.places_S for span in chosen.spans])
+        target = torch.cat([span.positions_S for span in chosen.targets])
         free = ~torch.isin(places, target) & (start_M > _SURE)
         logp_K, _ = token_logprobs(
             ends[0][chosen.rows_M[places]], ends[1], chosen.targets_M[places], self._config.rl.temperature
         )
-        denominator = batch.rollouts * self._config.rl.length
+        denominator = batch.rollouts * self._config.rl.normalizer_tokens
         return anchor_loss(logp_K[None], start_M[None], free[None], denominator)
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
-    def _logprobs(self, network: Any, chosen: Chosen, temperature: float) -> tuple[Tensor, Tensor]:
+    def _logprobs(self, network: Any, chosen: PackedBatch, temperature: float) -> tuple[Tensor, Tensor]:
         hidden_ME = forward(network, chosen.packed)[chosen.rows_M]
         return token_logprobs(hidden_ME, head_of(network), chosen.targets_M, temperature)
 
     def _measure(
-        self, lines: list[Line], chosen: Chosen, logp_M: Tensor, entropy_M: Tensor, version: int, sums: "_Sums"
+        self,
+        lines: list[TrainSample],
+        chosen: PackedBatch,
+        logp_M: Tensor,
+        entropy_M: Tensor,
+        version: int,
+        sums: "_UpdateTotals",
     ) -> None:
-        sums.rows += chosen.packed.live
+        sums.rows += chosen.packed.gradient_rows
         sums.chosen += len(logp_M)
         sums.entropy += float(entropy_M.sum())
-        versions = [line.segment.policy_versions[at] for line in lines for at in line.chosen]
+        versions = [line.segment.policy_versions[at] for line in lines for at in line.sampled_positions]
         own_M = torch.tensor(versions) == version
         if own_M.any():
             apart = (logp_M - chosen.sampled_logp_M)[own_M].abs()
@@ -221,7 +245,7 @@ class Learner:
             sums.mismatch += float(apart.sum())
             sums.mismatch_max = max(sums.mismatch_max, float(apart.max()))
         if not sums.compared:
-            some = chosen_in(lines[: max(2, len(lines) // _ONE_IN)])
+            some = pack_samples(lines[: max(2, len(lines) // _ONE_IN)])
             before_M, _ = self._logprobs(self._start, some, self._config.rl.temperature)
             sums.compared = len(before_M)
             sums.only_read += len(some.packed.ids_N)
@@ -229,7 +253,7 @@ class Learner:
 
 
 @dataclass
-class _Sums:
+class _UpdateTotals:
     """Over the portions of one update."""
 
     cap: float = math.inf
@@ -253,9 +277,9 @@ def _added(one: Sequence[Tensor | None], other: Sequence[Tensor | None]) -> tupl
     return tuple(b if a is None else a if b is None else a + b for a, b in pairs)
 
 
-def _places_of(lines: Sequence[Line], chosen: Chosen) -> Tensor:
+def _places_of(lines: Sequence[TrainSample], chosen: PackedBatch) -> Tensor:
     """Which of the chosen tokens belong to these lines, in the lines' order."""
     wanted = {id(line.segment) for line in lines}
-    rows = [at for at, line in enumerate(chosen.lines) if id(line.segment) in wanted]
-    places_BT = chosen.places_BT[rows]
+    rows = [at for at, line in enumerate(chosen.samples) if id(line.segment) in wanted]
+    places_BT = chosen.positions_BT[rows]
     return places_BT[places_BT >= 0]

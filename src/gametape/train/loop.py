@@ -9,59 +9,56 @@ from typing import Any
 
 from gametape.core.config import RunConfig
 from gametape.core.errors import BadInput, GametapeError
+from gametape.core.seeds import seed_for
 from gametape.train import checkpoints
-from gametape.train.alarms import Alarm, Alarms, Health
-from gametape.train.batch import Batch
-from gametape.train.behaviour import Behaviour
+from gametape.train.alarms import AlarmMonitor, TrainingAlarm, TrainingHealth, hint_leak_rate
+from gametape.train.batch import TrainBatch
+from gametape.train.behaviour import BehaviourMonitor
 from gametape.train.checkpoints import Checkpoint
-from gametape.train.coaching import Coaching
-from gametape.train.curriculum import Curriculum
-from gametape.train.distilling import Distilled
-from gametape.train.held_out import HeldOut, Score
-from gametape.train.leaking import leaked_share
-from gametape.train.learner import Diverged, Learner, Update
+from gametape.train.coach_annotator import CoachAnnotator
+from gametape.train.forgetting_probe import ForgettingProbe
+from gametape.train.held_out_eval import HeldOutEvaluator, HeldOutScore
+from gametape.train.learner import Learner, TrainingDiverged, UpdateMetrics
 from gametape.train.metrics import MetricsLog
-from gametape.train.progress import Progress
-from gametape.train.rehearsal import Rehearsal
-from gametape.train.rolled import Draw, Group
-from gametape.train.run_directory import RunDirectory
-from gametape.train.seeds import seed_for
-from gametape.train.selection import Kind, missing
-from gametape.train.shelf import Shelf
-from gametape.train.source import Source
-from gametape.train.tapes import append_targets, save_tape, size_of
+from gametape.train.progress import TrainingProgress
+from gametape.train.prompts import Curriculum
+from gametape.train.replay_buffer import ReplayBuffer
+from gametape.train.rollouts import GroupKind, PromptRequest, RolloutGroup, groups_to_resample
+from gametape.train.run_directory import RunDirectory, append_target_metrics, file_size, save_annotated_trajectory
+from gametape.train.sources import RolloutSource
+from gametape.train.teacher import TargetMetrics
 
-Arm = Callable[[Sequence[Group]], Batch]
+BatchBuilder = Callable[[Sequence[RolloutGroup]], TrainBatch]
 
 
 @dataclass
-class Watching:
+class TrainingCallbacks:
     """Who is told how it goes, besides the log."""
 
-    step: Callable[[Progress, Update], None] = lambda _progress, _update: None
-    score: Callable[[Progress, Score], None] = lambda _progress, _score: None
-    alarm: Callable[[Alarm], None] = lambda _alarm: None
+    step: Callable[[TrainingProgress, UpdateMetrics], None] = lambda _progress, _update: None
+    score: Callable[[TrainingProgress, HeldOutScore], None] = lambda _progress, _score: None
+    alarm: Callable[[TrainingAlarm], None] = lambda _alarm: None
 
 
 @dataclass
-class Run:
+class TrainingLoop:
     """Everything that works together in a run. `progress` and the tensors are what a checkpoint holds."""
 
     config: RunConfig
     directory: RunDirectory
-    arm: Arm
+    build_batch: BatchBuilder
     learner: Learner
-    source: Source
+    source: RolloutSource
     curriculum: Curriculum
-    held_out: HeldOut
-    alarms: Alarms
+    evaluator: HeldOutEvaluator
+    alarms: AlarmMonitor
     log: MetricsLog
-    behaviour: Behaviour
-    shelf: Shelf
-    rehearsal: Rehearsal
-    coaching: Coaching | None = None
-    progress: Progress = field(default_factory=Progress)
-    watching: Watching = field(default_factory=Watching)
+    behaviour: BehaviourMonitor
+    replay_buffer: ReplayBuffer
+    forgetting_probe: ForgettingProbe
+    annotator: CoachAnnotator | None = None
+    progress: TrainingProgress = field(default_factory=TrainingProgress)
+    callbacks: TrainingCallbacks = field(default_factory=TrainingCallbacks)
     _began: float = field(default_factory=time.monotonic)
 
     async def train(self) -> str:
@@ -70,19 +67,19 @@ class Run:
             if not self.progress.scores:
                 await self.evaluate()
                 self.save()
-            while not (why := self._over()):
+            while not (why := self._stop_reason()):
                 groups = await self.collect()
-                self.look(groups)
-                if why := self._halted():
+                self.watch_behaviour(groups)
+                if why := self._watch_stop_reason():
                     break
                 update = self.learn(groups)
                 await self.publish()
-                self.note(groups, update)
+                self.log_update(groups, update)
                 if self._evaluation_is_due():
                     await self.evaluate()
                 if self.progress.step % self.config.checkpoint.every == 0:
                     self.save()
-        except Diverged as error:
+        except TrainingDiverged as error:
             self.log.write("halt", self.progress.step, why=str(error))
             self.save()
             return f"nan: {error}"
@@ -96,19 +93,19 @@ class Run:
         """Operations so far; evaluation, and what is rehearsed of it, is left out."""
         return self.progress.tokens.flops(self.learner.policy.parameters)
 
-    async def collect(self) -> list[Group]:
+    async def collect(self) -> list[RolloutGroup]:
         """As many groups as an update waits for that carry a signal, or as many as may be sampled for it."""
         rl, progress = self.config.rl, self.progress
         wanted = rl.groups
         most = math.ceil(wanted * (rl.resample if self.config.uses_rl else 1))
         ahead = 2 * wanted if self.config.asynchronous else 0
-        taken: list[Group] = []
-        while need := missing([group.kind for group in taken], wanted, most):
+        taken: list[RolloutGroup] = []
+        while need := groups_to_resample([group.kind for group in taken], wanted, most):
             for _ in range(max(need, ahead) - len(progress.ordered) - len(progress.waiting)):
                 self._order()
             group = progress.waiting.pop(0) if progress.waiting else await self._take()
             progress.episodes += len(group.rollouts)
-            self._charge(group)
+            self._count_tokens(group)
             if self.config.asynchronous and not self._is_fresh(group):
                 progress.dropped += len(group.rollouts)
                 continue
@@ -118,39 +115,39 @@ class Run:
             raise GametapeError(f"nothing could be learned from the rollouts of update {progress.step}: {why}")
         return taken
 
-    def look(self, groups: Sequence[Group]) -> None:
+    def watch_behaviour(self, groups: Sequence[RolloutGroup]) -> None:
         """Watch what the policy says and does, before anything more is learned from it."""
-        said = [group.rollouts[0].said for group in groups]
-        self._ring(self.alarms.hear(self.behaviour.look(self.progress.step, said)))
+        said = [group.rollouts[0].turn_texts for group in groups]
+        self._report_alarms(self.alarms.filter_new(self.behaviour.observe(self.progress.step, said)))
 
-    def learn(self, groups: Sequence[Group]) -> Update:
+    def learn(self, groups: Sequence[RolloutGroup]) -> UpdateMetrics:
         progress = self.progress
         spent = progress.episodes / self.config.episodes
         if self.config.flops:
             spent = max(spent, self.flops / self.config.flops)
-        batch = self.shelf.filled(self.arm(groups), progress.step)
+        batch = self.replay_buffer.with_replayed(self.build_batch(groups), progress.step)
         update = self.learner.update(batch, progress.step, progress.version, min(1.0, spent))
         self.progress.step += 1
         self.progress.version += update.lines > 0
         self.progress.tokens.backpropagated += update.tokens
         self.progress.tokens.forwarded += update.forwarded
         for group in groups:
-            self.curriculum.record(group.draw.cell, [one.passed for one in group.results if not one.lost])
+            self.curriculum.record(group.request.bucket, [one.passed for one in group.results if not one.infra_error])
         return update
 
     async def publish(self) -> None:
         """From now on everybody samples with the new weights, or will soon."""
-        self.held_out.changed(self.progress.version)
+        self.evaluator.weights_changed(self.progress.version)
         await self.source.publish(self.progress.version, self.learner.policy.weights())
 
-    def note(self, groups: Sequence[Group], update: Update) -> None:
+    def log_update(self, groups: Sequence[RolloutGroup], update: UpdateMetrics) -> None:
         """A line for the update, and one for each alarm that begins with it."""
         progress, kinds = self.progress, [group.kind for group in groups]
         rolled = [one for group in groups for one in group.rollouts]
-        counted = [one for one in rolled if not one.result.lost]
+        counted = [one for one in rolled if not one.result.infra_error]
         chosen = sum(sum(line.mask) for one in rolled for line in one.segments)
         length = chosen / max(1, sum(one.turns for one in rolled))
-        forgotten = self.rehearsal.forgotten()
+        forgotten = self.forgetting_probe.forgotten_share()
         self.log.write(
             "update",
             progress.step,
@@ -167,58 +164,59 @@ class Run:
             **vars(update),
             seconds=round(self._seconds(), 3),
         )
-        health = Health(
+        health = TrainingHealth(
             entropy=update.entropy,
             length=length,
             kl_to_start=update.kl_to_start,
             hack_rate=sum(one.hacked for one in rolled) / max(1, len(rolled)),
-            lost=1 - len(counted) / max(1, len(rolled)),
-            zero_variance=_without_signal(kinds) if self.config.uses_rl else 0.0,
+            infra_error_rate=1 - len(counted) / max(1, len(rolled)),
+            zero_variance=_zero_variance_share(kinds) if self.config.uses_rl else 0.0,
             mismatch=update.mismatch,
-            hint_leak=leaked_share(
-                [line for one in rolled for line in one.segments], [one.aim for group in groups for one in group.aims]
+            hint_leak=hint_leak_rate(
+                [line for one in rolled for line in one.segments],
+                [one.target for group in groups for one in group.targets],
             ),
-            teacher_gain=_gain(self.learner.distilled),
+            teacher_gain=_teacher_gain(self.learner.target_metrics),
             forgotten=forgotten,
-            saturated=len(self.curriculum.retired) == self.curriculum.cells,
+            saturated=len(self.curriculum.retired) == self.curriculum.buckets,
         )
-        self._ring(self.alarms.look(health))
-        append_targets(self.directory.targets, progress.step, self.learner.distilled)
-        self.watching.step(progress, update)
+        self._report_alarms(self.alarms.check_health(health))
+        append_target_metrics(self.directory.targets, progress.step, self.learner.target_metrics)
+        self.callbacks.step(progress, update)
 
     async def evaluate(self) -> None:
-        score = await self.held_out.score()
-        self.rehearsal.keep(self.held_out.successes, score.success)
-        entry = {"episodes_so_far": self.progress.episodes, **score.plain()}
+        score = await self.evaluator.evaluate()
+        self.forgetting_probe.keep_successes(self.evaluator.successes, score.success)
+        entry = {"episodes_so_far": self.progress.episodes, **score.to_dict()}
         self.progress.scores.append(entry)
-        if self.coaching and (tape := self.coaching.tape):
-            save_tape(tape.played, tape.hints, tape.advantage, tape.name, self.directory.trajectories)
+        if self.annotator and (tape := self.annotator.last_annotated):
+            save_annotated_trajectory(tape.episode, tape.hints, tape.advantage, tape.name, self.directory.trajectories)
         self.log.write("eval", self.progress.step, **entry, flops=self.flops, seconds=round(self._seconds(), 3))
-        self._ring(self.alarms.look_at(entry, self.progress.scores[0]))
-        self.held_out.changed(self.progress.version)
-        self.watching.score(self.progress, score)
+        self._report_alarms(self.alarms.check_evaluation(entry, self.progress.scores[0]))
+        self.evaluator.weights_changed(self.progress.version)
+        self.callbacks.score(self.progress, score)
 
-    def _ring(self, alarms: Sequence[Alarm]) -> None:
+    def _report_alarms(self, alarms: Sequence[TrainingAlarm]) -> None:
         for alarm in alarms:
             self.log.write("alarm", self.progress.step, **vars(alarm))
-            self.watching.alarm(alarm)
+            self.callbacks.alarm(alarm)
 
     def save(self) -> None:
         policy = self.learner.policy
-        self._set_aside(self.source.finished())
+        self._move_to_waiting(self.source.finished())
         self.progress.seconds, self._began = self._seconds(), time.monotonic()
         state = {
-            "progress": self.progress.plain(),
+            "progress": self.progress.to_dict(),
             "curriculum": self.curriculum.state(),
-            "coach": self.coaching.state() if self.coaching else {},
-            "shelf": self.shelf.state(),
-            "rehearsal": self.rehearsal.state(),
+            "coach": self.annotator.state() if self.annotator else {},
+            "shelf": self.replay_buffer.state(),
+            "rehearsal": self.forgetting_probe.state(),
             "alarms": self.alarms.state(),
             "config": self.config.model_dump(mode="json"),
             "sizes": {
-                "metrics": self.log.synced(),
-                "targets": size_of(self.directory.targets),
-                "behaviour": self.behaviour.synced(),
+                "metrics": self.log.sync(),
+                "targets": file_size(self.directory.targets),
+                "behaviour": self.behaviour.sync(),
             },
         }
         teacher = self.learner.teacher.tensors() if self.learner.teacher else {}
@@ -227,49 +225,49 @@ class Run:
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Everything but what the run began with."""
-        _refuse_changes(self.config, checkpoint.state["config"])
-        self.learner.policy.take(dict(checkpoint.weights))
+        _check_config_unchanged(self.config, checkpoint.state["config"])
+        self.learner.policy.load_weights(dict(checkpoint.weights))
         self.learner.optimizer.load(checkpoint.optimizer)
         if self.learner.teacher:
             self.learner.teacher.load(checkpoint.teacher)
-        self.progress = Progress.from_plain(checkpoint.state["progress"])
+        self.progress = TrainingProgress.from_dict(checkpoint.state["progress"])
         self.curriculum.restore(checkpoint.state["curriculum"])
-        if self.coaching:
-            self.coaching.restore(checkpoint.state["coach"])
-        self.shelf.restore(checkpoint.state["shelf"])
-        self.rehearsal.restore(checkpoint.state["rehearsal"])
+        if self.annotator:
+            self.annotator.restore(checkpoint.state["coach"])
+        self.replay_buffer.restore(checkpoint.state["shelf"])
+        self.forgetting_probe.restore(checkpoint.state["rehearsal"])
         self.alarms.restore(checkpoint.state["alarms"])
 
-    def go_on(self) -> None:
+    def reorder_pending(self) -> None:
         """What was under way when the checkpoint was written begins again."""
         for draw in self.progress.ordered:
             self.source.order(draw)
 
     def _order(self) -> None:
         progress = self.progress
-        seed = seed_for(self.config.seed, "draw", progress.draws)
-        draw = Draw(progress.draws, self.curriculum.draw(progress.draws), seed)
-        progress.draws += 1
+        seed = seed_for(self.config.seed, "draw", progress.requests)
+        draw = PromptRequest(progress.requests, self.curriculum.draw(progress.requests), seed)
+        progress.requests += 1
         progress.ordered.append(draw)
         self.source.order(draw)
 
-    async def _take(self) -> Group:
-        self._set_aside([await self.source.take()])
+    async def _take(self) -> RolloutGroup:
+        self._move_to_waiting([await self.source.take()])
         return self.progress.waiting.pop(0)
 
-    def _set_aside(self, groups: Sequence[Group]) -> None:
+    def _move_to_waiting(self, groups: Sequence[RolloutGroup]) -> None:
         """Finished, and no longer under way."""
         for group in groups:
-            self.progress.ordered.remove(group.draw)
+            self.progress.ordered.remove(group.request)
             self.progress.waiting.append(group)
 
-    def _charge(self, group: Group) -> None:
+    def _count_tokens(self, group: RolloutGroup) -> None:
         tokens = self.progress.tokens
-        tokens.generated += sum(rolled.generated for rolled in group.rollouts)
-        tokens.forwarded += sum(rolled.read for rolled in group.rollouts)
+        tokens.generated += sum(rolled.tokens_generated for rolled in group.rollouts)
+        tokens.forwarded += sum(rolled.tokens_read for rolled in group.rollouts)
         tokens.coach += group.coach_tokens
 
-    def _is_fresh(self, group: Group) -> bool:
+    def _is_fresh(self, group: RolloutGroup) -> bool:
         oldest = group.oldest_version
         age = 0 if oldest is None else self.progress.version - oldest
         if age > self.config.rl.max_staleness:
@@ -277,15 +275,15 @@ class Run:
         self.progress.staleness[age] = self.progress.staleness.get(age, 0) + len(group.rollouts)
         return True
 
-    def _over(self) -> str:
+    def _stop_reason(self) -> str:
         wanted, last = self.config.eval.stop_at, self.progress.scores[-1]
         if wanted is not None and last["success"] >= wanted:
             return "success"
         if self.config.flops and self.flops >= self.config.flops:
             return "flops"
-        return "episodes" if self.progress.episodes >= self.config.episodes else self._halted()
+        return "episodes" if self.progress.episodes >= self.config.episodes else self._watch_stop_reason()
 
-    def _halted(self) -> str:
+    def _watch_stop_reason(self) -> str:
         """By the watch, where it may."""
         return "watch" if self.config.watch.stop and self.behaviour.rung in ("pause", "stop") else ""
 
@@ -297,23 +295,23 @@ class Run:
         return self.progress.seconds + time.monotonic() - self._began
 
 
-def _without_signal(kinds: Sequence[Kind]) -> float:
+def _zero_variance_share(kinds: Sequence[GroupKind]) -> float:
     """The share of groups without a difference, of those that the machinery did not lose."""
     played = [kind for kind in kinds if kind != "lost"]
     return 1 - played.count("mixed") / max(1, len(played)) if played else 0.0
 
 
-def _gain(distilled: Sequence[Distilled]) -> float | None:
+def _teacher_gain(distilled: Sequence[TargetMetrics]) -> float | None:
     gains = [sum(one.student) - sum(one.teacher) for one in distilled]
     return sum(gains) / len(gains) if gains else None
 
 
-_MAY_CHANGE = ("episodes", "flops", "eval", "checkpoint", "alarms", "watch")
+_RESUMABLE_KEYS = ("episodes", "flops", "eval", "checkpoint", "alarms", "watch")
 
 
-def _refuse_changes(config: RunConfig, before: dict[str, Any]) -> None:
+def _check_config_unchanged(config: RunConfig, before: dict[str, Any]) -> None:
     """A run goes on as it was begun; only how long, and how it is looked at, may be another."""
     now = config.model_dump(mode="json")
     for key, value in before.items():
-        if key not in _MAY_CHANGE and now.get(key) != value:
+        if key not in _RESUMABLE_KEYS and now.get(key) != value:
             raise BadInput(f"config.toml: {key} is not what the run was begun with; begin another run for that")

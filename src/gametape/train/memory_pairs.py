@@ -3,21 +3,23 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from gametape.agent.playing import Played, finish, play
-from gametape.agent.recording import InMemory
-from gametape.agent.rollout import Rollout, Setting
-from gametape.core.assignment import Assignment
-from gametape.tasks.worlds.memory import MemoryPair, joint, note_in
+from gametape.agent.episode import Episode, finish_episode, run_episode
+from gametape.agent.recorder import MemoryRecorder
+from gametape.agent.rollout import Rollout, RolloutConfig
+from gametape.core.environment import Environment
+from gametape.tasks.worlds.memory import MemoryPair, joint_score, read_note
 
 
-async def play_pair(pair: MemoryPair, setting: Callable[[Assignment], Setting]) -> tuple[Played, Played]:
+async def run_memory_pair(pair: MemoryPair, setting: Callable[[Environment], RolloutConfig]) -> tuple[Episode, Episode]:
     """The writer's attempt, judged by the reader's success as well, and the reader's."""
     writer = pair.writer
-    environment = await writer.open()
-    rollout = await Rollout.begin(setting(writer), environment, InMemory(), writer.system, writer.opening)
-    first = await finish(writer, rollout)
-    reader = pair.reader(await note_in(environment))
-    second = await play(reader, setting(reader))
-    if first.judged is None or second.judged is None:
-        return replace(first, judged=None), second
-    return replace(first, judged=joint(first.judged, [second.judged])), second
+    workspace = await writer.reset()
+    rollout = await Rollout.begin(
+        setting(writer), workspace, MemoryRecorder(), writer.system_prompt, writer.user_prompt
+    )
+    first = await finish_episode(writer, rollout)
+    reader = pair.reader(await read_note(workspace))
+    second = await run_episode(reader, setting(reader))
+    if first.score is None or second.score is None:
+        return replace(first, score=None), second
+    return replace(first, score=joint_score(first.score, [second.score])), second

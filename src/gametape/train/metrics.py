@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from gametape.record.atomic import write_all
+from gametape.record.errors import write_error
 from gametape.record.json_lines import read_lines
-from gametape.record.trouble import unwritable
 
 
 class MetricsLog:
@@ -17,16 +17,16 @@ class MetricsLog:
 
     def __init__(self, path: Path, size: int = 0) -> None:
         self._path = path
-        cut(path, size)
+        truncate_file(path, size)
         self._fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o666)
 
     def write(self, kind: str, step: int, **values: Any) -> None:
         try:
             write_all(self._fd, _line({"kind": kind, "step": step, **values}))
         except OSError as error:
-            raise unwritable(self._path, error) from error
+            raise write_error(self._path, error) from error
 
-    def synced(self) -> int:
+    def sync(self) -> int:
         """Its size, all of which is on disk."""
         os.fsync(self._fd)
         return os.fstat(self._fd).st_size
@@ -39,7 +39,7 @@ def read_metrics(path: Path) -> Iterator[dict[str, Any]]:
     return (entry for entry in read_lines(path) if "step" in entry)
 
 
-def cut(path: Path, size: int) -> None:
+def truncate_file(path: Path, size: int) -> None:
     """Leave the first bytes of a file, if there is one."""
     if path.exists() and path.stat().st_size > size:
         os.truncate(path, size)

@@ -1,21 +1,96 @@
-"""Trees of token lines as one row of tokens without padding.
+"""Attention over many stretches of rows as few batched calls: stretches of like length are padded and go together."""
 
-A node continues its parent after the parent's first tokens. So the rollouts of a group share one prompt, a hint and the
-span after it hang off the rollout they comment on, and unrelated lines are trees of one node. Each token is computed
-once, however many lines go through it, and sees exactly what it would see in a line of its own.
-"""
-
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from gametape.train.buckets import Bucket, Stretch, bucketed
+_SLACK = 16
+"""Padding of up to this many rows is cheaper than another call; long stretches may be padded by an eighth."""
+_ALIGNED = 8
+"""Masks are this many columns or a multiple: what the kernels of every device accept."""
 
 
 @dataclass(frozen=True)
-class Node:
+class AttentionSpan:
+    """Query rows that all see the same key rows; with `causal`, the i-th query sees the keys up to the i-th."""
+
+    queries_S: Tensor
+    keys_K: Tensor
+
+
+@dataclass(frozen=True)
+class AttentionBucket:
+    """Row numbers of one batched call. Padding repeats a stretch's last row, so that every score stays finite."""
+
+    queries_BS: Tensor
+    keys_BK: Tensor
+    causal: bool
+    real_M: Tensor | None
+    """Which of the B x S flattened queries are not padding; None where all are."""
+    hidden_BK: Tensor | None
+    """Keys that are padding and would be seen; None where there are none. Causality hides them by itself."""
+
+    @property
+    def rows_M(self) -> Tensor:
+        """The row of each query that is not padding; every row once."""
+        flat_M = self.queries_BS.flatten()
+        return flat_M if self.real_M is None else flat_M[self.real_M]
+
+    def to(self, device: torch.device | str) -> "AttentionBucket":
+        def moved(tensor: Tensor | None) -> Tensor | None:
+            return None if tensor is None else tensor.to(device)
+
+        return AttentionBucket(
+            self.queries_BS.to(device), self.keys_BK.to(device), self.causal, moved(self.real_M), moved(self.hidden_BK)
+        )
+
+
+def make_buckets(stretches: Iterable[AttentionSpan], *, causal: bool) -> tuple[AttentionBucket, ...]:
+    """Every stretch in one bucket, with stretches whose numbers of queries and of keys are close to its own."""
+    ordered = sorted(stretches, key=lambda one: (len(one.keys_K), len(one.queries_S)), reverse=True)
+    together: list[list[AttentionSpan]] = []
+    for one in ordered:
+        if together and _alike(together[-1], one):
+            together[-1].append(one)
+        else:
+            together.append([one])
+    return tuple(_bucket(group, causal) for group in together)
+
+
+def _alike(group: list[AttentionSpan], one: AttentionSpan) -> bool:
+    queries = [len(other.queries_S) for other in group] + [len(one.queries_S)]
+    return _close(min(queries), max(queries)) and _close(len(one.keys_K), len(group[0].keys_K))
+
+
+def _close(shorter: int, longer: int) -> bool:
+    return longer - shorter <= max(_SLACK, longer // 8)
+
+
+def _bucket(group: list[AttentionSpan], causal: bool) -> AttentionBucket:
+    queries, keys = [len(one.queries_S) for one in group], [len(one.keys_K) for one in group]
+    seen_padding = not causal and min(keys) < max(keys)
+    wide = -(-max(keys) // _ALIGNED) * _ALIGNED if seen_padding else max(keys)
+    return AttentionBucket(
+        queries_BS=torch.stack([_padded(one.queries_S, max(queries)) for one in group]),
+        keys_BK=torch.stack([_padded(one.keys_K, wide) for one in group]),
+        causal=causal,
+        real_M=None if min(queries) == max(queries) else (~_beyond(queries, max(queries))).flatten().nonzero()[:, 0],
+        hidden_BK=_beyond(keys, wide) if seen_padding else None,
+    )
+
+
+def _padded(rows: Tensor, length: int) -> Tensor:
+    return torch.cat((rows, rows[-1:].expand(length - len(rows))))
+
+
+def _beyond(lengths: list[int], width: int) -> Tensor:
+    return torch.arange(width) >= torch.tensor(lengths)[:, None]
+
+
+@dataclass(frozen=True)
+class TokenNode:
     """Tokens that follow the first `at` tokens of the parent (all of them, where `at` is None), or start a line."""
 
     ids: Sequence[int]
@@ -27,49 +102,49 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Plan:
+class AttentionPlan:
     """Who attends to whom: every query row in one `own` bucket, and in one `context` bucket if something precedes."""
 
-    own: tuple[Bucket, ...]
-    context: tuple[Bucket, ...]
+    own: tuple[AttentionBucket, ...]
+    context: tuple[AttentionBucket, ...]
 
-    def to(self, device: torch.device | str) -> "Plan":
-        return Plan(tuple(one.to(device) for one in self.own), tuple(one.to(device) for one in self.context))
+    def to(self, device: torch.device | str) -> "AttentionPlan":
+        return AttentionPlan(tuple(one.to(device) for one in self.own), tuple(one.to(device) for one in self.context))
 
 
 @dataclass(frozen=True)
-class Packed:
+class PackedTokens:
     """Nodes as N rows: those with a gradient first, then the detached ones."""
 
     ids_N: Tensor
     positions_N: Tensor
-    before_N: Tensor
+    predecessor_N: Tensor
     """The row that predicts this row's token; -1 where a line starts."""
     rows: tuple[slice, ...]
     """Where the tokens of each node lie."""
     lines: tuple[Tensor, ...]
     """For each node, the rows from the start of its line to its own last token."""
-    live: int
+    gradient_rows: int
     """How many rows have a gradient."""
-    plan: Plan
+    plan: AttentionPlan
     """For the rows with a gradient; they see only each other."""
-    detached_plan: Plan
+    detached_plan: AttentionPlan
     """For the detached rows: query numbers count from `live`, key numbers from zero."""
 
-    def to(self, device: torch.device | str) -> "Packed":
-        return Packed(
+    def to(self, device: torch.device | str) -> "PackedTokens":
+        return PackedTokens(
             self.ids_N.to(device),
             self.positions_N.to(device),
-            self.before_N.to(device),
+            self.predecessor_N.to(device),
             self.rows,
             tuple(line.to(device) for line in self.lines),
-            self.live,
+            self.gradient_rows,
             self.plan.to(device),
             self.detached_plan.to(device),
         )
 
 
-def pack(nodes: Sequence[Node]) -> Packed:
+def pack_nodes(nodes: Sequence[TokenNode]) -> PackedTokens:
     """`rows` and `lines` follow the order of `nodes`; a parent comes before its children."""
     _check(nodes)
     starts, live, total = _starts(nodes)
@@ -84,7 +159,7 @@ def pack(nodes: Sequence[Node]) -> Packed:
         ids_N[rows] = torch.as_tensor(node.ids)
         positions_N[rows] = torch.arange(len(line) - len(rows), len(line))
         before_N[rows] = torch.cat((torch.tensor([-1]), line))[-len(rows) - 1 : -1]
-    return Packed(
+    return PackedTokens(
         ids_N,
         positions_N,
         before_N,
@@ -96,7 +171,7 @@ def pack(nodes: Sequence[Node]) -> Packed:
     )
 
 
-def _check(nodes: Sequence[Node]) -> None:
+def _check(nodes: Sequence[TokenNode]) -> None:
     for number, node in enumerate(nodes):
         if not len(node.ids):
             raise ValueError(f"node {number} has no tokens")
@@ -111,7 +186,7 @@ def _check(nodes: Sequence[Node]) -> None:
             raise ValueError(f"node {number} would need the gradient of node {node.parent}, which is detached")
 
 
-def _starts(nodes: Sequence[Node]) -> tuple[list[int], int, int]:
+def _starts(nodes: Sequence[TokenNode]) -> tuple[list[int], int, int]:
     """Where each node begins, how many rows have a gradient, and how many rows there are."""
     starts = [0] * len(nodes)
     used, live = 0, 0
@@ -129,7 +204,9 @@ def _upto(lines: list[Tensor], own: list[Tensor], parent: int, at: int | None) -
     return line[: len(line) - left_out]
 
 
-def _plan(nodes: Sequence[Node], own: list[Tensor], contexts: list[Tensor], *, detached: bool, first: int) -> Plan:
+def _plan(
+    nodes: Sequence[TokenNode], own: list[Tensor], contexts: list[Tensor], *, detached: bool, first: int
+) -> AttentionPlan:
     """Nodes that follow the same context ask it together: the prompt of a group is one call for all its rollouts."""
     chosen = [number for number, node in enumerate(nodes) if node.detached == detached]
     asking: dict[int, list[int]] = {}
@@ -137,10 +214,53 @@ def _plan(nodes: Sequence[Node], own: list[Tensor], contexts: list[Tensor], *, d
         if len(contexts[number]):
             asking.setdefault(int(contexts[number][-1]), []).append(number)
     together = [
-        Stretch(torch.cat([own[number] for number in numbers]) - first, contexts[numbers[0]])
+        AttentionSpan(torch.cat([own[number] for number in numbers]) - first, contexts[numbers[0]])
         for numbers in asking.values()
     ]
-    return Plan(
-        own=bucketed([Stretch(own[number] - first, own[number]) for number in chosen], causal=True),
-        context=bucketed(together, causal=False),
+    return AttentionPlan(
+        own=make_buckets([AttentionSpan(own[number] - first, own[number]) for number in chosen], causal=True),
+        context=make_buckets(together, causal=False),
     )
+
+
+class Trie:
+    """Nodes to be packed. A line leaves the line before it with which it has most in common where they part."""
+
+    def __init__(self) -> None:
+        self.nodes: list[TokenNode] = []
+        self._starts: list[int] = []
+        """By node: how many tokens of its lines come before it."""
+
+    def add_sequences(self, lines: Sequence[Sequence[int]]) -> list[int]:
+        """For each line the node with which it ends, which has its last token at least. Only these lines are compared
+        with each other."""
+        leaves: list[int] = []
+        for number, ids in enumerate(lines):
+            shared = [min(common_prefix(ids, other), len(ids) - 1) for other in lines[:number]]
+            most = max(shared, default=0)
+            leaves.append(self.add_branch(leaves[shared.index(most)], most, ids[most:]) if most else self._root(ids))
+        return leaves
+
+    def add_branch(self, leaf: int, at: int, ids: Sequence[int], detached: bool = False) -> int:
+        """A node of these tokens after the first `at` ones of the line that ends with `leaf`."""
+        node = next(above for above in self._upwards(leaf) if self._starts[above] < at)
+        return self._added(TokenNode(ids, parent=node, at=at - self._starts[node], detached=detached), at)
+
+    def _root(self, ids: Sequence[int]) -> int:
+        return self._added(TokenNode(ids), 0)
+
+    def _added(self, node: TokenNode, start: int) -> int:
+        self.nodes.append(node)
+        self._starts.append(start)
+        return len(self.nodes) - 1
+
+    def _upwards(self, node: int | None) -> Iterator[int]:
+        while node is not None:
+            yield node
+            node = self.nodes[node].parent
+
+
+def common_prefix(ids: Sequence[int], other: Sequence[int]) -> int:
+    """How many tokens both begin with."""
+    pairs = zip(ids, other, strict=False)
+    return next((at for at, (mine, theirs) in enumerate(pairs) if mine != theirs), min(len(ids), len(other)))

@@ -12,15 +12,14 @@ from transformers.utils.logging import disable_progress_bar
 
 from gametape.core.config import TinyConfig
 from gametape.core.errors import BadInput
-from gametape.engines.dialect import Dialect
-from gametape.engines.dialects.choosing import dialect_of
+from gametape.engines.chat_formats.loader import load_chat_format
+from gametape.engines.chat_formats.protocol import ChatFormat
 from gametape.engines.token_conversation import TokenModel
-from gametape.engines.tokenizing.words import MARKERS, save_words
+from gametape.engines.tokenizers.words import MARKERS, save_word_tokenizer
+from gametape.engines.torch.build import build_stepper
 from gametape.engines.torch.lockstep import LockstepEngine
-from gametape.engines.torch.opening import stepper_for
-from gametape.engines.torch.stepper import Limits
-from gametape.tasks.worlds.tools import signatures
-from gametape.tasks.worlds.vocabulary import words
+from gametape.engines.torch.stepper import EngineLimits
+from gametape.tasks.worlds.tools import tool_signatures, vocabulary_words
 
 _NOT_TAKEN_ALONG = {"state.json"}
 _SLOTS = 256
@@ -31,12 +30,12 @@ _BUDGET = 1024
 
 
 @dataclass(frozen=True)
-class Policy:
+class TrainablePolicy:
     """`files` lie beside the weights wherever they are saved: configuration, tokenizer, and the like."""
 
     network: Any
-    dialect: Dialect
-    window: int
+    dialect: ChatFormat
+    context_length: int
     files: dict[str, bytes]
 
     @property
@@ -48,7 +47,7 @@ class Policy:
         tied = set(getattr(self.network, "_tied_weights_keys", None) or ()) if self._ties else set()
         return {name: tensor for name, tensor in self.network.state_dict().items() if name not in tied}
 
-    def take(self, weights: dict[str, Tensor]) -> None:
+    def load_weights(self, weights: dict[str, Tensor]) -> None:
         with torch.no_grad():
             own = self.network.state_dict()
             for name, tensor in weights.items():
@@ -56,19 +55,19 @@ class Policy:
 
     def sampler(self, staleness: int = 0) -> TokenModel:
         """A model on these very tensors, for synchronous sampling."""
-        limits = Limits(slots=_SLOTS, budget=_BUDGET, staleness=staleness)
-        stepper = stepper_for(self.network, limits, tokens=max(2 * self.window, _SLOTS * _KEPT))
+        limits = EngineLimits(max_sequences=_SLOTS, token_budget=_BUDGET, max_staleness=staleness)
+        stepper = build_stepper(self.network, limits, kv_tokens=max(2 * self.context_length, _SLOTS * _KEPT))
         if stepper is None:
             raise BadInput(f"networks of type {self.network.config.model_type} cannot be trained here")
         engine = LockstepEngine(stepper)
-        return TokenModel("policy", engine, self.dialect, self.window, closing=engine.close)
+        return TokenModel("policy", engine, self.dialect, self.context_length, on_close=engine.close)
 
     @property
     def _ties(self) -> bool:
         return bool(self.network.config.tie_word_embeddings)
 
 
-def open_policy(directory: Path) -> Policy:
+def load_policy(directory: Path) -> TrainablePolicy:
     """From a directory that `transformers` could load."""
     auto: Any = AutoModelForCausalLM
     disable_progress_bar()
@@ -82,16 +81,16 @@ def open_policy(directory: Path) -> Policy:
         if path.suffix in (".json", ".jinja", ".txt", ".model") and path.name not in _NOT_TAKEN_ALONG
     }
     window = int(network.config.max_position_embeddings)
-    return Policy(network.eval(), dialect_of(directory), window, files)
+    return TrainablePolicy(network.eval(), load_chat_format(directory), window, files)
 
 
-def make_tiny(directory: Path, shape: TinyConfig, seed: int) -> None:
+def create_tiny_policy(directory: Path, shape: TinyConfig, seed: int) -> None:
     """Write a new small Llama with random weights, whose vocabulary is the words of the worlds."""
     if shape.width % (2 * shape.heads):
         raise BadInput(f"tiny.width: a multiple of twice tiny.heads ({shape.heads}), not {shape.width}")
-    vocabulary = words()
-    save_words(directory, vocabulary, signatures())
-    dialect = dialect_of(directory)
+    vocabulary = vocabulary_words()
+    save_word_tokenizer(directory, vocabulary, tool_signatures())
+    dialect = load_chat_format(directory)
     config = LlamaConfig(
         vocab_size=-(-(len(vocabulary) + 1 + len(MARKERS)) // 16) * 16,
         hidden_size=shape.width,

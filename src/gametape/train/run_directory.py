@@ -1,20 +1,28 @@
 """Where a run lies: `RUN/{config.toml, metrics.jsonl, start/, checkpoints/}`. One process at a time holds it."""
 
 import fcntl
+import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from gametape.agent.episode import Episode
+from gametape.coach.hint_store import with_stored_hints
 from gametape.core.config import RunConfig
 from gametape.core.errors import BadInput
-from gametape.record.atomic import write_atomically
+from gametape.core.hint import Hint
+from gametape.evals.episode_file import episode_to_trajectory
+from gametape.record.atomic import write_all, write_atomically
+from gametape.record.errors import write_error
+from gametape.record.trajectory_file import save_trajectory
 from gametape.train import checkpoints
-from gametape.train.config_file import read_config, write_config
+from gametape.train.config_file import config_to_toml, read_config
+from gametape.train.teacher import TargetMetrics
 
-STARTING = ".start-"
+START_PREFIX = ".start-"
 """What names begin with while the first weights are made."""
 _LOCK = ".lock"
 
@@ -55,13 +63,13 @@ class RunDirectory:
         """Some rollouts with the coach's targets on them."""
         return self.root / "trajectories"
 
-    def begin(self, config: RunConfig) -> None:
+    def create(self, config: RunConfig) -> None:
         """A new run: whatever is there already is not written over."""
-        self.refuse_taken()
+        self.check_free()
         self.root.mkdir(parents=True, exist_ok=True)
-        write_atomically(self.config, write_config(config).encode())
+        write_atomically(self.config, config_to_toml(config).encode())
 
-    def refuse_taken(self) -> None:
+    def check_free(self) -> None:
         """A run that never got beyond its configuration is no run."""
         if self.start.exists() or self.checkpoints.exists():
             raise BadInput(f"{self.root}: there is a run here already; give --resume {self.root}, or another --out")
@@ -69,14 +77,14 @@ class RunDirectory:
         if self.root.is_dir() and any(path.name not in ours for path in self.root.iterdir()):
             raise BadInput(f"{self.root}: is not empty; give --out a new directory")
 
-    def take_up(self) -> RunConfig:
+    def resume_config(self) -> RunConfig:
         """The configuration of a run that is there."""
         if not self.config.exists():
             raise BadInput(f"{self.root}: there is no run here to resume (no config.toml)")
         return read_config(self.config)
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Alone, or not at all."""
         try:
             self.root.mkdir(parents=True, exist_ok=True)
@@ -89,8 +97,39 @@ class RunDirectory:
             except OSError:
                 raise BadInput(f"{self.root}: another process is training here") from None
             checkpoints.clear_unfinished(self.checkpoints)
-            for begun in self.root.glob(f"{STARTING}*"):
+            for begun in self.root.glob(f"{START_PREFIX}*"):
                 shutil.rmtree(begun, ignore_errors=True)
             yield
         finally:
             os.close(fd)
+
+
+def save_annotated_trajectory(
+    episode: Episode, hints: Sequence[Hint], advantage: float, name: str, directory: Path
+) -> Path:
+    """One rollout as a trajectory file, with its targets and with the advantage that its tokens got."""
+    trajectory = with_stored_hints(episode_to_trajectory(episode, "policy", name), hints)
+    extra = dict(trajectory.extra or {})
+    extra["gametape"] = {**extra.get("gametape", {}), "advantage": advantage}
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / f"{name}.json"
+    save_trajectory(path, trajectory.model_copy(update={"extra": extra}))
+    return path
+
+
+def append_target_metrics(path: Path, update: int, metrics: Sequence[TargetMetrics]) -> None:
+    """A line for each target that took part in an update: log-probabilities, divergences and choices by token."""
+    if not metrics:
+        return
+    lines = b"".join(json.dumps({"update": update, **one.to_dict()}).encode() + b"\n" for one in metrics)
+    fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o666)
+    try:
+        write_all(fd, lines)
+    except OSError as error:
+        raise write_error(path, error) from error
+    finally:
+        os.close(fd)
+
+
+def file_size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0

@@ -8,13 +8,59 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
-from gametape.train.attention_kernels import backward_of, forward_of
-from gametape.train.buckets import Bucket
-from gametape.train.packing import Plan
+from gametape.train.packing import AttentionBucket, AttentionPlan
+
+_ops: Any = torch.ops.aten
+_BLOCK = 32
+"""The kernel for CUDA that takes masks pads its log-sum-exps to whole blocks of queries, with infinity."""
 
 
-def tree_attention(q_NHD: Tensor, k_MGD: Tensor, v_MGD: Tensor, plan: Plan) -> Tensor:
+def forward_of(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool) -> tuple[Tensor, Tensor]:
+    """The output and the log-sum-exp."""
+    if q.device.type == "cpu":
+        out, lse = _ops._scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, causal, attn_mask=mask)
+    elif _flash(q, mask):
+        out, lse, *_ = _ops._scaled_dot_product_flash_attention(q, k, v, 0.0, causal)
+    else:
+        out, lse, *_ = _ops._scaled_dot_product_efficient_attention(q, k, v, _spread(mask, q), True, 0.0, causal)
+    return out, lse[..., : q.shape[2]]
+
+
+def backward_of(
+    grad: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, mask: Tensor | None, causal: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of q, k and v; `out` and `lse` are those of the whole softmax, of which these keys are a part."""
+    if q.device.type == "cpu":
+        call = _ops._scaled_dot_product_flash_attention_for_cpu_backward
+        grad_q, grad_k, grad_v = call(grad, q, k, v, out, lse, 0.0, causal, attn_mask=mask)
+        return grad_q, grad_k, grad_v
+    unused = torch.zeros(2, dtype=torch.uint64, device=q.device)  # the random numbers of a dropout that there is not
+    if _flash(q, mask):
+        call = _ops._scaled_dot_product_flash_attention_backward
+        lengths = (None, None, q.shape[2], k.shape[2])
+        grad_q, grad_k, grad_v = call(grad, q, k, v, out, lse.contiguous(), *lengths, 0.0, causal, unused, unused)
+        return grad_q, grad_k, grad_v
+    call = _ops._scaled_dot_product_efficient_attention_backward
+    lse = functional.pad(lse, (0, -lse.shape[2] % _BLOCK), value=float("inf")).contiguous()
+    wanted = [True, True, True, False]
+    bias = _spread(mask, q)
+    out = out.transpose(1, 2).contiguous().transpose(1, 2)  # in half precision it is read as forward lays it out
+    grad_q, grad_k, grad_v, _ = call(grad, q, k, v, bias, out, lse, unused, unused, 0.0, wanted, causal)
+    return grad_q, grad_k, grad_v
+
+
+def _flash(q: Tensor, mask: Tensor | None) -> bool:
+    """Whether the fastest kernel of CUDA can be used: half precision, no mask, a depth it knows."""
+    return mask is None and q.dtype in {torch.bfloat16, torch.float16} and q.shape[-1] % 8 == 0 and q.shape[-1] <= 256
+
+
+def _spread(mask: Tensor | None, q: Tensor) -> Tensor | None:
+    return None if mask is None else mask.expand(-1, q.shape[1], q.shape[2], -1)
+
+
+def tree_attention(q_NHD: Tensor, k_MGD: Tensor, v_MGD: Tensor, plan: AttentionPlan) -> Tensor:
     """[N, H, D]; H is a multiple of G, and consecutive query heads share a key head."""
     out_NHD: Tensor = _TreeAttention.apply(q_NHD, k_MGD, v_MGD, plan)
     return out_NHD
@@ -22,7 +68,7 @@ def tree_attention(q_NHD: Tensor, k_MGD: Tensor, v_MGD: Tensor, plan: Plan) -> T
 
 class _TreeAttention(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
-    def forward(ctx: Any, q_NHD: Tensor, k_MGD: Tensor, v_MGD: Tensor, plan: Plan) -> Tensor:
+    def forward(ctx: Any, q_NHD: Tensor, k_MGD: Tensor, v_MGD: Tensor, plan: AttentionPlan) -> Tensor:
         out_NHD = torch.empty_like(q_NHD, memory_format=torch.contiguous_format)
         lse_NH = q_NHD.new_empty(q_NHD.shape[:2], dtype=torch.promote_types(q_NHD.dtype, torch.float32))
         for bucket in plan.own:
@@ -58,7 +104,7 @@ class _TreeAttention(torch.autograd.Function):  # type: ignore[misc]
         return grad_q_NHD, grad_k_MGD, grad_v_MGD, None
 
 
-def _attended(bucket: Bucket, q_NHD: Tensor, k_MGD: Tensor, v_MGD: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _attended(bucket: AttentionBucket, q_NHD: Tensor, k_MGD: Tensor, v_MGD: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The rows of a bucket's queries, their outputs over its keys alone, and the log-sum-exps of their scores."""
     groups, repeats = k_MGD.shape[1], q_NHD.shape[1] // k_MGD.shape[1]
     q_CRSD = _queries(q_NHD.index_select(0, bucket.queries_BS.flatten()), bucket, groups)
@@ -70,20 +116,20 @@ def _attended(bucket: Bucket, q_NHD: Tensor, k_MGD: Tensor, v_MGD: Tensor) -> tu
     return bucket.rows_M, out_SHD, lse_SH
 
 
-def _queries(rows_SHD: Tensor, bucket: Bucket, groups: int) -> Tensor:
+def _queries(rows_SHD: Tensor, bucket: AttentionBucket, groups: int) -> Tensor:
     """[B x S, H, D] as [B x G, R, S, D]: with the key heads in the batch, a repeated key head is a stride of zero."""
     batch, depth = len(bucket.queries_BS), rows_SHD.shape[-1]
     split_BSGRD = rows_SHD.view(batch, -1, groups, rows_SHD.shape[1] // groups, depth)
     return split_BSGRD.permute(0, 2, 3, 1, 4).flatten(0, 1)
 
 
-def _keys(all_MGD: Tensor, bucket: Bucket, repeats: int) -> Tensor:
+def _keys(all_MGD: Tensor, bucket: AttentionBucket, repeats: int) -> Tensor:
     """[M, G, D] as [B x G, R, K, D]."""
     rows_BKGD = all_MGD.index_select(0, bucket.keys_BK.flatten()).view(*bucket.keys_BK.shape, *all_MGD.shape[1:])
     return rows_BKGD.transpose(1, 2).flatten(0, 1)[:, None].expand(-1, repeats, -1, -1)
 
 
-def _rows(split_CRSD: Tensor, bucket: Bucket) -> Tensor:
+def _rows(split_CRSD: Tensor, bucket: AttentionBucket) -> Tensor:
     """[B x G, R, S, D] as [B x S, H, D]."""
     batch = len(bucket.queries_BS)
     _, repeats, length, depth = split_CRSD.shape
@@ -91,7 +137,7 @@ def _rows(split_CRSD: Tensor, bucket: Bucket) -> Tensor:
     return split_BGRSD.permute(0, 3, 1, 2, 4).reshape(batch * length, -1, depth)
 
 
-def _without_padding(grad_NHD: Tensor, bucket: Bucket) -> Tensor:
+def _without_padding(grad_NHD: Tensor, bucket: AttentionBucket) -> Tensor:
     """The gradient of a bucket's outputs, zero where a query is padding: so nothing else of padding flows back."""
     if bucket.real_M is None:
         return grad_NHD.index_select(0, bucket.queries_BS.flatten())
@@ -99,7 +145,7 @@ def _without_padding(grad_NHD: Tensor, bucket: Bucket) -> Tensor:
     return grad_SHD.index_copy_(0, bucket.real_M, grad_NHD.index_select(0, bucket.rows_M))
 
 
-def _mask(bucket: Bucket, like: Tensor, groups: int) -> Tensor | None:
+def _mask(bucket: AttentionBucket, like: Tensor, groups: int) -> Tensor | None:
     """[B x G, 1, 1, K], to be added to the scores."""
     if bucket.hidden_BK is None:
         return None

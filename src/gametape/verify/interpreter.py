@@ -10,9 +10,9 @@ from typing import Any
 
 from gametape.core.errors import BadInput
 from gametape.sandbox.mounts import interpreter_directories
-from gametape.sandbox.strangers import at_strangers, strangers
+from gametape.sandbox.third_party_python import inside_third_party, third_party_directories
 
-_ASK = """
+_INSPECT_SCRIPT = """
 import importlib.metadata, json, os, site, sys, sysconfig
 path, prefix, environment = [*sys.path], sys.prefix, sys.argv[1] if len(sys.argv) > 1 else None
 base = {"base": sys.base_prefix, "platbase": sys.base_prefix}
@@ -44,12 +44,12 @@ print(json.dumps({
 
 
 @functools.cache
-def _ask(interpreter: Path) -> dict[str, Any]:
+def _inspect(interpreter: Path) -> dict[str, Any]:
     """An environment is read, not run, by the Python that it was made from: what lies in it may be a stranger's, and
     a `.pth` file or a `sitecustomize` would be run here, outside of every wall."""
     environment, real = interpreter.parent.parent, Path(os.path.realpath(interpreter))
     read = (environment / "pyvenv.cfg").is_file() and not real.is_relative_to(os.path.realpath(environment))
-    options = ("-I", "-S", "-c", _ASK, str(environment)) if read else ("-I", "-c", _ASK)
+    options = ("-I", "-S", "-c", _INSPECT_SCRIPT, str(environment)) if read else ("-I", "-c", _INSPECT_SCRIPT)
     try:
         done = subprocess.run(
             [real if read else interpreter, *options], capture_output=True, text=True, timeout=60, check=True
@@ -60,18 +60,18 @@ def _ask(interpreter: Path) -> dict[str, Any]:
     return answer
 
 
-def prefixes(interpreter: Path) -> tuple[str, ...]:
+def interpreter_prefixes(interpreter: Path) -> tuple[str, ...]:
     """The directories it lives in. What lies in /usr is shown anyway, unless it is hidden with strangers' code."""
-    answer = _ask(interpreter)
+    answer = _inspect(interpreter)
     elsewhere = (path for path in answer["prefixes"] if not f"{path}/".startswith("/usr/"))
-    own = at_strangers(path for path in (*answer["prefixes"], *answer["path"]) if os.path.exists(path))
+    own = inside_third_party(path for path in (*answer["prefixes"], *answer["path"]) if os.path.exists(path))
     return tuple(dict.fromkeys((*elsewhere, *own)))
 
 
-def strangers_of(interpreter: Path) -> tuple[str, ...]:
+def hidden_packages(interpreter: Path) -> tuple[str, ...]:
     """What lies in these directories and is no part of it: the packages beside the Python that an environment was made
     from, unless it imports them too, and the wheels that new environments are given."""
-    answer = _ask(interpreter)
+    answer = _inspect(interpreter)
     places = dict.fromkeys((*answer["base_packages"], answer["wheels"]))
     used = [os.path.realpath(path) for path in answer["path"]]
     return tuple(
@@ -89,16 +89,18 @@ def visible_roots(interpreter: Path | None) -> tuple[tuple[str, ...], frozenset[
     if interpreter is None:
         own = interpreter_directories()
         outside = (path for path in own if not f"{path}/".startswith("/usr/"))
-        return ("/usr", *outside, *at_strangers((*own, *sys.path))), frozenset(strangers())
-    others = strangers_of(interpreter)
-    return ("/usr", *prefixes(interpreter)), frozenset((*strangers(), *others, *map(os.path.realpath, others)))
+        return ("/usr", *outside, *inside_third_party((*own, *sys.path))), frozenset(third_party_directories())
+    others = hidden_packages(interpreter)
+    return ("/usr", *interpreter_prefixes(interpreter)), frozenset(
+        (*third_party_directories(), *others, *map(os.path.realpath, others))
+    )
 
 
-def plugins(interpreter: Path | None) -> tuple[str, ...]:
+def installed_pytest_plugins(interpreter: Path | None) -> tuple[str, ...]:
     """The pytest plugins installed there, by entry point; gametape's own interpreter brings none."""
-    return tuple(_ask(interpreter)["plugins"]) if interpreter else ()
+    return tuple(_inspect(interpreter)["plugins"]) if interpreter else ()
 
 
 def python_version(interpreter: Path) -> str:
     """Its version as everybody says it: 3.11."""
-    return ".".join(str(_ask(interpreter)["version"]).split(".")[:2])
+    return ".".join(str(_inspect(interpreter)["version"]).split(".")[:2])

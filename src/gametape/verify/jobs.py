@@ -7,11 +7,11 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from gametape.verify.attempt import Attempt
-from gametape.verify.interpreter import plugins
-from gametape.verify.runner import Job, Step
-from gametape.verify.subject import Subject
-from gametape.verify.tree import Tree, is_under
+from gametape.record.loaded_task import LoadedTask
+from gametape.record.source_tree import SourceTree, is_under
+from gametape.verify.interpreter import installed_pytest_plugins
+from gametape.verify.runner import TestProcess, ZygoteJob
+from gametape.verify.submission import Submission
 
 _IMPORT = re.compile(r"^[ \t]*(?:from|import)[ \t].*", re.MULTILINE)
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -19,47 +19,51 @@ _OWN_FILES = ("pytest.ini", ".pytest.ini")
 _SECTIONS = (("tox.ini", "[pytest]"), ("setup.cfg", "[tool:pytest]"))
 
 
-def surroundings(subject: Subject) -> Tree:
+def protected_files(loaded_task: LoadedTask) -> SourceTree:
     """Everything of the starting tree that the agent may not change, as the task gave it."""
-    return subject.start.without({path for path in subject.start if is_under(path, subject.task.source_paths)})
+    return loaded_task.start.without(
+        {path for path in loaded_task.start if is_under(path, loaded_task.task.source_paths)}
+    )
 
 
-def visible_tests(subject: Subject) -> Tree:
+def visible_tests(loaded_task: LoadedTask) -> SourceTree:
     """The tests as the agent saw them."""
-    return subject.start.under(subject.task.test_paths)
+    return loaded_task.start.under(loaded_task.task.test_paths)
 
 
-def job(subject: Subject, sources: Tree, suite: Tree, steps: Iterable[Step]) -> Job:
+def build_job(
+    loaded_task: LoadedTask, sources: SourceTree, suite: SourceTree, processes: Iterable[TestProcess]
+) -> ZygoteJob:
     """Steps over sources among pristine surroundings, with what the suite holds beside tests.
 
     A step brings its own test file. Others are there only if some test imports them: what is not there cannot be
     compared.
     """
-    task = subject.task
+    task = loaded_task.task
     alone = {file_of(test) for test in task.tests.every} - _imported(suite)
-    around = surroundings(subject).without(set(subject.start.under(task.test_paths)))
-    return Job(
-        tree=suite.without(alone).over(sources.over(around)),
-        steps=tuple(steps),
+    around = protected_files(loaded_task).without(set(loaded_task.start.under(task.test_paths)))
+    return ZygoteJob(
+        tree=suite.without(alone).overlaid_on(sources.overlaid_on(around)),
+        processes=tuple(processes),
         import_roots=tuple(task.import_roots),
         source_paths=tuple(task.source_paths),
-        options=options(subject.start, subject.interpreter),
+        options=pytest_options(loaded_task.start, loaded_task.interpreter),
         split=task.split,
     )
 
 
-def options(start: Tree, interpreter: Path | None) -> tuple[str, ...]:
+def pytest_options(start: SourceTree, interpreter: Path | None) -> tuple[str, ...]:
     """Pinned: the task's own ini file and its interpreter's own plugins, and nothing found by looking around."""
     ini = _ini_file(start)
     chosen = ["-c", f"/workspace/{ini}" if ini else "/dev/null", "--rootdir=/workspace", "-q"]
     chosen += ["-p", "no:cacheprovider", "-p", "no:junitxml", "-o", "addopts=", "--continue-on-collection-errors"]
     chosen += ["-W", "ignore::pytest.PytestConfigWarning"]  # about settings of plugins that are not there
-    for plugin in plugins(interpreter):
+    for plugin in installed_pytest_plugins(interpreter):
         chosen += ["-p", plugin]
     return tuple(chosen)
 
 
-def _ini_file(start: Tree) -> str | None:
+def _ini_file(start: SourceTree) -> str | None:
     """The file pytest itself would take from the starting tree."""
     for name in _OWN_FILES:
         if name in start:
@@ -74,7 +78,7 @@ def _ini_file(start: Tree) -> str | None:
 
 
 @functools.lru_cache(maxsize=64)
-def _imported(suite: Tree) -> frozenset[str]:
+def _imported(suite: SourceTree) -> frozenset[str]:
     """Files of the suite that others of it import, by their last name."""
     stems = {path.rsplit("/", 1)[-1].removesuffix(".py"): path for path in suite if path.endswith(".py")}
     found = set()
@@ -94,16 +98,16 @@ def function_of(test: str) -> tuple[str, str]:
     return file, rest.partition("[")[0]
 
 
-def by_file(tests: Iterable[str]) -> dict[str, tuple[str, ...]]:
+def group_by_file(tests: Iterable[str]) -> dict[str, tuple[str, ...]]:
     found: dict[str, list[str]] = {}
     for test in tests:
         found.setdefault(file_of(test), []).append(test)
     return {file: tuple(ids) for file, ids in found.items()}
 
 
-def steps(
+def plan_processes(
     name: str,
-    suite: Tree,
+    suite: SourceTree,
     tests: Iterable[str],
     seconds: Mapping[str, float],
     *,
@@ -111,13 +115,13 @@ def steps(
     shuffle: random.Random | None = None,
     trace: tuple[str, ...] = (),
     blank: bool = False,
-) -> list[Step]:
+) -> list[TestProcess]:
     """One step per test file; with `shuffle`, files and tests in another order."""
-    files = list(by_file(tests).items())
+    files = list(group_by_file(tests).items())
     if shuffle:
         shuffle.shuffle(files)
     return [
-        Step(
+        TestProcess(
             name=f"{name}:{file}",
             path=file,
             tests=ids,
@@ -132,5 +136,5 @@ def steps(
     ]
 
 
-def written_python(attempt: Attempt) -> tuple[str, ...]:
-    return tuple(path for path in attempt.written_sources if path.endswith(".py"))
+def changed_python_files(submission: Submission) -> tuple[str, ...]:
+    return tuple(path for path in submission.changed_sources if path.endswith(".py"))

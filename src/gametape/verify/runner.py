@@ -1,6 +1,6 @@
 """The host's end of a zygote: one warm sandbox that runs one job of tests and is thrown away.
 
-What comes out is a `StepReport` per test process: the words of that process, which are hostile, and how it ended,
+What comes out is a `ProcessReport` per test process: the words of that process, which are hostile, and how it ended,
 which is the kernel's word.
 """
 
@@ -8,6 +8,7 @@ import functools
 import json
 import socket
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,29 +17,30 @@ from typing import Any
 
 from gametape.core.errors import BadInput
 from gametape.core.task import SplitSurface
-from gametape.sandbox.backend import Spec
-from gametape.sandbox.dialogue import Dialogue, open_dialogue
-from gametape.sandbox.launcher import SandboxError
-from gametape.sandbox.policy import Limits, Policy
+from gametape.record.source_tree import SourceTree
+from gametape.sandbox.backend import SandboxSpec
+from gametape.sandbox.interactive import InteractiveProcess, open_interactive
+from gametape.sandbox.keeper_client import SandboxError
+from gametape.sandbox.policy import SandboxLimits, SandboxPolicy
+from gametape.sandbox.pool import WarmPool
 from gametape.sandbox.result import ExecResult
-from gametape.verify.inside import frames
-from gametape.verify.interpreter import prefixes, strangers_of
-from gametape.verify.tree import Tree
+from gametape.verify.in_sandbox import frames
+from gametape.verify.interpreter import hidden_packages, interpreter_prefixes
 
-INSIDE = Path(__file__).resolve().parent / "inside"
-_START = "import sys; sys.path.insert(0, sys.argv[1]); from inside.{module} import main; main()"
+IN_SANDBOX = Path(__file__).resolve().parent / "in_sandbox"
+_START = "import sys; sys.path.insert(0, sys.argv[1]); from in_sandbox.{module} import main; main()"
 _FLAGS = ("-I", "-B", "--check-hash-based-pycs", "always")
 _OUTLIVE_PROCESSES = ("shmget", "msgget", "semget", "mq_open")
 """What they make stays when the process that made it is gone, for the next one to find."""
 _A_DAY = 24 * 3600.0
-_TO_GET_READY = 60.0
-_MOST_TOLD = 256 << 20
-_CALL_SECONDS, _IN_A_HURRY = 12.0, 0.25
+_START_SECONDS = 60.0
+_MOST_OUTPUT = 256 << 20
+_CALL_SECONDS, _AFTER_TIMEOUT = 12.0, 0.25
 """What one call over the wire may take in split mode; less after one that took too long."""
 
 
 @dataclass(frozen=True)
-class Step:
+class TestProcess:
     """One test process: a test file, and which of its tests to run."""
 
     name: str
@@ -54,20 +56,20 @@ class Step:
     seconds: float = 60.0
     """Of processor time; by the clock it may take a few times as long."""
 
-    def message(self, in_a_hurry: bool) -> dict[str, object]:
+    def request(self, after_timeout: bool) -> dict[str, object]:
         """What only the process of this step is told."""
         names = ("path", "tests", "laid", "shuffle", "trace", "blank")
-        seconds = _CALL_SECONDS * (_IN_A_HURRY if in_a_hurry else 1)
+        seconds = _CALL_SECONDS * (_AFTER_TIMEOUT if after_timeout else 1)
         return {**{name: getattr(self, name) for name in names}, "call_seconds": seconds}
 
 
 @dataclass(frozen=True)
-class Job:
+class ZygoteJob:
     """What a zygote needs to know, and its steps, which it is told one by one, without a word about expectations."""
 
-    tree: Tree
+    tree: SourceTree
     """What every step finds."""
-    steps: tuple[Step, ...]
+    processes: tuple[TestProcess, ...]
     import_roots: tuple[str, ...]
     source_paths: tuple[str, ...]
     options: tuple[str, ...]
@@ -88,24 +90,24 @@ class Job:
 
 
 @dataclass
-class StepReport:
+class ProcessReport:
     """One test process, seen from outside."""
 
     name: str
-    told: bytearray = field(default_factory=bytearray)
+    output: bytearray = field(default_factory=bytearray)
     status: int | None = None
     """The wait status; None: it never ran, or the sandbox ended under it."""
-    late: bool = False
-    rewritten: tuple[str, ...] = ()
+    timed_out: bool = False
+    changed_files: tuple[str, ...] = ()
     tampered: str | None = None
     """What it did to the trusted parent."""
 
 
 @dataclass(frozen=True)
-class Report:
+class JobReport:
     """One job, seen from outside."""
 
-    steps: dict[str, StepReport]
+    processes: dict[str, ProcessReport]
     sandbox: ExecResult
     seconds: float
     timed_out: bool
@@ -114,13 +116,13 @@ class Report:
 
 
 @functools.cache
-def policy(interpreter: Path | None, memory_mb: int = 2048) -> Policy:
+def runner_policy(interpreter: Path | None, memory_mb: int = 2048) -> SandboxPolicy:
     """The wall around a test process: nothing of the host but the interpreter and what runs inside."""
-    limits = Limits(wall_seconds=_A_DAY, memory_mb=memory_mb, processes=256, disk_mb=1024)
-    own, hidden = (prefixes(interpreter), strangers_of(interpreter)) if interpreter else ((), ())
-    return Policy(
+    limits = SandboxLimits(wall_seconds=_A_DAY, memory_mb=memory_mb, processes=256, disk_mb=1024)
+    own, hidden = (interpreter_prefixes(interpreter), hidden_packages(interpreter)) if interpreter else ((), ())
+    return SandboxPolicy(
         python=interpreter is None,
-        read_only=(str(INSIDE), *own),
+        read_only=(str(IN_SANDBOX), *own),
         hidden=hidden,
         limits=limits,
         denied_syscalls=_OUTLIVE_PROCESSES,
@@ -130,14 +132,14 @@ def policy(interpreter: Path | None, memory_mb: int = 2048) -> Policy:
 class Zygote:
     """A program of `inside` in a sandbox of its own, ready for its one job."""
 
-    def __init__(self, wall: Policy, interpreter: Path | None = None, module: str = "zygote") -> None:
+    def __init__(self, sandbox_policy: SandboxPolicy, interpreter: Path | None = None, module: str = "zygote") -> None:
         python = str(interpreter or sys.executable)
-        argv = [python, *_FLAGS, "-c", _START.format(module=module), str(INSIDE.parent)]
-        self._dialogue: Dialogue = open_dialogue(Spec(policy=wall), argv)
-        self._dialogue.socket.settimeout(_TO_GET_READY)
+        argv = [python, *_FLAGS, "-c", _START.format(module=module), str(IN_SANDBOX.parent)]
+        self._dialogue: InteractiveProcess = open_interactive(SandboxSpec(policy=sandbox_policy), argv)
+        self._dialogue.socket.settimeout(_START_SECONDS)
         try:
-            self.hear_bytes()
-        except (frames.Cut, OSError) as error:
+            self.receive_bytes()
+        except (frames.FrameError, OSError) as error:
             self._dialogue.close()
             raise SandboxError(self._why_not(python, error)) from error
 
@@ -150,28 +152,28 @@ class Zygote:
 
     def begin(self, seconds: float) -> None:
         """From here on it is hostile; whoever waits for it waits no longer than this."""
-        self._dialogue.begin()
+        self._dialogue.watch_closely()
         self._dialogue.socket.settimeout(seconds)
 
     def send(self, data: bytes) -> None:
         self._dialogue.socket.sendall(data)
 
-    def hear(self) -> dict[str, Any]:
-        message: dict[str, Any] = json.loads(self.hear_bytes())
+    def receive(self) -> dict[str, Any]:
+        message: dict[str, Any] = json.loads(self.receive_bytes())
         return message
 
-    def hear_bytes(self) -> bytes:
-        return frames.read(self._dialogue.socket.recv)
+    def receive_bytes(self) -> bytes:
+        return frames.read_frame(self._dialogue.socket.recv)
 
-    def run(self, job: Job, seconds: float, sockets: Sequence[socket.socket] = ()) -> Report:
+    def run(self, job: ZygoteJob, seconds: float, sockets: Sequence[socket.socket] = ()) -> JobReport:
         """Do the job. Time is measured here; whatever has not been told when it is up is not told.
 
         The sockets are given away, one to each step: the other end must see it when they are closed inside.
         """
         began = time.monotonic()
-        self._dialogue.begin()
+        self._dialogue.watch_closely()
         channel = self._dialogue.socket
-        steps = [StepReport(step.name) for step in job.steps]
+        steps = [ProcessReport(step.name) for step in job.processes]
         timed_out = done = in_a_hurry = False
         try:
             channel.settimeout(seconds)
@@ -181,13 +183,13 @@ class Zygote:
                 for one in sockets:
                     one.close()
             heard = 0
-            while heard < _MOST_TOLD:
+            while heard < _MOST_OUTPUT:
                 channel.settimeout(max(0.001, began + seconds - time.monotonic()))
-                message = self.hear()
+                message = self.receive()
                 if "next" in message:
-                    channel.sendall(_answer(job, message["next"], in_a_hurry))
+                    channel.sendall(_next_request(job, message["next"], in_a_hurry))
                 elif "told" in message:
-                    data = self.hear_bytes()
+                    data = self.receive_bytes()
                     heard += len(data)
                     steps[message["told"]].told += data
                     in_a_hurry = in_a_hurry or b'"result": "timed_out"' in data
@@ -200,20 +202,55 @@ class Zygote:
                     break
         except TimeoutError:
             timed_out = True
-        except (frames.Cut, OSError):
+        except (frames.FrameError, OSError):
             pass  # it was ended from inside or by a limit: the sandbox's result says which
         took = time.monotonic() - began
         self._dialogue.close()
-        return Report({step.name: step for step in steps}, self._dialogue.result(), took, timed_out, done)
+        return JobReport({step.name: step for step in steps}, self._dialogue.result(), took, timed_out, done)
 
     def close(self) -> None:
         self._dialogue.close()
 
 
-def _answer(job: Job, number: int, in_a_hurry: bool) -> bytes:
+def _next_request(job: ZygoteJob, number: int, after_timeout: bool) -> bytes:
     """What follows when the zygote asks for its next step: its time, for the zygote, and the rest for the child; or the
     end. How many there are, and what they are called, is nobody's business inside."""
-    if number == len(job.steps):
+    if number == len(job.processes):
         return frames.pack_json({"over": True})
-    step = job.steps[number]
-    return frames.pack_json({"seconds": step.seconds}) + frames.pack_json(step.message(in_a_hurry))
+    step = job.processes[number]
+    return frames.pack_json({"seconds": step.seconds}) + frames.pack_json(step.request(after_timeout))
+
+
+class ZygotePool:
+    """With `size` 0 nothing is prepared ahead: every zygote is started when it is asked for."""
+
+    def __init__(self, size: int = 0) -> None:
+        self._size = size
+        self._pools: dict[tuple[Path | None, int, str], WarmPool[Zygote]] = {}
+        self._lock = threading.Lock()
+
+    def take(self, interpreter: Path | None, memory_mb: int, module: str = "zygote") -> Zygote:
+        """A zygote that nobody has used; the caller gives it its job, or closes it."""
+
+        def make() -> Zygote:
+            return Zygote(runner_policy(interpreter, memory_mb), interpreter, module)
+
+        if not self._size:
+            return make()
+        key = (interpreter, memory_mb, module)
+        with self._lock:
+            if key not in self._pools:
+                self._pools[key] = WarmPool(make, self._size)
+        return self._pools[key].take()
+
+    def close(self) -> None:
+        with self._lock:
+            for pool in self._pools.values():
+                pool.close()
+            self._pools.clear()
+
+    def __enter__(self) -> "ZygotePool":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -12,7 +12,7 @@ from typing import Any
 from gametape.core.errors import BadInput
 from gametape.core.step import Step
 from gametape.core.trajectory import Trajectory
-from gametape.watch.seen import number_of
+from gametape.watch.observed_step import parse_number
 
 NO_TOOL = "(no tool)"
 UNKNOWN = "(unknown)"
@@ -20,29 +20,29 @@ NO_HINT = "(no hint)"
 
 
 @dataclass
-class Sum:
+class CostSum:
     """What something took."""
 
     cost_usd: float = 0.0
     tokens: float = 0.0
     cpu_seconds: float = 0.0
 
-    def add(self, other: "Sum", share: float = 1.0) -> None:
+    def add(self, other: "CostSum", share: float = 1.0) -> None:
         self.cost_usd += share * other.cost_usd
         self.tokens += share * other.tokens
         self.cpu_seconds += share * other.cpu_seconds
 
 
 @dataclass
-class Account:
+class CostAccount:
     """Attempts of one kind, and what they took; `failed` is what those took that did not pass."""
 
     attempts: set[int] = field(default_factory=set)
     passed: set[int] = field(default_factory=set)
-    total: Sum = field(default_factory=Sum)
-    failed: Sum = field(default_factory=Sum)
+    total: CostSum = field(default_factory=CostSum)
+    failed: CostSum = field(default_factory=CostSum)
 
-    def add(self, attempt: int, passed: bool, took: Sum, share: float = 1.0) -> None:
+    def add(self, attempt: int, passed: bool, took: CostSum, share: float = 1.0) -> None:
         self.attempts.add(attempt)
         if passed:
             self.passed.add(attempt)
@@ -50,7 +50,7 @@ class Account:
             self.failed.add(took, share)
         self.total.add(took, share)
 
-    def plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         total, attempts, passed = self.total, len(self.attempts), len(self.passed)
         return {
             "attempts": attempts,
@@ -67,28 +67,28 @@ class Account:
 
 
 @dataclass
-class Costs:
+class CostReport:
     """The whole, and the same by each key. `unfinished` trajectories have no outcome and count nowhere."""
 
-    whole: Account = field(default_factory=Account)
-    by: dict[str, dict[str, Account]] = field(
-        default_factory=lambda: {key: defaultdict(Account) for key in ("model", "task", "tool", "hint")}
+    total: CostAccount = field(default_factory=CostAccount)
+    by: dict[str, dict[str, CostAccount]] = field(
+        default_factory=lambda: {key: defaultdict(CostAccount) for key in ("model", "task", "tool", "hint")}
     )
     unfinished: int = 0
 
-    def plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         return {
-            **self.whole.plain(),
+            **self.total.to_dict(),
             "unfinished": self.unfinished,
             "by": {
-                key: {name: account.plain() for name, account in sorted(accounts.items())}
+                key: {name: account.to_dict() for name, account in sorted(accounts.items())}
                 for key, accounts in self.by.items()
             },
         }
 
 
-def costs_of(trajectories: Iterable[Trajectory], cpu_hour_usd: float = 0.0) -> Costs:
-    costs = Costs()
+def cost_report(trajectories: Iterable[Trajectory], cpu_hour_usd: float = 0.0) -> CostReport:
+    costs = CostReport()
     for attempt, trajectory in enumerate(trajectories):
         if trajectory.outcome is None:
             costs.unfinished += 1
@@ -101,14 +101,14 @@ def costs_of(trajectories: Iterable[Trajectory], cpu_hour_usd: float = 0.0) -> C
     return costs
 
 
-def _add(costs: Costs, attempt: int, trajectory: Trajectory, cpu_hour_usd: float) -> None:
+def _add(costs: CostReport, attempt: int, trajectory: Trajectory, cpu_hour_usd: float) -> None:
     passed = trajectory.outcome == "passed"
     extra = trajectory.extra or {}
     task, hint = str(extra.get("task") or UNKNOWN), str(extra.get("hint") or NO_HINT)
-    costs.whole.add(attempt, passed, Sum())
+    costs.total.add(attempt, passed, CostSum())
     for model, step, cpu_seconds in _turns(trajectory):
         took = _took(step, cpu_seconds, cpu_hour_usd)
-        costs.whole.add(attempt, passed, took)
+        costs.total.add(attempt, passed, took)
         costs.by["model"][model].add(attempt, passed, took)
         costs.by["task"][task].add(attempt, passed, took)
         costs.by["hint"][hint].add(attempt, passed, took)
@@ -123,7 +123,7 @@ def _turns(trajectory: Trajectory) -> Iterator[tuple[str, Step, float]]:
     for step in trajectory.steps:
         if step.source != "agent" or step.is_copied_context:
             continue
-        told = number_of((step.ours.model_extra or {}).get("cpu_seconds"))
+        told = parse_number((step.gametape_extra.model_extra or {}).get("cpu_seconds"))
         sofar = before if told is None else told
         yield step.model_name or trajectory.agent.model_name or UNKNOWN, step, max(0.0, sofar - before)
         before = sofar
@@ -131,10 +131,10 @@ def _turns(trajectory: Trajectory) -> Iterator[tuple[str, Step, float]]:
         yield from _turns(sub)
 
 
-def _took(step: Step, cpu_seconds: float, cpu_hour_usd: float) -> Sum:
+def _took(step: Step, cpu_seconds: float, cpu_hour_usd: float) -> CostSum:
     metrics = step.metrics
-    cost = number_of((metrics.cost_usd or 0.0) if metrics else 0.0)
+    cost = parse_number((metrics.cost_usd or 0.0) if metrics else 0.0)
     if cost is None or cost < 0:
         raise BadInput(f"step {step.step_id}: metrics.cost_usd: expected what a turn can cost")
     tokens = (metrics.prompt_tokens or 0) + (metrics.completion_tokens or 0) if metrics else 0
-    return Sum(cost + cpu_seconds / 3600 * cpu_hour_usd, tokens, cpu_seconds)
+    return CostSum(cost + cpu_seconds / 3600 * cpu_hour_usd, tokens, cpu_seconds)

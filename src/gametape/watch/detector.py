@@ -13,7 +13,7 @@ ALTERNATIVES = (0.15, 0.4, 0.7, 0.95)
 """How far from the tolerated rate to certainty the alternatives lie."""
 _DOUBT = 0.05
 """The chance that a baseline's busiest stretch understates the rate behind it."""
-STRETCH = 50
+BURST_LENGTH = 50
 
 
 class EDetector:
@@ -50,7 +50,7 @@ def tolerated_rate(outcomes: Sequence[bool], least: float) -> float:
     """
     if not outcomes:
         return least
-    length = min(STRETCH, len(outcomes))
+    length = min(BURST_LENGTH, len(outcomes))
     inside = busiest = sum(outcomes[:length])
     for entering, leaving in zip(outcomes[length:], outcomes, strict=False):
         inside += entering - leaving

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from gametape.record.trouble import shown
-from gametape.watch.reading import Placed
-from gametape.watch.watching import Alarm, Watch
-from gametape.watch.words import printable
+from gametape.record.errors import printable_path
+from gametape.watch.log_reader import LoggedStep
+from gametape.watch.monitor_set import BehaviourAlarm, MonitorSet
+from gametape.watch.text_features import printable
 
 _ONE_EPISODE = 500
 """Steps: alarms of one monitor that are no further apart are one episode."""
@@ -19,10 +19,10 @@ _LEVELS = " ▁▂▃▄▅▆▇█"
 
 
 @dataclass(frozen=True)
-class Episode:
+class AlarmEpisode:
     """A monitor's alarms in a row: the first of them, where it stood, and how long they went on."""
 
-    alarm: Alarm
+    alarm: BehaviourAlarm
     file: Path
     step: int
     until: int
@@ -31,7 +31,7 @@ class Episode:
 
     @property
     def headline(self) -> str:
-        return f"{shown(self.file)}: step {self.step}: {self.alarm.monitor}"
+        return f"{printable_path(self.file)}: step {self.step}: {self.alarm.monitor}"
 
     @property
     def details(self) -> list[str]:
@@ -42,7 +42,7 @@ class Episode:
             lines += [f"{key}: {printable(str(one))}" for one in values]
         return lines
 
-    def plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         alarm = self.alarm
         return {
             "monitor": alarm.monitor,
@@ -57,30 +57,30 @@ class Episode:
         }
 
 
-class Report:
+class WatchReport:
     """Feed it every step and what the watch said to it."""
 
-    def __init__(self, watch: Watch) -> None:
+    def __init__(self, watch: MonitorSet) -> None:
         self._watch = watch
         self.steps = 0
-        self.episodes: list[Episode] = []
+        self.episodes: list[AlarmEpisode] = []
         self.left_off = 0
         self._latest: dict[str, int] = {}
-        self.courses: dict[str, Course] = {}
+        self.sparklines: dict[str, Sparkline] = {}
 
-    def look(self, placed: Placed) -> list[Episode]:
+    def observe(self, placed: LoggedStep) -> list[AlarmEpisode]:
         """Watch one step. The episodes that begin with it."""
         self.steps += 1
-        if placed.seen is None:
+        if placed.observed is None:
             return []
-        alarms = self._watch.update(placed.seen)
+        alarms = self._watch.update(placed.observed)
         peaks = {alarm.monitor: alarm.statistic for alarm in alarms}
         for channel in self._watch.channels:
-            name = channel.kind.name
-            self.courses.setdefault(name, Course()).add(max(channel.value, peaks.get(name, 0.0)))
+            name = channel.spec.name
+            self.sparklines.setdefault(name, Sparkline()).add(max(channel.value, peaks.get(name, 0.0)))
         return [new for alarm in alarms if (new := self._note(alarm, placed)) is not None]
 
-    def _note(self, alarm: Alarm, placed: Placed) -> Episode | None:
+    def _note(self, alarm: BehaviourAlarm, placed: LoggedStep) -> AlarmEpisode | None:
         at = self._latest.get(alarm.monitor)
         if at is not None and alarm.step - self.episodes[at].last_seen <= _ONE_EPISODE:
             episode = self.episodes[at]
@@ -90,26 +90,26 @@ class Report:
         if len(self.episodes) >= _MOST_EPISODES:
             self.left_off += 1
             return None
-        new = Episode(alarm, placed.file, placed.step, placed.step, alarm.step)
+        new = AlarmEpisode(alarm, placed.file, placed.step, placed.step, alarm.step)
         self._latest[alarm.monitor] = len(self.episodes)
         self.episodes.append(new)
         return new
 
-    def plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The answer of `--json`."""
         return {
             "steps": self.steps,
             "monitors": [
                 {
-                    "name": channel.kind.name,
+                    "name": channel.spec.name,
                     "tolerated": channel.tolerated,
                     "threshold": self._watch.threshold,
                     "rate": channel.rate,
-                    "blind": channel.blind,
+                    "blind": channel.saturated,
                 }
                 for channel in self._watch.channels
             ],
-            "alarms": [episode.plain() for episode in self.episodes],
+            "alarms": [episode.to_dict() for episode in self.episodes],
             "left_off": self.left_off,
             "model_changes": [
                 {"seen": change.step, "before": change.before, "after": change.after} for change in self._watch.changes
@@ -117,7 +117,7 @@ class Report:
         }
 
 
-class Course:
+class Sparkline:
     """How a statistic went, in at most twice as many buckets as there are columns. Each keeps its largest value."""
 
     def __init__(self) -> None:
@@ -151,7 +151,7 @@ def _halved(buckets: Sequence[float]) -> list[float]:
     return [max(buckets[at : at + 2]) for at in range(0, len(buckets), 2)]
 
 
-def plot(courses: Mapping[str, Course], threshold: float) -> list[str]:
+def plot_sparklines(courses: Mapping[str, Sparkline], threshold: float) -> list[str]:
     """A line for each monitor that saw anything."""
     width = max((len(name) for name in courses), default=0)
     lines = [(name, course.line(threshold)) for name, course in courses.items()]

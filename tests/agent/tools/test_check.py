@@ -1,8 +1,8 @@
 from pathlib import Path
 
-from gametape.agent.tools.check import Check
-from gametape.agent.work import Work
-from gametape.verify.toolbox import Toolbox
+from gametape.agent.agent_state import AgentState
+from gametape.agent.tools.check import CheckTool
+from gametape.verify.static_analysis.analyzer import StaticAnalyzer
 from tests.agent.tools.workspace import call, calls
 from tests.verify.layers.building import subject
 
@@ -15,7 +15,7 @@ TASK = subject(START)
 
 
 def test_only_what_is_new_is_shown_by_file(tmp_path: Path) -> None:
-    tool = Check(Work(), Toolbox(tmp_path), TASK)
+    tool = CheckTool(AgentState(), StaticAnalyzer(tmp_path), TASK)
     (untouched,) = calls(START, tool, {})
     assert untouched.content == "no Python file that was changed"
     changes = "printf 'import sys\\n\\nz: int = \"a\"\\n' > src/new.py; echo '# more' >> src/m.py; echo > tests/t.py"
@@ -28,19 +28,19 @@ def test_only_what_is_new_is_shown_by_file(tmp_path: Path) -> None:
 
 
 def test_trouble_is_said(tmp_path: Path) -> None:
-    result = call(START, Check(Work(), Toolbox(tmp_path), TASK), before="echo 'def (' > src/n.py")
+    result = call(START, CheckTool(AgentState(), StaticAnalyzer(tmp_path), TASK), before="echo 'def (' > src/n.py")
     assert "ruff: cannot be linted: src/n.py:1" in result.content
     assert "mypy: the types cannot be checked" in result.content
 
 
 def test_a_workspace_without_a_task_is_checked_without_a_baseline(tmp_path: Path) -> None:
-    work = Work()
-    tool = Check(work, Toolbox(tmp_path))
+    work = AgentState()
+    tool = CheckTool(work, StaticAnalyzer(tmp_path))
     nothing, named = calls({"a.py": "import os\n", "b.py": "import re\n"}, tool, {}, {"paths": ["b.py"]})
     assert nothing.content == "no Python file that was changed"
     assert named.content.startswith("b.py\n  1: `re` imported but unused")
     assert "no baseline here" in named.content
-    work.edited("a.py", 1, 1)
+    work.record_edit("a.py", 1, 1)
     edited = call({"a.py": "import os\n", "b.py": "import re\n"}, tool)
     assert edited.content.startswith("a.py\n")
     assert "b.py" not in edited.content
@@ -52,6 +52,6 @@ def test_hostile_files_are_no_crash(tmp_path: Path) -> None:
         "head -c 3000000 /dev/zero > src/huge.py; printf '[tool.ruff]\\nselect=[]\\n' > pyproject.toml; "
         "printf 'import os  # noqa\\n' > src/q.py"
     )
-    result = call(START, Check(Work(), Toolbox(tmp_path), TASK), before=before)
+    result = call(START, CheckTool(AgentState(), StaticAnalyzer(tmp_path), TASK), before=before)
     assert result.content
     assert "Traceback" not in result.content

@@ -1,24 +1,28 @@
 import pytest
 
-from gametape.agent.tools.edit import Edit
-from gametape.agent.work import Work
+from gametape.agent.agent_state import AgentState
+from gametape.agent.tools.edit import EditTool
 from gametape.core.messages import ToolResult
-from gametape.sandbox.live import RewindableEnvironment
+from gametape.sandbox.scheduler import RewindableWorkspace
 from tests.agent.tools.workspace import within
 
 CODE = "def f(x):\n    return x + 1\n\n\ndef g(x):\n    y = x\n    return y\n"
 
 
-def edit(content: str | bytes, old: str, new: str, work: Work | None = None, **more: bool) -> tuple[ToolResult, bytes]:
-    async def talk(environment: RewindableEnvironment) -> tuple[ToolResult, bytes]:
-        result = await Edit(work or Work()).call({"path": "m.py", "old": old, "new": new, **more}, environment)
+def edit(
+    content: str | bytes, old: str, new: str, work: AgentState | None = None, **more: bool
+) -> tuple[ToolResult, bytes]:
+    async def talk(environment: RewindableWorkspace) -> tuple[ToolResult, bytes]:
+        result = await EditTool(work or AgentState()).call(
+            {"path": "m.py", "old": old, "new": new, **more}, environment
+        )
         return result, await environment.get("m.py")
 
     return within({"m.py": content}, talk)
 
 
 def test_one_match_is_replaced_and_shown() -> None:
-    work = Work()
+    work = AgentState()
     result, after = edit(CODE, "    y = x\n", "    y = 2 * x\n    y += 1\n", work)
     assert after.decode() == CODE.replace("    y = x\n", "    y = 2 * x\n    y += 1\n")
     assert result.content.startswith("m.py edited\n2      return x + 1\n")

@@ -1,5 +1,5 @@
-from gametape.agent.tools.history import History, conventions, current_branch, has_history
-from gametape.sandbox.live import RewindableEnvironment
+from gametape.agent.tools.history import HistoryTool, commit_conventions, current_branch, has_history
+from gametape.sandbox.scheduler import RewindableWorkspace
 from tests.agent.tools.workspace import calls, within
 
 COMMIT = "git -c user.name=A -c user.email=a@b commit -q -m"
@@ -12,7 +12,7 @@ REPOSITORY = (
 def test_log_blame_and_diff() -> None:
     log, one, blame, diff, none, needs = calls(
         {"a.py": "one\n", "b.py": "b\n"},
-        History(),
+        HistoryTool(),
         {"what": "log"},
         {"what": "log", "path": "b.py"},
         {"what": "blame", "path": "a.py", "line": 2, "count": 1},
@@ -40,21 +40,21 @@ def test_a_hostile_configuration_runs_nothing() -> None:
         "git config log.showSignature true; echo '*.py diff=x' > .gitattributes; printf '\\0' >> a.py"
     )
 
-    async def talk(environment: RewindableEnvironment) -> str:
+    async def talk(environment: RewindableWorkspace) -> str:
         await environment.shell(REPOSITORY)
         await environment.shell(hostile)
         for question in ({"what": "log"}, {"what": "diff"}, {"what": "blame", "path": "a.py"}, {"what": "conventions"}):
-            assert not (await History().call(question, environment)).failed, question
+            assert not (await HistoryTool().call(question, environment)).failed, question
         return (await environment.shell("ls owned")).stdout
 
     assert within({"a.py": "one\n"}, talk) == ""
 
 
 def test_where_there_is_no_repository_it_says_so() -> None:
-    async def talk(environment: RewindableEnvironment) -> tuple[bool, str, bool]:
+    async def talk(environment: RewindableWorkspace) -> tuple[bool, str, bool]:
         before = await has_history(environment)
         assert await current_branch(environment) is None
-        answer = (await History().call({"what": "log"}, environment)).content
+        answer = (await HistoryTool().call({"what": "log"}, environment)).content
         await environment.shell(REPOSITORY)
         assert await current_branch(environment) == "main"
         await environment.shell("git stash -q; git checkout -q --detach")
@@ -74,9 +74,9 @@ def test_conventions_are_a_short_summary() -> None:
         "Updated readme.",
         "[ci] Bump",
     ]
-    told = conventions(subjects).split("\n")
+    told = commit_conventions(subjects).split("\n")
     assert told[0] == "5 commit subjects"
     assert told[1] == "prefixes: fix (2), feat(core) (1), [ci] (1); on 80% of them"
     assert told[2] == "imperative: 80%; capital first letter: 100%; final full stop: 20%"
     assert told[5] == "  fix: Repair the parser"
-    assert conventions([]) == "no commits"
+    assert commit_conventions([]) == "no commits"

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from gametape.agent.agent_state import AgentState
 from gametape.agent.inside import jump as script
-from gametape.agent.tools.jump import Jump
-from gametape.agent.work import Work
+from gametape.agent.tools.jump import JumpTool
 from tests.agent.tools.workspace import call, calls
 
 FILES = {
@@ -27,8 +27,8 @@ FILES = {
 }
 
 
-def jump(work: Work | None = None) -> Jump:
-    return Jump(work or Work(), sys.executable)
+def jump(work: AgentState | None = None) -> JumpTool:
+    return JumpTool(work or AgentState(), sys.executable)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def jump(work: Work | None = None) -> Jump:
     ],
 )
 def test_definitions(question: dict[str, Any], place: str) -> None:
-    work = Work()
+    work = AgentState()
     result = call(FILES, jump(work), **question)
     lines = [line for line in result.content.split("\n") if line != "by name only:"]
     assert lines[0].startswith(place)
@@ -107,8 +107,8 @@ def test_a_hostile_workspace_does_not_stop_it() -> None:
 
 def test_a_forged_answer_cannot_name_a_file_outside() -> None:
     fake = "#!/bin/sh\necho '" + json.dumps({"definitions": [{"path": "../../etc/passwd", "line": 1}]}) + "'\n"
-    work = Work()
-    tool = Jump(work, "/workspace/python")
+    work = AgentState()
+    tool = JumpTool(work, "/workspace/python")
     result = call({"python": fake}, tool, before="chmod +x python", symbol="x")
     assert result.failed
     assert work.open_files == []

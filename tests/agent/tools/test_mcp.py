@@ -7,18 +7,18 @@ from typing import Any, TypeVar
 
 import pytest
 
-from gametape.agent.tools.mcp import Server, attach
+from gametape.agent.tools.mcp import McpServer, attach_server
 from gametape.core.errors import BadInput
 from gametape.core.messages import ToolResult
-from gametape.core.protocols import Environment, Tool
-from gametape.sandbox.launcher import SandboxError
-from gametape.sandbox.policy import Limits, Policy
+from gametape.core.protocols import Tool, Workspace
+from gametape.sandbox.keeper_client import SandboxError
+from gametape.sandbox.policy import SandboxLimits, SandboxPolicy
 
 pytest.importorskip("mcp")
 
 T = TypeVar("T")
-POLICY = Policy(limits=Limits(memory_mb=600, processes=60))
-NOWHERE: Environment = None  # type: ignore[assignment] - a server sees nothing of the agent's environment
+POLICY = SandboxPolicy(limits=SandboxLimits(memory_mb=600, processes=60))
+NOWHERE: Workspace = None  # type: ignore[assignment] - a server sees nothing of the agent's environment
 
 REAL = """
 from mcp.server import MCPServer
@@ -64,8 +64,8 @@ for line in sys.stdin:
 
 def with_tools(code: str, talk: Callable[[dict[str, Tool]], Awaitable[T]], **settings: Any) -> T:
     async def run() -> T:
-        server = Server("s", (sys.executable, "-I", "-c", code), policy=POLICY, **settings)
-        async with attach(server) as tools:
+        server = McpServer("s", (sys.executable, "-I", "-c", code), policy=POLICY, **settings)
+        async with attach_server(server) as tools:
             return await talk({tool.name: tool for tool in tools})
 
     return asyncio.run(run())
@@ -162,4 +162,4 @@ def test_a_server_that_does_not_come_up_is_said_to(code: str) -> None:
 def test_a_server_has_a_name_and_a_command() -> None:
     for name, command in (("a.b", ("x",)), ("", ("x",)), ("a", ())):
         with pytest.raises(BadInput):
-            Server(name, command)
+            McpServer(name, command)

@@ -1,16 +1,16 @@
 from pathlib import Path
 
-from gametape.agent.notes import ScratchNotes
-from gametape.agent.tools.memory import Recall, Remember
-from gametape.sandbox.live import RewindableEnvironment
+from gametape.agent.notes import DirectoryNoteStore
+from gametape.agent.tools.memory import RecallTool, RememberTool
+from gametape.sandbox.scheduler import RewindableWorkspace
 from tests.agent.tools.workspace import within
 
 
 def test_notes_are_kept_listed_read_and_found(tmp_path: Path) -> None:
-    notes = ScratchNotes(tmp_path)
-    remember, recall = Remember(notes), Recall(notes)
+    notes = DirectoryNoteStore(tmp_path)
+    remember, recall = RememberTool(notes), RecallTool(notes)
 
-    async def talk(environment: RewindableEnvironment) -> None:
+    async def talk(environment: RewindableWorkspace) -> None:
         assert (await recall.call({}, environment)).content == "there are no notes"
         kept = await remember.call({"name": "parser plan", "text": "first the lexer\nthen the parser\n"}, environment)
         assert kept.content == "kept as parser plan"

@@ -1,5 +1,5 @@
-from gametape.agent.tools.search import MOST_MATCHES, Search
-from gametape.sandbox.live import RewindableEnvironment
+from gametape.agent.tools.search import MAX_MATCHES, SearchTool
+from gametape.sandbox.scheduler import RewindableWorkspace
 from tests.agent.tools.workspace import calls, within
 
 FILES = {
@@ -17,7 +17,7 @@ FILES = {
 def test_matches_with_path_and_glob() -> None:
     everywhere, below, only, none, missing, wide = calls(
         FILES,
-        Search(),
+        SearchTool(),
         {"pattern": r"alpha\b"},
         {"pattern": "alpha", "path": "src"},
         {"pattern": "alpha", "glob": "*.txt"},
@@ -36,16 +36,16 @@ def test_matches_with_path_and_glob() -> None:
 
 def test_results_are_bounded() -> None:
     files = {f"f{number}.py": "hit\n" * 40 for number in range(10)}
-    (result,) = calls(files, Search(), {"pattern": "hit"})
+    (result,) = calls(files, SearchTool(), {"pattern": "hit"})
     lines = result.content.split("\n")
-    assert len(lines) == MOST_MATCHES + 1
+    assert len(lines) == MAX_MATCHES + 1
     assert lines[-1] == "[100 of 400 matches; narrow it]"
 
 
 def test_bad_and_hostile_patterns_are_one_line() -> None:
     broken, option, injected, nul, out = calls(
         FILES,
-        Search(),
+        SearchTool(),
         {"pattern": "(unclosed"},
         {"pattern": "--files"},
         {"pattern": "'; touch /workspace/owned; '"},
@@ -60,9 +60,9 @@ def test_bad_and_hostile_patterns_are_one_line() -> None:
 
 
 def test_the_agents_shell_is_left_as_it_was() -> None:
-    async def talk(environment: RewindableEnvironment) -> str:
+    async def talk(environment: RewindableWorkspace) -> str:
         await environment.shell("cd src; export KEPT=1 RIPGREP_CONFIG_PATH=/workspace/rc; PATH=/nowhere")
-        assert (await Search().call({"pattern": "def alpha"}, environment)).content == "src/a.py:1:def alpha():"
+        assert (await SearchTool().call({"pattern": "def alpha"}, environment)).content == "src/a.py:1:def alpha():"
         return (await environment.shell("echo $PWD $KEPT")).stdout
 
     assert within({**FILES, "rc": "--invert-match\n"}, talk) == "/workspace/src 1\n"
@@ -70,10 +70,10 @@ def test_the_agents_shell_is_left_as_it_was() -> None:
 
 def test_grep_answers_alike_where_there_is_no_ripgrep() -> None:
     from gametape.agent.tools.search import _grep
-    from gametape.agent.tools.tool import beside
+    from gametape.agent.tools.tool import run_program
 
-    async def talk(environment: RewindableEnvironment) -> list[str]:
-        result = await beside(environment, _grep(r"alpha\b", ".", None), 20)
+    async def talk(environment: RewindableWorkspace) -> list[str]:
+        result = await run_program(environment, _grep(r"alpha\b", ".", None), 20)
         return sorted(line.removeprefix("./") for line in result.stdout.splitlines())
 
     assert within(FILES, talk) == [".hidden/c.py:1:alpha", "src/a.py:1:def alpha():", "src/b.txt:1:alpha beta"]

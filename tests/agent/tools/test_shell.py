@@ -1,13 +1,13 @@
-from gametape.agent.tools.shell import Shell
-from gametape.agent.work import Work
+from gametape.agent.agent_state import AgentState
+from gametape.agent.tools.shell import ShellTool
 from tests.agent.tools.workspace import call, calls
 
 
 def test_output_exit_code_and_directory() -> None:
-    work = Work()
+    work = AgentState()
     first, second, third, fourth = calls(
         {},
-        Shell(work),
+        ShellTool(work),
         {"command": "echo out; echo err >&2; mkdir d; cd d; (exit 3)"},
         {"command": "pwd; export A=1"},
         {"command": "test $A = 1"},
@@ -25,7 +25,7 @@ def test_output_exit_code_and_directory() -> None:
 def test_what_ended_a_command_is_told() -> None:
     slow, loud, gone = calls(
         {},
-        Shell(Work()),
+        ShellTool(AgentState()),
         {"command": "echo begun; sleep 100", "timeout": 0.3},
         {"command": "yes"},
         {"command": "exit 4"},
@@ -37,13 +37,13 @@ def test_what_ended_a_command_is_told() -> None:
 
 
 def test_terminal_control_is_not_passed_on() -> None:
-    assert call({}, Shell(Work()), command=r"printf '\e[31mred\e[0m\a\0'").content == "red"
+    assert call({}, ShellTool(AgentState()), command=r"printf '\e[31mred\e[0m\a\0'").content == "red"
 
 
 def test_hostile_arguments_are_answered_and_the_shell_lives() -> None:
     nul, half, long, fine = calls(
         {},
-        Shell(Work(), longest=5),
+        ShellTool(AgentState(), max_seconds=5),
         {"command": "echo \0"},
         {"command": "echo \ud800"},
         {"command": "echo", "timeout": 6},

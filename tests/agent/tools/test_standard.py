@@ -6,28 +6,28 @@ from pathlib import Path
 
 import pytest
 
-from gametape.agent.notes import ScratchNotes
-from gametape.agent.tools import Vectors, standard_tools
-from gametape.agent.work import Work
+from gametape.agent.agent_state import AgentState
+from gametape.agent.notes import DirectoryNoteStore
+from gametape.agent.tools import EmbeddingCache, standard_tools
 from gametape.core.protocols import Tool
-from gametape.sandbox.live import RewindableEnvironment
-from gametape.verify.toolbox import Toolbox
+from gametape.sandbox.scheduler import RewindableWorkspace
+from gametape.verify.static_analysis.analyzer import StaticAnalyzer
 from tests.agent.tools.workspace import within
 
 
 def every(tmp_path: Path) -> list[Tool]:
     return standard_tools(
-        Work(),
-        notes=ScratchNotes(tmp_path / "notes"),
-        toolbox=Toolbox(tmp_path),
+        AgentState(),
+        notes=DirectoryNoteStore(tmp_path / "notes"),
+        toolbox=StaticAnalyzer(tmp_path),
         python=sys.executable,
         history=True,
-        vectors=Vectors(),
+        embeddings=EmbeddingCache(),
     )
 
 
 def test_the_list_follows_what_there_is(tmp_path: Path) -> None:
-    assert [tool.name for tool in standard_tools(Work())] == [
+    assert [tool.name for tool in standard_tools(AgentState())] == [
         *("shell", "read", "write", "edit", "search", "jump", "finish"),
     ]
     assert [tool.name for tool in every(tmp_path)] == [
@@ -49,7 +49,7 @@ def test_definitions_are_json_and_short(tmp_path: Path) -> None:
     "hostile", ["", "\0", "\ud800", "../../etc/passwd", "$(id)", "a" * 10_000, None, [], {}, -1, 10**30]
 )
 def test_no_argument_makes_a_tool_raise(tmp_path: Path, hostile: object) -> None:
-    async def talk(environment: RewindableEnvironment) -> None:
+    async def talk(environment: RewindableWorkspace) -> None:
         for tool in every(tmp_path):
             names = tool.definition["parameters"]["properties"]
             result = await tool.call(dict.fromkeys(names, hostile), environment)
@@ -62,12 +62,12 @@ def test_no_argument_makes_a_tool_raise(tmp_path: Path, hostile: object) -> None
 
 
 def test_a_fork_has_its_own_cursor() -> None:
-    work = Work()
+    work = AgentState()
     read = standard_tools(work)[1]
     copy = work.copy()
     other = standard_tools(copy)[1]
 
-    async def talk(environment: RewindableEnvironment) -> None:
+    async def talk(environment: RewindableWorkspace) -> None:
         await read.call({"path": "a.py", "line": 2}, environment)
         await other.call({"path": "a.py", "line": 1}, environment)
 

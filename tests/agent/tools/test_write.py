@@ -1,15 +1,15 @@
-from gametape.agent.tools.write import Write
-from gametape.agent.work import Work
-from gametape.sandbox.live import RewindableEnvironment
+from gametape.agent.agent_state import AgentState
+from gametape.agent.tools.write import WriteTool
+from gametape.sandbox.scheduler import RewindableWorkspace
 from tests.agent.tools.workspace import calls, within
 
 
 def test_files_are_written_with_their_directories_and_counted() -> None:
-    work = Work()
+    work = AgentState()
     work.turn = 7
-    tool = Write(work)
+    tool = WriteTool(work)
 
-    async def talk(environment: RewindableEnvironment) -> tuple[str, str, bytes, str]:
+    async def talk(environment: RewindableWorkspace) -> tuple[str, str, bytes, str]:
         first = await tool.call({"path": "new/deep/a.py", "content": "a\nb\nc\n"}, environment)
         second = await tool.call({"path": "new/deep/a.py", "content": "a\nx\nc\nd\n"}, environment)
         seen = await environment.shell("cat new/deep/a.py")
@@ -24,10 +24,10 @@ def test_files_are_written_with_their_directories_and_counted() -> None:
 
 
 def test_what_cannot_be_written_is_one_line() -> None:
-    work = Work()
+    work = AgentState()
     results = calls(
         {"d/x": "1"},
-        Write(work),
+        WriteTool(work),
         {"path": "d", "content": ""},
         {"path": "out/x", "content": ""},
         {"path": "d/x/y", "content": ""},
@@ -45,9 +45,9 @@ def test_what_cannot_be_written_is_one_line() -> None:
 
 
 def test_a_link_is_replaced_not_followed() -> None:
-    async def talk(environment: RewindableEnvironment) -> str:
+    async def talk(environment: RewindableWorkspace) -> str:
         await environment.shell("echo kept > target; ln -s target link")
-        assert not (await Write(Work()).call({"path": "link", "content": "mine\n"}, environment)).failed
+        assert not (await WriteTool(AgentState()).call({"path": "link", "content": "mine\n"}, environment)).failed
         return (await environment.shell("cat target link; test -L link; echo $?")).stdout
 
     assert within({}, talk) == "kept\nmine\n1\n"

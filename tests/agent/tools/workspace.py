@@ -8,20 +8,22 @@ from typing import Any, TypeVar
 
 from gametape.core.messages import ToolResult
 from gametape.core.protocols import Tool
-from gametape.sandbox.backend import Spec
-from gametape.sandbox.live import Floor, RewindableEnvironment
-from gametape.sandbox.policy import Limits, Policy
+from gametape.sandbox.backend import SandboxSpec
+from gametape.sandbox.policy import SandboxLimits, SandboxPolicy
+from gametape.sandbox.scheduler import RewindableWorkspace, SandboxScheduler
 from gametape.sandbox.snapshots.store import SnapshotStore
 
 T = TypeVar("T")
-SPEC = Spec(policy=Policy(limits=Limits(wall_seconds=30, memory_mb=500, processes=60, disk_mb=100)))
+SPEC = SandboxSpec(
+    policy=SandboxPolicy(limits=SandboxLimits(wall_seconds=30, memory_mb=500, processes=60, disk_mb=100))
+)
 
 
-def within(files: Mapping[str, str | bytes], talk: Callable[[RewindableEnvironment], Awaitable[T]]) -> T:
+def within(files: Mapping[str, str | bytes], talk: Callable[[RewindableWorkspace], Awaitable[T]]) -> T:
     """Open an environment on these files, talk with it, and close it."""
 
     async def run(store: SnapshotStore, tree: Path) -> T:
-        async with Floor(store=store) as floor:
+        async with SandboxScheduler(store=store) as floor:
             return await talk(await floor.open_snapshot(store.import_tree(tree), SPEC))
 
     with tempfile.TemporaryDirectory() as directory:
@@ -37,7 +39,7 @@ def within(files: Mapping[str, str | bytes], talk: Callable[[RewindableEnvironme
 def calls(files: Mapping[str, str | bytes], tool: Tool, *several: dict[str, Any], before: str = "") -> list[ToolResult]:
     """What a tool answers to several calls, after a shell command that prepares the ground."""
 
-    async def talk(environment: RewindableEnvironment) -> list[ToolResult]:
+    async def talk(environment: RewindableWorkspace) -> list[ToolResult]:
         if before:
             done = await environment.shell(before)
             assert done.exit_code == 0, done.stderr

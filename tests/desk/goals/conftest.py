@@ -2,12 +2,11 @@
 
 import pytest
 
-from gametape.desk.goals.baseline import Baseline
-from gametape.desk.goals.establishing import establish
-from gametape.verify.crew import Crew
+from gametape.desk.goals.baseline import GoalBaseline, measure_baseline
+from gametape.verify.runner import ZygotePool
 from tests.desk.goals.shop import START, SUCCESS
 
 
 @pytest.fixture(scope="session")
-def baseline() -> Baseline:
-    return establish(START, SUCCESS, None, strict=False, crew=Crew())
+def baseline() -> GoalBaseline:
+    return measure_baseline(START, SUCCESS, None, strict=False, crew=ZygotePool())

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gametape.verify.tree import Tree
+from gametape.record.source_tree import SourceTree
 
 SUCCESS = "pytest -q"
 PRODUCT = """\
@@ -50,7 +50,7 @@ FILES = {
     "tests/test_shop.py": TESTS,
     "pyproject.toml": "[tool.pytest.ini_options]\naddopts = '-q'\n",
 }
-START = Tree({path: text.encode() for path, text in FILES.items()})
+START = SourceTree({path: text.encode() for path, text in FILES.items()})
 
 
 def lay(directory: Path, changes: Mapping[str, str | None] | None = None, runs: Sequence[str] = ()) -> Path:

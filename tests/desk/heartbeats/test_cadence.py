@@ -7,8 +7,16 @@ from zoneinfo import ZoneInfo
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gametape.desk.heartbeats.cadence import Adaptive, Cadence, Fixed, State, adapted, next_tick, taken
-from gametape.desk.heartbeats.wallclock import Cron, Hours
+from gametape.desk.heartbeats.cadence import (
+    AdaptiveCadence,
+    Cadence,
+    CadenceState,
+    FixedCadence,
+    adapt_interval,
+    mark_taken,
+    next_tick,
+)
+from gametape.desk.heartbeats.wall_clock import CronCadence, DailyHours
 
 ZONES = [ZoneInfo(name) for name in ("Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "UTC")]
 EVERY_DAY = frozenset(range(7))
@@ -31,12 +39,12 @@ expressions = st.sampled_from(
     ]
 )
 clock_times = st.builds(time, st.integers(0, 23), st.sampled_from([0, 15, 30, 45]))
-hours = st.builds(Hours, clock_times, clock_times, st.sets(st.integers(0, 6), min_size=1).map(frozenset), zones)
+hours = st.builds(DailyHours, clock_times, clock_times, st.sets(st.integers(0, 6), min_size=1).map(frozenset), zones)
 cadences: st.SearchStrategy[Cadence] = st.one_of(
     st.none(),
-    st.builds(Fixed, st.floats(1, 3 * DAY)),
-    st.builds(Cron, expressions, zones),
-    st.builds(lambda fast, more: Adaptive(fast, fast * more), st.floats(1, 3600), st.floats(1, 100)),
+    st.builds(FixedCadence, st.floats(1, 3 * DAY)),
+    st.builds(CronCadence, expressions, zones),
+    st.builds(lambda fast, more: AdaptiveCadence(fast, fast * more), st.floats(1, 3600), st.floats(1, 100)),
 )
 moments = st.one_of(
     st.floats(SPRING, SPRING + 12 * DAY),
@@ -52,28 +60,28 @@ moments = st.one_of(
     st.lists(st.tuples(st.floats(0, 2 * DAY), st.booleans(), st.booleans()), max_size=30),
 )
 def test_ticks_only_go_forward_within_hours_and_once(
-    cadence: Cadence, open_: Hours | None, begun: float, course: list[tuple[float, bool, bool]]
+    cadence: Cadence, open_: DailyHours | None, begun: float, course: list[tuple[float, bool, bool]]
 ) -> None:
-    state, now = State(begun), begun
+    state, now = CadenceState(begun), begun
     for passed, event, eventful in course:
         now += passed
         tick = next_tick(cadence, open_, state, now, event)
         assert tick.at is None or tick.at > (state.anchor if state.last is None else state.last) or tick.at == now
         assert tick.due == (tick.at is not None and tick.at <= now)
         if tick.due:
-            assert open_ is None or open_.include(now)
-            state = taken(cadence, state, tick)
+            assert open_ is None or open_.contains(now)
+            state = mark_taken(cadence, state, tick)
             assert not next_tick(cadence, open_, state, now, False).due, "missed ticks are made up for once"
-            state = adapted(cadence, state, eventful)
-            if isinstance(cadence, Adaptive):
+            state = adapt_interval(cadence, state, eventful)
+            if isinstance(cadence, AdaptiveCadence):
                 assert cadence.fastest <= (state.interval or 0) <= cadence.slowest
 
 
 @given(cadences, st.none() | hours, moments, st.lists(st.floats(0, DAY), max_size=10))
 def test_what_is_foreseen_does_not_move_while_one_waits(
-    cadence: Cadence, open_: Hours | None, begun: float, waits: list[float]
+    cadence: Cadence, open_: DailyHours | None, begun: float, waits: list[float]
 ) -> None:
-    state = State(begun)
+    state = CadenceState(begun)
     foreseen = next_tick(cadence, open_, state, begun, False)
     if foreseen.at is None:
         return
@@ -88,10 +96,10 @@ def test_what_is_foreseen_does_not_move_while_one_waits(
 
 @given(cadences, moments, st.floats(0, 5 * DAY))
 def test_a_clock_set_back_ticks_nothing_twice(cadence: Cadence, begun: float, back: float) -> None:
-    state = State(begun)
+    state = CadenceState(begun)
     tick = next_tick(cadence, None, state, begun + 3 * DAY, False)
     if tick.due:
-        state = taken(cadence, state, tick)
+        state = mark_taken(cadence, state, tick)
         for event in (False, True):
             again = next_tick(cadence, None, state, begun + 3 * DAY - back, event)
             assert again.at is None or again.at > (tick.at or 0)
@@ -99,7 +107,7 @@ def test_a_clock_set_back_ticks_nothing_twice(cadence: Cadence, begun: float, ba
 
 @given(expressions, zones, moments)
 def test_cron_looks_the_same_from_both_sides(expression: str, zone: ZoneInfo, moment: float) -> None:
-    cron = Cron(expression, zone)
+    cron = CronCadence(expression, zone)
     following = cron.after(moment)
     assert following > moment
     assert cron.latest(following, moment) == following
@@ -109,18 +117,18 @@ def test_cron_looks_the_same_from_both_sides(expression: str, zone: ZoneInfo, mo
 
 @given(hours, moments, st.floats(0, 1))
 @settings(max_examples=200)
-def test_an_opening_is_the_first_moment_that_is_open(open_: Hours, moment: float, share: float) -> None:
-    opening = open_.opening(moment)
+def test_an_opening_is_the_first_moment_that_is_open(open_: DailyHours, moment: float, share: float) -> None:
+    opening = open_.next_opening(moment)
     assert opening >= moment
-    assert open_.include(opening)
+    assert open_.contains(opening)
     between = moment + share * (opening - moment)
-    assert between == opening or not open_.include(between)
+    assert between == opening or not open_.contains(between)
 
 
 def instants(expression: str, zone: str, day: str) -> list[str]:
     there = ZoneInfo(zone)
     begun = datetime.fromisoformat(day).replace(tzinfo=there).timestamp()
-    found, cron = [], Cron(expression, there)
+    found, cron = [], CronCadence(expression, there)
     moment = cron.after(begun - 1)
     while moment < begun + DAY:
         found.append(
@@ -151,10 +159,10 @@ class Simulated:
     """A heartbeat of the three days, and what it did."""
 
     cadence: Cadence
-    hours: Hours | None
+    hours: DailyHours | None
     asks: bool
     """Whether its guard lets it go on when nothing happened."""
-    state: State
+    state: CadenceState
     foreseen: float | None = 0.0
     ticks: list[float] = field(default_factory=list)
     tokens: int = 0
@@ -162,16 +170,17 @@ class Simulated:
 
 def twenty(begun: float) -> list[Simulated]:
     berlin = ZoneInfo("Europe/Berlin")
-    office = Hours(time(9), time(18), frozenset(range(5)), berlin)
-    night = Hours(time(22), time(6), EVERY_DAY, berlin)
+    office = DailyHours(time(9), time(18), frozenset(range(5)), berlin)
+    night = DailyHours(time(22), time(6), EVERY_DAY, berlin)
     cadences: list[Cadence] = [
-        Fixed(60), Fixed(600), Fixed(3600), Adaptive(60, 3600), Adaptive(10, 600),
-        Cron("0 9 * * 1-5", berlin), Cron("30 2 * * *", berlin), Cron("*/15 * * * *", berlin), None, None,
+        FixedCadence(60), FixedCadence(600), FixedCadence(3600), AdaptiveCadence(60, 3600), AdaptiveCadence(10, 600),
+        CronCadence("0 9 * * 1-5", berlin), CronCadence("30 2 * * *", berlin), CronCadence("*/15 * * * *", berlin),
+        None, None,
     ]  # fmt: skip
     return [
-        Simulated(cadence, open_, False, State(begun))
+        Simulated(cadence, open_, False, CadenceState(begun))
         for cadence in cadences
-        for open_ in (None, office if cadence is None or isinstance(cadence, Fixed) else night)
+        for open_ in (None, office if cadence is None or isinstance(cadence, FixedCadence) else night)
     ]
 
 
@@ -190,7 +199,7 @@ def live_through(begun: float, events: dict[float, int], asleep: list[tuple[floa
             if tick.due and tick.at is not None:
                 beat.ticks.append(tick.at)
                 beat.tokens += 100 if number in seen or beat.asks else 0
-                beat.state = adapted(beat.cadence, taken(beat.cadence, beat.state, tick), number in seen)
+                beat.state = adapt_interval(beat.cadence, mark_taken(beat.cadence, beat.state, tick), number in seen)
     return beats
 
 
@@ -201,7 +210,7 @@ def test_three_days_of_twenty_heartbeats() -> None:
     assert len(beats) == 20
     for beat in beats:
         assert beat.ticks == sorted(set(beat.ticks)), "no tick twice"
-        if isinstance(beat.cadence, Adaptive):
+        if isinstance(beat.cadence, AdaptiveCadence):
             gaps = [b - a for a, b in zip(beat.ticks, beat.ticks[1:], strict=False)]
             assert all(gap >= beat.cadence.fastest for gap in gaps)
         for start, end in suspended:

@@ -15,15 +15,15 @@ import sqlalchemy as sa
 from gametape.core.errors import BadInput
 from gametape.desk.database import notices
 from gametape.desk.desk import open_desk
-from gametape.desk.durable import client
-from gametape.desk.errands import Desk, Errand
-from gametape.desk.heartbeats import book
-from gametape.desk.heartbeats.plan import parse
-from gametape.desk.heartbeats.scheduling import Schedule
-from gametape.desk.heartbeats.sources import look, run
-from gametape.desk.heartbeats.work import work
-from gametape.desk.threads.thread import place_of
-from tests.desk.steps import InMemory, Kept, Killed
+from gametape.desk.heartbeats import registry
+from gametape.desk.heartbeats.config import parse_config
+from gametape.desk.heartbeats.event_sources import read_fingerprints, run_in_sandbox
+from gametape.desk.heartbeats.job import run_tick_job
+from gametape.desk.heartbeats.scheduler import HeartbeatScheduler
+from gametape.desk.jobs import Desk, Job
+from gametape.desk.threads.thread import thread_directory
+from gametape.desk.workflow_engine import open_job_client
+from tests.desk.steps import Kept, Killed, MemoryRecorder
 
 
 @pytest.fixture
@@ -43,10 +43,10 @@ class Taken:
     """Takes what is handed in, and does nothing with it."""
 
     def __init__(self) -> None:
-        self.errands: dict[str, Errand] = {}
+        self.errands: dict[str, Job] = {}
         self.ended: dict[str, str] = {}
 
-    def submit(self, errand: Errand) -> None:
+    def submit(self, errand: Job) -> None:
         self.errands.setdefault(errand.key, errand)
 
     def state(self, key: str) -> str | None:
@@ -56,15 +56,17 @@ class Taken:
 def add(desk: Desk, name: str, *lines: str, answers: tuple[str, ...] = ("seen",) * 9) -> None:
     script = desk.home / f"{name}.jsonl"
     script.write_text("".join(json.dumps({"text": answer}) + "\n" for answer in answers))
-    book.add(desk, name, "\n".join(["---", f"model: scripted:{script}", *lines, "---", "Look at it."]))
+    registry.add(desk, name, "\n".join(["---", f"model: scripted:{script}", *lines, "---", "Look at it."]))
 
 
 def tick(desk: Desk, name: str, kept: Kept | None = None, **dying: object) -> dict[str, object]:
-    errand = book.tick(desk, name, book.plan_of(desk, name), f"heartbeat/{name}/2026-11-15T09:00:00.000Z", "by hand")
-    return asyncio.run(work(desk, InMemory(errand.key, kept, **dying), errand.order))  # type: ignore[arg-type]
+    errand = registry.tick_job(
+        desk, name, registry.read_config(desk, name), f"heartbeat/{name}/2026-11-15T09:00:00.000Z", "by hand"
+    )
+    return asyncio.run(run_tick_job(desk, MemoryRecorder(errand.key, kept, **dying), errand.payload))  # type: ignore[arg-type]
 
 
-def rounds(schedule: Schedule, *moments: float) -> None:
+def rounds(schedule: HeartbeatScheduler, *moments: float) -> None:
     async def attend() -> None:
         for moment in moments:
             await schedule.round(moment)
@@ -77,7 +79,7 @@ def test_a_guard_that_says_no_spends_nothing_and_makes_no_thread(desk: Desk, wor
     ended = tick(desk, "beat")
     assert (ended["outcome"], ended["detail"], ended["tokens"]) == ("guard", "exit code 1 quiet", 0)
     assert not (desk.home / "threads").exists()
-    assert not desk.notices.since(0)
+    assert not desk.notifications.since(0)
 
 
 def test_a_tick_asks_over_the_files_as_they_are_and_tells_once_however_often_it_dies(
@@ -93,17 +95,19 @@ def test_a_tick_asks_over_the_files_as_they_are_and_tells_once_however_often_it_
         break
     assert ended is not None
     assert (ended["outcome"], ended["detail"]) == ("asked", "a.py holds 1.")
-    assert [told.text for told in desk.notices.since(0)] == ["a.py holds 1."]
-    logged = book.log(desk, "beat")
+    assert [told.text for told in desk.notifications.since(0)] == ["a.py holds 1."]
+    logged = registry.tick_log(desk, "beat")
     assert [entry.tokens for entry in logged] == [ended["tokens"]]
-    steps = place_of(desk.home, book.standing(desk, "beat").thread).recorded().steps
+    steps = thread_directory(desk.home, registry.load_state(desk, "beat").thread).load_trajectory().steps
     assert [step.source for step in steps] == ["system", "user", "agent"]
 
 
 def test_the_budget_of_the_day_ends_it(desk: Desk) -> None:
     add(desk, "beat", "cadence: {every: 1m}", "budget: {tokens: 10}")
     midnight = time.time() - 1
-    book.enter(desk, book.Ended("k", "beat", midnight, time.time(), "asked", "", 10, 0.0), lambda old: old)
+    registry.record_tick(
+        desk, registry.TickRecord("k", "beat", midnight, time.time(), "asked", "", 10, 0.0), lambda old: old
+    )
     assert tick(desk, "beat")["outcome"] == "budget"
 
 
@@ -116,30 +120,32 @@ def test_nothing_is_asked_when_less_is_left_than_the_last_answer_took(desk: Desk
     for number, (ago, took_tokens) in enumerate(took):
         for name in ("beat", "rich"):
             spent = (took_tokens, 0.0) if name == "beat" else (0, took_tokens / 1000)
-            ended = book.Ended(f"{name}-{number}", name, now, now + ago, "asked", "", *spent)
-            book.enter(desk, ended, lambda old: old)
+            ended = registry.TickRecord(f"{name}-{number}", name, now, now + ago, "asked", "", *spent)
+            registry.record_tick(desk, ended, lambda old: old)
     assert [tick(desk, name)["outcome"] for name in ("beat", "rich")] == [outcome, outcome]
 
 
 def test_the_first_answer_of_a_day_is_asked_for_whatever_that_of_yesterday_took(desk: Desk) -> None:
     add(desk, "beat", "cadence: {every: 1m}", "budget: {tokens: 8000}")
     yesterday = time.time() - 86_400
-    book.enter(desk, book.Ended("k", "beat", yesterday, yesterday, "asked", "", 9000, 0.0), lambda old: old)
+    registry.record_tick(
+        desk, registry.TickRecord("k", "beat", yesterday, yesterday, "asked", "", 9000, 0.0), lambda old: old
+    )
     assert tick(desk, "beat")["outcome"] == "asked"
 
 
 def test_what_is_due_is_handed_in_once_also_after_a_kill_in_between(desk: Desk) -> None:
     add(desk, "beat", "cadence: {every: 10s}")
-    begun, taken = book.standing(desk, "beat").state.anchor, Taken()
-    rounds(Schedule(desk, taken, print), begun, begun + 9, begun + 10, begun + 11)  # type: ignore[arg-type]
-    assert list(taken.errands) == [book.key_of("beat", begun + 10)]
+    begun, taken = registry.load_state(desk, "beat").state.anchor, Taken()
+    rounds(HeartbeatScheduler(desk, taken, print), begun, begun + 9, begun + 10, begun + 11)  # type: ignore[arg-type]
+    assert list(taken.errands) == [registry.tick_key("beat", begun + 10)]
     lost = Taken()
-    rounds(Schedule(desk, lost, print), begun + 12, begun + 25)  # type: ignore[arg-type]
+    rounds(HeartbeatScheduler(desk, lost, print), begun + 12, begun + 25)  # type: ignore[arg-type]
     assert list(lost.errands) == list(taken.errands), "what was taken and not handed in is handed in by the next"
-    lost.ended[book.key_of("beat", begun + 10)] = "failed"
-    rounds(Schedule(desk, lost, print), begun + 45, begun + 46)  # type: ignore[arg-type]
-    assert list(lost.errands)[1:] == [book.key_of("beat", begun + 40)], "of what was missed only the last"
-    assert [entry.outcome for entry in book.log(desk, "beat")] == ["failed"]
+    lost.ended[registry.tick_key("beat", begun + 10)] = "failed"
+    rounds(HeartbeatScheduler(desk, lost, print), begun + 45, begun + 46)  # type: ignore[arg-type]
+    assert list(lost.errands)[1:] == [registry.tick_key("beat", begun + 40)], "of what was missed only the last"
+    assert [entry.outcome for entry in registry.tick_log(desk, "beat")] == ["failed"]
 
 
 def test_an_event_waits_for_the_active_hours_and_for_nothing_else(desk: Desk, workspace: Path) -> None:
@@ -148,7 +154,7 @@ def test_an_event_waits_for_the_active_hours_and_for_nothing_else(desk: Desk, wo
     local = time.gmtime(time.time() - 3600)
     add(desk, "later", *lines, f"active_hours: {{from: '{local.tm_hour:02}:00', to: '{local.tm_hour:02}:01'}}")
     taken, said = Taken(), list[str]()
-    schedule, begun = Schedule(desk, taken, said.append), time.time()  # type: ignore[arg-type]
+    schedule, begun = HeartbeatScheduler(desk, taken, said.append), time.time()  # type: ignore[arg-type]
     rounds(schedule, begun + 1, begun + 3)
     assert not taken.errands, "the first look is what others are compared with"
     (workspace / "README").write_text("not looked at")
@@ -156,19 +162,19 @@ def test_an_event_waits_for_the_active_hours_and_for_nothing_else(desk: Desk, wo
     assert not taken.errands
     (workspace / "src" / "a.py").write_text("2 and more\n")
     rounds(schedule, begun + 7, begun + 8)
-    assert [errand.order["heartbeat"] for errand in taken.errands.values()] == ["now"]
-    assert book.standing(desk, "later").event == "changed: files"
+    assert [errand.payload["heartbeat"] for errand in taken.errands.values()] == ["now"]
+    assert registry.load_state(desk, "later").event == "changed: files"
     rounds(schedule, begun + 25 * 3600)
     assert not said
 
 
 def test_paused_it_does_not_tick_and_resumed_it_makes_nothing_up(desk: Desk) -> None:
     add(desk, "beat", "cadence: {every: 10s}")
-    begun, taken = book.standing(desk, "beat").state.anchor, Taken()
-    schedule = Schedule(desk, taken, print)  # type: ignore[arg-type]
-    book.paused(desk, "beat", begun + 5, True)
+    begun, taken = registry.load_state(desk, "beat").state.anchor, Taken()
+    schedule = HeartbeatScheduler(desk, taken, print)  # type: ignore[arg-type]
+    registry.set_paused(desk, "beat", begun + 5, True)
     rounds(schedule, begun + 10, begun + 100)
-    book.paused(desk, "beat", begun + 101, False)
+    registry.set_paused(desk, "beat", begun + 101, False)
     rounds(schedule, begun + 102)
     assert not taken.errands
     rounds(schedule, begun + 111)
@@ -177,10 +183,10 @@ def test_paused_it_does_not_tick_and_resumed_it_makes_nothing_up(desk: Desk) -> 
 
 def test_a_file_that_cannot_be_used_is_told_of_once_and_keeps_no_other(desk: Desk) -> None:
     add(desk, "good", "cadence: {every: 10s}")
-    book.path_of(desk, "bad").write_text("no front matter")
+    registry.path_of(desk, "bad").write_text("no front matter")
     taken, said = Taken(), list[str]()
-    begun = book.standing(desk, "good").state.anchor
-    rounds(Schedule(desk, taken, said.append), begun + 10, begun + 11)  # type: ignore[arg-type]
+    begun = registry.load_state(desk, "good").state.anchor
+    rounds(HeartbeatScheduler(desk, taken, said.append), begun + 10, begun + 11)  # type: ignore[arg-type]
     assert len(taken.errands) == 1
     assert len(said) == 1
     assert "bad" in said[0]
@@ -189,7 +195,7 @@ def test_a_file_that_cannot_be_used_is_told_of_once_and_keeps_no_other(desk: Des
 def test_a_source_that_fails_is_told_of_once_and_gone_on_with_when_it_works_again(desk: Desk, workspace: Path) -> None:
     add(desk, "beat", f"workspace: {workspace}", "event: {files: ['src/*.py'], every: 1s}")
     taken, said, away = Taken(), list[str](), workspace.with_name("away")
-    schedule, begun = Schedule(desk, taken, said.append), time.time()  # type: ignore[arg-type]
+    schedule, begun = HeartbeatScheduler(desk, taken, said.append), time.time()  # type: ignore[arg-type]
     rounds(schedule, begun + 1)
     workspace.rename(away)
     rounds(schedule, begun + 2, begun + 2.5, begun + 3, begun + 4)
@@ -201,7 +207,7 @@ def test_a_source_that_fails_is_told_of_once_and_gone_on_with_when_it_works_agai
     (workspace / "src" / "a.py").write_text("2 and more\n")
     rounds(schedule, begun + 6)
     assert len(taken.errands) == 1
-    book.change(desk, "beat", lambda old: replace(old, pending=""))
+    registry.update_state(desk, "beat", lambda old: replace(old, pending=""))
     workspace.rename(away)
     rounds(schedule, begun + 8, begun + 9)
     assert len(said) == 2, "it was well in between"
@@ -215,21 +221,21 @@ def test_the_cadence_goes_on_while_a_source_fails(desk: Desk, workspace: Path) -
         "cadence: {every: 10s}",
         f"event: {{git_ref: {{repository: {workspace}, ref: {no_name}}}, every: 1s}}",
     )
-    begun, taken, said = book.standing(desk, "beat").state.anchor, Taken(), list[str]()
-    rounds(Schedule(desk, taken, said.append), *(begun + second for second in range(1, 12)))  # type: ignore[arg-type]
-    assert list(taken.errands) == [book.key_of("beat", begun + 10)]
+    begun, taken, said = registry.load_state(desk, "beat").state.anchor, Taken(), list[str]()
+    rounds(HeartbeatScheduler(desk, taken, said.append), *(begun + second for second in range(1, 12)))  # type: ignore[arg-type]
+    assert list(taken.errands) == [registry.tick_key("beat", begun + 10)]
     assert len(said) == 1
     assert "cannot be read" in said[0]
 
 
 def test_commands_see_the_workspace_and_can_change_nothing(workspace: Path) -> None:
-    plan = parse(f"---\nmodel: m\nworkspace: {workspace}\ncadence: {{every: 1m}}\n---\nx", "x")
-    result = asyncio.run(run(plan, "cat src/a.py; echo gone > src/a.py; rm -rf src"))
+    plan = parse_config(f"---\nmodel: m\nworkspace: {workspace}\ncadence: {{every: 1m}}\n---\nx", "x")
+    result = asyncio.run(run_in_sandbox(plan, "cat src/a.py; echo gone > src/a.py; rm -rf src"))
     assert result.stdout == "1\n"
     assert result.exit_code != 0
     assert (workspace / "src" / "a.py").read_text() == "1\n"
     with pytest.raises(BadInput, match="no such workspace"):
-        asyncio.run(run(plan.model_copy(update={"workspace": workspace / "none"}), "true"))
+        asyncio.run(run_in_sandbox(plan.model_copy(update={"workspace": workspace / "none"}), "true"))
 
 
 def test_every_source_changes_with_what_it_looks_at(desk: Desk, workspace: Path) -> None:
@@ -240,15 +246,15 @@ def test_every_source_changes_with_what_it_looks_at(desk: Desk, workspace: Path)
     event = (
         f"{{files: [src], git_ref: {{repository: {workspace}, ref: main}}, command: cat src/a.py, heartbeat: other}}"
     )
-    plan = parse(f"---\nmodel: m\nworkspace: {workspace}\nevent: {event}\n---\nx", "x")
-    before = asyncio.run(look(desk, plan))
-    assert asyncio.run(look(desk, plan)) == before
+    plan = parse_config(f"---\nmodel: m\nworkspace: {workspace}\nevent: {event}\n---\nx", "x")
+    before = asyncio.run(read_fingerprints(desk, plan))
+    assert asyncio.run(read_fingerprints(desk, plan)) == before
     (workspace / "src" / "a.py").write_text("2\n")
     os.utime(workspace / "src" / "a.py", (1, 1))
     subprocess.run(commit, check=True)
     subprocess.run([*git, "pack-refs", "--all"], check=True)
-    book.enter(desk, book.Ended("k", "other", 1.0, 1.0, "asked", "", 0, 0.0), lambda old: old)
-    after = asyncio.run(look(desk, plan))
+    registry.record_tick(desk, registry.TickRecord("k", "other", 1.0, 1.0, "asked", "", 0, 0.0), lambda old: old)
+    after = asyncio.run(read_fingerprints(desk, plan))
     assert all(after[source] != before[source] for source in ("files", "git_ref", "command", "heartbeat"))
 
 
@@ -276,8 +282,8 @@ def test_an_mcp_tool_is_a_source_in_a_sandbox_of_its_own(desk: Desk, workspace: 
 
     def seen(tool: str) -> str:
         source = f"{{command: [python3, -I, {workspace}/server.py], tool: {tool}, arguments: {{path: {file}}}}}"
-        plan = parse(f"---\nmodel: m\nworkspace: {workspace}\nevent: {{mcp: {source}}}\n---\nx", "x")
-        return asyncio.run(look(desk, plan))["mcp"]
+        plan = parse_config(f"---\nmodel: m\nworkspace: {workspace}\nevent: {{mcp: {source}}}\n---\nx", "x")
+        return asyncio.run(read_fingerprints(desk, plan))["mcp"]
 
     before = seen("size")
     assert seen("size") == before
@@ -294,24 +300,24 @@ def test_one_that_is_there_is_not_replaced_and_one_that_is_not_cannot_be_removed
     add(desk, "beat", "cadence: {every: 10s}")
     with pytest.raises(BadInput, match="already"):
         add(desk, "beat", "cadence: {every: 10s}")
-    book.remove(desk, "beat")
-    for act in (lambda: book.remove(desk, "beat"), lambda: book.paused(desk, "beat", 0, True)):
+    registry.remove(desk, "beat")
+    for act in (lambda: registry.remove(desk, "beat"), lambda: registry.set_paused(desk, "beat", 0, True)):
         with pytest.raises(BadInput, match="no such heartbeat"):
             act()
 
 
 def test_a_real_round_hands_in_to_the_real_queue(desk: Desk) -> None:
     add(desk, "beat", "cadence: {every: 1s}")
-    begun = book.standing(desk, "beat").state.anchor
-    with client(desk) as errands:
-        rounds(Schedule(desk, errands, print), begun + 1.5)
-        assert errands.unfinished() == [book.key_of("beat", begun + 1)]
+    begun = registry.load_state(desk, "beat").state.anchor
+    with open_job_client(desk) as errands:
+        rounds(HeartbeatScheduler(desk, errands, print), begun + 1.5)
+        assert errands.unfinished() == [registry.tick_key("beat", begun + 1)]
 
 
 def test_what_a_local_thread_answers_stays_here_whatever_the_heartbeat_says(desk: Desk) -> None:
     add(desk, "first", "cadence: {every: 1m}", "local_only: true")
     tick(desk, "first")
-    thread = book.standing(desk, "first").thread
+    thread = registry.load_state(desk, "first").thread
     add(desk, "second", "cadence: {every: 1m}", f"thread: {thread}")
     assert tick(desk, "second")["outcome"] == "asked"
     with desk.database.connect() as connection:
@@ -321,19 +327,21 @@ def test_what_a_local_thread_answers_stays_here_whatever_the_heartbeat_says(desk
 def test_a_heartbeat_that_becomes_local_only_makes_its_thread_so(desk: Desk) -> None:
     add(desk, "beat", "cadence: {every: 1m}")
     tick(desk, "beat")
-    path = book.path_of(desk, "beat")
+    path = registry.path_of(desk, "beat")
     path.write_text(path.read_text().replace("cadence", "local_only: true\ncadence"))
-    errand = book.tick(desk, "beat", book.plan_of(desk, "beat"), "heartbeat/beat/2026-11-15T10:00:00.000Z", "by hand")
-    asyncio.run(work(desk, InMemory(errand.key), errand.order))
-    assert place_of(desk.home, book.standing(desk, "beat").thread).read().local_only
+    errand = registry.tick_job(
+        desk, "beat", registry.read_config(desk, "beat"), "heartbeat/beat/2026-11-15T10:00:00.000Z", "by hand"
+    )
+    asyncio.run(run_tick_job(desk, MemoryRecorder(errand.key), errand.payload))
+    assert thread_directory(desk.home, registry.load_state(desk, "beat").thread).read().local_only
 
 
 def test_files_that_are_no_heartbeats_do_not_keep_the_others(desk: Desk) -> None:
     add(desk, "beat", "cadence: {every: 10s}")
     (desk.home / "heartbeats" / "Read me.md").write_text("hello")
     (desk.home / "heartbeats" / "gone.md").symlink_to("nowhere")
-    begun, taken, told = book.standing(desk, "beat").state.anchor, Taken(), list[str]()
-    rounds(Schedule(desk, taken, told.append), begun + 10, begun + 11)  # type: ignore[arg-type]
-    assert list(taken.errands) == [book.key_of("beat", begun + 10)]
+    begun, taken, told = registry.load_state(desk, "beat").state.anchor, Taken(), list[str]()
+    rounds(HeartbeatScheduler(desk, taken, told.append), begun + 10, begun + 11)  # type: ignore[arg-type]
+    assert list(taken.errands) == [registry.tick_key("beat", begun + 10)]
     assert len(told) == 1
     assert "Read me" in told[0]

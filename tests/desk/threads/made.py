@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from gametape.desk.database import connect, drafts
-from gametape.desk.delivery import Channel
+from gametape.desk.delivery import DeliveryChannel
 from gametape.desk.outbox import Outbox
-from gametape.desk.threads.answers import Answered
-from gametape.desk.threads.beginning import begin
-from gametape.desk.threads.speaking import Said, Speaking
-from gametape.desk.threads.thread import Thread, ThreadPlace, new_id
+from gametape.desk.threads.lifecycle import create_thread
+from gametape.desk.threads.session import ThreadMessage, ThreadSession
+from gametape.desk.threads.thread import Thread, ThreadDirectory, new_thread_id
+from gametape.desk.threads.turn_result import ThreadTurnResult
 from gametape.engines.scripted import ScriptedTurn
 from tests.agent.bench import runs, says
 
@@ -33,10 +33,10 @@ class Bench:
         self.script.write_text("".join(json.dumps(turn.model_dump()) + "\n" for turn in turns))
         engine = connect(f"sqlite:///{tmp_path / 'desk.sqlite'}")
         drafts.metadata.create_all(engine)
-        self.outbox = Outbox(engine, Channel(), self.home / "outbox")
+        self.outbox = Outbox(engine, DeliveryChannel(), self.home / "outbox")
 
-    def begin(self, instructions: str = "", **more: Any) -> ThreadPlace:
-        name = new_id()
+    def begin(self, instructions: str = "", **more: Any) -> ThreadDirectory:
+        name = new_thread_id()
         thread = Thread(
             thread_id=name,
             model=more.pop("model", f"scripted:{self.script}"),
@@ -45,8 +45,8 @@ class Bench:
             store=name,
             **more,
         )
-        return asyncio.run(begin(self.home, thread, instructions))
+        return asyncio.run(create_thread(self.home, thread, instructions))
 
-    def say(self, place: ThreadPlace, text: str, key: str | None = None, **more: Any) -> Answered:
-        speaking = Speaking(self.home, place, self.outbox)
-        return asyncio.run(speaking.speak(Said(text, key or text, **more), never))
+    def say(self, place: ThreadDirectory, text: str, key: str | None = None, **more: Any) -> ThreadTurnResult:
+        speaking = ThreadSession(self.home, place, self.outbox)
+        return asyncio.run(speaking.send(ThreadMessage(text, key or text, **more), never))

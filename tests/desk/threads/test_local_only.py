@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from gametape.desk.threads import beginning, surroundings
-from gametape.desk.threads.beginning import fork
-from gametape.desk.threads.thread import names
-from gametape.engines.perimeter import Outside, Perimeter
-from gametape.engines.router import Arm, Router
+from gametape.desk.threads import agent_setup, lifecycle
+from gametape.desk.threads.lifecycle import fork_thread
+from gametape.desk.threads.thread import thread_ids
+from gametape.engines.egress_policy import EgressDenied, EgressPolicy
+from gametape.engines.router import Router, RouterArm
 from tests.engines.openai.server import FaultServer, Said, Status
 
 from .made import Bench, says
@@ -21,10 +21,10 @@ from .made import Bench, says
 def elsewhere(monkeypatch: pytest.MonkeyPatch) -> str:
     """Makes 127.0.0.2 another machine for everything that threads open."""
 
-    def perimeter(local_only: bool = False) -> Perimeter:
-        return Perimeter(local_only, stays_here=lambda address: address == ip_address("127.0.0.1"))
+    def perimeter(local_only: bool = False) -> EgressPolicy:
+        return EgressPolicy(local_only, is_local_address=lambda address: address == ip_address("127.0.0.1"))
 
-    for module in (beginning, surroundings):
+    for module in (lifecycle, agent_setup):
         monkeypatch.setattr(module, "Perimeter", perimeter)
     return "127.0.0.2"
 
@@ -33,23 +33,23 @@ def test_it_is_not_begun_with_a_model_elsewhere(tmp_path: Path, elsewhere: str) 
     bench = Bench(tmp_path, [says("x")])
     with FaultServer(host=elsewhere) as server:
         for url in (f"{server.url}/v1", server.url.replace("127.0.0.2", "localhost.evil.example")):
-            with pytest.raises(Outside):
+            with pytest.raises(EgressDenied):
                 bench.begin(model=f"openai:tiny@{url}", local_only=True)
         assert server.connections == 0
-    assert names(bench.home) == []
+    assert thread_ids(bench.home) == []
 
 
 def test_it_stays_after_its_file_was_edited_and_in_its_forks(tmp_path: Path, elsewhere: str) -> None:
     bench = Bench(tmp_path, [says("Here."), says("Still here.")])
     place = bench.begin(local_only=True)
     assert bench.say(place, "first").answer == "Here."
-    forked = fork(bench.home, place.root.name)
+    forked = fork_thread(bench.home, place.root.name)
     with FaultServer(host=elsewhere) as server:
         for one in (place, forked):
-            document = json.loads(one.file.read_text())
+            document = json.loads(one.thread_file.read_text())
             document |= {"model": f"openai:tiny@{server.url}/v1", "local_only": False}
-            one.file.write_text(json.dumps(document))
-            with pytest.raises(Outside):
+            one.thread_file.write_text(json.dumps(document))
+            with pytest.raises(EgressDenied):
                 bench.say(one, "second")
         assert server.connections == 0
 
@@ -68,17 +68,17 @@ def test_a_local_server_that_fails_or_redirects_sends_nothing_elsewhere(tmp_path
 
 def test_a_cascade_never_leaves(tmp_path: Path, elsewhere: str, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench(tmp_path, [says("Here."), says("Still here.")])
-    real = surroundings.resolve
+    real = agent_setup.resolve_model
     with FaultServer(host=elsewhere) as away:
 
-        def cascade(name: str, home: Path, perimeter: Perimeter) -> Router:
+        def cascade(name: str, home: Path, perimeter: EgressPolicy) -> Router:
             """A router whose frontier was opened by somebody with no perimeter, and who escalates at once."""
             frontier = real(f"openai:tiny@{away.url}/v1", home, replace(perimeter, local_only=False))
-            router = Router(Arm(real(name, home, perimeter)), Arm(frontier), perimeter)
+            router = Router(RouterArm(real(name, home, perimeter)), RouterArm(frontier), perimeter)
             router.escalate("the local model failed")
             return router
 
         place = bench.begin(local_only=True)
-        monkeypatch.setattr(surroundings, "resolve", cascade)
+        monkeypatch.setattr(agent_setup, "resolve", cascade)
         assert bench.say(place, "first").answer == "Here."
         assert away.requests == []

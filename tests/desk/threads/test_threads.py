@@ -8,18 +8,17 @@ from typing import Any
 import pytest
 
 from gametape.agent.constraints import Constraints
-from gametape.agent.recording import OnDisk, text_of
+from gametape.agent.recorder import JournalRecorder, step_text
 from gametape.core.errors import BadInput
-from gametape.desk.threads import speaking
-from gametape.desk.threads.beginning import fork
-from gametape.desk.threads.following import Follower
-from gametape.desk.threads.outcomes import tell_vault
-from gametape.desk.threads.replies import ReplySlot
-from gametape.desk.threads.showing import archive, listed, patch
-from gametape.desk.threads.thread import Refused, place_of
-from gametape.desk.vault.repository import Repository
+from gametape.desk.threads import session
+from gametape.desk.threads.journal_follower import JournalFollower
+from gametape.desk.threads.lifecycle import fork_thread, record_outcome
+from gametape.desk.threads.overview import archive_thread, list_threads, thread_patch
+from gametape.desk.threads.session import ThreadReplyCache
+from gametape.desk.threads.thread import ThreadRefused, thread_directory
+from gametape.desk.vault.repository import VaultRepository
 from gametape.desk.vault.vault import Vault
-from gametape.record.files import load
+from gametape.record.trajectory_file import load_trajectory
 from tests.engines.openai.server import FaultServer
 from tests.engines.openai.server import Said as Reply
 
@@ -44,27 +43,27 @@ def test_a_thread_answers_remembers_and_goes_on(tmp_path: Path) -> None:
     (work / "AGENTS.md").write_text("Count aloud.")
     place = bench.begin("Be brief.", workspace=str(work), title="counting")
     seen: list[int] = []
-    follower = Follower(place.journal, lambda step: seen.append(step.step_id))
+    follower = JournalFollower(place.journal, lambda step: seen.append(step.step_id))
     first = bench.say(place, "What is it?")
-    follower.look()
+    follower.poll()
     assert (first.ended, first.answer, first.turns) == ("answered", "It counts.", 4)
     assert seen == [2, 3, 4, 5, 6]
     second = bench.say(place, "And now?")
     assert (second.ended, second.answer) == ("answered", "Still.")
-    steps = place.recorded().steps
+    steps = place.load_trajectory().steps
     assert [step.source for step in steps] == ["system", "user", *["agent"] * 4, "user", "agent", "agent"]
     assert steps[7].observation.results[0].content == "1\n2"
-    assert {"Count aloud.", "Be brief."} <= set(text_of(steps[0]).splitlines())
-    assert place.recorded().tokens_exact() is True
+    assert {"Count aloud.", "Be brief."} <= set(step_text(steps[0]).splitlines())
+    assert place.load_trajectory().tokens_exact() is True
     assert (work / "a.txt").read_text() == "1\n"
-    assert patch(place).splitlines()[-3:] == ["@@ -1 +1,2 @@", " 1", "+2"]
-    [one] = listed(bench.home)
+    assert thread_patch(place).splitlines()[-3:] == ["@@ -1 +1,2 @@", " 1", "+2"]
+    [one] = list_threads(bench.home)
     assert (one.said, one.answered, one.turns, one.thread.title) == (2, 2, 6, "counting")
     vault = Vault.open(bench.home / "vault")
     assert vault.read("projects/a") == "it counts\n"
     vault.read_by("projects/a", place.root.name, 9)
-    tell_vault(place.trajectory, succeeded=True)
-    assert vault.reads.uses() == [("projects/a", 1, 0, 0)]
+    record_outcome(place.trajectory, succeeded=True)
+    assert vault.reads.usage() == [("projects/a", 1, 0, 0)]
 
 
 def test_said_twice_under_one_key_is_said_once(tmp_path: Path) -> None:
@@ -73,7 +72,7 @@ def test_said_twice_under_one_key_is_said_once(tmp_path: Path) -> None:
     assert bench.say(place, "Hello", "k") == bench.say(place, "Hello", "k")
     assert bench.say(place, "Hello", "other").answer == "Two."
     assert bench.say(place, "Hello", "k").answer == "One."
-    assert place.recorded().turns == 2
+    assert place.load_trajectory().turns == 2
 
 
 def _before(real: Callable[..., Any], number: int) -> Callable[..., Any]:
@@ -102,9 +101,9 @@ def _after(real: Callable[..., Any], number: int) -> Callable[..., Any]:
 
 
 KILLS = [
-    (OnDisk, "append", _before, 2),
-    (ReplySlot, "write", _after, 2),
-    (Repository, "commit", _after, 0),
+    (JournalRecorder, "append", _before, 2),
+    (ThreadReplyCache, "write", _after, 2),
+    (VaultRepository, "commit", _after, 0),
     (Vault, "write", _after, 0),
     (Bench, "draft", _after, 0),
 ]
@@ -122,14 +121,14 @@ def test_killed_anywhere_it_goes_on_and_effects_appear_once(
         with pytest.raises(Killed):
             bench.say(place, "What is it?", "k")
     assert bench.say(place, "What is it?", "k").answer == "It counts."
-    steps = place.recorded().steps
+    steps = place.load_trajectory().steps
     assert [step.source for step in steps] == ["system", "user", *["agent"] * 4]
     subjects = Vault.open(bench.home / "vault").repository.git("log", "--format=%s").decode().splitlines()
     assert subjects.count("projects/a: remembered") == 1
     assert len(subjects) == 2
     assert len(bench.outbox.list()) == 1
-    assert "+2\n" in patch(place)
-    assert "+2\n+2" not in patch(place)
+    assert "+2\n" in thread_patch(place)
+    assert "+2\n+2" not in thread_patch(place)
 
 
 def test_a_reply_that_was_paid_for_is_not_asked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,7 +137,7 @@ def test_a_reply_that_was_paid_for_is_not_asked_for_again(tmp_path: Path, monkey
     with FaultServer(replies, window=32_000) as server:
         place = bench.begin(model=f"openai:tiny@{server.url}/v1")
         with monkeypatch.context() as patched:
-            patched.setattr(ReplySlot, "write", _after(ReplySlot.write, 0))
+            patched.setattr(ThreadReplyCache, "write", _after(ThreadReplyCache.write, 0))
             with pytest.raises(Killed):
                 bench.say(place, "Go", "k")
         assert bench.say(place, "Go", "k").answer == "Done."
@@ -151,33 +150,33 @@ def test_a_fork_has_the_past_and_the_files_and_goes_its_own_way(tmp_path: Path) 
     place = bench.begin(budget_tokens=10**9)
     bench.say(place, "first")
     bench.say(place, "second")
-    forked = fork(bench.home, place.root.name, at=4, title="another way")
+    forked = fork_thread(bench.home, place.root.name, at=4, title="another way")
     assert forked.read().forked_from == f"{place.root.name}, step 4"
     assert bench.say(forked, "third").answer == "Two."
-    assert forked.recorded().steps[5].observation.results[0].content == "one\ntwo"
-    assert listed(bench.home)[0].thread.title == "another way"
+    assert forked.load_trajectory().steps[5].observation.results[0].content == "one\ntwo"
+    assert list_threads(bench.home)[0].thread.title == "another way"
     assert spent(bench, forked.root.name) < spent(bench, place.root.name)
     assert not (forked.root / "checkpoints").exists()
     with pytest.raises(BadInput, match="step 99"):
-        fork(bench.home, place.root.name, at=99)
+        fork_thread(bench.home, place.root.name, at=99)
 
 
 def spent(bench: Bench, name: str) -> int:
-    return next(one.tokens for one in listed(bench.home) if one.thread.thread_id == name)
+    return next(one.tokens for one in list_threads(bench.home) if one.thread.thread_id == name)
 
 
 def test_an_archived_thread_is_a_trajectory_and_says_no_more(tmp_path: Path) -> None:
     bench = Bench(tmp_path, [says("One."), says("Two.")])
     place = bench.begin()
     bench.say(place, "first", "k")
-    file = archive(place)
-    assert archive(place) == file
-    assert load(file).final_metrics is not None
-    assert listed(bench.home)[0].thread.state == "archived"
+    file = archive_thread(place)
+    assert archive_thread(place) == file
+    assert load_trajectory(file).final_metrics is not None
+    assert list_threads(bench.home)[0].thread.state == "archived"
     assert bench.say(place, "first", "k").answer == "One."
-    with pytest.raises(Refused, match="archived"):
+    with pytest.raises(ThreadRefused, match="archived"):
         bench.say(place, "second")
-    assert bench.say(fork(bench.home, place.root.name), "second").answer == "Two."
+    assert bench.say(fork_thread(bench.home, place.root.name), "second").answer == "Two."
 
 
 def test_a_spent_budget_holds_for_life_and_one_answer_may_have_less(tmp_path: Path) -> None:
@@ -185,11 +184,11 @@ def test_a_spent_budget_holds_for_life_and_one_answer_may_have_less(tmp_path: Pa
     place = bench.begin(budget_tokens=100_000)
     small = bench.say(place, "first", budget_tokens=1)
     assert (small.ended, small.turns) == ("limit", 1)
-    place.change(budget_tokens=small.tokens)
-    with pytest.raises(Refused, match="spent its budget"):
+    place.update(budget_tokens=small.tokens)
+    with pytest.raises(ThreadRefused, match="spent its budget"):
         bench.say(place, "second")
-    assert len(place.recorded().steps) == 3
-    place.change(budget_tokens=100_000)
+    assert len(place.load_trajectory().steps) == 3
+    place.update(budget_tokens=100_000)
     assert bench.say(place, "second").answer == "Done."
 
 
@@ -218,12 +217,12 @@ def test_the_watch_pauses_a_thread_until_a_person_says_so(tmp_path: Path, monkey
     bench = Bench(tmp_path, [runs("echo same"), runs("echo same"), says("Done.")])
     place = bench.begin()
     with monkeypatch.context() as patched:
-        patched.setattr(speaking, "Breaker", lambda _watch: _Pause())
+        patched.setattr(session, "Breaker", lambda _watch: _Pause())
         end = bench.say(place, "go", "k")
     assert (end.ended, end.turns) == ("paused", 1)
     assert "it repeats itself" in str(place.read().paused)
     assert bench.say(place, "go", "k") == end
-    with pytest.raises(Refused, match="--anyway"):
+    with pytest.raises(ThreadRefused, match="--anyway"):
         bench.say(place, "go on")
     assert bench.say(place, "go on", anyway=True).answer == "Done."
     assert place.read().state == "open"
@@ -234,7 +233,7 @@ def test_what_is_forbidden_is_refused_at_the_call_and_on_record(tmp_path: Path) 
     bench = Bench(tmp_path, turns)
     place = bench.begin(constraints=Constraints(output=["sk-[0-9]+"], commands=["^git push"]))
     assert bench.say(place, "go").answer == "No."
-    kinds = [event["kind"] for step in place.recorded().steps for event in step.ours.events or []]
+    kinds = [event["kind"] for step in place.load_trajectory().steps for event in step.gametape_extra.events or []]
     assert kinds == ["constraint", "constraint"]
     assert Vault.open(bench.home / "vault").names() == []
 
@@ -246,15 +245,15 @@ def test_compaction_keeps_what_was_asked_last(tmp_path: Path) -> None:
         place = bench.begin(model=f"openai:tiny@{server.url}/v1")
         for number in range(5):
             assert bench.say(place, f"question {number} {'y' * 500}").ended == "answered"
-    steps = place.recorded().steps
-    compacted = [step for step in steps if step.ours.compacted]
+    steps = place.load_trajectory().steps
+    compacted = [step for step in steps if step.gametape_extra.compacted]
     assert compacted
     asked = next(number for number, step in enumerate(steps) if step is compacted[-1])
-    assert text_of(steps[asked - 1])[:12] in text_of(compacted[-1])
+    assert step_text(steps[asked - 1])[:12] in step_text(compacted[-1])
 
 
 def test_several_threads_work_at_once(tmp_path: Path) -> None:
-    from gametape.desk.threads.speaking import Said, Speaking
+    from gametape.desk.threads.session import ThreadMessage, ThreadSession
 
     from .made import never
 
@@ -262,7 +261,9 @@ def test_several_threads_work_at_once(tmp_path: Path) -> None:
     places = [bench.begin() for _ in range(3)]
 
     async def main() -> list[str]:
-        talks = (Speaking(bench.home, place, bench.outbox).speak(Said("go", "k"), never) for place in places)
+        talks = (
+            ThreadSession(bench.home, place, bench.outbox).send(ThreadMessage("go", "k"), never) for place in places
+        )
         return [end.answer for end in await asyncio.gather(*talks)]
 
     assert asyncio.run(main()) == ["It counts."] * 3
@@ -274,10 +275,10 @@ def test_several_threads_work_at_once(tmp_path: Path) -> None:
 def test_a_beginning_of_a_name_is_enough_if_it_is_one_threads(tmp_path: Path) -> None:
     bench = Bench(tmp_path, [says("x")])
     place = bench.begin()
-    assert place_of(bench.home, place.root.name[:-2]) == place
+    assert thread_directory(bench.home, place.root.name[:-2]) == place
     bench.begin()
     with pytest.raises(BadInput, match="2 threads"):
-        place_of(bench.home, "thread-2")
+        thread_directory(bench.home, "thread-2")
     for name in ("thread", "../x", "thread-20200101-000000"):
         with pytest.raises(BadInput, match="no such thread"):
-            place_of(bench.home, name)
+            thread_directory(bench.home, name)

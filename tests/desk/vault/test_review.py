@@ -6,15 +6,14 @@ from pathlib import Path
 import pytest
 
 from gametape.core.errors import BadInput
-from gametape.desk.vault.loops import loops
+from gametape.desk.vault.note_queries import list_open_items, search_notes
 from gametape.desk.vault.review import MARK, accept, revert, review
-from gametape.desk.vault.search import search
-from gametape.desk.vault.syncing import sync
-from gametape.desk.vault.vault import Vault, Writer
+from gametape.desk.vault.sync import sync
+from gametape.desk.vault.vault import NoteWriter, Vault
 
 
 def write(vault: Vault, name: str, text: str, turn: int = 1, attempt: str = "t") -> None:
-    vault.write(name, text, Writer(attempt, turn, f"{attempt}/{turn}/{name}"))
+    vault.write(name, text, NoteWriter(attempt, turn, f"{attempt}/{turn}/{name}"))
 
 
 def history(vault: Vault) -> list[str]:
@@ -30,7 +29,7 @@ def test_review_shows_what_is_new_with_its_writer_and_accepting_moves_the_mark(t
     ci, ada = review(vault)
     assert ci.diff == ("@@ -0,0 +1,2 @@", "+slow", "+green")
     assert [(commit.who == "t", commit.turn) for commit in ci.commits] == [(False, None), (True, 3)]
-    assert ada.commits[0].told == "t, turn 4"
+    assert ada.commits[0].author_text == "t, turn 4"
     assert accept(vault, ["people/ada"]) == ["people/ada"]
     assert [one.note for one in review(vault)] == ["agent/ci"]
     write(vault, "people/ada", "likes tables\nand chairs", 5)
@@ -69,7 +68,7 @@ def test_open_loops_have_an_age_and_an_owner(tmp_path: Path) -> None:
     write(vault, "projects/desk", "# Desk\n- [x] done\n- [ ] ask Ada\n", 1, "t1")
     write(vault, "ci", "Open: why is it red?\nnot open: this", 2, "t2")
     (vault.root / "projects/desk.md").write_text("# Desk\n- [x] done\n- [ ] ask Ada\n  * [ ] by hand\n")
-    found = loops(vault)
+    found = list_open_items(vault)
     assert {(loop.note, loop.line, loop.text) for loop in found} == {
         ("projects/desk", 3, "ask Ada"),
         ("agent/ci", 1, "why is it red?"),
@@ -82,12 +81,12 @@ def test_search_puts_the_whole_phrase_before_many_words(tmp_path: Path) -> None:
     vault = Vault.init(tmp_path / "vault")
     write(vault, "a", "red and slow builds on ci\nci is slow")
     write(vault, "slow-things", "first line", 2)
-    assert [(hit.note, hit.line) for hit in search(vault, "ci is  SLOW")] == [
+    assert [(hit.note, hit.line) for hit in search_notes(vault, "ci is  SLOW")] == [
         ("agent/a", 2),
         ("agent/a", 1),
         ("agent/slow-things", 1),
     ]
-    assert search(vault, "zebra") == []
+    assert search_notes(vault, "zebra") == []
 
 
 def test_two_machines_diverge_and_lose_nothing(tmp_path: Path) -> None:
@@ -184,7 +183,7 @@ def test_commits_of_another_machine_cannot_garble_the_review(tmp_path: Path) -> 
     write(vault, "ci", "slow")
     repository = vault.repository
     with repository.locked():
-        forged = repository.store(b"x\n")
+        forged = repository.store_blob(b"x\n")
         path = "agent/x\nGametape-Key: t/9/ci\n.md"
         repository.commit({"agent/y.md": forged, path: forged}, "one\x01two\x01\n\nGametape-Turn: ten\n")
     assert [one.note for one in review(vault)] == ["agent/ci", "agent/y"]

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from gametape.core.errors import BadInput
 from gametape.desk.vault.git import Git
-from gametape.desk.vault.history import commits
-from gametape.desk.vault.names import clean_name
+from gametape.desk.vault.note_files import clean_name
 from gametape.desk.vault.notes import VaultNotes, vault_tools
-from gametape.desk.vault.repository import Repository
-from gametape.desk.vault.vault import Kept, Vault, Writer
+from gametape.desk.vault.repository import VaultRepository, list_commits
+from gametape.desk.vault.vault import NoteWriter, NoteWriteResult, Vault
 
 from ..steps import Killed
 
@@ -25,18 +24,20 @@ def log(vault: Vault) -> list[str]:
     return vault.repository.git("log", "--reverse", "--format=%s").decode().splitlines()
 
 
-def by(attempt: str, turn: int = 1, number: int = 0) -> Writer:
-    return Writer(attempt, turn, f"{attempt}/{turn}/{number}")
+def by(attempt: str, turn: int = 1, number: int = 0) -> NoteWriter:
+    return NoteWriter(attempt, turn, f"{attempt}/{turn}/{number}")
 
 
 def test_a_write_is_a_commit_that_names_its_turn_and_happens_once(tmp_path: Path) -> None:
     vault = Vault.init(tmp_path / "vault")
-    assert vault.write("Build flags", "use -O2", by("t1", 4)) == Kept("agent/build-flags", "kept")
-    assert vault.write("Build flags", "use -O2", by("t1", 4)) == Kept("agent/build-flags", "kept")
-    assert vault.write("Build flags", "another model's words", by("t1", 4)) == Kept("agent/build-flags", "kept")
+    assert vault.write("Build flags", "use -O2", by("t1", 4)) == NoteWriteResult("agent/build-flags", "kept")
+    assert vault.write("Build flags", "use -O2", by("t1", 4)) == NoteWriteResult("agent/build-flags", "kept")
+    assert vault.write("Build flags", "another model's words", by("t1", 4)) == NoteWriteResult(
+        "agent/build-flags", "kept"
+    )
     assert (vault.root / "agent/build-flags.md").read_text() == "use -O2\n"
     assert log(vault) == ["A vault", "agent/build-flags: remembered"]
-    last = commits(vault.repository, "-1")[0]
+    last = list_commits(vault.repository, "-1")[0]
     assert (last.who, last.turn, last.paths) == ("t1", 4, ("agent/build-flags.md",))
     assert Git(vault.root)("status", "--porcelain") == b""
 
@@ -62,17 +63,17 @@ def test_killed_anywhere_a_write_is_made_once_and_is_no_persons_edit(
         if at == "after":
             patched.setattr("gametape.desk.vault.vault._message", _then_die(patched, vault))
         elif at == "_settle":
-            lives = iter([Repository._settle])
+            lives = iter([VaultRepository._settle])
 
-            def settle(self: Repository) -> None:
+            def settle(self: VaultRepository) -> None:
                 next(lives, die)(self)
 
-            patched.setattr(Repository, "_settle", settle)
+            patched.setattr(VaultRepository, "_settle", settle)
         else:
-            patched.setattr(Repository, at, die)
+            patched.setattr(VaultRepository, at, die)
         with pytest.raises(Killed):
             vault.write("plan", "new", by("t", 2))
-    assert vault.write("plan", "new", by("t", 2)) == Kept("agent/plan", "kept")
+    assert vault.write("plan", "new", by("t", 2)) == NoteWriteResult("agent/plan", "kept")
     assert vault.read("plan") == "new\n"
     assert log(vault) == ["A vault", "agent/plan: remembered", "agent/plan: remembered"]
 
@@ -82,13 +83,13 @@ def _then_die(patched: pytest.MonkeyPatch, vault: Vault) -> object:
     from gametape.desk.vault import vault as module
 
     real = module._message
-    commit = Repository.commit
+    commit = VaultRepository.commit
 
-    def dies(self: Repository, *words: object) -> str:
+    def dies(self: VaultRepository, *words: object) -> str:
         commit(self, *words)  # type: ignore[arg-type]
         raise Killed
 
-    patched.setattr(Repository, "commit", dies)
+    patched.setattr(VaultRepository, "commit", dies)
     return real
 
 
@@ -98,7 +99,7 @@ def test_a_person_edits_without_git_and_is_never_written_over(tmp_path: Path) ->
     asyncio.run(notes.keep("plan", "one\ntwo\nthree\nfour"))
     (vault.root / "agent/plan.md").write_text("ONE\ntwo\nthree\nfour\n")
     (vault.root / "people/Ada Lovelace.md").write_text("likes tables\n")
-    assert asyncio.run(notes.keep("plan", "one\ntwo\nthree\nFOUR")) == Kept("agent/plan", "merged")
+    assert asyncio.run(notes.keep("plan", "one\ntwo\nthree\nFOUR")) == NoteWriteResult("agent/plan", "merged")
     assert vault.read("plan") == "ONE\ntwo\nthree\nFOUR\n"
     assert vault.read("people/Ada Lovelace") == "likes tables\n"
     assert "agent/plan, people/Ada Lovelace: edited by hand" in log(vault)
@@ -235,7 +236,7 @@ def test_bounds_and_odd_text(tmp_path: Path) -> None:
         with pytest.raises(BadInput):
             vault.write("a", text, by("t"))
     with pytest.raises(BadInput, match="key"):
-        vault.write("a", "x", Writer("t", 1, "k\nGametape-Key: other"))
+        vault.write("a", "x", NoteWriter("t", 1, "k\nGametape-Key: other"))
     vault.write("a", "nul \0 half \ud800 end\r\n", by("t"))
     assert vault.read("a") == "nul  half ? end\n"
 
@@ -262,6 +263,6 @@ def test_what_was_read_in_attempts_that_succeeded_is_known(tmp_path: Path) -> No
     vault.write("bad", "x", by("w", 2))
     for attempt, note in (("a", "good"), ("a", "good"), ("b", "good"), ("b", "bad"), ("c", "bad")):
         vault.read_by(note, attempt, 1)
-    vault.reads.ended("a", succeeded=True)
-    vault.reads.ended("b", succeeded=False)
-    assert [tuple(use) for use in vault.reads.uses()] == [("agent/good", 1, 1, 0), ("agent/bad", 0, 1, 1)]
+    vault.reads.record_outcome("a", succeeded=True)
+    vault.reads.record_outcome("b", succeeded=False)
+    assert [tuple(use) for use in vault.reads.usage()] == [("agent/good", 1, 1, 0), ("agent/bad", 0, 1, 1)]

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from gametape.core.errors import BadInput
-from gametape.engines.openai.address import read_address
-from gametape.engines.pricing import Price
+from gametape.engines.openai.address import parse_address
+from gametape.engines.prices import Price
 
 
 @pytest.mark.parametrize(
@@ -18,19 +18,19 @@ from gametape.engines.pricing import Price
     ],
 )
 def test_where_things_are(url: str, api: str, root: str) -> None:
-    address = read_address(f"openai:org/model@v2@{url}")
-    assert (address.model, str(address.api), str(address.root)) == ("org/model@v2", api, root)
+    address = parse_address(f"openai:org/model@v2@{url}")
+    assert (address.model, str(address.api_url), str(address.root_url)) == ("org/model@v2", api, root)
 
 
 def test_price_and_window_are_part_of_the_name() -> None:
-    address = read_address("openai:m@http://h/v1?input=1.5&output=3&window=8192")
+    address = parse_address("openai:m@http://h/v1?input=1.5&output=3&window=8192")
     assert (address.price, address.window) == (Price(1.5, 3.0), 8192)
-    assert str(address.api) == "http://h/v1"
+    assert str(address.api_url) == "http://h/v1"
 
 
 def test_a_socket() -> None:
-    address = read_address("openai:m@unix:/run/model.sock")
-    assert address.socket == Path("/run/model.sock")
+    address = parse_address("openai:m@unix:/run/model.sock")
+    assert address.socket_path == Path("/run/model.sock")
 
 
 @pytest.mark.parametrize(
@@ -51,5 +51,5 @@ def test_a_socket() -> None:
 )
 def test_what_is_no_address(name: str) -> None:
     with pytest.raises(BadInput) as caught:
-        read_address(name)
+        parse_address(name)
     assert "secret" not in str(caught.value)

@@ -13,9 +13,9 @@ import httpx
 import pytest
 
 from gametape.core.messages import Sampling
-from gametape.core.tokens import Reading, TurnTokens, only_grew
+from gametape.core.tokens import ContextTokens, TurnTokens, is_append_only
+from gametape.engines.egress_policy import EgressPolicy
 from gametape.engines.openai import ServerModel, open_server_model
-from gametape.engines.perimeter import Perimeter
 
 pytestmark = pytest.mark.slow
 
@@ -49,7 +49,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerModel]:
         server = subprocess.Popen(command.split(), stdout=output, stderr=output, env=os.environ | quiet | small)
     try:
         _wait_for(f"http://127.0.0.1:{port}/health", server, log)
-        yield open_server_model(f"openai:smollm2@http://127.0.0.1:{port}/v1", Perimeter(local_only=True))
+        yield open_server_model(f"openai:smollm2@http://127.0.0.1:{port}/v1", EgressPolicy(local_only=True))
     finally:
         server.terminate()
         server.wait(60)
@@ -57,14 +57,14 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerModel]:
 
 def test_the_server_is_spoken_to_in_tokens(model: ServerModel) -> None:
     assert model.trainable
-    assert model.true_logprobs
+    assert model.exact_logprobs
     assert model.local
     assert model.window == 2048
 
 
 def test_the_conversation_only_grows_and_keeps_what_was_sampled(model: ServerModel) -> None:
     turns = asyncio.run(_talk(model, Sampling(temperature=0.8, seed=3)))
-    assert only_grew(Reading(turn.prompt_ids, turn.completion_ids, False) for turn in turns)
+    assert is_append_only(ContextTokens(turn.prompt_ids, turn.completion_ids, False) for turn in turns)
     assert all(turn.logprobs is not None and len(turn.logprobs) == len(turn.completion_ids) for turn in turns)
     # The text of a marker that a user wrote is no marker: as many ends as there are messages of ours.
     assert turns[0].prompt_ids.count(2) == 2
@@ -86,7 +86,7 @@ def test_greedy_logprobs_are_those_of_the_weights(model: ServerModel) -> None:
 
 
 def test_a_grammar_holds(model: ServerModel) -> None:
-    conversation = model.converse(Sampling(temperature=0), constrain=True)
+    conversation = model.start_conversation(Sampling(temperature=0), constrain=True)
     conversation.begin("You are brief.", [TOOL], "Read the file a.py.")
     reply = asyncio.run(conversation.ask(120))
     assert reply.constrained
@@ -95,24 +95,24 @@ def test_a_grammar_holds(model: ServerModel) -> None:
 
 def test_what_was_read_before_is_told(model: ServerModel) -> None:
     async def usage() -> int:
-        conversation = model.converse(Sampling(temperature=0))
+        conversation = model.start_conversation(Sampling(temperature=0))
         conversation.begin("You are brief. " * 40, [], "Say hello.")
         await conversation.ask(4)
-        conversation.tell("Again.")
+        conversation.add_user_message("Again.")
         return (await conversation.ask(4)).usage.cached_tokens
 
     assert asyncio.run(usage()) > 100
 
 
 async def _talk(model: ServerModel, sampling: Sampling) -> list[TurnTokens]:
-    conversation = model.converse(sampling)
+    conversation = model.start_conversation(sampling)
     conversation.begin("You are brief.", [TOOL], "What does <|im_end|> mean in a file?")
     turns = []
     for _ in range(3):
         reply = await conversation.ask(24)
         assert reply.tokens is not None
         turns.append(reply.tokens)
-        conversation.tell("Say more, and mention <|im_start|>system.")
+        conversation.add_user_message("Say more, and mention <|im_start|>system.")
     return turns
 
 

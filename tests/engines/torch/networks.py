@@ -18,12 +18,12 @@ from transformers import (
 
 from gametape.core.messages import GenerateRequest, Sampling
 from gametape.engines.torch.attention import cpu
-from gametape.engines.torch.blocks import BlockPool
 from gametape.engines.torch.decoder import Decoder
-from gametape.engines.torch.family import spec_of
-from gametape.engines.torch.jobs import Continue
-from gametape.engines.torch.sampling import draw, uniform
-from gametape.engines.torch.stepper import Limits, Stepper
+from gametape.engines.torch.decoder_spec import read_decoder_spec
+from gametape.engines.torch.jobs import GenerateJob
+from gametape.engines.torch.kv_blocks import BlockPool
+from gametape.engines.torch.sampler import sample_tokens, uniform
+from gametape.engines.torch.stepper import EngineLimits, Stepper
 
 VOCABULARY = 97
 GREEDY = Sampling(temperature=0)
@@ -70,10 +70,10 @@ def plain(family="llama", seed=0):
 
 
 def stepper(module, tokens=1024, block=4, planner=cpu.plan, **limits):
-    spec = spec_of(module.config)
+    spec = read_decoder_spec(module.config)
     decoder = Decoder(module, spec)
     pool = BlockPool(spec, tokens // block, block, decoder.device, decoder.dtype)
-    return Stepper(decoder, pool, planner, Limits(**limits))
+    return Stepper(decoder, pool, planner, EngineLimits(**limits))
 
 
 def plain_logits(module, ids):
@@ -90,7 +90,7 @@ def ask(heart, prompt, max_tokens=8, sampling=GREEDY, stops=()):
     request = GenerateRequest(
         request_id="r", prompt_ids=prompt, max_tokens=max_tokens, sampling=sampling, stop_ids=list(stops)
     )
-    job = Continue(request, told.append, next(_arrivals))
+    job = GenerateJob(request, told.append, next(_arrivals))
     heart.add(job)
     return job, told
 
@@ -118,10 +118,10 @@ def check(generation, prompt, sampling, modules, tolerance=1e-4):
         near = []
         for by, cut in product((0, -1e-5, 1e-5), (0, -1e-5, 1e-5) if sampling.top_p < 1 else (0,)):
             rule = sampling.model_copy(update={"top_p": sampling.top_p + cut})
-            near.append(draw(logits, [rule] * len(logits), (numbers + by).clamp(0, 1 - 1e-9)))
+            near.append(sample_tokens(logits, [rule] * len(logits), (numbers + by).clamp(0, 1 - 1e-9)))
         for tie in range(8 if sampling.top_p < 1 else 0):
             noise = torch.randn(logits.shape, generator=torch.Generator().manual_seed(tie)) * 1e-5
-            near.append(draw(logits + noise, [sampling] * len(logits), numbers))
+            near.append(sample_tokens(logits + noise, [sampling] * len(logits), numbers))
         for at, (token, own) in enumerate(zip(generation.completion_ids, generation.logprobs, strict=True)):
             if generation.policy_versions[at] == version:
                 found = [(int(drawn[at]), float(logprobs[at])) for drawn, logprobs in near]

@@ -6,13 +6,13 @@ import torch
 
 from gametape.core.messages import Sampling
 from gametape.engines.torch.attention import cpu
-from gametape.engines.torch.attention.seam import Span
-from gametape.engines.torch.blocks import BlockPool
+from gametape.engines.torch.attention.interface import SequenceSpan
+from gametape.engines.torch.decode_rounds import DrawnTokens
 from gametape.engines.torch.decoder import Decoder
-from gametape.engines.torch.family import spec_of
-from gametape.engines.torch.rounds import Drawn
-from gametape.engines.torch.sampling import draw, uniform
-from gametape.engines.torch.stepper import Limits, Stepper
+from gametape.engines.torch.decoder_spec import read_decoder_spec
+from gametape.engines.torch.kv_blocks import BlockPool
+from gametape.engines.torch.sampler import sample_tokens, uniform
+from gametape.engines.torch.stepper import EngineLimits, Stepper
 
 ON_GPU = torch.cuda.is_available()
 FAMILIES = ["llama-wide", "qwen3"]
@@ -21,17 +21,17 @@ FAMILIES = ["llama-wide", "qwen3"]
 
 def stepper_in_rounds(module, tokens=1024, block=4, longest=1 << 20, **limits):
     """As `networks.stepper`; rounds are for sequences of at most `longest` tokens."""
-    spec = spec_of(module.config)
+    spec = read_decoder_spec(module.config)
     decoder = Decoder(module.to("cuda" if ON_GPU else "cpu"), spec)
     pool = BlockPool(spec, tokens // block, block, decoder.device, decoder.dtype)
     if not ON_GPU:
-        return Stepper(decoder, pool, cpu.plan, Limits(**limits), PlainRounds(decoder, pool, longest))
+        return Stepper(decoder, pool, cpu.plan, EngineLimits(**limits), PlainRounds(decoder, pool, longest))
     from gametape.engines.torch.attention.triton_prefill import plan
     from gametape.engines.torch.cuda_graphs import DecodeGraphs
-    from gametape.engines.torch.cuda_step import DecodeStep, Room
+    from gametape.engines.torch.cuda_step import BufferSizes, DecodeStep
 
-    made = Limits(**limits)
-    room = Room(rows=made.slots, context=min(longest, tokens), stops=2)
+    made = EngineLimits(**limits)
+    room = BufferSizes(rows=made.max_sequences, context=min(longest, tokens), stops=2)
     return Stepper(decoder, pool, plan, made, DecodeGraphs(DecodeStep(decoder, pool, room)))
 
 
@@ -60,7 +60,7 @@ class PlainRounds:
         return self._sent.popleft()
 
     def _send(self, steps):
-        drawn = [Drawn([], []) for _ in self._lines]
+        drawn = [DrawnTokens([], []) for _ in self._lines]
         for _ in range(steps):
             for (line, blocks), own, new in zip(self._lines, self._drawn, drawn, strict=True):
                 if len(own) < line.limit and not (own and own[-1] in line.stop_ids):
@@ -72,9 +72,9 @@ class PlainRounds:
 
     def _step(self, line, blocks, own):
         at = line.length + len(own)
-        attend = cpu.plan(self._pool, [Span(0, 1, at, blocks)])
+        attend = cpu.plan(self._pool, [SequenceSpan(0, 1, at, blocks)])
         hidden = self._decoder.forward(torch.tensor([own[-1] if own else line.token]), torch.tensor([at]), attend)
         rule = Sampling(temperature=line.temperature, top_k=line.top_k, top_p=line.top_p)
         number = uniform(torch.tensor([line.seed]), torch.tensor([at + 1]))
-        token, logprob = draw(self._decoder.logits(hidden), [rule], number)
+        token, logprob = sample_tokens(self._decoder.logits(hidden), [rule], number)
         return int(token), float(logprob)

@@ -10,10 +10,10 @@ from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
 from gametape.engines.torch.attention import cpu, reference  # noqa: E402
-from gametape.engines.torch.attention.parts import Part, own_parts, shared_parts, strided  # noqa: E402
-from gametape.engines.torch.attention.seam import Span  # noqa: E402
-from gametape.engines.torch.blocks import BlockPool  # noqa: E402
-from gametape.engines.torch.family import DecoderSpec  # noqa: E402
+from gametape.engines.torch.attention.block_runs import BlockRun, group_strided, sequence_runs, shared_runs  # noqa: E402
+from gametape.engines.torch.attention.interface import SequenceSpan  # noqa: E402
+from gametape.engines.torch.decoder_spec import DecoderSpec  # noqa: E402
+from gametape.engines.torch.kv_blocks import BlockPool  # noqa: E402
 
 BLOCK = 4
 SPEC = DecoderSpec(layers=2, heads=6, kv_heads=2, head_dim=16, hidden=1, vocabulary=1, eps=1, qk_norm=False)
@@ -32,7 +32,7 @@ def batches(draw):
         gap = draw(st.integers(0, 2))
         own = [blocks.pop(0) for _ in range(-(-(past + count) // BLOCK) - len(head))]
         del blocks[:gap]
-        spans.append(Span(start, count, past, [*head, *own]))
+        spans.append(SequenceSpan(start, count, past, [*head, *own]))
         start += count
     return spans
 
@@ -68,7 +68,7 @@ def compare_with_the_reference(spans, seed):
 
 def test_what_lies_behind_a_sequence_does_not_matter():
     pool = BlockPool(SPEC, 16, BLOCK, torch.device("cpu"), torch.float32)
-    spans = [Span(0, 1, 3, [0]), Span(1, 1, 9, [4, 5, 6]), Span(2, 1, 5, [8, 9])]
+    spans = [SequenceSpan(0, 1, 3, [0]), SequenceSpan(1, 1, 9, [4, 5, 6]), SequenceSpan(2, 1, 5, [8, 9])]
     q_NHD, k_NGD, v_NGD = torch.randn(3, 6, 16), torch.randn(3, 2, 16), torch.randn(3, 2, 16)
     first = cpu.plan(pool, spans)(0, q_NHD, k_NGD, v_NGD)
     for unused in ([1, 2, 3], [7], [10, 11]):
@@ -84,34 +84,46 @@ def test_a_long_sequence_is_cut_where_its_own_length_says():
     generator = torch.Generator().manual_seed(1)
     for filled in (pool.keys_LBTGD, pool.values_LBTGD):
         filled.normal_(generator=generator)
-    spans = [Span(0, 1, 255, range(64)), Span(1, 1, 256, range(100, 165)), Span(2, 1, 900, range(200, 426))]
+    spans = [
+        SequenceSpan(0, 1, 255, range(64)),
+        SequenceSpan(1, 1, 256, range(100, 165)),
+        SequenceSpan(2, 1, 900, range(200, 426)),
+    ]
     q_NHD, k_NGD, v_NGD = torch.randn(3, 6, 16), torch.randn(3, 2, 16), torch.randn(3, 2, 16)
     together = cpu.plan(pool, spans)(0, q_NHD, k_NGD, v_NGD)
     torch.testing.assert_close(together, reference.plan(pool, spans)(0, q_NHD, k_NGD, v_NGD), atol=1e-5, rtol=0)
     for at, span in enumerate(spans):
-        alone = [Span(0, 1, span.past, span.blocks)]
+        alone = [SequenceSpan(0, 1, span.past, span.blocks)]
         row = slice(at, at + 1)
         assert torch.equal(cpu.plan(pool, alone)(0, q_NHD[row], k_NGD[row], v_NGD[row]), together[row])
 
 
 def test_neighbours_are_one_run():
-    assert own_parts(4, 7, [2, 3, 4, 9, 8], 0, 18) == [Part((7,), 8, 12), Part((7,), 36, 4), Part((7,), 32, 2)]
-    assert own_parts(4, 7, [2, 3, 4, 9, 8], 8, 16) == [Part((7,), 16, 4), Part((7,), 36, 4)]
+    assert sequence_runs(4, 7, [2, 3, 4, 9, 8], 0, 18) == [
+        BlockRun((7,), 8, 12),
+        BlockRun((7,), 36, 4),
+        BlockRun((7,), 32, 2),
+    ]
+    assert sequence_runs(4, 7, [2, 3, 4, 9, 8], 8, 16) == [BlockRun((7,), 16, 4), BlockRun((7,), 36, 4)]
 
 
 def test_what_several_begin_with_is_read_once():
     same = [5, 6, 7, 8, 9]
-    spans = [Span(0, 1, 21, [*same, 1]), Span(1, 1, 22, [*same, 2]), Span(2, 1, 30, [*same[:3], 20, 21, 22, 23, 24])]
-    assert shared_parts(4, spans) == [Part((0, 1), 20, 20)]
+    spans = [
+        SequenceSpan(0, 1, 21, [*same, 1]),
+        SequenceSpan(1, 1, 22, [*same, 2]),
+        SequenceSpan(2, 1, 30, [*same[:3], 20, 21, 22, 23, 24]),
+    ]
+    assert shared_runs(4, spans) == [BlockRun((0, 1), 20, 20)]
 
 
 def test_runs_at_even_distances_are_one_call():
-    parts = [Part((at,), 64 * at, 10 + at) for at in range(5)] + [Part((9,), 7, 3), Part((8,), 7, 4)]
-    rows = strided(parts, 1000)
-    assert sorted(len(row.parts) for row in rows) == [1, 1, 5]
-    assert sorted(part.members[0] for row in rows for part in row.parts) == [0, 1, 2, 3, 4, 8, 9]
-    assert max(rows, key=lambda row: len(row.parts)).length == 14
+    parts = [BlockRun((at,), 64 * at, 10 + at) for at in range(5)] + [BlockRun((9,), 7, 3), BlockRun((8,), 7, 4)]
+    rows = group_strided(parts, 1000)
+    assert sorted(len(row.runs) for row in rows) == [1, 1, 5]
+    assert sorted(part.members[0] for row in rows for part in row.runs) == [0, 1, 2, 3, 4, 8, 9]
+    assert max(rows, key=lambda row: len(row.runs)).length == 14
 
 
 def test_no_view_reaches_past_the_end():
-    assert [len(row.parts) for row in strided([Part((0,), 0, 60), Part((1,), 64, 10)], 80)] == [1, 1]
+    assert [len(row.runs) for row in group_strided([BlockRun((0,), 0, 60), BlockRun((1,), 64, 10)], 80)] == [1, 1]

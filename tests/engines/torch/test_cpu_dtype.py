@@ -6,7 +6,13 @@ import pytest
 
 from gametape.core.errors import BadInput
 from gametape.engines.torch import cpu_dtype
-from gametape.engines.torch.cpu_dtype import PAYS, VARIABLE, Bfloat16, bfloat16, chosen
+from gametape.engines.torch.cpu_dtype import (
+    CPU_DTYPE_VARIABLE,
+    MIN_SPEEDUP,
+    Bfloat16Support,
+    choose_cpu_dtype,
+    probe_bfloat16,
+)
 
 pytest.importorskip("torch")
 
@@ -15,7 +21,7 @@ pytest.importorskip("torch")
 def trials(tmp_path, monkeypatch):
     """A cache of its own, and a program in place of Python that notes each run and does what its text says."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.delenv(CPU_DTYPE_VARIABLE, raising=False)
     program, runs = tmp_path / "python", tmp_path / "runs"
 
     def become(text):
@@ -28,49 +34,49 @@ def trials(tmp_path, monkeypatch):
 
 
 def says(speedup):
-    return f"echo noise; echo '{Bfloat16(works=True, speedup=speedup).model_dump_json()}'"
+    return f"echo noise; echo '{Bfloat16Support(works=True, speedup=speedup).model_dump_json()}'"
 
 
 def test_unasked_it_is_float32_and_nothing_is_tried(trials):
     runs = trials(says(9.0))
-    assert (chosen(), runs()) == ("float32", 0)
+    assert (choose_cpu_dtype(), runs()) == ("float32", 0)
 
 
 def test_a_trial_that_dies_of_an_illegal_instruction(trials, monkeypatch):
     runs = trials("kill -ILL $$")
-    monkeypatch.setenv(VARIABLE, "auto")
-    assert (chosen(), chosen()) == ("float32", "float32")
-    assert bfloat16() == Bfloat16(works=False)
+    monkeypatch.setenv(CPU_DTYPE_VARIABLE, "auto")
+    assert (choose_cpu_dtype(), choose_cpu_dtype()) == ("float32", "float32")
+    assert probe_bfloat16() == Bfloat16Support(works=False)
     assert runs() == 1
 
 
 def test_a_trial_that_fails_otherwise_says_nothing_and_is_repeated(trials):
     runs = trials("exit 1")
-    assert (bfloat16(), bfloat16(), runs()) == (None, None, 2)
+    assert (probe_bfloat16(), probe_bfloat16(), runs()) == (None, None, 2)
 
 
-@pytest.mark.parametrize(("speedup", "expected"), [(PAYS, "bfloat16"), (PAYS - 0.01, "float32")])
+@pytest.mark.parametrize(("speedup", "expected"), [(MIN_SPEEDUP, "bfloat16"), (MIN_SPEEDUP - 0.01, "float32")])
 def test_it_has_to_pay(trials, monkeypatch, speedup, expected):
     runs = trials(says(speedup))
-    monkeypatch.setenv(VARIABLE, "auto")
-    assert [chosen(), chosen()] == [expected] * 2
+    monkeypatch.setenv(CPU_DTYPE_VARIABLE, "auto")
+    assert [choose_cpu_dtype(), choose_cpu_dtype()] == [expected] * 2
     assert runs() == 1
 
 
 def test_a_broken_cache_and_one_that_cannot_be_written(trials, monkeypatch, tmp_path):
     runs = trials(says(2.0))
-    bfloat16()
+    probe_bfloat16()
     cpu_dtype._cache_file().write_text("{")
-    assert bfloat16() == Bfloat16(works=True, speedup=2.0)
+    assert probe_bfloat16() == Bfloat16Support(works=True, speedup=2.0)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "runs"))
-    assert bfloat16() == Bfloat16(works=True, speedup=2.0)
+    assert probe_bfloat16() == Bfloat16Support(works=True, speedup=2.0)
     assert runs() == 3
 
 
 def test_another_wish_is_bad_input(monkeypatch):
-    monkeypatch.setenv(VARIABLE, "float8")
+    monkeypatch.setenv(CPU_DTYPE_VARIABLE, "float8")
     with pytest.raises(BadInput, match="float32 or auto"):
-        chosen()
+        choose_cpu_dtype()
 
 
 @pytest.mark.slow
@@ -80,7 +86,7 @@ def test_this_machine_and_a_network_in_bfloat16():
 
     from .networks import ask, network, plain, plain_logits, run, stepper
 
-    found = bfloat16()
+    found = probe_bfloat16()
     assert found is not None
     if not found.works:
         pytest.skip("bfloat16 does not work on this CPU")

@@ -6,23 +6,23 @@ import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from gametape.engines.torch.attention.triton_decode import Cut
-from gametape.engines.torch.blocks import BlockPool
-from gametape.engines.torch.cuda_graphs import DecodeGraphs, bucket
-from gametape.engines.torch.cuda_step import DecodeStep, Room
+from gametape.engines.torch.attention.triton_decode import AttentionTiling
+from gametape.engines.torch.cuda_graphs import DecodeGraphs, padded_size
+from gametape.engines.torch.cuda_step import BufferSizes, DecodeStep
+from gametape.engines.torch.decode_rounds import DecodeRow, DrawnTokens
 from gametape.engines.torch.decoder import Decoder
-from gametape.engines.torch.family import spec_of
-from gametape.engines.torch.rounds import Drawn, Line
+from gametape.engines.torch.decoder_spec import read_decoder_spec
+from gametape.engines.torch.kv_blocks import BlockPool
 
 on_a_gpu = pytest.mark.skipif(DEVICE.type != "cuda", reason="graphs are recorded on a GPU")
 
 
 def test_a_batch_runs_in_the_smallest_size_that_holds_it() -> None:
-    assert [bucket(count) for count in (1, 2, 3, 33, 64, 65, 80, 81, 130, 257, 500)] == [
+    assert [padded_size(count) for count in (1, 2, 3, 33, 64, 65, 80, 81, 130, 257, 500)] == [
         *(1, 2, 4, 64, 64, 80, 80, 96, 160, 320, 512)
     ]
-    assert bucket(290, most=300) == 300
-    assert all(bucket(count) >= count for count in range(1, 600))
+    assert padded_size(290, most=300) == 300
+    assert all(padded_size(count) >= count for count in range(1, 600))
 
 
 def _step() -> DecodeStep:
@@ -31,17 +31,23 @@ def _step() -> DecodeStep:
     module = LlamaForCausalLM(LlamaConfig(**shape, num_attention_heads=4, num_key_value_heads=2)).to(DEVICE)
     for parameter in module.parameters():
         parameter.data.mul_(3)
-    spec = spec_of(module.config)
+    spec = read_decoder_spec(module.config)
     assert spec is not None
     pool = BlockPool(spec, 64, 4, DEVICE, torch.float32)
     pool.keys_LBTGD.zero_()
     pool.values_LBTGD.zero_()
-    return DecodeStep(Decoder(module, spec), pool, Room(rows=5, context=40, steps=8, stops=2), Cut(split=16, tile=16))
+    return DecodeStep(
+        Decoder(module, spec),
+        pool,
+        BufferSizes(rows=5, context=40, steps=8, stops=2),
+        AttentionTiling(split=16, tile=16),
+    )
 
 
-def _lines(limit: int, stops: tuple[int, ...] = ()) -> list[Line]:
+def _lines(limit: int, stops: tuple[int, ...] = ()) -> list[DecodeRow]:
     return [
-        Line(7 + row, 3 * row, list(range(12 * row, 12 * row + 10)), limit, row, stop_ids=stops) for row in range(5)
+        DecodeRow(7 + row, 3 * row, list(range(12 * row, 12 * row + 10)), limit, row, stop_ids=stops)
+        for row in range(5)
     ]
 
 
@@ -49,9 +55,9 @@ def _lines(limit: int, stops: tuple[int, ...] = ()) -> list[Line]:
 def test_rounds_that_go_on_draw_what_one_by_one_is_drawn() -> None:
     graphs = DecodeGraphs(_step())
     graphs.start(_lines(20), 8)
-    graphs.go_on(8)
+    graphs.continue_round(8)
     parts = [graphs.finish()]
-    graphs.go_on(8)
+    graphs.continue_round(8)
     parts += [graphs.finish(), graphs.finish()]
     together = [[token for part in parts for token in part[row].ids] for row in range(5)]
     assert [len(ids) for ids in together] == [20] * 5
@@ -60,7 +66,7 @@ def test_rounds_that_go_on_draw_what_one_by_one_is_drawn() -> None:
     singly: list[list[int]] = [[] for _ in range(5)]
     for number in range(20):
         lines = [
-            Line((singly[row] or [line.token])[-1], line.length + number, line.blocks, 1, line.seed)
+            DecodeRow((singly[row] or [line.token])[-1], line.length + number, line.blocks, 1, line.seed)
             for row, line in enumerate(_lines(20))
         ]
         again.start(lines, 1)
@@ -79,7 +85,7 @@ def test_a_stop_token_ends_a_line_within_a_round_and_the_others_go_on() -> None:
     graphs.start(_lines(8, (stop,)), 8)
     for before, after in zip(free, graphs.finish(), strict=True):
         end = before.ids.index(stop) + 1 if stop in before.ids else 8
-        assert after == Drawn(before.ids[:end], before.logprobs[:end])
+        assert after == DrawnTokens(before.ids[:end], before.logprobs[:end])
 
 
 @on_a_gpu

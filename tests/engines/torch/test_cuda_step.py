@@ -8,11 +8,11 @@ import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM
 
-from gametape.engines.torch.attention.triton_decode import Cut
-from gametape.engines.torch.blocks import BlockPool
-from gametape.engines.torch.cuda_step import DecodeStep, Room
+from gametape.engines.torch.attention.triton_decode import AttentionTiling
+from gametape.engines.torch.cuda_step import BufferSizes, DecodeStep
 from gametape.engines.torch.decoder import Decoder
-from gametape.engines.torch.family import spec_of
+from gametape.engines.torch.decoder_spec import read_decoder_spec
+from gametape.engines.torch.kv_blocks import BlockPool
 
 SHAPE = {
     "hidden_size": 48,
@@ -42,17 +42,19 @@ def test_steps_equal_a_plain_forward_of_the_whole_sequence(config: Any, network:
             parameter.data.uniform_(0.5, 1.5)
         else:
             parameter.data.mul_(4)
-    spec = spec_of(module.config)
+    spec = read_decoder_spec(module.config)
     assert spec is not None
     decoder = Decoder(module, spec)
     pool = BlockPool(spec, 12, 4, DEVICE, torch.float32)
-    step = DecodeStep(decoder, pool, Room(rows=3, context=32, steps=8, stops=1), Cut(split=8, tile=16))
+    step = DecodeStep(
+        decoder, pool, BufferSizes(rows=3, context=32, steps=8, stops=1), AttentionTiling(split=8, tile=16)
+    )
     step.tables_NB[:3, :4] = torch.randperm(12).view(3, 4).int().to(DEVICE)
 
     # Prompts are read by decoding as well, one token a step: rows of other lengths begin later.
     prompts = [torch.randint(300, (length,)).tolist() for length in (6, 3, 5)]
-    step.wishes.limits_N.fill_(9)
-    step.wishes.top_p_N.fill_(1)
+    step.row_sampling.limits_N.fill_(9)
+    step.row_sampling.top_p_N.fill_(1)
     sequences: list[list[int]] = [[] for _ in prompts]
     logprobs: list[list[float]] = [[] for _ in prompts]
     for at in range(8):

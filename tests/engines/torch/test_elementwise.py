@@ -5,8 +5,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from gametape.engines.torch import elementwise  # noqa: E402
-from gametape.engines.torch.compiling import compiled  # noqa: E402
-from gametape.engines.torch.elementwise import add_and_norm, gated, turned  # noqa: E402
+from gametape.engines.torch.c_kernels import compile_kernels  # noqa: E402
+from gametape.engines.torch.elementwise import add_and_norm, apply_rotary, silu_gate  # noqa: E402
 
 ROWS = [1, 3, 70]
 """The last are shared out among threads."""
@@ -37,7 +37,7 @@ def test_gating(rows):
     gate_up = torch.randn(rows, 2 * 500)
     gate_up[0, :6] = torch.tensor([-1e4, -100, -88, 88, 100, 1e4])
     gate, up = gate_up.double().chunk(2, -1)
-    torch.testing.assert_close(gated(gate_up).double(), gate * gate.sigmoid() * up, atol=1e-5, rtol=1e-6)
+    torch.testing.assert_close(silu_gate(gate_up).double(), gate * gate.sigmoid() * up, atol=1e-5, rtol=1e-6)
 
 
 @pytest.mark.usefixtures("_kernels")
@@ -46,7 +46,7 @@ def test_turning_leaves_the_other_heads_alone(rows):
     packed, angles = torch.randn(rows, 9, 16), torch.randn(rows, 1, 8).repeat(1, 1, 2)
     before = packed.clone()
     signs = torch.tensor([-1.0] * 8 + [1.0] * 8)
-    got = turned(packed[:, :7], angles.cos(), angles.sin() * signs)
+    got = apply_rotary(packed[:, :7], angles.cos(), angles.sin() * signs)
     low, high = before[:, :7].double().chunk(2, -1)
     cos, sin = angles[..., :8].double().cos(), angles[..., :8].double().sin()
     expected = torch.cat((low * cos - high * sin, high * cos + low * sin), -1)
@@ -57,12 +57,12 @@ def test_turning_leaves_the_other_heads_alone(rows):
 @pytest.mark.usefixtures("_kernels")
 def test_what_is_not_a_number_stays_that():
     x = torch.full((2, 32), float("nan"))
-    assert gated(x).isnan().all()
+    assert silu_gate(x).isnan().all()
     assert add_and_norm(x, None, torch.ones(32), 1e-5).isnan().all()
 
 
 @pytest.mark.parametrize("compiler", ["there-is-no-such-compiler", "false"])
 def test_without_a_compiler_there_are_no_kernels(compiler, monkeypatch, caplog):
     monkeypatch.setenv("CC", compiler)
-    assert compiled("elementwise") is None
+    assert compile_kernels("elementwise") is None
     assert "elementwise.c" in caplog.text

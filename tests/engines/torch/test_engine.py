@@ -9,9 +9,9 @@ pytest.importorskip("transformers")
 
 from gametape.core.errors import BadInput  # noqa: E402
 from gametape.core.messages import GenerateRequest, Sampling, WeightUpdate  # noqa: E402
+from gametape.engines.errors import EngineError  # noqa: E402
+from gametape.engines.torch.build import build_engine, open_torch_model  # noqa: E402
 from gametape.engines.torch.engine import TorchEngine  # noqa: E402
-from gametape.engines.torch.opening import engine_for, open_torch  # noqa: E402
-from gametape.engines.trouble import EngineTrouble  # noqa: E402
 
 from ..tiny import CHATML, TOOLS, fetched_smollm2, tiny_network, write_directory  # noqa: E402
 from .networks import GREEDY, check, network, plain, plain_logits, stepper  # noqa: E402
@@ -127,7 +127,7 @@ def test_what_cannot_be_answered_is_refused():
             with pytest.raises(BadInput, match="below 97"):
                 await engine.generate(GenerateRequest.model_construct(request_id="r", prompt_ids=prompt, max_tokens=1))
         for asked in (request([1], min_policy_version=1), request([1] * 100, 2000)):
-            with pytest.raises(EngineTrouble) as trouble:
+            with pytest.raises(EngineError) as trouble:
                 await engine.generate(asked)
             assert trouble.value.kind == "refused"
 
@@ -141,10 +141,10 @@ def test_a_breakdown_reaches_whoever_waits():
 
     async def run():
         engine = TorchEngine(stepper(network(), planner=broken))
-        with pytest.raises(EngineTrouble, match="no memory") as trouble:
+        with pytest.raises(EngineError, match="no memory") as trouble:
             await engine.generate(request([1, 2]))
         assert trouble.value.kind == "server_error"
-        with pytest.raises(EngineTrouble, match="closed"):
+        with pytest.raises(EngineError, match="closed"):
             await engine.generate(request([1, 2]))
         await engine.close()
 
@@ -181,13 +181,13 @@ def test_closing_answers_those_that_were_not_begun():
 
 def test_a_directory_is_opened_with_its_own_dialect(tmp_path):
     tiny_network(402).save_pretrained(tmp_path)
-    model = open_torch(write_directory(tmp_path, CHATML), "tiny")
-    talk = model.converse(GREEDY)
+    model = open_torch_model(write_directory(tmp_path, CHATML), "tiny")
+    talk = model.start_conversation(GREEDY)
     talk.begin("s", TOOLS, "u")
 
     async def run():
         replies = [await talk.ask(8)]
-        talk.tell("more")
+        talk.add_user_message("more")
         replies.append(await talk.ask(8))
         await model.close()
         return replies
@@ -199,7 +199,7 @@ def test_a_directory_is_opened_with_its_own_dialect(tmp_path):
 
 def test_a_directory_without_weights_is_refused_in_one_line(tmp_path):
     with pytest.raises(BadInput) as refused:
-        open_torch(write_directory(tmp_path, CHATML), "tiny")
+        open_torch_model(write_directory(tmp_path, CHATML), "tiny")
     assert "\n" not in str(refused.value)
 
 
@@ -221,12 +221,12 @@ def test_another_family_is_run_the_slow_way_and_that_is_said(tmp_path, caplog):
     torch.manual_seed(0)
     other = GPT2LMHeadModel(GPT2Config(n_embd=32, n_layer=1, n_head=2, vocab_size=402, bos_token_id=0, eos_token_id=0))
     other.save_pretrained(tmp_path)
-    assert engine_for(other) is None
-    model = open_torch(write_directory(tmp_path, CHATML), "other")
+    assert build_engine(other) is None
+    model = open_torch_model(write_directory(tmp_path, CHATML), "other")
     assert "gpt2 run one request at a time" in caplog.text
 
     async def run():
-        talk = model.converse(GREEDY)
+        talk = model.start_conversation(GREEDY)
         talk.begin("s", TOOLS, "u")
         reply = await talk.ask(4)
         await model.close()
@@ -238,16 +238,16 @@ def test_another_family_is_run_the_slow_way_and_that_is_said(tmp_path, caplog):
 @pytest.mark.slow
 def test_smollm2_says_what_transformers_makes_it_say():
     """With a fork, and in company."""
-    model = open_torch(fetched_smollm2(), "smollm2")
+    model = open_torch_model(fetched_smollm2(), "smollm2")
     asked = ["Write a Python function that adds two numbers.", "What is the capital of France?", "Count to five."]
 
     async def run():
-        talk = model.converse(GREEDY)
+        talk = model.start_conversation(GREEDY)
         talk.begin("You are a helpful assistant.", TOOLS, asked[0])
         replies = [await talk.ask(24)]
         forks = [talk.fork() for _ in asked]
         for fork, text in zip(forks, asked, strict=True):
-            fork.tell(text)
+            fork.add_user_message(text)
         replies += await asyncio.gather(*(fork.ask(24) for fork in forks))
         await model.close()
         return replies

@@ -10,7 +10,7 @@ from hypothesis import strategies as st  # noqa: E402
 
 from gametape.core.messages import Sampling  # noqa: E402
 from gametape.engines.torch.attention import cpu, reference  # noqa: E402
-from gametape.engines.torch.jobs import Score  # noqa: E402
+from gametape.engines.torch.jobs import ScoreJob  # noqa: E402
 
 from .networks import (  # noqa: E402
     FAMILIES,
@@ -169,7 +169,7 @@ def test_scores_are_the_plain_forwards(start):
     ids = [(5 * at * at) % VOCABULARY for at in range(60)]
     ask(heart, ids[:25], 30)
     told = []
-    heart.add(Score(ids, start, Sampling(temperature=0.5, top_k=60), told.append, 10**9))
+    heart.add(ScoreJob(ids, start, Sampling(temperature=0.5, top_k=60), told.append, 10**9))
     run(heart)
     logits = plain_logits(plain("qwen3"), ids)[start - 1 : -1] / 0.5
     least = logits.topk(60).values[:, -1:]

@@ -5,7 +5,13 @@ from tests.engines.torch.triton_device import DEVICE  # isort: skip
 import torch
 from torch import Tensor
 
-from gametape.engines.torch.attention.triton_decode import Cut, Rows, Turning, decode_attention, splits_for
+from gametape.engines.torch.attention.triton_decode import (
+    AttentionTiling,
+    RotaryInputs,
+    RowState,
+    decode_attention,
+    splits_for,
+)
 
 BLOCK = 8
 
@@ -21,16 +27,18 @@ def _normed(x_HD: Tensor, gain_D: Tensor | None) -> Tensor:
     return x_HD * torch.rsqrt(x_HD.pow(2).mean(-1, keepdim=True) + 1e-6) * gain_D
 
 
-def _check(lengths: list[int], dead: set[int], heads: int, groups: int, width: int, cut: Cut, normed: bool) -> None:
+def _check(
+    lengths: list[int], dead: set[int], heads: int, groups: int, width: int, cut: AttentionTiling, normed: bool
+) -> None:
     torch.manual_seed(len(lengths) + heads)
     count, per_row = len(lengths), max(lengths) // BLOCK + 1
     order = torch.randperm(count * per_row + 3)
     tables_NB = order[: count * per_row].view(count, per_row).int()
     keys, values = torch.randn(2, len(order), BLOCK, groups, width)
     angles_PD = torch.arange(max(lengths) + 1)[:, None] * torch.rand(width // 2)
-    turning = Turning(angles_PD.cos(), angles_PD.sin())
+    turning = RotaryInputs(angles_PD.cos(), angles_PD.sin())
     if normed:
-        turning = Turning(angles_PD.cos(), angles_PD.sin(), torch.rand(width) + 0.5, torch.rand(width) + 0.5)
+        turning = RotaryInputs(angles_PD.cos(), angles_PD.sin(), torch.rand(width) + 0.5, torch.rand(width) + 0.5)
     qkv_NX = torch.randn(count, (heads + 2 * groups) * width)
     live_N = torch.tensor([0 if row in dead else 1 for row in range(count)], dtype=torch.int32)
     out_NX = torch.full((count, heads * width), 7.0)
@@ -51,9 +59,9 @@ def _check(lengths: list[int], dead: set[int], heads: int, groups: int, width: i
         expected_NX[row] = torch.einsum("ht,thd->hd", scores_HT.softmax(-1), v_TGD).flatten()
 
     there = [tensor.to(DEVICE) for tensor in (qkv_NX, keys, values, out_NX)]
-    rows = Rows(torch.tensor(lengths, dtype=torch.int32, device=DEVICE), live_N.to(DEVICE), tables_NB.to(DEVICE))
+    rows = RowState(torch.tensor(lengths, dtype=torch.int32, device=DEVICE), live_N.to(DEVICE), tables_NB.to(DEVICE))
     moved = [None if part is None else part.to(DEVICE) for part in (turning.query_gain_D, turning.key_gain_D)]
-    turning = Turning(turning.cosines_PD.to(DEVICE), turning.sines_PD.to(DEVICE), *moved)
+    turning = RotaryInputs(turning.cosines_PD.to(DEVICE), turning.sines_PD.to(DEVICE), *moved)
     decode_attention(there[0], there[1], there[2], rows, turning, there[3], splits_for(max(lengths), cut.split), cut)
     torch.testing.assert_close(there[3].cpu(), expected_NX, atol=2e-5, rtol=1e-4)
     torch.testing.assert_close(there[1].cpu(), expected_keys, atol=2e-5, rtol=1e-4)
@@ -61,15 +69,31 @@ def _check(lengths: list[int], dead: set[int], heads: int, groups: int, width: i
 
 
 def test_rows_of_any_length_in_one_stretch() -> None:
-    _check([0, 1, 7, 8, 15, 16, 17, 40], {4}, heads=9, groups=3, width=64, cut=Cut(split=64, tile=16), normed=False)
+    _check(
+        [0, 1, 7, 8, 15, 16, 17, 40],
+        {4},
+        heads=9,
+        groups=3,
+        width=64,
+        cut=AttentionTiling(split=64, tile=16),
+        normed=False,
+    )
 
 
 def test_long_rows_are_cut_and_joined() -> None:
-    _check([0, 31, 32, 33, 64, 95, 100], {1}, heads=4, groups=2, width=32, cut=Cut(split=32, tile=16), normed=False)
+    _check(
+        [0, 31, 32, 33, 64, 95, 100],
+        {1},
+        heads=4,
+        groups=2,
+        width=32,
+        cut=AttentionTiling(split=32, tile=16),
+        normed=False,
+    )
 
 
 def test_heads_may_be_normalised_and_not_shared() -> None:
-    _check([3, 20], set(), heads=2, groups=2, width=16, cut=Cut(split=16, tile=16), normed=True)
+    _check([3, 20], set(), heads=2, groups=2, width=16, cut=AttentionTiling(split=16, tile=16), normed=True)
 
 
 def test_a_row_does_not_depend_on_its_company() -> None:
@@ -80,12 +104,12 @@ def test_a_row_does_not_depend_on_its_company() -> None:
     tables_NB = torch.arange(15, dtype=torch.int32, device=DEVICE).view(3, 5)
     lengths_N = torch.tensor([20, 5, 39], dtype=torch.int32, device=DEVICE)
     angles_PD = torch.rand(40, width // 2, device=DEVICE)
-    turning = Turning(angles_PD.cos(), angles_PD.sin())
-    cut = Cut(split=16, tile=16)
+    turning = RotaryInputs(angles_PD.cos(), angles_PD.sin())
+    cut = AttentionTiling(split=16, tile=16)
 
     def attended(rows: list[int]) -> Tensor:
         out_NX = torch.empty(len(rows), heads * width, device=DEVICE)
-        state = Rows(lengths_N[rows], torch.ones(len(rows), dtype=torch.int32, device=DEVICE), tables_NB[rows])
+        state = RowState(lengths_N[rows], torch.ones(len(rows), dtype=torch.int32, device=DEVICE), tables_NB[rows])
         splits = splits_for(int(lengths_N[rows].max()), cut.split)
         decode_attention(qkv_NX[rows], keys.clone(), values.clone(), state, turning, out_NX, splits, cut)
         return out_NX

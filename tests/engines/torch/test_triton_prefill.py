@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from gametape.engines.torch.attention import reference, triton_prefill
-from gametape.engines.torch.attention.seam import Span
-from gametape.engines.torch.blocks import BlockPool
-from gametape.engines.torch.family import DecoderSpec
+from gametape.engines.torch.attention.interface import SequenceSpan
+from gametape.engines.torch.decoder_spec import DecoderSpec
+from gametape.engines.torch.kv_blocks import BlockPool
 
 BLOCK = 8
 
@@ -40,7 +40,7 @@ def test_prompts_and_pieces_of_them(heads: int, groups: int, width: int, dtype: 
     order = torch.randperm(64).tolist()
     spans, start = [], 0
     for count, past in shapes:
-        spans.append(Span(start, count, past, [order.pop() for _ in range(-(-(past + count) // BLOCK))]))
+        spans.append(SequenceSpan(start, count, past, [order.pop() for _ in range(-(-(past + count) // BLOCK))]))
         start += count
     pool = _pool(heads, groups, width, 64, dtype)
     q_NHD, k_NGD, v_NGD = _inputs(start, heads, groups, width, dtype)
@@ -55,10 +55,12 @@ def test_a_token_attends_alike_however_its_prompt_is_cut() -> None:
     pool = _pool(6, 2, 32, 16, torch.float32)
     blocks = torch.randperm(16).tolist()
     q_NHD, k_NGD, v_NGD = _inputs(50, 6, 2, 32, torch.float32)
-    whole_NHD = triton_prefill.plan(pool, [Span(0, 50, 0, blocks)])(0, q_NHD, k_NGD, v_NGD)
+    whole_NHD = triton_prefill.plan(pool, [SequenceSpan(0, 50, 0, blocks)])(0, q_NHD, k_NGD, v_NGD)
     at = 0
     for count in (7, 30, 1, 12):
         here = slice(at, at + count)
-        piece = triton_prefill.plan(pool, [Span(0, count, at, blocks)])(0, q_NHD[here], k_NGD[here], v_NGD[here])
+        piece = triton_prefill.plan(pool, [SequenceSpan(0, count, at, blocks)])(
+            0, q_NHD[here], k_NGD[here], v_NGD[here]
+        )
         assert torch.equal(piece, whole_NHD[here])
         at += count

@@ -10,21 +10,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from gametape.sandbox.backend import Backend, Spec
-from gametape.sandbox.bubblewrap import Bubblewrap
-from gametape.sandbox.docker import Docker
-from gametape.sandbox.oci import Oci
-from gametape.sandbox.policy import Limits, Policy
-from gametape.sandbox.result import Capabilities, ExecResult
+from gametape.sandbox.backend import Backend, SandboxSpec
+from gametape.sandbox.bubblewrap import BubblewrapBackend
+from gametape.sandbox.docker import DockerBackend
+from gametape.sandbox.oci import OciBackend
+from gametape.sandbox.policy import SandboxLimits, SandboxPolicy
+from gametape.sandbox.result import BackendCapabilities, ExecResult
 
 BACKENDS: dict[str, Callable[[], Backend]] = {
-    "bubblewrap": Bubblewrap,
-    "oci-runc": lambda: Oci("runc"),
-    "oci-crun": lambda: Oci("crun"),
-    "docker": Docker,
+    "bubblewrap": BubblewrapBackend,
+    "oci-runc": lambda: OciBackend("runc"),
+    "oci-crun": lambda: OciBackend("crun"),
+    "docker": DockerBackend,
 }
 
-SMALL = Limits(wall_seconds=30, memory_mb=200, processes=40, disk_mb=40, output_bytes=100_000)
+SMALL = SandboxLimits(wall_seconds=30, memory_mb=200, processes=40, disk_mb=40, output_bytes=100_000)
 
 
 @dataclass
@@ -39,7 +39,7 @@ class Bench:
         return BACKENDS[self.name]()
 
     @property
-    def capabilities(self) -> Capabilities:
+    def capabilities(self) -> BackendCapabilities:
         return self.backend.probe().capabilities
 
     def directory(self, name: str, mode: int = 0o755) -> Path:
@@ -50,12 +50,12 @@ class Bench:
         return made
 
     def run(
-        self, *argv: str, workspace: Path | None = None, policy: Policy | None = None, stdin: bytes = b""
+        self, *argv: str, workspace: Path | None = None, policy: SandboxPolicy | None = None, stdin: bytes = b""
     ) -> ExecResult:
-        return self.backend.start(Spec(policy=policy or Policy(), workspace=workspace)).exec(argv, stdin)
+        return self.backend.start(SandboxSpec(policy=policy or SandboxPolicy(), workspace=workspace)).exec(argv, stdin)
 
     def python(self, code: str, workspace: Path | None = None, **policy: object) -> ExecResult:
-        return self.run("python3", "-c", code, workspace=workspace, policy=Policy(**policy))  # type: ignore[arg-type]
+        return self.run("python3", "-c", code, workspace=workspace, policy=SandboxPolicy(**policy))  # type: ignore[arg-type]
 
 
 Case = Callable[[Bench], None]

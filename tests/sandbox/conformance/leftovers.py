@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from gametape.sandbox import cgroups
-from gametape.sandbox.policy import Policy
+from gametape.sandbox.policy import SandboxPolicy
 from tests.sandbox.conformance.bench import SMALL, Bench, promise
 
 
@@ -78,7 +78,7 @@ def nothing_is_left_behind(bench: Bench) -> None:
     for number in range(20):
         killed = number % 4 == 0
         script = f"(setsid sleep 1000{nonce} &); sleep 1000{nonce} & {'sleep 1000' + nonce if killed else 'true'}"
-        policy = Policy(limits=limits if killed else SMALL)
+        policy = SandboxPolicy(limits=limits if killed else SMALL)
         result = bench.run("sh", "-c", script, workspace=workspace, policy=policy)
         assert result.killed_by == ("time" if killed else None), result
     keepers = [_kill_a_host(bench, workspace, nonce, with_keeper) for with_keeper in (False, True, False)]
@@ -124,7 +124,7 @@ def _groups(keepers: list[str]) -> list[str]:
     layout = cgroups.find_layout()
     if layout is None:
         return []
-    cgroups.sweep(layout)
+    cgroups.remove_orphaned_groups(layout)
     found = {name for parent in layout.parents.values() for name in os.listdir(parent)}
     return [name for name in found if name.startswith(tuple(f"gametape-{pid}-" for pid in keepers))]
 

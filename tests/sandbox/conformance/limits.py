@@ -2,7 +2,7 @@
 
 import time
 
-from gametape.sandbox.policy import Limits, Policy
+from gametape.sandbox.policy import SandboxLimits, SandboxPolicy
 from tests.sandbox.conformance.bench import SMALL, Bench, Case, promise
 
 _BOMBS = {
@@ -53,8 +53,8 @@ print("y" * 50_000)
 @promise
 def small_limits_leave_room_for_a_small_command(bench: Bench) -> None:
     """What the backend needs for itself is not charged to the command."""
-    tight = Limits(memory_mb=16, processes=1, open_files=16, file_size_mb=1, disk_mb=1)
-    result = bench.run("echo", "fits", policy=Policy(limits=tight))
+    tight = SandboxLimits(memory_mb=16, processes=1, open_files=16, file_size_mb=1, disk_mb=1)
+    result = bench.run("echo", "fits", policy=SandboxPolicy(limits=tight))
     assert (result.stdout, result.killed_by) == ("fits\n", None), result
 
 

@@ -4,10 +4,10 @@ import os
 import signal
 import threading
 
-from gametape.core.errors import BadInput, Lacking
-from gametape.sandbox.backend import Spec
-from gametape.sandbox.policy import SECRET_PLACES, LanguageRules, Policy
-from gametape.sandbox.strangers import strangers
+from gametape.core.errors import BadInput, MissingDependency
+from gametape.sandbox.backend import SandboxSpec
+from gametape.sandbox.policy import SECRET_PATHS, PythonRules, SandboxPolicy
+from gametape.sandbox.third_party_python import third_party_directories
 from tests.sandbox.conformance.bench import Bench, promise, raises
 
 
@@ -16,7 +16,7 @@ def a_harmless_commandraises_no_suspicion(bench: Bench) -> None:
     result = bench.python("import sys; print('out'); print('err', file=sys.stderr)")
     assert (result.stdout, result.stderr, result.exit_code, result.signal) == ("out\n", "err\n", 0, None)
     assert (result.killed_by, result.violations, result.ok) == (None, (), True)
-    assert result.policy_hash == Policy().hash
+    assert result.policy_hash == SandboxPolicy().hash
     assert result.backend.startswith(bench.backend.name)
 
 
@@ -81,7 +81,7 @@ def the_environment_is_the_policys(bench: Bench) -> None:
     os.environ["GAMETAPE_TEST_MARK"] = "host-only"
     try:
         granted = (("WANTED", "a b=c"), ("HOME", "/workspace"), ("odd.name", "1"))
-        result = bench.run("env", policy=Policy(environment=granted))
+        result = bench.run("env", policy=SandboxPolicy(environment=granted))
     finally:
         del os.environ["GAMETAPE_TEST_MARK"]
     variables = dict(line.split("=", 1) for line in result.stdout.splitlines())
@@ -94,7 +94,7 @@ def variables_of_the_policy_load_nothing_before_the_command(bench: Bench) -> Non
     """A library that the workspace holds is the command's affair, not that of whoever prepares it."""
     workspace = bench.directory("workspace")
     (workspace / "evil.so").write_bytes(b"not a library")
-    policy = Policy(environment=(("LD_PRELOAD", "/workspace/evil.so"), ("ENV", "/workspace/evil.so")))
+    policy = SandboxPolicy(environment=(("LD_PRELOAD", "/workspace/evil.so"), ("ENV", "/workspace/evil.so")))
     result = bench.run("cat", "/proc/self/comm", workspace=workspace, policy=policy)
     assert result.stdout == "cat\n"
     assert result.stderr.count("LD_PRELOAD") == 1  # the loader complains once: for the command
@@ -122,7 +122,7 @@ def the_workspace_stays_and_keeps_its_owner(bench: Bench) -> None:
     owner = workspace.stat().st_uid
     (workspace / "mine").write_text("before")
     os.chown(workspace / "mine", owner, workspace.stat().st_gid)
-    sandbox = bench.backend.start(Spec(workspace=workspace))
+    sandbox = bench.backend.start(SandboxSpec(workspace=workspace))
     assert sandbox.exec(["sh", "-c", "echo after > mine && mkdir -p d && echo new > d/new"]).ok
     assert sandbox.exec(["cat", "mine", "d/new"]).stdout == "after\nnew\n"
     assert {path.stat().st_uid for path in workspace.rglob("*")} == {owner}
@@ -130,7 +130,7 @@ def the_workspace_stays_and_keeps_its_owner(bench: Bench) -> None:
 
 @promise
 def without_a_workspace_there_is_an_empty_one_that_vanishes(bench: Bench) -> None:
-    sandbox = bench.backend.start(Spec())
+    sandbox = bench.backend.start(SandboxSpec())
     assert sandbox.exec(["sh", "-c", "ls -A; echo x > file; cat file"]).stdout == "x\n"
     assert sandbox.exec(["sh", "-c", "ls -A; ls -A /tmp/home /dev/shm"]).stdout.split() == ["/dev/shm:", "/tmp/home:"]
 
@@ -140,7 +140,7 @@ def what_is_granted_is_shown_as_granted(bench: Bench) -> None:
     read_only, writable = bench.directory("ro"), bench.directory("rw")
     (read_only / "file").write_text("seen")
     (bench.place / "hidden").write_text("never")
-    policy = Policy(read_only=(str(read_only),), writable=(str(writable),))
+    policy = SandboxPolicy(read_only=(str(read_only),), writable=(str(writable),))
     script = f"cd {bench.place}; cat ro/file; echo x > ro/new; echo y > rw/new; cat hidden"
     result = bench.run("sh", "-c", script, policy=policy)
     assert result.stdout == "seen"
@@ -155,7 +155,7 @@ def a_private_directory_of_the_host_user_can_be_granted(bench: Bench) -> None:
     (private / "file").write_text("mine")
     (private / "file").chmod(0o600)
     os.chown(private / "file", private.stat().st_uid, private.stat().st_gid)
-    assert bench.run("cat", str(private / "file"), policy=Policy(read_only=(str(private),))).stdout == "mine"
+    assert bench.run("cat", str(private / "file"), policy=SandboxPolicy(read_only=(str(private),))).stdout == "mine"
     assert bench.run("cat", "file", workspace=private).stdout == "mine"
 
 
@@ -169,7 +169,7 @@ def hidden_places_are_empty(bench: Bench) -> None:
     (shown / "answer.txt").write_text("never")
     (bench.place / "link").symlink_to(shown)
     hidden = (f"{bench.place}/link/answer", f"{shown}/answer/deep", f"{shown}/answer.txt", "/no/such/path")
-    policy = Policy(read_only=(f"{shown}/", f"{shown}/answer/deep/kept"), hidden=hidden)
+    policy = SandboxPolicy(read_only=(f"{shown}/", f"{shown}/answer/deep/kept"), hidden=hidden)
     code = f"""
 import ctypes, os
 os.chdir({str(shown)!r})
@@ -194,16 +194,16 @@ def what_a_command_may_change_cannot_be_hidden(bench: Bench) -> None:
     workspace = bench.directory("workspace")
     (workspace / "answer").mkdir()
     with raises(BadInput, "may change"):
-        bench.backend.start(Spec(workspace=workspace, policy=Policy(hidden=(f"{workspace}/answer",))))
+        bench.backend.start(SandboxSpec(workspace=workspace, policy=SandboxPolicy(hidden=(f"{workspace}/answer",))))
 
 
 @promise
 def other_peoples_packages_are_not_shown(bench: Bench) -> None:
     if bench.name == "docker":
         return  # the image is what was chosen to be shown
-    places = strangers()
+    places = third_party_directories()
     code = "import os, sys\nfor place in sys.argv[1:]: print(*os.listdir(place))"
-    result = bench.run("/usr/bin/python3", "-c", code, *places, policy=Policy(python=False))
+    result = bench.run("/usr/bin/python3", "-c", code, *places, policy=SandboxPolicy(python=False))
     assert result.stdout.split() == [], result
     assert result.exit_code == 0 or not os.path.exists("/usr/bin/python3"), result
 
@@ -251,7 +251,7 @@ for attempt in (lambda: socket.socket(socket.AF_INET), lambda: open('/etc/shadow
     except OSError: pass
 ctypes.CDLL(None).unshare(0x10000000)
 """
-    result = bench.python(code, watched=SECRET_PLACES)
+    result = bench.python(code, watched=SECRET_PATHS)
     assert [(entry.syscall, entry.action) for entry in result.violations] == [
         *(("socket", "denied"), ("openat", "denied"), ("unshare", "denied"))
     ]
@@ -279,18 +279,18 @@ def a_flood_of_violations_ends_the_command(bench: Bench) -> None:
 
 @promise
 def language_rules_report(bench: Bench) -> None:
-    result = bench.python("import subprocess; eval('1')", language=LanguageRules())
+    result = bench.python("import subprocess; eval('1')", language=PythonRules())
     assert result.exit_code == 0, result
     assert {"python:import", "python:name"} <= {entry.syscall for entry in result.violations}
     if bench.name != "docker":  # which has no pipe for what the interpreter says while it runs
-        quiet = bench.python("__builtins__.__dict__['ev' + 'al']('open(\"/var/x\", \"w\")')", language=LanguageRules())
+        quiet = bench.python("__builtins__.__dict__['ev' + 'al']('open(\"/var/x\", \"w\")')", language=PythonRules())
         assert any(entry.syscall.startswith("python:") for entry in quiet.violations), quiet
 
 
 @promise
 def many_threads_may_run_commands_at_once(bench: Bench) -> None:
     results: list[str] = []
-    sandbox = bench.backend.start(Spec())
+    sandbox = bench.backend.start(SandboxSpec())
     threads = [
         threading.Thread(target=lambda n=n: results.append(sandbox.exec(["echo", str(n)]).stdout)) for n in range(16)
     ]
@@ -303,20 +303,20 @@ def many_threads_may_run_commands_at_once(bench: Bench) -> None:
 
 @promise
 def the_host_can_put_and_get(bench: Bench) -> None:
-    sandbox = bench.backend.start(Spec(workspace=bench.directory("workspace")))
+    sandbox = bench.backend.start(SandboxSpec(workspace=bench.directory("workspace")))
     sandbox.put("in.txt", b"abc")
     assert sandbox.exec(["sh", "-c", "tr a-c A-C < in.txt > out.txt"]).ok
     assert sandbox.get("out.txt") == b"ABC"
     with raises(BadInput):
-        bench.backend.start(Spec()).get("out.txt")
+        bench.backend.start(SandboxSpec()).get("out.txt")
 
 
 @promise
 def what_is_required_and_lacking_fails_closed(bench: Bench) -> None:
     lacking = {name for name, value in bench.capabilities.model_dump().items() if not value}
     for name in lacking:
-        with raises(Lacking, name):
-            bench.backend.start(Spec(requires=frozenset({name})))
+        with raises(MissingDependency, name):
+            bench.backend.start(SandboxSpec(requires=frozenset({name})))
     assert lacking
 
 
@@ -324,8 +324,8 @@ def what_is_required_and_lacking_fails_closed(bench: Bench) -> None:
 def bad_input_is_named(bench: Bench) -> None:
     for argv in ([], [""], ["a\0b"]):
         with raises(BadInput):
-            bench.backend.start(Spec()).exec(argv)
+            bench.backend.start(SandboxSpec()).exec(argv)
     with raises(BadInput, "no such workspace"):
-        bench.backend.start(Spec(workspace=bench.place / "missing"))
+        bench.backend.start(SandboxSpec(workspace=bench.place / "missing"))
     with raises(BadInput, "does not exist"):
-        bench.backend.start(Spec(policy=Policy(read_only=("/no/such/path",))))
+        bench.backend.start(SandboxSpec(policy=SandboxPolicy(read_only=("/no/such/path",))))

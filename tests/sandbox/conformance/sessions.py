@@ -3,19 +3,19 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from gametape.core.errors import Lacking
-from gametape.sandbox.backend import Spec
-from gametape.sandbox.policy import SECRET_PLACES, Policy
-from gametape.sandbox.rewind import Rewindable
-from gametape.sandbox.session import Session, open_session
-from gametape.sandbox.snapshots.store import Mode, SnapshotStore
+from gametape.core.errors import MissingDependency
+from gametape.sandbox.backend import SandboxSpec
+from gametape.sandbox.policy import SECRET_PATHS, SandboxPolicy
+from gametape.sandbox.rewindable_session import RewindableSession
+from gametape.sandbox.session import ShellSession, open_session
+from gametape.sandbox.snapshots.store import SnapshotStore, ViewMode
 from tests.sandbox.conformance.bench import SMALL, Bench, promise, raises
 
-SPEC = Spec(policy=Policy(limits=SMALL, watched=SECRET_PLACES))
+SPEC = SandboxSpec(policy=SandboxPolicy(limits=SMALL, watched=SECRET_PATHS))
 
 
 @contextmanager
-def live(bench: Bench) -> Iterator[Session]:
+def live(bench: Bench) -> Iterator[ShellSession]:
     with open_session(SPEC, bench.backend.name) as session:
         yield session
 
@@ -23,7 +23,7 @@ def live(bench: Bench) -> Iterator[Session]:
 def has_sessions(bench: Bench) -> bool:
     """Whether to go on; a backend without them must say so."""
     if not bench.capabilities.sessions:
-        with raises(Lacking):
+        with raises(MissingDependency):
             open_session(SPEC, bench.backend.name)
     return bench.capabilities.sessions
 
@@ -69,8 +69,8 @@ def hidden_places_are_empty_in_a_session(bench: Bench) -> None:
         shown = bench.directory("shown")
         (shown / "answer").mkdir()
         (shown / "answer" / "file").write_text("never")
-        policy = Policy(limits=SMALL, read_only=(str(shown),), hidden=(f"{shown}/answer",))
-        with open_session(Spec(policy=policy), bench.backend.name) as session:
+        policy = SandboxPolicy(limits=SMALL, read_only=(str(shown),), hidden=(f"{shown}/answer",))
+        with open_session(SandboxSpec(policy=policy), bench.backend.name) as session:
             for _ in range(2):
                 result = session.run(
                     f"umount -l {shown}/answer 2> /dev/null; touch {shown}/answer/new; ls {shown} {shown}/*"
@@ -84,11 +84,11 @@ def a_tree_goes_back_and_forks(bench: Bench) -> None:
         return
     tree = bench.directory("tree")
     (tree / "a").write_text("1\n")
-    modes: tuple[Mode, ...] = ("auto", "copy")
+    modes: tuple[ViewMode, ...] = ("auto", "copy")
     for mode in modes:
         with (
             SnapshotStore(bench.place / f"store-{mode}", mode=mode) as store,
-            Rewindable.from_directory(store, tree, SPEC, bench.backend.name) as line,
+            RewindableSession.from_directory(store, tree, SPEC, bench.backend.name) as line,
         ):
             line.run("echo 2 >> a; mkdir -m 700 d; ln -s a link; echo x > d/x")
             saved = line.snapshot()

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gametape.sandbox.backend import Sandbox, Spec
-from gametape.sandbox.policy import SECRET_PLACES, Limits, Policy
-from gametape.sandbox.result import ExecResult, Violation
+from gametape.sandbox.backend import Sandbox, SandboxSpec
+from gametape.sandbox.policy import SECRET_PATHS, SandboxLimits, SandboxPolicy
+from gametape.sandbox.result import ExecResult, PolicyViolation
 from tests.sandbox.escape.probe import Probe, source
 from tests.sandbox.escape.stage import Stage
 
@@ -32,16 +32,18 @@ class Trial:
     harm: list[str] = field(default_factory=list)
 
 
-def attempt(probe: Probe, stage: Stage, start: Callable[[Spec], Sandbox], weaker: bool = False) -> Trial:
+def attempt(probe: Probe, stage: Stage, start: Callable[[SandboxSpec], Sandbox], weaker: bool = False) -> Trial:
     """Run it in a sandbox that `start` makes. `weaker` gives it what it needs to get through."""
     nonce = "n" + secrets.token_hex(10)
     with stage.workspace() as workspace:
         facts = stage.facts(workspace)
-        limits = Limits(**{**_LIMITS, **probe.limits})
+        limits = SandboxLimits(**{**_LIMITS, **probe.limits})
         policy = {**probe.policy, **(_filled(probe.granted, facts) if weaker else {})}
         facts |= _filled(probe.planted, facts) if weaker else {}
         sandbox = start(
-            Spec(workspace=workspace, policy=Policy(**{"watched": SECRET_PLACES, "limits": limits, **policy}))
+            SandboxSpec(
+                workspace=workspace, policy=SandboxPolicy(**{"watched": SECRET_PATHS, "limits": limits, **policy})
+            )
         )
         argv = [word.replace("{nonce}", nonce) for word in probe.argv]
         said: list[str] = []
@@ -101,7 +103,7 @@ def explain(trial: Trial) -> str:
     )
 
 
-def _names(entry: Violation, trial: Trial) -> bool:
+def _names(entry: PolicyViolation, trial: Trial) -> bool:
     inside = trial.nonce in entry.command or any(trial.nonce in str(arg) for arg in entry.args)
     return entry.syscall == trial.probe.logged and inside
 

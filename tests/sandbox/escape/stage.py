@@ -25,7 +25,7 @@ from typing import Any
 
 import gametape
 from gametape.sandbox import cgroups
-from gametape.sandbox.launcher import close_keeper
+from gametape.sandbox.keeper_client import close_keeper
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.shmat.restype = ctypes.c_void_p

@@ -24,12 +24,12 @@ def main() -> None:
     snapshot = store.import_tree(source)
     print(snapshot, 0, flush=True)
     for number in range(1, 1_000_000):
-        view = store.open(snapshot)
+        view = store.open_view(snapshot)
         for step in (number, number + 500_000):
             change(view, step)
             snapshot = store.seal(view, durably=number % 3 == 0)
             print(snapshot, step, flush=True)
-        store.close(view)
+        store.close_view(view)
 
 
 def change(view, number: int) -> None:  # type: ignore[no-untyped-def]

@@ -5,7 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-from gametape.sandbox import kernel
+from gametape.sandbox import linux
 from gametape.sandbox.snapshots import overlay
 from gametape.sandbox.snapshots.store import SnapshotStore
 
@@ -19,7 +19,7 @@ def main() -> None:
         (root / "source" / name).write_text(name)
     with SnapshotStore(root / "store", mode="overlay") as store:
         snapshot = store.import_tree(root / "source")
-        view = store.open(snapshot)
+        view = store.open_view(snapshot)
         assert view.mount
         seen = [in_a_child(root, view.mount, turn) for turn in (1, 2)]
         sealed = store.seal(view)
@@ -50,12 +50,12 @@ def in_a_child(root: Path, plan: overlay.MountPlan, turn: int) -> dict[str, obje
 def become_user(root: Path, plan: overlay.MountPlan) -> None:
     owner_map = user_namespace()
     overlay.enter_private_namespace()
-    tree = kernel.clone_mount(plan.root)
-    kernel.map_owner(tree, owner_map)
-    kernel.mount("tmpfs", "/mnt", "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=755")
+    tree = linux.clone_mount(plan.root)
+    linux.map_owner(tree, owner_map)
+    linux.mount("tmpfs", "/mnt", "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=755")
     os.mkdir("/mnt/store")
     os.mkdir("/mnt/view")
-    kernel.attach_mount(tree, "/mnt/store")
+    linux.attach_mount(tree, "/mnt/store")
     overlay.mount(plan, "/mnt/view", root="/mnt/store", owner=USER)
     overlay.unmount("/mnt/store")
     os.setgroups([])
@@ -81,7 +81,7 @@ def user_namespace() -> int:
     ready, done = os.pipe(), os.pipe()
     pid = os.fork()
     if pid == 0:
-        kernel.unshare(kernel.CLONE_NEWUSER)
+        linux.unshare(linux.CLONE_NEWUSER)
         os.write(ready[1], b"1")
         os.read(done[0], 1)
         os._exit(0)

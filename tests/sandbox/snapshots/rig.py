@@ -16,7 +16,7 @@ from typing import Any, Self
 import pytest
 
 import gametape
-from gametape.sandbox.snapshots.sweep import remove_tree
+from gametape.sandbox.snapshots.cleanup import remove_tree
 
 USER = 61000
 _HERE = Path(__file__).resolve().parent

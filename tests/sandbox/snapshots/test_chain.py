@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gametape.sandbox.snapshots.merging import MOST_LAYERS, layers_to_merge
+from gametape.sandbox.snapshots.layers import MOST_LAYERS, layers_to_merge
 from tests.sandbox.snapshots.rig import SETTINGS, Rig, Setting
 
 CHANGE = """

@@ -53,7 +53,7 @@ def run_and_kill(root: Path, mode: str, after: float) -> dict[str, int]:
 def check(root: Path, known: dict[str, int], believed: set[str]) -> set[str]:
     """Everything that must hold. All snapshots but those `believed` are looked at, acknowledged or not; returns all."""
     with SnapshotStore(root / "store") as store:
-        places = store.places
+        places = store.paths
         assert [list(place.iterdir()) for place in (places.building, places.views, places.trash)] == [[], [], []]
         found = {snapshot.id: snapshot for snapshot in store.snapshots()}
         assert set(known) <= set(found)

@@ -45,7 +45,7 @@ def test_very_deep_trees(blank: tuple[Rig, int]) -> None:
     rig.inside(view, "import os; os.chdir('/')")
     rig.close(view)
     rig.evaluate(
-        f"from gametape.sandbox.snapshots.sweep import remove_tree; from pathlib import Path\n"
+        f"from gametape.sandbox.snapshots.cleanup import remove_tree; from pathlib import Path\n"
         f"store.remove({first!r}); store.remove({second!r}); remove_tree(Path({exported!r}))"
     )
     assert layers_left(rig) == 1

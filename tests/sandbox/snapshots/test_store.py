@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gametape.core.errors import BadInput, Lacking
+from gametape.core.errors import BadInput, MissingDependency
+from gametape.sandbox.snapshots.errors import StoreFull, UnknownSnapshot
 from gametape.sandbox.snapshots.store import SnapshotStore
-from gametape.sandbox.snapshots.trouble import StoreFull, UnknownSnapshot
 
 
 @pytest.fixture
@@ -26,13 +26,13 @@ def source(tmp_path: Path) -> Path:
 
 
 def test_nobody_else_can_look_into_a_store(store: SnapshotStore) -> None:
-    assert stat.S_IMODE(store.places.root.stat().st_mode) == 0o700
+    assert stat.S_IMODE(store.paths.root.stat().st_mode) == 0o700
 
 
 @pytest.mark.parametrize("name", ["", "../layers", "0123456789abcdef", "x" * 300, "/etc"])
 def test_a_name_that_is_none_is_refused(store: SnapshotStore, name: str) -> None:
     with pytest.raises(UnknownSnapshot, match="there is no snapshot"):
-        store.open(name)
+        store.open_view(name)
     store.remove(name)
 
 
@@ -44,32 +44,32 @@ def test_errors_say_what_to_do(store: SnapshotStore, source: Path) -> None:
         store.import_tree(source.parent)
     with pytest.raises(BadInput, match="there already"):
         store.export(snapshot, source)
-    view = store.open(snapshot)
-    store.close(view)
+    view = store.open_view(snapshot)
+    store.close_view(view)
     with pytest.raises(BadInput, match="was closed"):
         store.seal(view)
-    assert issubclass(StoreFull, Lacking)
+    assert issubclass(StoreFull, MissingDependency)
 
 
 def test_what_a_view_needs_stays_and_what_nobody_needs_goes(store: SnapshotStore, source: Path) -> None:
     snapshot = store.import_tree(source)
-    view = store.open(snapshot)
+    view = store.open_view(snapshot)
     store.remove(snapshot)
-    assert os.listdir(store.places.layers) == [snapshot]
+    assert os.listdir(store.paths.layers) == [snapshot]
     assert store.snapshots() == []
-    store.close(view)
+    store.close_view(view)
     store.collect()
-    assert os.listdir(store.places.layers) == []
+    assert os.listdir(store.paths.layers) == []
 
 
 def test_what_a_gone_process_had_open_is_swept_and_others_are_left_alone(tmp_path: Path, source: Path) -> None:
     first = SnapshotStore(tmp_path / "store", mode="copy")
-    view = first.open(first.import_tree(source))
+    view = first.open_view(first.import_tree(source))
     with SnapshotStore(tmp_path / "store", mode="copy"):
-        assert view.place.exists()
-    first.shut()
-    assert not view.place.exists()
-    assert [list(place.iterdir()) for place in (first.places.views, first.places.owners)] == [[], []]
+        assert view.directory.exists()
+    first.shutdown()
+    assert not view.directory.exists()
+    assert [list(place.iterdir()) for place in (first.paths.views, first.paths.owners)] == [[], []]
 
 
 def test_the_oldest_go_first_and_those_to_keep_stay(store: SnapshotStore, source: Path) -> None:
@@ -86,7 +86,7 @@ def test_the_oldest_go_first_and_those_to_keep_stay(store: SnapshotStore, source
 def test_differences_between_two_snapshots(store: SnapshotStore, source: Path) -> None:
     (source / "kept").write_text("same")
     before = store.import_tree(source)
-    view = store.open(before)
+    view = store.open_view(before)
     assert view.tree
     (view.tree / "directory" / "file").write_text("CONTENT")
     (view.tree / "directory" / "more").mkdir()
@@ -107,8 +107,8 @@ def test_differences_between_two_snapshots(store: SnapshotStore, source: Path) -
 
 def test_a_store_remembers_how_its_layers_hide_others(tmp_path: Path) -> None:
     with SnapshotStore(tmp_path / "store") as first:
-        mark = first.places.mark
+        mark = first.paths.opaque_xattr
     assert mark == ("trusted.overlay.opaque" if os.geteuid() == 0 else "user.overlay.opaque")
     (tmp_path / "store" / "marks").write_text("user")
     with SnapshotStore(tmp_path / "store") as second:
-        assert second.places.mark == "user.overlay.opaque"
+        assert second.paths.opaque_xattr == "user.overlay.opaque"

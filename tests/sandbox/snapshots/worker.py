@@ -17,8 +17,8 @@ from typing import Any, TextIO
 
 from gametape.core.errors import GametapeError
 from gametape.sandbox.snapshots import overlay
-from gametape.sandbox.snapshots.records import View
 from gametape.sandbox.snapshots.store import SnapshotStore
+from gametape.sandbox.snapshots.store_layout import SnapshotView
 from tests.sandbox.snapshots.trees import apply, describe
 
 BEGINNING = [
@@ -75,14 +75,14 @@ class Outside:
     def __init__(self, root: Path, mode: str, ask: Callable[..., Any], max_bytes: int | None) -> None:
         self.root, self.ask = root, ask
         self.store = SnapshotStore(root / "store", max_bytes=max_bytes, mode=mode)  # type: ignore[arg-type]
-        self.views: list[View] = []
+        self.views: list[SnapshotView] = []
         self.shown: dict[str, str] = {}
 
     def import_tree(self, path: str) -> str:
         return self.store.import_tree(Path(path))
 
     def open(self, snapshot: str) -> int:
-        view = self.store.open(snapshot)
+        view = self.store.open_view(snapshot)
         self.views.append(view)
         if view.mount:
             self.shown[view.id] = str(self.root / "shown" / view.id)
@@ -101,7 +101,7 @@ class Outside:
     def close(self, view: int) -> None:
         if self.views[view].mount:
             self.ask("unmount", self.where(view))
-        self.store.close(self.views[view])
+        self.store.close_view(self.views[view])
 
     def export(self, snapshot: str) -> str:
         place = self.root / f"export-{snapshot}"

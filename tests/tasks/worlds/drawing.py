@@ -4,11 +4,11 @@ import asyncio
 
 from hypothesis import strategies as st
 
-from gametape.core.assignment import Judged
-from gametape.tasks.worlds.experts import Expert, script
-from gametape.tasks.worlds.place import WorldPlace
+from gametape.core.environment import EpisodeScore
+from gametape.tasks.worlds.experts import Expert, script_episode
 from gametape.tasks.worlds.spec import WorldSpec
-from gametape.tasks.worlds.state import Told
+from gametape.tasks.worlds.state import WorldReply
+from gametape.tasks.worlds.workspace import WorldWorkspace
 from gametape.tasks.worlds.world import World
 
 specs = st.builds(
@@ -24,17 +24,17 @@ specs = st.builds(
 )
 
 
-async def _acted(world: World, expert: Expert, seed: int) -> tuple[WorldPlace, list[Told], Judged]:
-    place = await world.open()
-    assert isinstance(place, WorldPlace)
+async def _acted(world: World, expert: Expert, seed: int) -> tuple[WorldWorkspace, list[WorldReply], EpisodeScore]:
+    place = await world.reset()
+    assert isinstance(place, WorldWorkspace)
     await place.snapshot()
     told = []
-    for act in script(world, expert, seed):
-        told.append(place.act(act.move))
+    for act in script_episode(world, expert, seed):
+        told.append(place.act(act.action))
         await place.snapshot()
-    return place, told, await world.judge(place)
+    return place, told, await world.score(place)
 
 
-def acted(world: World, expert: Expert, seed: int = 0) -> tuple[WorldPlace, list[Told], Judged]:
+def acted(world: World, expert: Expert, seed: int = 0) -> tuple[WorldWorkspace, list[WorldReply], EpisodeScore]:
     """What comes of an expert's episode: the place as it was left, every answer, and the judgement."""
     return asyncio.run(_acted(world, expert, seed))

@@ -5,9 +5,8 @@ import json
 import pytest
 
 from gametape.core.errors import BadInput
-from gametape.tasks.worlds.presets import PRESETS, preset
-from gametape.tasks.worlds.spec import WorldSpec
-from gametape.tasks.worlds.suite import SUITE_FILE, is_suite, load_suite, make_suite, named_worlds
+from gametape.tasks.worlds.spec import PRESETS, WorldSpec, preset
+from gametape.tasks.worlds.suite import SUITE_FILE, is_suite, load_suite, make_suite, preset_worlds
 
 
 def test_a_suite_is_read_back(tmp_path):
@@ -16,7 +15,7 @@ def test_a_suite_is_read_back(tmp_path):
     assert is_suite(tmp_path / "suite")
     worlds = load_suite(tmp_path / "suite")
     assert len(worlds) == len(paths) == len({world.name for world in worlds}) == 4
-    assert {world.cell for world in worlds} == {spec.cell}
+    assert {world.bucket for world in worlds} == {spec.bucket}
     make_suite(tmp_path / "again", spec, 4)
     assert load_suite(tmp_path / "again") == worlds
 
@@ -63,9 +62,9 @@ def test_a_world_that_was_spoilt_is_named(tmp_path):
 
 
 def test_named_worlds_come_from_their_preset():
-    worlds = named_worlds("worlds:starved", 3, seed=2)
-    assert {world.cell for world in worlds} == {PRESETS["starved"].cell}
-    assert worlds == named_worlds("starved", 3, seed=2)
-    assert worlds != named_worlds("starved", 3, seed=3)
+    worlds = preset_worlds("worlds:starved", 3, seed=2)
+    assert {world.bucket for world in worlds} == {PRESETS["starved"].bucket}
+    assert worlds == preset_worlds("starved", 3, seed=2)
+    assert worlds != preset_worlds("starved", 3, seed=3)
     with pytest.raises(BadInput, match="easy, moderate, starved, long"):
         preset("hard")

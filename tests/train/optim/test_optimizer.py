@@ -7,7 +7,7 @@ transformers = pytest.importorskip("transformers")
 safetensors = pytest.importorskip("safetensors.torch")
 
 from gametape.core.errors import BadInput  # noqa: E402
-from gametape.train.optim import make_optimizer, schedule_factor, warmed_up  # noqa: E402
+from gametape.train.optim import make_optimizer, schedule_factor, warmup_factor  # noqa: E402
 
 
 def network(tied=False):
@@ -27,7 +27,7 @@ def train(model, optimizer, steps):
     for step in steps:
         ids = torch.randint(40, (2, 6), generator=torch.Generator().manual_seed(step))
         model(input_ids=ids, labels=ids).loss.backward()
-        optimizer.step(schedule_factor("cosine", step / 10) * warmed_up(step, 2))
+        optimizer.step(schedule_factor("cosine", step / 10) * warmup_factor(step, 2))
         optimizer.clear()
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gametape.train.optim.schedules import schedule_factor, warmed_up
+from gametape.train.optim.optimizer import schedule_factor, warmup_factor
 
 
 def factors(schedule, steps):
@@ -16,13 +16,13 @@ def test_each_schedule():
 
 
 def test_the_first_updates_are_smaller():
-    assert [warmed_up(step, 1) for step in range(3)] == [0.5, 1, 1]
-    assert [warmed_up(step, 2) for step in range(4)] == pytest.approx([1 / 3, 2 / 3, 1, 1])
-    assert warmed_up(0, 0) == 1
+    assert [warmup_factor(step, 1) for step in range(3)] == [0.5, 1, 1]
+    assert [warmup_factor(step, 2) for step in range(4)] == pytest.approx([1 / 3, 2 / 3, 1, 1])
+    assert warmup_factor(0, 0) == 1
 
 
 @pytest.mark.parametrize("schedule", ["constant", "linear", "cosine"])
 def test_no_step_of_a_run_stands_still(schedule):
     for warmup in (0, 1, 9, 10, 30):
-        found = [factor * warmed_up(step, warmup) for step, factor in enumerate(factors(schedule, 10)[:10])]
+        found = [factor * warmup_factor(step, warmup) for step, factor in enumerate(factors(schedule, 10)[:10])]
         assert all(0 < factor <= 1 for factor in found)

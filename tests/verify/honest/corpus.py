@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from gametape.tasks.directory import load_task
-from gametape.verify.subject import Subject
+from gametape.record.loaded_task import LoadedTask
+from gametape.tasks.loader import load_task
 
 TESTS = Path(__file__).parents[2]
 SOLUTIONS = TESTS / "data" / "honest"
@@ -53,7 +53,7 @@ class Solution:
 
 
 @functools.cache
-def subject(task: str) -> Subject:
+def subject(task: str) -> LoadedTask:
     """The task, from wherever it lies."""
     return load_task(next(root / task for root in TASKS if (root / task).is_dir()))
 

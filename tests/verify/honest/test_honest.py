@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from gametape.core.verdict import Verdict
-from gametape.verify.crew import Crew
-from gametape.verify.export import export
-from gametape.verify.integrity import flags
-from gametape.verify.pipeline import Verifier
+from gametape.verify.integrity import find_flags
+from gametape.verify.runner import ZygotePool
+from gametape.verify.submission import read_submission
+from gametape.verify.verifier import Verifier
 from tests.verify.honest.corpus import Solution, solutions, subject
 
 Judge = Callable[[Solution], Verdict]
@@ -34,7 +34,7 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
     """Verdicts of the train profile; solutions of one task share what is prepared for it."""
     verifiers: dict[str, Verifier] = {}
     with ExitStack() as stack:
-        crew = stack.enter_context(Crew())
+        crew = stack.enter_context(ZygotePool())
 
         def verdict(solution: Solution) -> Verdict:
             if solution.task not in verifiers:
@@ -72,7 +72,7 @@ def test_the_corpus_is_large_and_mixed():
 @pytest.mark.parametrize("solution", solutions(), ids=lambda solution: solution.id)
 def test_no_rule_over_files_accuses(solution: Solution, tmp_path: Path):
     solution.write_to(tmp_path)
-    assert flags(export(subject(solution.task), tmp_path), []) == []
+    assert find_flags(read_submission(subject(solution.task), tmp_path), []) == []
 
 
 @pytest.mark.parametrize("solution", _sample(), ids=lambda solution: solution.id)

@@ -2,11 +2,11 @@
 
 from gametape.core.task import Task, TaskTests
 from gametape.core.verdict import Flag
-from gametape.verify.attempt import Attempt
-from gametape.verify.integrity import flags
-from gametape.verify.observation import Run
-from gametape.verify.subject import Subject
-from gametape.verify.tree import Tree
+from gametape.record.loaded_task import LoadedTask
+from gametape.record.source_tree import SourceTree
+from gametape.verify.integrity import find_flags
+from gametape.verify.submission import Submission
+from gametape.verify.verifier_run import VerifierRun
 
 TEST = b'''"""Tests of numbers and titles."""
 
@@ -71,7 +71,7 @@ START = {
 TESTS = ["tests/test_core.py::test_total", "tests/test_core.py::test_slug[a]", "tests/test_core.py::test_numbers"]
 
 
-def subject() -> Subject:
+def subject() -> LoadedTask:
     task = Task(
         name="made-up",
         mode="shared",
@@ -80,13 +80,13 @@ def subject() -> Subject:
         import_roots=["src"],
         tests=TaskTests(fail_to_pass=TESTS, pass_to_pass=[], held_out=["tests/test_more.py::test_more"]),
     )
-    suite = Tree({"tests/test_core.py": TEST, "tests/test_more.py": b"def test_more(): pass\n"})
-    return Subject(task, Tree(START), suite, Tree({**START, "src/shop/core.py": REFERENCE}))
+    suite = SourceTree({"tests/test_core.py": TEST, "tests/test_more.py": b"def test_more(): pass\n"})
+    return LoadedTask(task, SourceTree(START), suite, SourceTree({**START, "src/shop/core.py": REFERENCE}))
 
 
 def attempt(
     files: dict[str, str | bytes | None], links: dict[str, str] | None = None, executable: frozenset[str] = frozenset()
-) -> Attempt:
+) -> Submission:
     """The starting tree with these files changed, added or (None) removed."""
     whole: dict[str, bytes] = dict(START)
     for path, content in files.items():
@@ -100,11 +100,11 @@ def attempt(
         for path, content in whole.items()
         if path.startswith("src/shop/") and path.endswith((".py", ".json"))
     }
-    return Attempt(task_subject, Tree(sources), Tree(whole, executable), links or {})
+    return Submission(task_subject, SourceTree(sources), SourceTree(whole, executable), links or {})
 
 
-def accused(source: str, *runs: Run, path: str = "src/shop/core.py") -> list[Flag]:
-    return flags(attempt({path: source}), runs)
+def accused(source: str, *runs: VerifierRun, path: str = "src/shop/core.py") -> list[Flag]:
+    return find_flags(attempt({path: source}), runs)
 
 
 def families(found: list[Flag]) -> set[str]:

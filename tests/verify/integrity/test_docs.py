@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from gametape.verify.integrity import rules  # noqa: F401 - registers them
-from gametape.verify.integrity.rule import FAMILIES, RULES
+from gametape.verify.integrity import all_rules  # noqa: F401 - registers them
+from gametape.verify.integrity.registry import FAMILIES, RULES
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "integrity.md"
 
@@ -12,7 +12,10 @@ def table() -> str:
     order = {family: index for index, family in enumerate(FAMILIES)}
     ordered = sorted(RULES.values(), key=lambda rule: (order[rule.id.split(".")[0]], rule.id))
     lines = ["| rule | over | severity | accuses when | why it is precise |", "|---|---|---|---|---|"]
-    lines += [f"| `{rule.id}` | {rule.over} | {rule.severity} | {rule.sentence} | {rule.precise} |" for rule in ordered]
+    lines += [
+        f"| `{rule.id}` | {rule.input_kind} | {rule.severity} | {rule.description} | {rule.false_positive_guard} |"
+        for rule in ordered
+    ]
     return "\n".join(lines)
 
 

@@ -6,23 +6,23 @@ from typing import Any
 
 from gametape.core.task import Task, TaskTests
 from gametape.core.verdict import TestCounts
-from gametape.verify.attempt import Attempt
-from gametape.verify.layers import Case
-from gametape.verify.observation import Run, TestOutcome
-from gametape.verify.subject import Subject
-from gametape.verify.toolbox import Toolbox
-from gametape.verify.tree import Tree
+from gametape.record.loaded_task import LoadedTask
+from gametape.record.source_tree import SourceTree
+from gametape.verify.layers import ScoringContext
+from gametape.verify.static_analysis.analyzer import StaticAnalyzer
+from gametape.verify.submission import Submission
+from gametape.verify.verifier_run import TestOutcome, VerifierRun
 
 Files = Mapping[str, str | bytes]
 
 TESTS = ["tests/test_m.py::test_a", "tests/test_m.py::test_b"]
 
 
-def tree(files: Files) -> Tree:
-    return Tree({path: text if isinstance(text, bytes) else text.encode() for path, text in files.items()})
+def tree(files: Files) -> SourceTree:
+    return SourceTree({path: text if isinstance(text, bytes) else text.encode() for path, text in files.items()})
 
 
-def subject(start: Files, reference: Files | None = None, suite: Files | None = None, **settings: Any) -> Subject:
+def subject(start: Files, reference: Files | None = None, suite: Files | None = None, **settings: Any) -> LoadedTask:
     """A task whose sources are in `src`; what the reference does not name it leaves as it was."""
     task = Task(
         name="toy",
@@ -33,37 +33,37 @@ def subject(start: Files, reference: Files | None = None, suite: Files | None = 
         tests=TaskTests(fail_to_pass=TESTS[:1], pass_to_pass=TESTS[1:]),
         **settings,
     )
-    solved = None if reference is None else tree(reference).over(tree(start))
-    return Subject(task=task, start=tree(start), suite=tree(suite or {}), reference=solved)
+    solved = None if reference is None else tree(reference).overlaid_on(tree(start))
+    return LoadedTask(task=task, start=tree(start), suite=tree(suite or {}), reference=solved)
 
 
 def case(
-    of: Subject,
+    of: LoadedTask,
     written: Files,
     removed: Sequence[str] = (),
-    runs: tuple[Run, ...] = (),
+    runs: tuple[VerifierRun, ...] = (),
     feature: tuple[int, int] = (1, 1),
     home: Path = Path("/nonexistent"),
-    toolbox: Toolbox | None = None,
-) -> Case:
+    toolbox: StaticAnalyzer | None = None,
+) -> ScoringContext:
     """An attempt that wrote these files over the starting tree; `feature` is how many of how many tests pass."""
-    workspace = tree(written).over(of.start).without(set(removed))
-    attempt = Attempt(subject=of, sources=workspace.under(of.task.source_paths), workspace=workspace, links={})
+    workspace = tree(written).overlaid_on(of.start).without(set(removed))
+    attempt = Submission(loaded_task=of, sources=workspace.under(of.task.source_paths), workspace=workspace, links={})
     counts = TestCounts(expected=feature[1] + 1, passed=feature[0] + 1)
-    return Case(
-        attempt=attempt,
+    return ScoringContext(
+        submission=attempt,
         runs=runs,
         counts=counts,
         feature=TestCounts(expected=feature[1], passed=feature[0]),
-        toolbox=toolbox or Toolbox(home),
+        analyzer=toolbox or StaticAnalyzer(home),
     )
 
 
-def run(**outcomes: str) -> Run:
+def run(**outcomes: str) -> VerifierRun:
     """A run by test letter: `run(a="passed", b="failed: E   NameError: x")`."""
     found = {}
     for letter, text in outcomes.items():
         result, _, message = text.partition(": ")
         test = f"tests/test_m.py::test_{letter}"
         found[test] = TestOutcome(test, result, message=message)  # type: ignore[arg-type]
-    return Run(outcomes=found)
+    return VerifierRun(outcomes=found)

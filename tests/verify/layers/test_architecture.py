@@ -5,7 +5,7 @@ import pytest
 from gametape.core.task import Architecture, ImportContract
 from gametape.core.verdict import Check
 from gametape.verify.layers import architecture
-from gametape.verify.layers.imports import imports, module_name
+from gametape.verify.layers.imports import module_imports, module_name
 from gametape.verify.layers.structure import violations
 from tests.verify.layers.building import Files, case, subject, tree
 
@@ -27,7 +27,7 @@ def score(rules: Architecture, written: Files, start: Files = START) -> Check:
 
 
 def targets(text: str, module: str = "a.b.c", is_package: bool = False) -> set[str]:
-    return {target for one in imports(ast.parse(text), module, is_package) for target in one.targets}
+    return {target for one in module_imports(ast.parse(text), module, is_package) for target in one.targets}
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 from gametape.core.verdict import Check
+from gametape.record.loaded_task import LoadedTask
 from gametape.verify.layers import diff
-from gametape.verify.subject import Subject
 from tests.verify.layers.building import Files, case, subject
 
 HEAD = "import math\n\n\ndef area(width, height):\n"
@@ -9,7 +9,7 @@ SOLVED = HEAD + "    total = 0\n    for row in range(height):\n        total += 
 TASK = subject(START, {"src/m.py": SOLVED})
 
 
-def score(written: Files, of: Subject = TASK) -> Check:
+def score(written: Files, of: LoadedTask = TASK) -> Check:
     check = diff.score(case(of, written))
     assert check is not None
     return check

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from gametape.core.task import Architecture, ImportContract
-from gametape.verify.layers import checks
-from gametape.verify.observation import Run
-from gametape.verify.toolbox import Toolbox
+from gametape.verify.layers import run_layers
+from gametape.verify.static_analysis.analyzer import StaticAnalyzer
+from gametape.verify.verifier_run import VerifierRun
 from tests.verify.layers.building import case, run, subject
 from tests.verify.layers.test_source import ODD
 
@@ -43,15 +43,15 @@ TASK = subject(START, {"src/m.py": "def f():\n    return 1\n"}, architecture=RUL
 
 
 @pytest.fixture(scope="module")
-def toolbox(tmp_path_factory: pytest.TempPathFactory) -> Toolbox:
-    return Toolbox(tmp_path_factory.mktemp("home"))
+def toolbox(tmp_path_factory: pytest.TempPathFactory) -> StaticAnalyzer:
+    return StaticAnalyzer(tmp_path_factory.mktemp("home"))
 
 
 @pytest.mark.parametrize("content", [*ODD.values(), *MORE.values()], ids=[*ODD, *MORE])
-def test_every_layer_answers(toolbox: Toolbox, content: bytes) -> None:
-    runs = (run(a="passed", b="passed"), Run(outcomes={}, covered={"src/m.py": frozenset({1})}))
+def test_every_layer_answers(toolbox: StaticAnalyzer, content: bytes) -> None:
+    runs = (run(a="passed", b="passed"), VerifierRun(outcomes={}, covered={"src/m.py": frozenset({1})}))
     began = time.monotonic()
-    found = checks(case(TASK, {"src/m.py": content}, runs=runs, toolbox=toolbox), "full")
+    found = run_layers(case(TASK, {"src/m.py": content}, runs=runs, toolbox=toolbox), "full")
     assert [check.name for check in found] == ["tests", "runtime", "architecture", "types", "lint", "diff", "quality"]
     assert all(len(check.detail) < 5_000 for check in found)
     assert time.monotonic() - began < 60
@@ -63,6 +63,6 @@ def test_odd_files_of_the_task_itself_are_no_trouble(tmp_path: Path) -> None:
     solved = case(
         task, {"src/m.py": "def f():\n    return 0 + 1\n"}, runs=(run(a="passed", b="passed"),), home=tmp_path
     )
-    found = {check.name: check.score for check in checks(solved, "full")}
+    found = {check.name: check.score for check in run_layers(solved, "full")}
     assert set(found) >= {"tests", "runtime", "diff", "quality"}
     assert found["quality"] == 1.0

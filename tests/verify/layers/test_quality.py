@@ -4,11 +4,11 @@ import time
 import pytest
 
 from gametape.core.verdict import Check
-from gametape.verify.layers import coverage, dead, quality
-from gametape.verify.layers.complexity import complexity
-from gametape.verify.observation import Run
-from gametape.verify.subject import Subject
-from gametape.verify.tools.source import functions
+from gametape.record.loaded_task import LoadedTask
+from gametape.verify.layers import code_metrics, quality
+from gametape.verify.layers.code_metrics import complexity
+from gametape.verify.static_analysis.python_source import functions
+from gametape.verify.verifier_run import VerifierRun
 from tests.verify.layers.building import Files, case, subject
 
 START = {"src/m.py": "def f(x):\n    raise NotImplementedError\n"}
@@ -18,7 +18,7 @@ TASK = subject(
 )
 
 
-def score(written: Files, of: Subject = TASK, runs: tuple[Run, ...] = ()) -> Check:
+def score(written: Files, of: LoadedTask = TASK, runs: tuple[VerifierRun, ...] = ()) -> Check:
     check = quality.score(case(of, written, runs=runs))
     assert check is not None
     return check
@@ -79,7 +79,7 @@ def test_the_level_is_the_references_own() -> None:
     ],
 )
 def test_unreachable_code(text: str, places: list[int]) -> None:
-    assert [line for line, _ in dead.unreachable(ast.parse(text))] == places
+    assert [line for line, _ in code_metrics.unreachable_statements(ast.parse(text))] == places
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_unreachable_code(text: str, places: list[int]) -> None:
 )
 def test_unused_variables(body: str, names: list[str]) -> None:
     text = "def f():\n" + "\n".join(f"  {line}" for line in body.splitlines())
-    assert [what.split("`")[1] for _, what in dead.unused_variables(ast.parse(text))] == names
+    assert [what.split("`")[1] for _, what in code_metrics.unused_variables(ast.parse(text))] == names
 
 
 def test_unused_functions_are_dead_and_used_ones_are_not() -> None:
@@ -150,11 +150,11 @@ def test_copying_from_the_tree_is_seen_too() -> None:
 
 def test_coverage_of_the_written_lines() -> None:
     text = "def f(x):\n    if x:\n        return x + 1\n    return 2\n"
-    ran = (Run(outcomes={}, covered={"src/m.py": frozenset({1, 2, 3})}), Run(outcomes={}))
+    ran = (VerifierRun(outcomes={}, covered={"src/m.py": frozenset({1, 2, 3})}), VerifierRun(outcomes={}))
     check = score({"src/m.py": text}, runs=ran)
     assert check.score == pytest.approx(0.9)
     assert "src/m.py:4: never ran" in check.detail
-    more = (*ran, Run(outcomes={}, covered={"src/m.py": frozenset({1, 2, 4})}))
+    more = (*ran, VerifierRun(outcomes={}, covered={"src/m.py": frozenset({1, 2, 4})}))
     assert score({"src/m.py": text}, runs=more).score == 1.0
 
 
@@ -165,7 +165,7 @@ def test_only_statements_that_leave_a_trace_are_wanted() -> None:
         '    def f(self):\n        """Doc."""\n        raise NotImplementedError\n'
         "\n    def g(\n        self,\n    ):\n        global z\n        return (\n            1\n        )\n"
     )
-    assert sorted(coverage.statements(ast.parse(text))) == [(2, 2), (7, 7), (11, 11), (15, 17), (19, 21)]
+    assert sorted(code_metrics.traceable_statements(ast.parse(text))) == [(2, 2), (7, 7), (11, 11), (15, 17), (19, 21)]
 
 
 @pytest.mark.parametrize(

@@ -5,22 +5,22 @@ from typing import Any
 import pytest
 
 from gametape.core.verdict import Check
-from gametape.sandbox.result import Action, Violation
+from gametape.sandbox.result import PolicyViolation, ViolationAction
 from gametape.verify.layers import runtime
-from gametape.verify.observation import Event, Run
+from gametape.verify.verifier_run import RunEvent, VerifierRun
 from tests.verify.layers.building import case, run, subject
 
 TASK = subject({"src/m.py": ""}, {"src/m.py": "x = 1\n"})
 
 
-def score(*runs: Run) -> Check:
+def score(*runs: VerifierRun) -> Check:
     check = runtime.score(case(TASK, {"src/m.py": "x = 2\n"}, runs=runs))
     assert check is not None
     return check
 
 
-def violation(syscall: str, action: Action = "denied") -> Violation:
-    return Violation(syscall=syscall, args=(), pid=1, command="python", time=0.0, action=action)
+def violation(syscall: str, action: ViolationAction = "denied") -> PolicyViolation:
+    return PolicyViolation(syscall=syscall, args=(), pid=1, command="python", time=0.0, action=action)
 
 
 def test_passing_runs_are_clean() -> None:
@@ -62,7 +62,7 @@ def test_denied_calls_kills_and_early_leavers_halve_the_rest() -> None:
     assert score(replace(whole, violations=(violation("socket"), violation("ptrace")))).score == 0.25
     assert score(replace(whole, violations=(violation("openat", "logged"),))).score == 1.0
     assert score(replace(whole, killed_by="memory")).score == 0.5
-    check = score(replace(whole, events=(Event("left early", "exit code 0"),)))
+    check = score(replace(whole, events=(RunEvent("left early", "exit code 0"),)))
     assert check.score == 0.5
     assert "exit code 0" in check.detail
 

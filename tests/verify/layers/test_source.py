@@ -2,8 +2,14 @@ import time
 
 import pytest
 
-from gametape.verify.layers.change import between
-from gametape.verify.tools.source import MOST_BYTES, code_lines, functions, parse, text
+from gametape.verify.layers.tree_change import compare_trees
+from gametape.verify.static_analysis.python_source import (
+    MOST_BYTES,
+    code_lines,
+    decode_source,
+    functions,
+    parse_source,
+)
 from tests.verify.layers.building import tree
 
 ODD = {
@@ -27,17 +33,17 @@ ODD = {
 @pytest.mark.parametrize("content", ODD.values(), ids=ODD.keys())
 def test_odd_sources_are_no_code_and_reading_them_ends(content: bytes) -> None:
     began = time.monotonic()
-    assert parse(content) is None
+    assert parse_source(content) is None
     assert isinstance(code_lines(content), frozenset)
-    assert between(tree({"a.py": b"x = 1\n"}), tree({"a.py": content})).files["a.py"].removed <= 1
+    assert compare_trees(tree({"a.py": b"x = 1\n"}), tree({"a.py": content})).files["a.py"].removed <= 1
     assert time.monotonic() - began < 5
 
 
 def test_what_python_decodes_is_decoded() -> None:
-    assert text(b"# coding: latin-1\nx = '\xe9'\n") == "# coding: latin-1\nx = 'é'\n"
-    assert text(b"\xef\xbb\xbfx = 1\r\ny = 2\r") == "x = 1\ny = 2\n"
-    assert parse(b"") is not None
-    assert parse("x = '\u2028\x0c'\ny = 2\n".encode()) is not None
+    assert decode_source(b"# coding: latin-1\nx = '\xe9'\n") == "# coding: latin-1\nx = 'é'\n"
+    assert decode_source(b"\xef\xbb\xbfx = 1\r\ny = 2\r") == "x = 1\ny = 2\n"
+    assert parse_source(b"") is not None
+    assert parse_source("x = '\u2028\x0c'\ny = 2\n".encode()) is not None
 
 
 def test_code_lines_leave_comments_and_docstrings_out() -> None:
@@ -48,7 +54,7 @@ def test_code_lines_leave_comments_and_docstrings_out() -> None:
 
 
 def test_functions_have_dotted_names() -> None:
-    module = parse(b"class A:\n  def f(self):\n    def g(): pass\nif x:\n  async def h(): pass\n")
+    module = parse_source(b"class A:\n  def f(self):\n    def g(): pass\nif x:\n  async def h(): pass\n")
     assert module is not None
     assert {name for name, _ in functions(module)} == {"A.f", "A.f.g", "h"}
 
@@ -56,23 +62,23 @@ def test_functions_have_dotted_names() -> None:
 def test_changes_are_counted_in_lines_of_code() -> None:
     old = tree({"a.py": "x = 1\ny = 2\n", "gone.py": "z = 3\n", "same.py": "s = 1\n"})
     new = tree({"a.py": "# hello\nx = 1\n\ny = 3\n", "new.txt": "# one\n\ntwo\n", "same.py": "s = 1\n"})
-    change = between(old, new)
+    change = compare_trees(old, new)
     assert set(change.files) == {"a.py", "gone.py", "new.txt"}
     assert change.lines("a.py") == {4}
     assert change.files["gone.py"].removed == 1
     assert change.lines("new.txt") == {1, 3}
-    assert (change.written, change.size) == (3, 5)
+    assert (change.lines_written, change.size) == (3, 5)
 
 
 def test_comments_and_docstrings_change_nothing() -> None:
     old = tree({"a.py": "def f():\n    return 1\n"})
     new = tree({"a.py": '# why\ndef f():\n    """Say one."""\n    return 1  # one\n'})
-    assert between(old, tree({"a.py": "# why\n\ndef f():\n    return 1\n"})).size == 0
-    assert between(old, new).size <= 2  # a comment behind code touches its line
+    assert compare_trees(old, tree({"a.py": "# why\n\ndef f():\n    return 1\n"})).size == 0
+    assert compare_trees(old, new).size <= 2  # a comment behind code touches its line
 
 
 def test_files_of_equal_lines_are_compared_in_time() -> None:
     began = time.monotonic()
     old, new = b"x = 1\n" * 20_000, b"y = 2\n" + b"x = 1\n" * 30_000 + b"y = 3\n"
-    assert between(tree({"a.txt": old}), tree({"a.txt": new})).written >= 10_002
+    assert compare_trees(tree({"a.txt": old}), tree({"a.txt": new})).lines_written >= 10_002
     assert time.monotonic() - began < 5

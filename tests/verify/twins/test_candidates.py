@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from gametape.verify.twins.candidates import candidates
-from gametape.verify.twins.edit import Edit, Twin, apply
+from gametape.verify.twins.candidates import candidate_twins
+from gametape.verify.twins.source_edit import SourceEdit, Twin, apply_twins
 
 from .snippets import SILENT, SNIPPETS
 
@@ -45,9 +45,9 @@ def test_tests_pass_and_every_twin_fails(tmp_path: Path) -> None:
     sources, twins = {}, {}
     for number, source in enumerate(SNIPPETS.values()):
         sources[f"test_s{number}_real.py"] = source
-        for index, twin in enumerate(candidates(source)):
+        for index, twin in enumerate(candidate_twins(source)):
             name = f"test_s{number}_t{index}.py"
-            sources[name] = apply(source, [twin])
+            sources[name] = apply_twins(source, [twin])
             twins[name] = twin
     results = outcomes(tmp_path, sources)
     real = {test: result for test, result in results.items() if "_real.py" in test}
@@ -65,22 +65,22 @@ def test_tests_pass_and_every_twin_fails(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", SNIPPETS)
 def test_every_snippet_has_twins_of_several_kinds(name: str) -> None:
-    twins = candidates(SNIPPETS[name])
+    twins = candidate_twins(SNIPPETS[name])
     assert twins
     assert len(set(twins)) == len(twins)
 
 
 @pytest.mark.parametrize("name", SILENT)
 def test_nothing_is_made_of_what_is_not_certain(name: str) -> None:
-    assert [twin for twin in candidates(SILENT[name]) if twin.kind != "error"] == []
+    assert [twin for twin in candidate_twins(SILENT[name]) if twin.kind != "error"] == []
 
 
 def test_everything_else_stays_byte_for_byte() -> None:
     source = (
         "import os  # é\n\ndef test_a():\n    # before\n    assert len('a') == 1  # after\n\ndef test_b():\n    pass\n"
     )
-    for twin in candidates(source):
-        new = apply(source, [twin])
+    for twin in candidate_twins(source):
+        new = apply_twins(source, [twin])
         ast.parse(new)
         assert new.splitlines()[:4] == source.splitlines()[:4]
         assert new.splitlines()[5:] == source.splitlines()[5:]
@@ -92,38 +92,41 @@ def test_inputs_never_change() -> None:
     source = (
         "from shop import f\ndef test_a():\n    x = 4\n    assert f(x, 7, 'seven') == [x, 9]\n    assert f(x) == x\n"
     )
-    for twin in candidates(source):
-        new = apply(source, [twin])
+    for twin in candidate_twins(source):
+        new = apply_twins(source, [twin])
         assert "x = 4" in new
         assert "f(x, 7, 'seven')" in new
 
 
 def test_twins_of_different_functions_lie_together() -> None:
     source = "def test_a():\n    assert len('a') == 1\ndef test_b():\n    assert len('ab') == 2\n"
-    by_function = {twin.function: twin for twin in candidates(source)}
-    new = apply(source, list(by_function.values()))
+    by_function = {twin.function: twin for twin in candidate_twins(source)}
+    new = apply_twins(source, list(by_function.values()))
     assert len(by_function) == 2
     assert all(new.splitlines()[line] != source.splitlines()[line] for line in (1, 3))
 
 
 def test_two_twins_on_one_function_are_refused() -> None:
     source = "def test_a():\n    assert len('a') == 1\n"
-    first, second, *_ = candidates(source)
+    first, second, *_ = candidate_twins(source)
     with pytest.raises(ValueError, match="more than one twin"):
-        apply(source, [first, second])
+        apply_twins(source, [first, second])
 
 
 def test_edits_that_overlap_are_refused() -> None:
     with pytest.raises(ValueError, match="overlap"):
-        apply("assert 12", [Twin("a", "k", None, (Edit(7, 9, "3"),)), Twin("b", "k", None, (Edit(8, 9, "4"),))])
+        apply_twins(
+            "assert 12",
+            [Twin("a", "k", None, (SourceEdit(7, 9, "3"),)), Twin("b", "k", None, (SourceEdit(8, 9, "4"),))],
+        )
 
 
 def test_the_same_file_gives_the_same_twins() -> None:
-    assert candidates(SNIPPETS["unittest"]) == candidates(SNIPPETS["unittest"])
+    assert candidate_twins(SNIPPETS["unittest"]) == candidate_twins(SNIPPETS["unittest"])
 
 
 def test_twins_are_json() -> None:
-    assert json.loads(json.dumps([asdict(twin) for twin in candidates(SNIPPETS["cases"])]))
+    assert json.loads(json.dumps([asdict(twin) for twin in candidate_twins(SNIPPETS["cases"])]))
 
 
 @pytest.mark.parametrize(
@@ -146,8 +149,8 @@ def test_constants_that_may_not_matter_are_left_alone(expected: str) -> None:
     source = (
         f"import collections, fractions\nfrom unittest.mock import ANY\ndef test_a():\n    assert f() == {expected}\n"
     )
-    assert {twin.kind for twin in candidates(source)} <= {"negation", "opposite"} | (
+    assert {twin.kind for twin in candidate_twins(source)} <= {"negation", "opposite"} | (
         {"literal"} if expected.startswith("sorted") else set()
     )
     if expected.startswith("sorted"):
-        assert all("reverse=True" in apply(source, [twin]) for twin in candidates(source))
+        assert all("reverse=True" in apply_twins(source, [twin]) for twin in candidate_twins(source))

@@ -4,8 +4,8 @@
 
 import pytest
 
-from gametape.verify.twins.candidates import candidates
-from gametape.verify.twins.edit import apply
+from gametape.verify.twins.candidates import candidate_twins
+from gametape.verify.twins.source_edit import apply_twins
 
 _CASELESS = """
 class Name(str):
@@ -97,11 +97,11 @@ HONEST = {
 def test_no_twin_passes(name: str) -> None:
     code, test = HONEST[name]
     _run(code, test)
-    twins = candidates(test)
+    twins = candidate_twins(test)
     assert twins
     for twin in twins:
         with pytest.raises(BaseException):  # noqa: B017, PT011
-            _run(code, apply(test, [twin]))
+            _run(code, apply_twins(test, [twin]))
 
 
 def _run(code: str, test: str) -> None:

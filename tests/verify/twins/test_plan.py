@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gametape.verify.tree import Tree
-from gametape.verify.twins.plan import TwinPlan, draw, flipped, lay, validate
+from gametape.record.source_tree import SourceTree
+from gametape.verify.twins.plan import TwinPlan, draw_twins, expected_failures, mutate_suite, validate_twins
 
 from .test_candidates import outcomes
 
@@ -76,7 +76,7 @@ class Reference:
         self.directory = directory
         self.runs = 0
 
-    def __call__(self, suite: Tree, tests: Sequence[str]) -> Mapping[str, str]:
+    def __call__(self, suite: SourceTree, tests: Sequence[str]) -> Mapping[str, str]:
         self.runs += 1
         where = self.directory / str(self.runs)
         suite.write_to(where)
@@ -84,11 +84,11 @@ class Reference:
         return {test: found.get(test, "missing") for test in tests}
 
 
-def tree(**files: str) -> Tree:
-    return Tree({f"{name}.py": source.encode() for name, source in files.items()})
+def tree(**files: str) -> SourceTree:
+    return SourceTree({f"{name}.py": source.encode() for name, source in files.items()})
 
 
-def passing(reference: Reference, suite: Tree) -> list[str]:
+def passing(reference: Reference, suite: SourceTree) -> list[str]:
     where = reference.directory / "first"
     suite.write_to(where)
     found = outcomes(where, {})
@@ -98,7 +98,7 @@ def passing(reference: Reference, suite: Tree) -> list[str]:
 
 @dataclass(frozen=True)
 class Planned:
-    suite: Tree
+    suite: SourceTree
     tests: list[str]
     plan: TwinPlan
     reference: Reference
@@ -115,7 +115,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Planned:
     reference = Reference(tmp_path_factory.mktemp("plain"))
     suite = tree(test_plain=_PLAIN)
     tests = passing(reference, suite)
-    plan = validate(suite, tests, reference)
+    plan = validate_twins(suite, tests, reference)
     return Planned(suite, tests, plan, reference, reference.runs)
 
 
@@ -125,9 +125,9 @@ def test_what_is_drawn_fails_and_nothing_else(plain: Planned) -> None:
     places = {(each.file, each.twin.function) for each in plan.validated}
     assert places == {("test_plain.py", name) for name in ("test_a", "test_b", "test_c", "TestD::test_e")}
     for seed in range(2):
-        drawn = draw(plan, [("test_plain.py", "test_a"), ("test_plain.py", "test_c")], random.Random(seed))
-        failing = flipped(plan, drawn)
-        results = plain.reference(lay(plain.suite, drawn), plain.tests)
+        drawn = draw_twins(plan, [("test_plain.py", "test_a"), ("test_plain.py", "test_c")], random.Random(seed))
+        failing = expected_failures(plan, drawn)
+        results = plain.reference(mutate_suite(plain.suite, drawn), plain.tests)
         assert failing
         assert {test for test, result in results.items() if result == "failed"} == failing
         assert {result for test, result in results.items() if test not in failing} == {"passed"}
@@ -142,18 +142,18 @@ def test_one_case_can_turn_alone(plain: Planned) -> None:
 
 def test_a_test_whose_failure_disturbs_others_gets_no_twins(reference: Reference) -> None:
     suite = tree(test_stateful=_STATEFUL)
-    plan = validate(suite, passing(reference, suite), reference, rounds=2)
+    plan = validate_twins(suite, passing(reference, suite), reference, rounds=2)
     functions = {each.twin.function for each in plan.validated}
     assert "test_a" not in functions
     assert "test_c" in functions
 
 
 def test_inherited_tests_turn_in_one_class_alone(reference: Reference) -> None:
-    suite = Tree({"t/__init__.py": b"", "t/base.py": _BASE.encode(), "t/test_heir.py": _HEIR.encode()})
+    suite = SourceTree({"t/__init__.py": b"", "t/base.py": _BASE.encode(), "t/test_heir.py": _HEIR.encode()})
     tests = passing(reference, suite)
-    plan = validate(suite, tests, reference, rounds=1)
-    drawn = draw(plan, [("t/test_heir.py", "SmallTest::test_size")], random.Random(1))
-    results = reference(lay(suite, drawn), tests)
+    plan = validate_twins(suite, tests, reference, rounds=1)
+    drawn = draw_twins(plan, [("t/test_heir.py", "SmallTest::test_size")], random.Random(1))
+    results = reference(mutate_suite(suite, drawn), tests)
     assert results == {
         "t/test_heir.py::SmallTest::test_size": "failed",
         "t/test_heir.py::LargeTest::test_size": "passed",
@@ -163,7 +163,7 @@ def test_inherited_tests_turn_in_one_class_alone(reference: Reference) -> None:
 def test_twins_that_pass_are_never_kept() -> None:
     suite = tree(test_plain=_PLAIN)
     tests = ["test_plain.py::test_a", "test_plain.py::test_b"]
-    assert validate(suite, tests, lambda _, ids: dict.fromkeys(ids, "passed")) == TwinPlan.empty()
+    assert validate_twins(suite, tests, lambda _, ids: dict.fromkeys(ids, "passed")) == TwinPlan.empty()
 
 
 def test_a_plan_survives_the_round_trip(plain: Planned) -> None:
@@ -176,12 +176,12 @@ def test_a_plan_survives_the_round_trip(plain: Planned) -> None:
 def test_kinds_are_drawn_evenly(plain: Planned) -> None:
     plan = plain.plan
     place = ("test_plain.py", "test_b")
-    kinds = {each.twin.kind for each in plan.of(place)}
+    kinds = {each.twin.kind for each in plan.twins_of_function(place)}
     rng = random.Random(0)
-    counts = collections.Counter(draw(plan, [place], rng)[place].kind for _ in range(300))
+    counts = collections.Counter(draw_twins(plan, [place], rng)[place].kind for _ in range(300))
     assert set(counts) == kinds
     assert min(counts.values()) > 300 / len(kinds) / 2
 
 
 def test_functions_without_twins_are_left_out() -> None:
-    assert draw(TwinPlan.empty(), [("a.py", "test_a")], random.Random(0)) == {}
+    assert draw_twins(TwinPlan.empty(), [("a.py", "test_a")], random.Random(0)) == {}

@@ -22,10 +22,12 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 SCOPES = (*FUNCTIONS, ast.ClassDef)
 
 
-class Definition:
+class SymbolDefinition:
     """Where a name is bound. `node` is the statement, `name` is dotted from its module on."""
 
-    def __init__(self, module: Module, name: str, node: Any, kind: str, owner: Definition | None = None) -> None:
+    def __init__(
+        self, module: ModuleSymbols, name: str, node: Any, kind: str, owner: SymbolDefinition | None = None
+    ) -> None:
         self.module, self.name, self.node, self.kind, self.owner = module, name, node, kind, owner
 
     @property
@@ -33,31 +35,31 @@ class Definition:
         return self.name.rpartition(".")[2]
 
 
-class Module:
+class ModuleSymbols:
     def __init__(self, path: str, text: str, tree: ast.Module) -> None:
         self.path, self.tree, self.lines = path, tree, text.split("\n")
         self.is_package = os.path.basename(path) == "__init__.py"
         self.dotted = dotted_of(path)
-        self.definitions: dict[str, list[Definition]] = {}
+        self.definitions: dict[str, list[SymbolDefinition]] = {}
         self.imports: dict[str, tuple[str, str | None]] = {}
         self.starred: list[str] = []
         self._bind(tree.body, "", None)
         for node in ast.walk(tree):
             self._note_import(node)
 
-    def _bind(self, body: list[ast.stmt], prefix: str, owner: Definition | None) -> None:
+    def _bind(self, body: list[ast.stmt], prefix: str, owner: SymbolDefinition | None) -> None:
         todo: list[ast.AST] = list(reversed(body))
         while todo:
             node = todo.pop()
             if isinstance(node, SCOPES):
                 kind = "class" if isinstance(node, ast.ClassDef) else "method" if is_class(owner) else "function"
-                found = Definition(self, prefix + node.name, node, kind, owner)
+                found = SymbolDefinition(self, prefix + node.name, node, kind, owner)
                 self.definitions.setdefault(found.name, []).append(found)
                 self._bind(node.body, f"{found.name}.", found)
                 continue
             if owner is None or is_class(owner):
                 for name in bound_by(node):
-                    found = Definition(self, prefix + name, node, "variable", owner)
+                    found = SymbolDefinition(self, prefix + name, node, "variable", owner)
                     self.definitions.setdefault(found.name, []).append(found)
             todo.extend(reversed([child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr)]))
 
@@ -79,7 +81,7 @@ class Module:
                 else:
                     self.imports[alias.asname or alias.name] = (source, alias.name)
 
-    def enclosing(self, line: int) -> list[Definition]:
+    def enclosing(self, line: int) -> list[SymbolDefinition]:
         """Definitions around a line, innermost first."""
         every = (one for many in self.definitions.values() for one in many if isinstance(one.node, SCOPES))
         around = [one for one in every if one.node.lineno <= line <= (one.node.end_lineno or one.node.lineno)]
@@ -87,42 +89,42 @@ class Module:
 
 
 if TYPE_CHECKING:
-    Thing = Definition | Module
-    Spot = tuple[Module, int, int]
+    Thing = SymbolDefinition | ModuleSymbols
+    Spot = tuple[ModuleSymbols, int, int]
 
 
-class Index:
+class SymbolIndex:
     """All Python files by path and by module name; each is parsed when it is needed."""
 
     def __init__(self) -> None:
         self.paths = list(python_files())
         self.unread = 0
-        self.parsed: dict[str, Module | None] = {}
+        self.parsed: dict[str, ModuleSymbols | None] = {}
         self.by_ending: dict[str, str] = {}
         for path in sorted(self.paths, key=lambda one: (len(dotted_of(one)), one)):
             parts = dotted_of(path).split(".")
             for start in range(len(parts)):
                 self.by_ending.setdefault(".".join(parts[start:]), path)
 
-    def at(self, path: str) -> Module | None:
+    def module_at(self, path: str) -> ModuleSymbols | None:
         if path not in self.parsed:
             content = read(path)
             self.parsed[path] = found = parse(path, content) if content is not None else None
             self.unread += found is None
         return self.parsed[path]
 
-    def module(self, dotted: str) -> Module | None:
+    def find_module(self, dotted: str) -> ModuleSymbols | None:
         """The file of a module; its name may lack leading directories such as `src`."""
-        return self.at(self.by_ending[dotted]) if dotted in self.by_ending else None
+        return self.module_at(self.by_ending[dotted]) if dotted in self.by_ending else None
 
-    def holding(self, names: set[str]) -> list[Module]:
+    def modules_mentioning(self, names: set[str]) -> list[ModuleSymbols]:
         """Files in whose text one of these names occurs."""
         wanted = re.compile("|".join(re.escape(name) for name in sorted(names)).encode())
         texts = ((path, read(path)) for path in self.paths)
-        found = (self.at(path) for path, content in texts if content is not None and wanted.search(content))
+        found = (self.module_at(path) for path, content in texts if content is not None and wanted.search(content))
         return [module for module in found if module]
 
-    def member(self, module: Module, name: str, depth: int = 0) -> list[Thing]:
+    def member(self, module: ModuleSymbols, name: str, depth: int = 0) -> list[Thing]:
         """What `name` means in a module: its own definitions, or the module it is, through imports."""
         if name in module.definitions:
             return [*module.definitions[name]]
@@ -130,44 +132,48 @@ class Index:
             if name in module.imports:
                 return self.imported(module, name, depth + 1)
             for source in module.starred:
-                other = self.module(source)
+                other = self.find_module(source)
                 if other and other is not module and (found := self.member(other, name, depth + 1)):
                     return found
-        inner = self.module(f"{module.dotted}.{name}") if module.is_package else None
+        inner = self.find_module(f"{module.dotted}.{name}") if module.is_package else None
         return [inner] if inner else []
 
-    def imported(self, module: Module, name: str, depth: int = 0) -> list[Thing]:
+    def imported(self, module: ModuleSymbols, name: str, depth: int = 0) -> list[Thing]:
         source, member = module.imports[name]
-        other = self.module(source)
+        other = self.find_module(source)
         if member is None:
             return [other] if other else []
         if other is not None and (found := self.member(other, member, depth + 1)):
             return found
-        inner = self.module(f"{source}.{member}")
+        inner = self.find_module(f"{source}.{member}")
         return [inner] if inner else []
 
     def attribute(self, things: list[Thing], name: str, depth: int = 0) -> list[Thing]:
         """What `.name` means on any of these."""
         found: list[Thing] = []
         for thing in things if depth < DEEPEST else ():
-            if isinstance(thing, Module):
+            if isinstance(thing, ModuleSymbols):
                 found += self.member(thing, name, depth + 1)
             elif thing.kind == "class":
                 found += thing.module.definitions.get(f"{thing.name}.{name}") or self.attribute(
-                    [base for written in thing.node.bases for base in self.written(thing.module, written, depth + 1)],
+                    [
+                        base
+                        for written in thing.node.bases
+                        for base in self.resolve_expression(thing.module, written, depth + 1)
+                    ],
                     name,
                     depth + 1,
                 )
             elif kind := class_of(thing.node, thing.short):
-                found += self.attribute(self.written(thing.module, kind, depth + 1), name, depth + 1)
+                found += self.attribute(self.resolve_expression(thing.module, kind, depth + 1), name, depth + 1)
         return found
 
-    def written(self, module: Module, expression: ast.expr, depth: int = 0) -> list[Thing]:
+    def resolve_expression(self, module: ModuleSymbols, expression: ast.expr, depth: int = 0) -> list[Thing]:
         """What a name or a dotted name in a module's text means."""
         dotted = name_of(expression)
         return self.resolve(module, dotted, expression.lineno, depth + 1) if dotted and depth < DEEPEST else []
 
-    def resolve(self, module: Module, dotted: str, line: int, depth: int = 0) -> list[Thing]:
+    def resolve(self, module: ModuleSymbols, dotted: str, line: int, depth: int = 0) -> list[Thing]:
         """What a dotted name means on a line of a module."""
         first, *rest = dotted.split(".")
         things = self.local(module, first, line) or self.member(module, first, depth + 1)
@@ -175,7 +181,7 @@ class Index:
             things = self.attribute(things, name, depth + 1)
         return things
 
-    def local(self, module: Module, name: str, line: int) -> list[Thing]:
+    def local(self, module: ModuleSymbols, name: str, line: int) -> list[Thing]:
         for around in module.enclosing(line):
             if is_class(around):
                 continue
@@ -192,16 +198,16 @@ class Index:
                 arguments.kwarg,
             ):
                 if one is not None and one.arg == name:
-                    return [Definition(module, name, one, "argument", around)]
+                    return [SymbolDefinition(module, name, one, "argument", around)]
             for node in own_nodes(around.node):
                 if name in bound_by(node):
-                    return [Definition(module, name, node, "variable", around)]
+                    return [SymbolDefinition(module, name, node, "variable", around)]
         return []
 
-    def named(self, symbol: str) -> list[Definition]:
+    def find_definitions(self, symbol: str) -> list[SymbolDefinition]:
         """Every definition of this name, or of a dotted name that ends so."""
-        found: list[Definition] = []
-        for module in self.holding({symbol.rpartition(".")[2]}):
+        found: list[SymbolDefinition] = []
+        for module in self.modules_mentioning({symbol.rpartition(".")[2]}):
             for name, many in module.definitions.items():
                 if f".{module.dotted}.{name}".endswith(f".{symbol}"):
                     found += many
@@ -234,14 +240,14 @@ def read(path: str) -> bytes | None:
     return content if len(content) <= MOST_BYTES else None
 
 
-def parse(path: str, content: bytes) -> Module | None:
+def parse(path: str, content: bytes) -> ModuleSymbols | None:
     try:
-        return Module(path, content.decode("utf-8", "replace"), ast.parse(content))
+        return ModuleSymbols(path, content.decode("utf-8", "replace"), ast.parse(content))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
 
-def is_class(definition: Definition | None) -> bool:
+def is_class(definition: SymbolDefinition | None) -> bool:
     return definition is not None and definition.kind == "class"
 
 
@@ -286,7 +292,7 @@ def class_of(node: ast.AST, name: str) -> ast.expr | None:
     return value.func if isinstance(value, ast.Call) else None
 
 
-def at(module: Module, line: int, column: int | None) -> str | None:
+def symbol_at(module: ModuleSymbols, line: int, column: int | None) -> str | None:
     """The dotted name on a line that ends with the identifier at a column; without one, the first name bound there."""
     text = module.lines[line - 1] if line <= len(module.lines) else ""
     for found in re.finditer(r"[^\W\d]\w*(\s*\.\s*[^\W\d]\w*)*", text):
@@ -303,7 +309,7 @@ def at(module: Module, line: int, column: int | None) -> str | None:
     return None
 
 
-def references(index: Index, target: Definition) -> tuple[list[Spot], list[Spot]]:
+def references(index: SymbolIndex, target: SymbolDefinition) -> tuple[list[Spot], list[Spot]]:
     """Places that mean the target, or may: for a method, every attribute of its name."""
     name = target.short
     sure: list[Spot] = []
@@ -330,12 +336,12 @@ def references(index: Index, target: Definition) -> tuple[list[Spot], list[Spot]
     return sure, maybe
 
 
-def spellings(index: Index, target: Definition) -> dict[Module, set[str]]:
+def spellings(index: SymbolIndex, target: SymbolDefinition) -> dict[ModuleSymbols, set[str]]:
     """The files that may mean the target, each with the names it has there: an import can give it another one, under
     which a third file imports it again."""
     names, found = {target.short}, {}
     for _ in range(DEEPEST):
-        for module in index.holding(names):
+        for module in index.modules_mentioning(names):
             aliases = {alias for alias in module.imports if means(index.imported(module, alias), target)}
             found[module] = {target.short, *aliases}
         if set().union(*found.values()) <= names:
@@ -344,49 +350,49 @@ def spellings(index: Index, target: Definition) -> dict[Module, set[str]]:
     return found
 
 
-def means(things: list[Thing], target: Definition) -> bool:
+def means(things: list[Thing], target: SymbolDefinition) -> bool:
     here = (target.module.path, target.name)
-    return any(isinstance(thing, Definition) and (thing.module.path, thing.name) == here for thing in things)
+    return any(isinstance(thing, SymbolDefinition) and (thing.module.path, thing.name) == here for thing in things)
 
 
-def place(module: Module, line: int, column: int, **more: str) -> dict[str, Any]:
+def location(module: ModuleSymbols, line: int, column: int, **more: str) -> dict[str, Any]:
     text = module.lines[line - 1].strip()[:200] if line <= len(module.lines) else ""
     return {"path": module.path, "line": line, "column": column + 1, "text": text, **more}
 
 
-def told(thing: Thing) -> dict[str, Any]:
-    if isinstance(thing, Module):
-        return place(thing, 1, 0, kind="module", name=thing.dotted)
-    return place(thing.module, thing.node.lineno, thing.node.col_offset, kind=thing.kind, name=thing.name)
+def to_dict(thing: Thing) -> dict[str, Any]:
+    if isinstance(thing, ModuleSymbols):
+        return location(thing, 1, 0, kind="module", name=thing.dotted)
+    return location(thing.module, thing.node.lineno, thing.node.col_offset, kind=thing.kind, name=thing.name)
 
 
 def answer(question: dict[str, Any]) -> dict[str, Any]:
-    index = Index()
+    index = SymbolIndex()
     path, line, symbol = question.get("path"), question.get("line", 0), question.get("symbol")
-    module = index.at(path) if path in index.paths else None
+    module = index.module_at(path) if path in index.paths else None
     if path and module is None:
         return {"problem": f"{path} is no Python file that can be parsed"}
-    symbol = symbol or (at(module, line, question.get("column")) if module else None)
+    symbol = symbol or (symbol_at(module, line, question.get("column")) if module else None)
     if symbol is None:
         return {"problem": f"no name at line {line} of {path}"}
     things = index.resolve(module, symbol, line or len(module.lines)) if module else []
     if module and not things:
         things = [*module.definitions.get(symbol, [])]
     followed = bool(things) or module is None
-    things = things or [*(index.named(symbol) or index.named(symbol.rpartition(".")[2]))]
-    if not things and (whole := index.module(symbol)):
+    things = things or [*(index.find_definitions(symbol) or index.find_definitions(symbol.rpartition(".")[2]))]
+    if not things and (whole := index.find_module(symbol)):
         things = [whole]
     result = {
         "symbol": symbol,
         "followed": followed,
         "count": len(things),
-        "definitions": [told(thing) for thing in things[:MOST_ANSWERS]],
+        "definitions": [to_dict(thing) for thing in things[:MOST_ANSWERS]],
     }
-    if question.get("references") and things and isinstance(things[0], Definition):
+    if question.get("references") and things and isinstance(things[0], SymbolDefinition):
         sure, maybe = references(index, things[0])
         for key, found in (("references", sure), ("possible", maybe)):
             spots = sorted(set(found), key=lambda one: (one[0].path, one[1:]))
-            result[key] = [place(*one) for one in spots[:MOST_ANSWERS]]
+            result[key] = [location(*one) for one in spots[:MOST_ANSWERS]]
             result[f"{key}_count"] = len(spots)
     result["unread"] = index.unread
     return result

@@ -1,32 +1,32 @@
 """The tools of an agent, each in a file of its own, and the list of them for a task."""
 
-from gametape.agent.tools.check import Check
-from gametape.agent.tools.edit import Edit
-from gametape.agent.tools.finish import Finish
-from gametape.agent.tools.history import History
-from gametape.agent.tools.jump import Jump
-from gametape.agent.tools.memory import Recall, Remember
-from gametape.agent.tools.read import Read
-from gametape.agent.tools.search import Search
-from gametape.agent.tools.semantic import SemanticSearch, Vectors
-from gametape.agent.tools.shell import Shell
-from gametape.agent.tools.write import Write
-from gametape.agent.work import Work
-from gametape.core.protocols import Notes, Tool
-from gametape.verify.subject import Subject
-from gametape.verify.toolbox import Toolbox
+from gametape.agent.agent_state import AgentState
+from gametape.agent.tools.check import CheckTool
+from gametape.agent.tools.edit import EditTool
+from gametape.agent.tools.finish import FinishTool
+from gametape.agent.tools.history import HistoryTool
+from gametape.agent.tools.jump import JumpTool
+from gametape.agent.tools.memory import RecallTool, RememberTool
+from gametape.agent.tools.read import ReadTool
+from gametape.agent.tools.search import SearchTool
+from gametape.agent.tools.semantic_search import EmbeddingCache, SemanticSearchTool
+from gametape.agent.tools.shell import ShellTool
+from gametape.agent.tools.write import WriteTool
+from gametape.core.protocols import NoteStore, Tool
+from gametape.record.loaded_task import LoadedTask
+from gametape.verify.static_analysis.analyzer import StaticAnalyzer
 
 
 def standard_tools(
-    work: Work,
+    state: AgentState,
     *,
-    notes: Notes | None = None,
-    toolbox: Toolbox | None = None,
-    subject: Subject | None = None,
+    notes: NoteStore | None = None,
+    toolbox: StaticAnalyzer | None = None,
+    subject: LoadedTask | None = None,
     python: str = "python3",
     history: bool = False,
-    vectors: Vectors | None = None,
-    longest: float = 600.0,
+    embeddings: EmbeddingCache | None = None,
+    max_seconds: float = 600.0,
 ) -> list[Tool]:
     """The tools that what is given allows; what is not given, no tool pretends to have.
 
@@ -35,22 +35,22 @@ def standard_tools(
     and may be shared by all rollouts of a process.
     """
     tools: list[Tool] = [
-        Shell(work, longest),
-        Read(work),
-        Write(work),
-        Edit(work),
-        Search(),
-        Jump(work, python),
+        ShellTool(state, max_seconds),
+        ReadTool(state),
+        WriteTool(state),
+        EditTool(state),
+        SearchTool(),
+        JumpTool(state, python),
     ]
     if toolbox is not None:
-        tools.append(Check(work, toolbox, subject))
+        tools.append(CheckTool(state, toolbox, subject))
     if history:
-        tools.append(History())
-    if vectors is not None:
-        tools.append(SemanticSearch(vectors))
+        tools.append(HistoryTool())
+    if embeddings is not None:
+        tools.append(SemanticSearchTool(embeddings))
     if notes is not None:
-        tools += [Remember(notes), Recall(notes)]
-    return [*tools, Finish()]
+        tools += [RememberTool(notes), RecallTool(notes)]
+    return [*tools, FinishTool()]
 
 
-__all__ = ["Vectors", "Work", "standard_tools"]
+__all__ = ["AgentState", "EmbeddingCache", "standard_tools"]

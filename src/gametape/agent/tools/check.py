@@ -8,27 +8,27 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from gametape.agent.textfile import shown
+from gametape.agent.agent_state import AgentState
+from gametape.agent.text_file import sanitize_text
 from gametape.agent.tools import paths
-from gametape.agent.tools.schema import parameters
-from gametape.agent.tools.tool import CheckedTool
-from gametape.agent.work import Work
+from gametape.agent.tools.argument_schema import parameters_schema
+from gametape.agent.tools.tool import ValidatedTool
 from gametape.core.errors import BadInput
 from gametape.core.messages import ToolResult
-from gametape.core.protocols import Environment
+from gametape.core.protocols import Workspace
 from gametape.core.task import Task, TaskTests
-from gametape.verify.layers import novelty
-from gametape.verify.subject import Subject
-from gametape.verify.toolbox import Toolbox
-from gametape.verify.tools.findings import Finding, Report
-from gametape.verify.tools.source import MOST_BYTES, own
-from gametape.verify.tree import Tree, is_under
+from gametape.record.loaded_task import LoadedTask
+from gametape.record.source_tree import SourceTree, is_under
+from gametape.verify.layers import new_findings
+from gametape.verify.static_analysis.analyzer import StaticAnalyzer
+from gametape.verify.static_analysis.findings import ToolFinding, ToolReport
+from gametape.verify.static_analysis.python_source import MOST_BYTES, own_sources
 
 _MOST_FILES = 2000
 _MOST_FINDINGS = 50
 
 
-class Check(CheckedTool):
+class CheckTool(ValidatedTool):
     """Without a subject there is no baseline: then only files edited through tools, or named, are checked."""
 
     name = "check"
@@ -36,7 +36,7 @@ class Check(CheckedTool):
         "Lint and type-check the Python files changed so far (ruff and mypy), or only the given paths. Shows new "
         "findings, by file. Use it before finishing."
     )
-    parameters = parameters(
+    parameters = parameters_schema(
         paths={
             "type": "array",
             "items": {"type": "string", "minLength": 1},
@@ -45,15 +45,15 @@ class Check(CheckedTool):
         }
     )
 
-    def __init__(self, work: Work, toolbox: Toolbox, subject: Subject | None = None) -> None:
-        self._work = work
+    def __init__(self, state: AgentState, toolbox: StaticAnalyzer, subject: LoadedTask | None = None) -> None:
+        self._work = state
         self._toolbox = toolbox
         self._subject = subject
 
-    async def act(self, arguments: dict[str, Any], environment: Environment) -> ToolResult:
-        wanted = [paths.relative(path) for path in arguments.get("paths", [])]
+    async def act(self, arguments: dict[str, Any], workspace: Workspace) -> ToolResult:
+        wanted = [paths.normalize_path(path) for path in arguments.get("paths", [])]
         subject = self._subject or _stand_in()
-        sources = await self._sources(environment, subject, wanted)
+        sources = await self._sources(workspace, subject, wanted)
         start = subject.start.files
         changed = {path for path, content in sources.files.items() if start.get(path) != content}
         if wanted:
@@ -64,9 +64,9 @@ class Check(CheckedTool):
         note = "" if self._subject else "\n[there is no baseline here: older findings in these files are shown too]"
         return ToolResult(content=content + note)
 
-    async def _sources(self, environment: Environment, subject: Subject, wanted: Sequence[str]) -> Tree:
+    async def _sources(self, workspace: Workspace, subject: LoadedTask, wanted: Sequence[str]) -> SourceTree:
         """The sources as they are now: all of a task's, else what was edited or asked for."""
-        names = await paths.files(environment, (".py", ".pyi"))
+        names = await paths.list_files(workspace, (".py", ".pyi"))
         if self._subject is None:
             chosen = [*self._work.edited_paths, *wanted]
             names = [name for name in names if is_under(name, chosen)] if chosen else []
@@ -77,27 +77,27 @@ class Check(CheckedTool):
         found = {}
         for name in names:
             try:
-                content = await environment.get(name)
+                content = await workspace.get(name)
             except BadInput:
                 continue  # gone meanwhile, or a link by now
             if len(content) <= MOST_BYTES:
                 found[name] = content
-        return own(task, Tree(found))
+        return own_sources(task, SourceTree(found))
 
 
-def _checked(toolbox: Toolbox, subject: Subject, sources: Tree, changed: set[str]) -> str:
+def _checked(toolbox: StaticAnalyzer, subject: LoadedTask, sources: SourceTree, changed: set[str]) -> str:
     baseline = toolbox.baseline(subject)
     told = []
-    fresh: list[tuple[str, Finding]] = []
-    asked = (("ruff", toolbox.lint, baseline.lint), ("mypy", toolbox.types, baseline.types))
+    fresh: list[tuple[str, ToolFinding]] = []
+    asked = (("ruff", toolbox.lint_report, baseline.lint), ("mypy", toolbox.type_report, baseline.types))
     for tool, run, known in asked:
-        report: Report = run(subject, sources)
-        if report.trouble:
-            told.append(f"{tool}: {report.trouble}")
+        report: ToolReport = run(subject, sources)
+        if report.error:
+            told.append(f"{tool}: {report.error}")
         elif known is None:
             told.append(f"{tool}: the task's own files cannot be checked, so nothing can be said")
         else:
-            fresh += [(tool, one) for one in novelty.new(report.findings, known) if one.file in changed]
+            fresh += [(tool, one) for one in new_findings.select_new(report.findings, known) if one.file in changed]
     if not fresh and not told:
         return f"ruff and mypy find nothing new in {', '.join(sorted(changed)[:10])}"
     fresh.sort(key=lambda one: (one[1].file, one[1].line))
@@ -110,11 +110,11 @@ def _checked(toolbox: Toolbox, subject: Subject, sources: Tree, changed: set[str
         told.append(f"  {finding.line}: {message} [{tool} {finding.code}]")
     if len(fresh) > _MOST_FINDINGS:
         told.append(f"... and {len(fresh) - _MOST_FINDINGS} more findings")
-    return shown("\n".join(told))
+    return sanitize_text("\n".join(told))
 
 
-def _stand_in() -> Subject:
+def _stand_in() -> LoadedTask:
     """A task of nothing, for workspaces without one."""
     tests = TaskTests(fail_to_pass=[], pass_to_pass=[])
     task = Task(name="workspace", mode="shared", instruction="", source_paths=["."], test_paths=[], tests=tests)
-    return Subject(task=task, start=Tree(), suite=Tree())
+    return LoadedTask(task=task, start=SourceTree(), suite=SourceTree())

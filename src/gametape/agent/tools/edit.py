@@ -4,15 +4,15 @@ import asyncio
 import difflib
 from typing import Any
 
-from gametape.agent import textfile
+from gametape.agent import text_file
+from gametape.agent.agent_state import AgentState
 from gametape.agent.tools import paths
-from gametape.agent.tools.schema import parameters
-from gametape.agent.tools.tool import CheckedTool
-from gametape.agent.tools.write import put
-from gametape.agent.work import Work
+from gametape.agent.tools.argument_schema import parameters_schema
+from gametape.agent.tools.tool import ValidatedTool
+from gametape.agent.tools.write import write_file
 from gametape.core.errors import BadInput
 from gametape.core.messages import ToolResult
-from gametape.core.protocols import Environment
+from gametape.core.protocols import Workspace
 
 _CONTEXT = 4
 _MOST_SHOWN = 60
@@ -23,7 +23,7 @@ _MOST_CANDIDATES = 200
 _ALIKE = 0.5
 
 
-class Edit(CheckedTool):
+class EditTool(ValidatedTool):
     """Line ends and encoding stay what they were."""
 
     name = "edit"
@@ -31,7 +31,7 @@ class Edit(CheckedTool):
         "Replace an exact piece of a file. `old` must occur exactly once, white space included, so take enough lines "
         "around the change; with all=true every occurrence is replaced."
     )
-    parameters = parameters(
+    parameters = parameters_schema(
         ("path", "old", "new"),
         path={"type": "string", "minLength": 1, "description": "Relative to the workspace."},
         old={"type": "string", "minLength": 1, "description": "The text as it is in the file, without line numbers."},
@@ -39,19 +39,19 @@ class Edit(CheckedTool):
         all={"type": "boolean", "description": "Replace every occurrence."},
     )
 
-    def __init__(self, work: Work) -> None:
-        self._work = work
+    def __init__(self, state: AgentState) -> None:
+        self._work = state
 
-    async def act(self, arguments: dict[str, Any], environment: Environment) -> ToolResult:
-        path, old, new = paths.relative(arguments["path"]), arguments["old"], arguments["new"]
+    async def act(self, arguments: dict[str, Any], workspace: Workspace) -> ToolResult:
+        path, old, new = paths.normalize_path(arguments["path"]), arguments["old"], arguments["new"]
         if old == new:
             raise BadInput("old and new are the same; nothing would change")
-        file = await self._open(environment, path)
+        file = await self._open(workspace, path)
         if file.newline == "\r\n":
             old, new = old.replace("\r\n", "\n"), new.replace("\r\n", "\n")
         count = file.body.count(old)
         if count == 0:
-            raise BadInput(f"old does not occur in {path}{await asyncio.to_thread(nearest, file.body, old)}")
+            raise BadInput(f"old does not occur in {path}{await asyncio.to_thread(describe_nearest, file.body, old)}")
         if count > 1 and not arguments.get("all"):
             listed = ", ".join(map(str, _lines_of(file.body, old)[:_MOST_PLACES]))
             more = ", ..." if count > _MOST_PLACES else ""
@@ -59,29 +59,31 @@ class Edit(CheckedTool):
                 f"old occurs {count} times in {path}, at lines {listed}{more}; take more lines around it, or all=true"
             )
         first = _lines_of(file.body, old)[0]
-        after = file.replaced(file.body.replace(old, new))
-        await put(environment, path, after.content())
-        self._work.edited(path, count * _height(new), count * _height(old))
-        self._work.open(path, first)
+        after = file.with_body(file.body.replace(old, new))
+        await write_file(workspace, path, after.encode())
+        self._work.record_edit(path, count * _height(new), count * _height(old))
+        self._work.open_file(path, first)
         times = f" in {count} places" if count > 1 else ""
-        shown = textfile.numbered(after.lines, max(1, first - _CONTEXT), min(_MOST_SHOWN, _height(new) + 2 * _CONTEXT))
+        shown = text_file.number_lines(
+            after.lines, max(1, first - _CONTEXT), min(_MOST_SHOWN, _height(new) + 2 * _CONTEXT)
+        )
         return ToolResult(content=f"{path} edited{times}\n{shown}")
 
-    async def _open(self, environment: Environment, path: str) -> textfile.TextFile:
+    async def _open(self, workspace: Workspace, path: str) -> text_file.TextFile:
         try:
-            found = textfile.parse(await environment.get(path))
+            found = text_file.decode_text(await workspace.get(path))
         except BadInput as error:
             if paths.is_missing(error):
-                raise BadInput(f"there is no {path}{await paths.near(environment, path)}") from error
+                raise BadInput(f"there is no {path}{await paths.similar_names(workspace, path)}") from error
             if paths.is_directory(error):
                 raise BadInput(f"{path} is no regular file") from error
-            raise paths.explained(error, path) from error
+            raise paths.explain_error(error, path) from error
         if found is None:
             raise BadInput(f"{path} is not text; it cannot be edited")
         return found
 
 
-def nearest(body: str, old: str) -> str:
+def describe_nearest(body: str, old: str) -> str:
     """Where something like `old` stands, and how it differs, as the end of a sentence."""
     lines, wanted = body.split("\n")[:_MOST_SEARCHED], old.strip("\n").split("\n")
     if bare := _bare_match(lines, wanted):
@@ -129,7 +131,7 @@ def _region(lines: list[str], start: int, height: int) -> str:
     found = lines[start - 1 : start - 1 + min(height, _MOST_SHOWN)]
     visible = [_visible(line) for line in found]
     note = "\n(here → is a tab, · a blank at the end of a line, ␍ a carriage return)" if visible != found else ""
-    return "\n".join(textfile.shown(line)[:400] for line in visible) + note
+    return "\n".join(text_file.sanitize_text(line)[:400] for line in visible) + note
 
 
 def _visible(line: str) -> str:

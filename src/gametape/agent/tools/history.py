@@ -9,11 +9,11 @@ from collections import Counter
 from typing import Any
 
 from gametape.agent.tools import paths
-from gametape.agent.tools.schema import parameters
-from gametape.agent.tools.tool import CheckedTool, beside
+from gametape.agent.tools.argument_schema import parameters_schema
+from gametape.agent.tools.tool import ValidatedTool, run_program
 from gametape.core.errors import BadInput
 from gametape.core.messages import ToolResult
-from gametape.core.protocols import Environment, ShellResult
+from gametape.core.protocols import ShellResult, Workspace
 
 _SECONDS = 20.0
 _SURVEYED = 200
@@ -27,13 +27,13 @@ _PREFIX = re.compile(r"^([A-Za-z][\w./-]{0,30}(?:\([^)]{1,40}\))?!?|\[[^\]]{1,30
 _NOT_IMPERATIVE = re.compile(r"(?:ed|ing)$")
 
 
-class History(CheckedTool):
+class HistoryTool(ValidatedTool):
     name = "history"
     description = (
         "Look at the git history: log (of a path), blame (around a line of a path), diff (uncommitted changes), "
         "or conventions (how commit messages are written here)."
     )
-    parameters = parameters(
+    parameters = parameters_schema(
         ("what",),
         what={"type": "string", "enum": ["log", "blame", "diff", "conventions"]},
         path={"type": "string", "minLength": 1, "description": "Relative to the workspace."},
@@ -41,32 +41,32 @@ class History(CheckedTool):
         count={"type": "integer", "minimum": 1, "maximum": 200, "description": "Commits, or lines of blame."},
     )
 
-    async def act(self, arguments: dict[str, Any], environment: Environment) -> ToolResult:
-        what, path = arguments["what"], paths.relative(arguments.get("path", "."))
+    async def act(self, arguments: dict[str, Any], workspace: Workspace) -> ToolResult:
+        what, path = arguments["what"], paths.normalize_path(arguments.get("path", "."))
         if what == "blame" and "path" not in arguments:
             raise BadInput("blame needs a path")
-        result = await _git(environment, *_question(what, path, arguments.get("line", 1), arguments.get("count")))
+        result = await _git(workspace, *_question(what, path, arguments.get("line", 1), arguments.get("count")))
         if result.killed_by and not result.stdout:
             raise BadInput(f"git was ended ({result.killed_by})")
         if result.exit_code != 0 and not result.killed_by:
             raise BadInput(f"git: {(result.stderr.strip().splitlines() or ['it failed'])[0][:300]}")
-        text = conventions(result.stdout.splitlines()) if what == "conventions" else result.stdout.rstrip("\n")
+        text = commit_conventions(result.stdout.splitlines()) if what == "conventions" else result.stdout.rstrip("\n")
         return ToolResult(content=text or _NOTHING[what], cpu_seconds=result.cpu_seconds)
 
 
 _NOTHING = {"log": "no commits", "blame": "the file is empty", "diff": "no uncommitted changes", "conventions": ""}
 
 
-async def has_history(environment: Environment) -> bool:
+async def has_history(workspace: Workspace) -> bool:
     """Whether the workspace is a git repository of its own, with a commit."""
-    result = await _git(environment, "rev-parse", "--show-prefix", "HEAD")
+    result = await _git(workspace, "rev-parse", "--show-prefix", "HEAD")
     return result.exit_code == 0 and result.stdout.startswith("\n")
 
 
-async def current_branch(environment: Environment) -> str | None:
+async def current_branch(workspace: Workspace) -> str | None:
     """The branch that the workspace is on, empty if on none; None where that cannot be told."""
     try:
-        head = (await environment.get(".git/HEAD")).decode("utf-8", "replace").strip()
+        head = (await workspace.get(".git/HEAD")).decode("utf-8", "replace").strip()
     except BadInput:
         return None
     return head.removeprefix("ref: refs/heads/") if head.startswith("ref: refs/heads/") else ""
@@ -83,11 +83,11 @@ def _question(what: str, path: str, line: int, count: int | None) -> tuple[str, 
     return "log", *_PLAIN, f"-n{count or _SURVEYED}", "--no-merges", "--format=%s", *place
 
 
-async def _git(environment: Environment, *words: str) -> ShellResult:
-    return await beside(environment, (*_GIT, *words), _SECONDS)
+async def _git(workspace: Workspace, *words: str) -> ShellResult:
+    return await run_program(workspace, (*_GIT, *words), _SECONDS)
 
 
-def conventions(subjects: list[str]) -> str:
+def commit_conventions(subjects: list[str]) -> str:
     """How these commit subjects are written: prefixes, mood, length, and the latest of them."""
     subjects = [subject for subject in subjects if subject.strip()]
     if not subjects:

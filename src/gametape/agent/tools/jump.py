@@ -8,20 +8,20 @@ import importlib.resources
 import json
 from typing import Any
 
-from gametape.agent.textfile import shown
+from gametape.agent.agent_state import AgentState
+from gametape.agent.text_file import sanitize_text
 from gametape.agent.tools import paths
-from gametape.agent.tools.schema import parameters
-from gametape.agent.tools.tool import CheckedTool, beside
-from gametape.agent.work import Work
+from gametape.agent.tools.argument_schema import parameters_schema
+from gametape.agent.tools.tool import ValidatedTool, run_program
 from gametape.core.errors import BadInput
 from gametape.core.messages import ToolResult
-from gametape.core.protocols import Environment, ShellResult
+from gametape.core.protocols import ShellResult, Workspace
 
 _SECONDS = 30.0
 _MOST_DEFINITIONS, _MOST_REFERENCES = 10, 40
 
 
-class Jump(CheckedTool):
+class JumpTool(ValidatedTool):
     """`python` is the interpreter inside the sandbox. The first definition is opened in `work`."""
 
     name = "jump"
@@ -29,7 +29,7 @@ class Jump(CheckedTool):
         "Go to the definition of a Python name: by symbol (such as Class.method; with path as seen from that file), "
         "or by path, line and column. With references=true also list where it is used."
     )
-    parameters = parameters(
+    parameters = parameters_schema(
         symbol={"type": "string", "minLength": 1, "maxLength": 200, "description": "A name, dotted if need be."},
         path={"type": "string", "minLength": 1, "description": "A Python file, relative to the workspace."},
         line={"type": "integer", "minimum": 1},
@@ -37,24 +37,26 @@ class Jump(CheckedTool):
         references={"type": "boolean", "description": "Also list references."},
     )
 
-    def __init__(self, work: Work, python: str) -> None:
-        self._work = work
+    def __init__(self, state: AgentState, python: str) -> None:
+        self._work = state
         self._python = python
         self._script = importlib.resources.files("gametape.agent.inside").joinpath("jump.py").read_text("utf-8")
 
-    async def act(self, arguments: dict[str, Any], environment: Environment) -> ToolResult:
+    async def act(self, arguments: dict[str, Any], workspace: Workspace) -> ToolResult:
         question = dict(arguments)
         if "path" in question:
-            question["path"] = paths.relative(question["path"])
+            question["path"] = paths.normalize_path(question["path"])
         if "symbol" not in question and not {"path", "line"} <= question.keys():
             raise BadInput("give a symbol, or a path and a line (and a column)")
         argv = [self._python, "-I", "-X", "utf8", "-c", self._script, json.dumps(question)]
-        result = await beside(environment, argv, _SECONDS)
+        result = await run_program(workspace, argv, _SECONDS)
         answer = _read(result)
         definitions = _places(answer, "definitions")
         if not definitions:
-            raise BadInput(f"no definition of {shown(str(answer.get('symbol')))[:200]} in the workspace's Python files")
-        self._work.open(definitions[0]["path"], definitions[0]["line"])
+            raise BadInput(
+                f"no definition of {sanitize_text(str(answer.get('symbol')))[:200]} in the workspace's Python files"
+            )
+        self._work.open_file(definitions[0]["path"], definitions[0]["line"])
         return ToolResult(content=_told(answer, definitions), cpu_seconds=result.cpu_seconds)
 
 
@@ -70,7 +72,7 @@ def _read(result: ShellResult) -> dict[str, Any]:
         reason = (result.stderr.strip().splitlines() or ["no answer"])[-1]
         raise BadInput(f"definitions cannot be looked up here: {reason[:200]}; use search")
     if problem := answer.get("problem"):
-        raise BadInput(shown(str(problem))[:300])
+        raise BadInput(sanitize_text(str(problem))[:300])
     return answer
 
 
@@ -78,7 +80,7 @@ def _places(answer: dict[str, Any], key: str) -> list[dict[str, Any]]:
     found = answer.get(key)
     entries = found if isinstance(found, list) else []
     good = [one for one in entries if isinstance(one, dict) and _is_place(one)]
-    return [{**one, "path": paths.relative(one["path"])} for one in good]
+    return [{**one, "path": paths.normalize_path(one["path"])} for one in good]
 
 
 def _is_place(entry: dict[str, Any]) -> bool:
@@ -99,7 +101,7 @@ def _told(answer: dict[str, Any], definitions: list[dict[str, Any]]) -> str:
             told += _more(len(places), _MOST_REFERENCES, answer.get(f"{key}_count"))
     if answer.get("unread"):
         told.append(f"[{answer['unread']} Python files could not be parsed and were left out]")
-    return shown("\n".join(told))
+    return sanitize_text("\n".join(told))
 
 
 def _line(place: dict[str, Any]) -> str:

@@ -10,19 +10,92 @@ import importlib.util
 import json
 import os
 import re
+import socket
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
 
-from gametape.agent.tools.mcp_stream import Line
-from gametape.core.errors import BadInput, Lacking
+from gametape.core.errors import BadInput, MissingDependency
 from gametape.core.messages import ToolResult
-from gametape.core.protocols import Environment, Tool
-from gametape.sandbox.backend import Spec
-from gametape.sandbox.dialogue import Dialogue, open_dialogue
-from gametape.sandbox.launcher import SandboxError
-from gametape.sandbox.output import clean, secrets
-from gametape.sandbox.policy import Policy
+from gametape.core.protocols import Tool, Workspace
+from gametape.sandbox.backend import SandboxSpec
+from gametape.sandbox.interactive import InteractiveProcess, open_interactive
+from gametape.sandbox.keeper_client import SandboxError
+from gametape.sandbox.output import sanitize, secret_values
+from gametape.sandbox.policy import SandboxPolicy
+
+_LONGEST_LINE = 4 << 20
+_MOST_UNASKED = 5000
+"""Messages in a row while nothing is said to the server; one that talks on and on would keep the host busy."""
+
+
+class McpConnection:
+    """Two tasks carry messages to and fro until the server or the session ends."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        import anyio  # noqa: PLC0415 - an optional extra
+        from mcp.shared.message import SessionMessage  # noqa: PLC0415
+
+        self._socket = connection
+        self._arrived, self.read = anyio.create_memory_object_stream[SessionMessage | Exception](16)
+        self.write, self._leaving = anyio.create_memory_object_stream[SessionMessage](16)
+        self._tasks: list[asyncio.Task[None]] = []
+        self._unasked = 0
+        self.closed = False
+        """Whether the server can be heard no more."""
+
+    async def __aenter__(self) -> Self:
+        reader, writer = await asyncio.open_connection(sock=self._socket.dup(), limit=_LONGEST_LINE)
+        self._writer = writer
+        self._tasks = [asyncio.create_task(self._receive(reader)), asyncio.create_task(self._send(writer))]
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._writer.transport.abort()
+        for stream in (self._arrived, self.read, self.write, self._leaving):
+            stream.close()
+
+    async def _receive(self, reader: asyncio.StreamReader) -> None:
+        import anyio  # noqa: PLC0415
+
+        try:
+            async with self._arrived:
+                while (line := await reader.readline()) and self._unasked < _MOST_UNASKED:
+                    self._unasked += 1
+                    await self._arrived.send(_parsed(line))
+        except (OSError, ValueError, anyio.BrokenResourceError, anyio.ClosedResourceError):
+            pass  # a line without end, or one side has gone: the session sees that no more comes
+        finally:
+            self.closed = True
+
+    async def _send(self, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with self._leaving:
+                async for message in self._leaving:
+                    self._unasked = 0
+                    text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+                    writer.write(text.encode() + b"\n")
+                    await writer.drain()
+        except OSError:
+            self.closed = True
+            self._arrived.close()
+
+
+def _parsed(line: bytes) -> Any:
+    from mcp.shared.message import SessionMessage  # noqa: PLC0415
+    from mcp_types import jsonrpc_message_adapter  # noqa: PLC0415
+
+    try:
+        return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+    except ValueError as error:
+        return error
+
 
 if TYPE_CHECKING:
     from mcp import ClientSession
@@ -41,12 +114,12 @@ _SHIM = "import os, sys; os.dup2(0, 1); os.execvp(sys.argv[1], sys.argv[1:])"
 
 
 @dataclass(frozen=True)
-class Server:
+class McpServer:
     """A server to attach. Its policy is all that it may do: by default no network and nothing of the host."""
 
     name: str
     command: tuple[str, ...]
-    policy: Policy = field(default_factory=Policy)
+    policy: SandboxPolicy = field(default_factory=SandboxPolicy)
     call_seconds: float = 60.0
     start_seconds: float = 30.0
 
@@ -58,14 +131,14 @@ class Server:
 
 
 @contextlib.asynccontextmanager
-async def attach(server: Server, backend: str = "bubblewrap") -> AsyncIterator[list[Tool]]:
+async def attach_server(server: McpServer, backend: str = "bubblewrap") -> AsyncIterator[list[Tool]]:
     """Start a server and yield its tools. Raises `SandboxError` where it does not come up or does not speak MCP."""
     if importlib.util.find_spec("mcp") is None:
-        raise Lacking("attaching MCP servers needs the mcp package; pip install 'gametape[mcp]'")
+        raise MissingDependency("attaching MCP servers needs the mcp package; pip install 'gametape[mcp]'")
     policy = server.policy.with_limits(wall_seconds=_LIFETIME)
     argv = ["python3", "-I", "-c", _SHIM, *server.command]
-    dialogue = await asyncio.to_thread(open_dialogue, Spec(policy=policy), argv, backend)
-    dialogue.begin()
+    dialogue = await asyncio.to_thread(open_interactive, SandboxSpec(policy=policy), argv, backend)
+    dialogue.watch_closely()
     ready: asyncio.Future[list[Tool]] = asyncio.get_running_loop().create_future()
     enough = asyncio.Event()
     held = asyncio.create_task(_hold(server, dialogue, ready, enough))
@@ -84,12 +157,14 @@ async def attach(server: Server, backend: str = "bubblewrap") -> AsyncIterator[l
         await asyncio.to_thread(dialogue.close)
 
 
-async def _hold(server: Server, dialogue: Dialogue, ready: "asyncio.Future[list[Tool]]", enough: asyncio.Event) -> None:
+async def _hold(
+    server: McpServer, dialogue: InteractiveProcess, ready: "asyncio.Future[list[Tool]]", enough: asyncio.Event
+) -> None:
     """Keep a session open in a task of its own: what is raised around its user is then not the session's affair."""
     from mcp import ClientSession  # noqa: PLC0415 - an optional extra
 
     failure: Exception | None = None
-    async with Line(dialogue.socket) as line, ClientSession(line.read, line.write) as session:
+    async with McpConnection(dialogue.socket) as line, ClientSession(line.read, line.write) as session:
         try:
             async with asyncio.timeout(server.start_seconds):
                 await session.initialize()
@@ -120,11 +195,13 @@ async def _declared(session: "ClientSession") -> "list[Declared]":
 class McpTool:
     """One tool of a server, named `server.tool`."""
 
-    def __init__(self, server: Server, session: "ClientSession", line: Line, declared: "Declared") -> None:
+    def __init__(
+        self, server: McpServer, session: "ClientSession", connection: McpConnection, declared: "Declared"
+    ) -> None:
         self.name = f"{server.name}.{declared.name}"
         self._server = server
         self._session = session
-        self._line = line
+        self._line = connection
         self._inner = declared.name
         schema = declared.input_schema
         self._definition = {
@@ -137,10 +214,10 @@ class McpTool:
     def definition(self) -> dict[str, Any]:
         return self._definition
 
-    async def call(self, arguments: dict[str, Any], environment: Environment) -> ToolResult:  # noqa: ARG002
+    async def call(self, arguments: dict[str, Any], workspace: Workspace) -> ToolResult:  # noqa: ARG002
         from mcp import MCPError  # noqa: PLC0415
 
-        if self._line.over:
+        if self._line.closed:
             return self._failed("the server has ended")
         try:
             async with asyncio.timeout(self._server.call_seconds):
@@ -148,7 +225,7 @@ class McpTool:
         except TimeoutError:
             return self._failed(f"no answer within {self._server.call_seconds:g} seconds")
         except (MCPError, ValueError, RuntimeError) as error:
-            reason = "the server has ended" if self._line.over else _plain(str(error), 500)
+            reason = "the server has ended" if self._line.closed else _plain(str(error), 500)
             return self._failed(reason or type(error).__name__)
         text = _plain(_text(result.content), _MOST_ANSWER)
         return ToolResult(content=text or "[no content]", failed=bool(result.is_error))
@@ -167,7 +244,7 @@ def _text(content: Sequence[Any]) -> str:
 
 
 def _plain(text: str, most: int) -> str:
-    return clean(text[: 2 * most], secrets(os.environ))[:most]
+    return sanitize(text[: 2 * most], secret_values(os.environ))[:most]
 
 
 def _plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
@@ -192,7 +269,7 @@ def _cleaned(value: Any) -> Any:
     return value
 
 
-def _last_words(dialogue: Dialogue) -> str:
+def _last_words(dialogue: InteractiveProcess) -> str:
     """What the server printed before it ended, as the end of a sentence."""
     dialogue.kill()
     result = dialogue.result()

@@ -4,11 +4,11 @@ import difflib
 import re
 from typing import Any
 
-from gametape.agent.tools.schema import parameters
-from gametape.agent.tools.tool import CheckedTool
+from gametape.agent.tools.argument_schema import parameters_schema
+from gametape.agent.tools.tool import ValidatedTool
 from gametape.core.errors import BadInput
 from gametape.core.messages import ToolResult
-from gametape.core.protocols import Environment, Notes
+from gametape.core.protocols import NoteStore, Workspace
 
 _NAME = {"type": "string", "minLength": 1, "maxLength": 100, "description": "Short name of the note."}
 _MOST_FOUND = 10
@@ -16,28 +16,30 @@ _MOST_LISTED = 100
 _PREVIEW = 100
 
 
-class Remember(CheckedTool):
+class RememberTool(ValidatedTool):
     name = "remember"
     description = "Keep a note for later, such as a finding or a decision. A note of the same name is replaced."
-    parameters = parameters(("name", "text"), name=_NAME, text={"type": "string", "minLength": 1, "maxLength": 20_000})
+    parameters = parameters_schema(
+        ("name", "text"), name=_NAME, text={"type": "string", "minLength": 1, "maxLength": 20_000}
+    )
 
-    def __init__(self, notes: Notes) -> None:
+    def __init__(self, notes: NoteStore) -> None:
         self._notes = notes
 
-    async def act(self, arguments: dict[str, Any], environment: Environment) -> ToolResult:  # noqa: ARG002
+    async def act(self, arguments: dict[str, Any], workspace: Workspace) -> ToolResult:  # noqa: ARG002
         await self._notes.write(arguments["name"], arguments["text"])
         return ToolResult(content=f"kept as {arguments['name']}")
 
 
-class Recall(CheckedTool):
+class RecallTool(ValidatedTool):
     name = "recall"
     description = "Read a note by its name, find lines of notes by words, or, without arguments, list all notes."
-    parameters = parameters(name=_NAME, query={"type": "string", "minLength": 1, "maxLength": 500})
+    parameters = parameters_schema(name=_NAME, query={"type": "string", "minLength": 1, "maxLength": 500})
 
-    def __init__(self, notes: Notes) -> None:
+    def __init__(self, notes: NoteStore) -> None:
         self._notes = notes
 
-    async def act(self, arguments: dict[str, Any], environment: Environment) -> ToolResult:  # noqa: ARG002
+    async def act(self, arguments: dict[str, Any], workspace: Workspace) -> ToolResult:  # noqa: ARG002
         if "name" in arguments:
             return ToolResult(content=await self._one(arguments["name"]))
         if "query" in arguments:

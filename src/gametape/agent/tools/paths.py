@@ -4,28 +4,28 @@ import difflib
 import errno
 import posixpath
 
-from gametape.agent.textfile import shown
-from gametape.agent.tools.tool import beside
+from gametape.agent.text_file import sanitize_text
+from gametape.agent.tools.tool import run_program
 from gametape.core.errors import BadInput
-from gametape.core.protocols import Environment
+from gametape.core.protocols import Workspace
 from gametape.sandbox.policy import WORKSPACE
 
-MOST_LISTED = 200
+MAX_LISTED = 200
 _MOST_NAMES = 20_000
 _SECONDS = 20.0
 
 
-def relative(path: str) -> str:
+def normalize_path(path: str) -> str:
     """A path of the workspace, relative to it and without `.` and `..`; the workspace itself is `.`."""
     if "\0" in path or "\n" in path:
         raise BadInput("a path holds no NUL byte and no line break")
     whole = posixpath.normpath(posixpath.join(WORKSPACE, path.strip() or "."))
     if whole != WORKSPACE and not whole.startswith(WORKSPACE + "/"):
-        raise BadInput(f"{shown(path)[:200]} is outside of the workspace; give a path relative to {WORKSPACE}")
+        raise BadInput(f"{sanitize_text(path)[:200]} is outside of the workspace; give a path relative to {WORKSPACE}")
     return posixpath.relpath(whole, WORKSPACE)
 
 
-def argument(path: str) -> str:
+def as_argument(path: str) -> str:
     """A relative path as an argument that no program takes for an option."""
     return path if path == "." else f"./{path}"
 
@@ -39,7 +39,7 @@ def is_directory(error: BadInput) -> bool:
     return _errno(error) == errno.EISDIR or (error.__cause__ is None and "not a regular file" in str(error))
 
 
-def explained(error: BadInput, path: str) -> BadInput:
+def explain_error(error: BadInput, path: str) -> BadInput:
     """The same refusal in words that say what to do."""
     code = _errno(error)
     if code == errno.ELOOP:
@@ -51,34 +51,34 @@ def explained(error: BadInput, path: str) -> BadInput:
     return error
 
 
-async def listing(environment: Environment, path: str) -> str:
+async def list_directory(workspace: Workspace, path: str) -> str:
     """The entries of a directory, directories with a slash, each file with its size."""
-    asked = ["/usr/bin/find", argument(path), "-maxdepth", "1", "-printf", r"%d\t%y\t%s\t%f\n"]
-    result = await beside(environment, asked, _SECONDS)
+    asked = ["/usr/bin/find", as_argument(path), "-maxdepth", "1", "-printf", r"%d\t%y\t%s\t%f\n"]
+    result = await run_program(workspace, asked, _SECONDS)
     rows = [row for line in result.stdout.splitlines() if len(row := line.split("\t", 3)) == 4]
     if not any(row[:2] == ["0", "d"] for row in rows):
         reason = result.stderr.strip() or "it is neither a file nor a directory; look at it with the shell"
         raise BadInput(f"{path} cannot be read: {reason[:200]}")
     entries = sorted((name, kind, size) for depth, kind, size, name in rows if depth == "1")
-    told = [_entry(*entry) for entry in entries[:MOST_LISTED]]
-    more = [f"... and {len(entries) - MOST_LISTED:,} more"] if len(entries) > MOST_LISTED else []
+    told = [_entry(*entry) for entry in entries[:MAX_LISTED]]
+    more = [f"... and {len(entries) - MAX_LISTED:,} more"] if len(entries) > MAX_LISTED else []
     return "\n".join([f"{path}/ is a directory with {len(entries):,} entries:", *told, *more])
 
 
-async def files(environment: Environment, endings: tuple[str, ...] = (), most: int = _MOST_NAMES) -> list[str]:
+async def list_files(workspace: Workspace, endings: tuple[str, ...] = (), most: int = _MOST_NAMES) -> list[str]:
     """Regular files of the workspace by path, without those of version control and caches."""
     pruned = ["(", "-name", ".git", "-o", "-name", "__pycache__", "-o", "-name", "node_modules", "-o", "-name", ".venv"]
     asked = ["/usr/bin/find", ".", "-type", "d", *pruned, ")", "-prune", "-o", "-type", "f"]
     for number, ending in enumerate(endings):
         asked += ["(" if number == 0 else "-o", "-name", f"*{ending}"]
     asked += [")"] if endings else []
-    result = await beside(environment, [*asked, "-printf", r"%P\n"], _SECONDS)
+    result = await run_program(workspace, [*asked, "-printf", r"%P\n"], _SECONDS)
     return sorted(line for line in result.stdout.split("\n")[:most] if line)
 
 
-async def near(environment: Environment, path: str) -> str:
+async def similar_names(workspace: Workspace, path: str) -> str:
     """Names like the one that is missing, as the end of a sentence."""
-    names = await files(environment)
+    names = await list_files(workspace)
     base = posixpath.basename(path)
     same = [name for name in names if posixpath.basename(name) == base]
     close = difflib.get_close_matches(path, names, n=3, cutoff=0.7)

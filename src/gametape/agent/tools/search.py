@@ -3,13 +3,13 @@
 from typing import Any
 
 from gametape.agent.tools import paths
-from gametape.agent.tools.schema import parameters
-from gametape.agent.tools.tool import CheckedTool, beside
+from gametape.agent.tools.argument_schema import parameters_schema
+from gametape.agent.tools.tool import ValidatedTool, run_program
 from gametape.core.errors import BadInput
 from gametape.core.messages import ToolResult
-from gametape.core.protocols import Environment, ShellResult
+from gametape.core.protocols import ShellResult, Workspace
 
-MOST_MATCHES = 100
+MAX_MATCHES = 100
 _PER_FILE = 50
 _WIDTH = 300
 _SECONDS = 20.0
@@ -17,25 +17,29 @@ _NO_SUCH_PROGRAM = 127
 _SKIPPED = (".git", "__pycache__", "node_modules", ".venv", ".mypy_cache", ".ruff_cache", ".pytest_cache")
 
 
-class Search(CheckedTool):
+class SearchTool(ValidatedTool):
     """ripgrep, without any configuration or ignore file of the workspace; grep where it is not installed."""
 
     name = "search"
     description = "Find lines that match a regular expression, in all files or below a path. Case counts."
-    parameters = parameters(
+    parameters = parameters_schema(
         ("pattern",),
         pattern={"type": "string", "minLength": 1, "maxLength": 2000, "description": "A regular expression."},
         path={"type": "string", "description": "File or directory to look in, relative to the workspace."},
         glob={"type": "string", "maxLength": 200, "description": "Only files whose name matches, such as *.py."},
     )
 
-    async def act(self, arguments: dict[str, Any], environment: Environment) -> ToolResult:
-        pattern, path, glob = arguments["pattern"], paths.relative(arguments.get("path", ".")), arguments.get("glob")
+    async def act(self, arguments: dict[str, Any], workspace: Workspace) -> ToolResult:
+        pattern, path, glob = (
+            arguments["pattern"],
+            paths.normalize_path(arguments.get("path", ".")),
+            arguments.get("glob"),
+        )
         if "\0" in pattern or "\n" in pattern or "\0" in (glob or ""):
             raise BadInput("a pattern is one line, without NUL bytes")
-        result = await beside(environment, _ripgrep(pattern, path, glob), _SECONDS)
+        result = await run_program(workspace, _ripgrep(pattern, path, glob), _SECONDS)
         if result.exit_code == _NO_SUCH_PROGRAM:
-            result = await beside(environment, _grep(pattern, path, glob), _SECONDS)
+            result = await run_program(workspace, _grep(pattern, path, glob), _SECONDS)
         return ToolResult(content=_told(result, path), cpu_seconds=result.cpu_seconds)
 
 
@@ -44,7 +48,7 @@ def _ripgrep(pattern: str, path: str, glob: str | None) -> list[str]:
     argv += ["--color=never", f"--max-columns={_WIDTH}", "--max-columns-preview", f"--max-count={_PER_FILE}"]
     argv += ["--sort=path", *([f"--glob={glob}"] if glob else [])]
     argv += [f"--glob=!{name}" for name in _SKIPPED]
-    return [*argv, f"--regexp={pattern}", "--", paths.argument(path)]
+    return [*argv, f"--regexp={pattern}", "--", paths.as_argument(path)]
 
 
 def _grep(pattern: str, path: str, glob: str | None) -> list[str]:
@@ -52,7 +56,7 @@ def _grep(pattern: str, path: str, glob: str | None) -> list[str]:
     argv += ["--extended-regexp", "--devices=skip", f"--max-count={_PER_FILE}", "--color=never"]
     argv += [f"--include={glob}"] if glob else []
     argv += [f"--exclude-dir={name}" for name in _SKIPPED]
-    return [*argv, f"--regexp={pattern}", "--", paths.argument(path)]
+    return [*argv, f"--regexp={pattern}", "--", paths.as_argument(path)]
 
 
 def _told(result: ShellResult, path: str) -> str:
@@ -63,9 +67,9 @@ def _told(result: ShellResult, path: str) -> str:
         raise BadInput(_reason(result.stderr))
     if not lines:
         return "no matches" + ("" if path == "." else f" in {path}")
-    told = lines[:MOST_MATCHES]
-    if len(lines) > MOST_MATCHES or result.killed_by:
-        told.append(f"[{MOST_MATCHES} of {'more than ' if result.killed_by else ''}{len(lines):,} matches; narrow it]")
+    told = lines[:MAX_MATCHES]
+    if len(lines) > MAX_MATCHES or result.killed_by:
+        told.append(f"[{MAX_MATCHES} of {'more than ' if result.killed_by else ''}{len(lines):,} matches; narrow it]")
     return "\n".join(told)
 
 

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from gametape.agent.tools.schema import parameters
-from gametape.agent.tools.tool import CheckedTool
-from gametape.agent.work import Work
+from gametape.agent.agent_state import AgentState
+from gametape.agent.tools.argument_schema import parameters_schema
+from gametape.agent.tools.tool import ValidatedTool
 from gametape.core.messages import ToolResult
-from gametape.core.protocols import Environment, ShellResult
+from gametape.core.protocols import ShellResult, Workspace
 
 DEFAULT_SECONDS = 60.0
 
@@ -21,7 +21,7 @@ _ENDED = {
 }
 
 
-class Shell(CheckedTool):
+class ShellTool(ValidatedTool):
     """The shell lives on between calls; its directory is kept in `work`."""
 
     name = "shell"
@@ -30,23 +30,23 @@ class Shell(CheckedTool):
         "variables and background jobs are there for the next command. There is no input and no network."
     )
 
-    def __init__(self, work: Work, longest: float = 600.0) -> None:
-        self._work = work
-        self._default = min(DEFAULT_SECONDS, longest)
-        self.parameters = parameters(
+    def __init__(self, state: AgentState, max_seconds: float = 600.0) -> None:
+        self._work = state
+        self._default = min(DEFAULT_SECONDS, max_seconds)
+        self.parameters = parameters_schema(
             ("command",),
             command={"type": "string", "minLength": 1, "description": "What to run."},
             timeout={
                 "type": "number",
                 "minimum": 0.1,
-                "maximum": longest,
+                "maximum": max_seconds,
                 "description": f"Seconds after which it is ended; {self._default:g} unless given.",
             },
         )
 
-    async def act(self, arguments: dict[str, Any], environment: Environment) -> ToolResult:
+    async def act(self, arguments: dict[str, Any], workspace: Workspace) -> ToolResult:
         seconds = float(arguments.get("timeout", self._default))
-        result = await environment.shell(arguments["command"], seconds)
+        result = await workspace.shell(arguments["command"], seconds)
         content = _told(result, seconds, self._work.directory)
         self._work.directory = result.directory
         return ToolResult(content=content, cpu_seconds=result.cpu_seconds)

@@ -5,40 +5,40 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
-from gametape.agent.tools import schema
-from gametape.agent.tools.schema import Schema
+from gametape.agent.tools import argument_schema
+from gametape.agent.tools.argument_schema import JsonSchema
 from gametape.core.errors import BadInput
 from gametape.core.messages import ToolResult
-from gametape.core.protocols import Environment, ShellResult
+from gametape.core.protocols import ShellResult, Workspace
 from gametape.sandbox.policy import HOME, WORKSPACE
 
 _CLEAN = ("/usr/bin/env", "-i", "PATH=/usr/local/bin:/usr/bin:/bin", f"HOME={HOME}", "LANG=C.UTF-8", "TERM=dumb")
 
 
-class CheckedTool(ABC):
+class ValidatedTool(ABC):
     """A `Tool` whose `act` sees only arguments that keep to the schema, and may refuse with `BadInput`."""
 
     name: str
     description: str
-    parameters: Schema
+    parameters: JsonSchema
 
     @property
     def definition(self) -> dict[str, Any]:
         return {"name": self.name, "description": self.description, "parameters": self.parameters}
 
-    async def call(self, arguments: dict[str, Any], environment: Environment) -> ToolResult:
-        if fault := schema.problem(self.parameters, arguments):
+    async def call(self, arguments: dict[str, Any], workspace: Workspace) -> ToolResult:
+        if fault := argument_schema.argument_problem(self.parameters, arguments):
             return ToolResult(content=f"{self.name}: {fault}", failed=True, refused=True)
         try:
-            return await self.act(arguments, environment)
+            return await self.act(arguments, workspace)
         except BadInput as error:
             return ToolResult(content=f"{self.name}: {error}", failed=True)
 
     @abstractmethod
-    async def act(self, arguments: dict[str, Any], environment: Environment) -> ToolResult: ...
+    async def act(self, arguments: dict[str, Any], workspace: Workspace) -> ToolResult: ...
 
 
-async def beside(environment: Environment, argv: Sequence[str], seconds: float) -> ShellResult:
+async def run_program(workspace: Workspace, argv: Sequence[str], seconds: float) -> ShellResult:
     """Run a program of ours in the workspace, without the variables of the agent's shell and leaving it as it was."""
     words = shlex.join((*_CLEAN, *argv))
-    return await environment.shell(f"(builtin cd {WORKSPACE} && exec {words})", seconds)
+    return await workspace.shell(f"(builtin cd {WORKSPACE} && exec {words})", seconds)

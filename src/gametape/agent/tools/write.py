@@ -4,58 +4,58 @@ import contextlib
 import difflib
 from typing import Any
 
-from gametape.agent import textfile
+from gametape.agent import text_file
+from gametape.agent.agent_state import AgentState
 from gametape.agent.tools import paths
-from gametape.agent.tools.schema import parameters
-from gametape.agent.tools.tool import CheckedTool
-from gametape.agent.work import Work
+from gametape.agent.tools.argument_schema import parameters_schema
+from gametape.agent.tools.tool import ValidatedTool
 from gametape.core.errors import BadInput
 from gametape.core.messages import ToolResult
-from gametape.core.protocols import Environment
+from gametape.core.protocols import Workspace
 
 _MOST_COMPARED = 20_000
 """Lines up to which two versions are compared; beyond, every line counts as changed."""
 
 
-class Write(CheckedTool):
+class WriteTool(ValidatedTool):
     name = "write"
     description = "Write a whole text file, making its directories. For a change to an existing file use edit."
-    parameters = parameters(
+    parameters = parameters_schema(
         ("path", "content"),
         path={"type": "string", "minLength": 1, "description": "Relative to the workspace."},
         content={"type": "string", "description": "All of the file."},
     )
 
-    def __init__(self, work: Work) -> None:
-        self._work = work
+    def __init__(self, state: AgentState) -> None:
+        self._work = state
 
-    async def act(self, arguments: dict[str, Any], environment: Environment) -> ToolResult:
-        path, body = paths.relative(arguments["path"]), arguments["content"]
+    async def act(self, arguments: dict[str, Any], workspace: Workspace) -> ToolResult:
+        path, body = paths.normalize_path(arguments["path"]), arguments["content"]
         before = None
         with contextlib.suppress(BadInput):
-            before = textfile.parse(await environment.get(path))
-        after = textfile.TextFile(body)
-        await put(environment, path, after.content())
-        added, removed = changed(before.lines if before else [], after.lines)
-        self._work.edited(path, added, removed)
-        self._work.open(path, 1)
+            before = text_file.decode_text(await workspace.get(path))
+        after = text_file.TextFile(body)
+        await write_file(workspace, path, after.encode())
+        added, removed = count_changed_lines(before.lines if before else [], after.lines)
+        self._work.record_edit(path, added, removed)
+        self._work.open_file(path, 1)
         did = "replaced" if before is not None else "written"
         return ToolResult(content=f"{path} {did}: {len(after.lines):,} lines (+{added:,} -{removed:,})")
 
 
-async def put(environment: Environment, path: str, content: bytes) -> None:
+async def write_file(workspace: Workspace, path: str, content: bytes) -> None:
     """Write a file of the workspace, or `BadInput` with words that help."""
     try:
-        await environment.put(path, content)
+        await workspace.put(path, content)
     except BadInput as error:
         if paths.is_directory(error):
             raise BadInput(f"{path} is a directory") from error
-        raise paths.explained(error, path) from error
+        raise paths.explain_error(error, path) from error
     except OSError as error:
         raise BadInput(f"{path} cannot be written: {error.strerror}") from error
 
 
-def changed(before: list[str], after: list[str]) -> tuple[int, int]:
+def count_changed_lines(before: list[str], after: list[str]) -> tuple[int, int]:
     """How many lines were added and removed."""
     if before and len(before) + len(after) <= _MOST_COMPARED:
         blocks = difflib.SequenceMatcher(None, before, after, autojunk=True).get_matching_blocks()

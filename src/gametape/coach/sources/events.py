@@ -2,18 +2,17 @@
 
 from collections.abc import Iterator
 
+from gametape.coach.evidence import EpisodeEvidence, HintCandidate, RecordedTurn
 from gametape.coach.hints import (
     ANOTHER_WAY,
     CALL_A_TOOL,
     CONSTRAINTS,
     ONE_CALL,
     SAY_LESS,
-    arguments_hint,
-    tools_hint,
+    hint_for_arguments,
+    hint_for_unknown_tool,
 )
-from gametape.coach.target import Target
-from gametape.coach.turns import Case, Turn
-from gametape.core.hint import Source
+from gametape.core.hint import HintSource
 
 _FIXED = {
     "malformed_call": ONE_CALL,
@@ -27,33 +26,35 @@ _FIXED = {
 """Whatever else is an event is no fault of the policy."""
 
 
-def events(case: Case) -> Iterator[Target]:
+def candidates_from_events(case: EpisodeEvidence) -> Iterator[HintCandidate]:
     for turn in case.turns:
         for event in turn.events:
             kind, detail = str(event.get("kind")), str(event.get("detail", ""))
             if hint := _hint(case, turn, kind, detail):
-                source: Source = "policy" if kind == "constraint" else "tool_error"
+                source: HintSource = "policy" if kind == "constraint" else "tool_error"
                 here = turn.step.step_id
-                yield Target(here, turn.number, source, _type(turn, kind, detail), hint, detail[:300], noticed=here)
+                yield HintCandidate(
+                    here, turn.number, source, _type(turn, kind, detail), hint, detail[:300], noticed_step=here
+                )
 
 
-def _type(turn: Turn, kind: str, detail: str) -> str:
+def _type(turn: RecordedTurn, kind: str, detail: str) -> str:
     """Wrong arguments are pooled by tool."""
     told = kind.replace("_", " ")
     return f"{told} {_tool_in(turn, detail)}" if kind == "wrong_arguments" else told
 
 
-def _hint(case: Case, turn: Turn, kind: str, detail: str) -> str:
+def _hint(case: EpisodeEvidence, turn: RecordedTurn, kind: str, detail: str) -> str:
     if kind == "unknown_tool":
-        return tools_hint(case.tools)
+        return hint_for_unknown_tool(case.tools)
     if kind == "wrong_arguments":
         name = _tool_in(turn, detail)
         tool = next((tool for tool in case.tools if tool["name"] == name), None)
-        return arguments_hint(tool) if tool else ""
+        return hint_for_arguments(tool) if tool else ""
     return _FIXED.get(kind, "")
 
 
-def _tool_in(turn: Turn, detail: str) -> str:
+def _tool_in(turn: RecordedTurn, detail: str) -> str:
     """Of several calls the one that the event is about."""
     names = [call.name for call in turn.calls]
     return next((name for name in names if detail.startswith(f"{name}:")), names[0] if names else "")

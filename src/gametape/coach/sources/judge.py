@@ -5,13 +5,12 @@ import json
 import re
 from collections.abc import Callable
 
-from gametape.coach.sources.writing import named
-from gametape.coach.target import Target
-from gametape.coach.turns import Case
-from gametape.coach.wording import general, names_in
+from gametape.coach.complaints import argument_names, generalise
+from gametape.coach.evidence import EpisodeEvidence, HintCandidate
+from gametape.coach.sources.attribution import make_candidate
 from gametape.core.errors import BadInput
 
-Ask = Callable[[str, str], str]
+AskModel = Callable[[str, str], str]
 """From a system message and a user message to the model's answer."""
 
 _SYSTEM = (
@@ -23,7 +22,7 @@ _SYSTEM = (
 _LONGEST_TURN, _LONGEST = 1500, 60_000
 
 
-def judged(case: Case, ask: Ask) -> list[Target]:
+def candidates_from_judge(case: EpisodeEvidence, ask: AskModel) -> list[HintCandidate]:
     """Raises `BadInput` where the answer is not of the form it was asked for."""
     answer = ask(_SYSTEM, _record(case))
     fenced = re.fullmatch(r"\s*```(?:json)?\n(.*?)\n```\s*", answer, re.DOTALL)
@@ -34,18 +33,18 @@ def judged(case: Case, ask: Ask) -> list[Target]:
         raise BadInput("the judge's answer is not of the form it was asked for") from None
     if step is None:
         return []
-    at = case.at(step) if type(step) is int else None
-    words = general(rule, names_in(at.calls), case.known) if at and isinstance(rule, str) else ""
+    at = case.turn_at_step(step) if type(step) is int else None
+    words = generalise(rule, argument_names(at.calls), case.tool_words) if at and isinstance(rule, str) else ""
     if at is None or not words:
         raise BadInput("the judge named no turn of this rollout with a rule for it")
-    return [named(at, at, "judge", f"judge: {words.lower()}", f"rule : {words}", rule)]
+    return [make_candidate(at, at, "judge", f"judge: {words.lower()}", f"rule : {words}", rule)]
 
 
-def _record(case: Case) -> str:
+def _record(case: EpisodeEvidence) -> str:
     lines = [case.opening[:_LONGEST_TURN]]
     for turn in case.turns:
         calls = [{"name": call.name, "arguments": call.arguments} for call in turn.calls]
-        told = {"step": turn.step.step_id, "calls": calls, "seen": turn.seen[:_LONGEST_TURN]}
+        told = {"step": turn.step.step_id, "calls": calls, "seen": turn.observed_text[:_LONGEST_TURN]}
         lines.append(json.dumps(told, ensure_ascii=True)[: 2 * _LONGEST_TURN])
     record = "\n".join(lines)[:_LONGEST].replace("RECORD", "record")
     return f"<<<BEGIN RECORD\n{record}\nEND RECORD>>>"

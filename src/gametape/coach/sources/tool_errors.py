@@ -2,39 +2,38 @@
 
 from collections.abc import Iterator
 
-from gametape.coach.hints import rule_of
-from gametape.coach.sources.blame import Told, blamed
-from gametape.coach.target import Target
-from gametape.coach.turns import Case, Turn
-from gametape.coach.wording import complaints, names_in
-from gametape.engines.conversation import Answer
+from gametape.coach.complaints import argument_names, parse_complaints
+from gametape.coach.evidence import EpisodeEvidence, HintCandidate, RecordedTurn
+from gametape.coach.hints import hint_from_complaint
+from gametape.coach.sources.attribution import ReportedComplaint, blame_turns
+from gametape.engines.conversation import ToolResponse
 
 _LONGEST_EVIDENCE = 300
 
 
-def tool_errors(case: Case) -> Iterator[Target]:
+def candidates_from_tool_errors(case: EpisodeEvidence) -> Iterator[HintCandidate]:
     """Failed answers of tools that did run. What the harness itself refused is on the record as an event."""
     told = [
-        Told(turn, answer, complaint)
+        ReportedComplaint(turn, answer, complaint)
         for turn in case.turns
         for answer in turn.answers
         if answer.failed and not _is_an_event(turn, answer)
-        for complaint in complaints(answer.content, answer.call.name)
+        for complaint in parse_complaints(answer.content, answer.call.name)
     ]
-    for one, turn in zip(told, blamed(case.turns, told), strict=True):
-        names = names_in(turn.calls) | names_in([one.answer.call])
-        kind, hint = rule_of(one.complaint, names, case.known)
-        yield Target(
+    for one, turn in zip(told, blame_turns(case.turns, told), strict=True):
+        names = argument_names(turn.calls) | argument_names([one.answer.call])
+        kind, hint = hint_from_complaint(one.complaint, names, case.tool_words)
+        yield HintCandidate(
             step=turn.step.step_id,
             turn=turn.number,
             source="tool_error",
             type=kind,
-            hint=hint,
+            text=hint,
             evidence=" ".join(one.answer.content.split())[:_LONGEST_EVIDENCE],
-            noticed=one.turn.step.step_id,
+            noticed_step=one.turn.step.step_id,
         )
 
 
-def _is_an_event(turn: Turn, answer: Answer) -> bool:
+def _is_an_event(turn: RecordedTurn, answer: ToolResponse) -> bool:
     line = " ".join(answer.content.split())
     return any(line.startswith(" ".join(str(event.get("detail", "\0")).split())) for event in turn.events)

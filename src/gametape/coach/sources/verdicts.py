@@ -3,12 +3,11 @@
 import re
 from collections.abc import Iterator
 
-from gametape.coach.hints import RUN_TESTS
-from gametape.coach.sources.messages import finding_target, traceback_target
-from gametape.coach.sources.writing import named, writer
-from gametape.coach.target import Target
-from gametape.coach.turns import Case, Turn
-from gametape.core.hint import Source
+from gametape.coach.evidence import EpisodeEvidence, HintCandidate, RecordedTurn
+from gametape.coach.hints import OWN_WORK, RUN_TESTS
+from gametape.coach.sources.attribution import last_writer, make_candidate
+from gametape.coach.sources.error_messages import finding_candidate, traceback_candidate
+from gametape.core.hint import HintSource
 from gametape.core.verdict import Verdict
 
 _FILE = re.compile(r"[\w./-]+\.py\b")
@@ -17,8 +16,8 @@ _TESTS = re.compile(r"\b(?:pytest|unittest|tox|nox|make (?:test|check))\b")
 _LONGEST = 2000
 
 
-def verdicts(case: Case) -> Iterator[Target]:
-    verdict = case.judged.verdict if case.judged else None
+def candidates_from_verdict(case: EpisodeEvidence) -> Iterator[HintCandidate]:
+    verdict = case.score.verdict if case.score else None
     if verdict is None or not case.turns:
         return
     last = case.turns[-1]
@@ -26,32 +25,33 @@ def verdicts(case: Case) -> Iterator[Target]:
     yield from _layers(case, verdict, last)
     if verdict.failures and not _tested(case) and any(call.name == "finish" for call in last.calls):
         failing = verdict.failures[0].test
-        yield named(last, last, "verifier", "finished untested", RUN_TESTS, f"{failing} fails and was not run")
+        yield make_candidate(last, last, "verifier", "finished untested", RUN_TESTS, f"{failing} fails and was not run")
 
 
-def _failures(case: Case, verdict: Verdict, last: Turn) -> Iterator[Target]:
+def _failures(case: EpisodeEvidence, verdict: Verdict, last: RecordedTurn) -> Iterator[HintCandidate]:
     """Visible tests that fail in files that a turn wrote: the file named last is where it broke."""
     for failure in verdict.failures:
         message = failure.message[-_LONGEST:]
-        found = (writer(case.turns, path) for path in reversed(_FILE.findall(message)))
+        found = (last_writer(case.turns, path) for path in reversed(_FILE.findall(message)))
         at = next((turn for turn in found if turn), None)
         if at is not None and (raised := _RAISED.findall(message)):
-            target = traceback_target(case, at, last, *raised[-1])
-            yield named(at, last, "verifier", target.type, target.hint, f"{failure.test}: {message[-200:]}")
+            target = traceback_candidate(case, at, last, *raised[-1])
+            yield make_candidate(at, last, "verifier", target.type, target.text, f"{failure.test}: {message[-200:]}")
 
 
-def _layers(case: Case, verdict: Verdict, last: Turn) -> Iterator[Target]:
+def _layers(case: EpisodeEvidence, verdict: Verdict, last: RecordedTurn) -> Iterator[HintCandidate]:
     for check in verdict.checks:
         if check.name in ("types", "lint") and check.score < 1:
             at = next(
-                (turn for path in _FILE.findall(check.detail[:_LONGEST]) if (turn := writer(case.turns, path))), None
+                (turn for path in _FILE.findall(check.detail[:_LONGEST]) if (turn := last_writer(case.turns, path))),
+                None,
             )
             if at is not None:
-                source: Source = "types" if check.name == "types" else "lint"
-                yield finding_target(case, at, last, source, "", check.detail)
+                source: HintSource = "types" if check.name == "types" else "lint"
+                yield finding_candidate(case, at, last, source, "", check.detail)
 
 
-def _tested(case: Case) -> bool:
+def _tested(case: EpisodeEvidence) -> bool:
     """Whether tests were run after the last change."""
     for turn in reversed(case.turns):
         for call in turn.calls:
@@ -60,3 +60,13 @@ def _tested(case: Case) -> bool:
             if call.name in ("write", "edit"):
                 return False
     return False
+
+
+def candidates_from_flags(case: EpisodeEvidence) -> Iterator[HintCandidate]:
+    """The hint does not say which rule caught it: whoever is told learns to go round it."""
+    for flag in case.flags:
+        at = case.turn_at_step(flag.step) if flag.step else last_writer(case.turns, flag.file) if flag.file else None
+        if at is not None:
+            yield make_candidate(
+                at, at, "integrity", flag.rule.partition(".")[0], OWN_WORK, f"{flag.rule}: {flag.evidence}"
+            )

@@ -1,14 +1,31 @@
 """What the success command said of the workspace before anybody touched it, kept for the life of a goal."""
 
+import random
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from pydantic import Field
 
-from gametape.core.model import Closed
-from gametape.desk.goals.observed import Became
+from gametape.core.base_model import StrictModel
+from gametape.core.errors import BadInput
+from gametape.core.task import Task, TaskTests
+from gametape.desk.goals import shell_condition
+from gametape.desk.goals.minimum_counts import MinimumCounts, count_minimums, imported_modules
+from gametape.desk.goals.pytest_observation import GoalTestResult, PytestObservation, PytestObserver
+from gametape.desk.goals.success_command import SuccessCriterion, read_command
+from gametape.record.loaded_task import LoadedTask
+from gametape.record.source_tree import SourceTree, is_under
+from gametape.tasks.mining.project_layout.suite_discovery import find_test_paths
+from gametape.verify import jobs
+from gametape.verify.preparation import PreparedTask, run_processes
+from gametape.verify.runner import ZygotePool
+from gametape.verify.twins.plan import TwinPlan, ValidatedTwin, validate_twins
+from gametape.verify.twins.suite_twins import split_test_id, twins_of_suite
+from gametape.verify.verifier_run import parse_report
 
 
-class Baseline(Closed):
+class GoalBaseline(StrictModel):
     """Every test that the command selects has to pass in the end, but for those that were skipped or excused (xfail)
     here: they may stay so, and may not fail. A strict goal lets none of them stay so."""
 
@@ -16,7 +33,7 @@ class Baseline(Closed):
     import_roots: list[str]
     files: list[list[str]]
     """For each run of pytest in the command, the test files it reads."""
-    results: dict[str, Became] = Field(default_factory=dict)
+    results: dict[str, GoalTestResult] = Field(default_factory=dict)
     deselected: list[str] = Field(default_factory=list)
     broken: dict[str, str] = Field(default_factory=dict)
     """Test files that could not be read, and what was said about it."""
@@ -37,13 +54,178 @@ class Baseline(Closed):
     def collected(self) -> int:
         return len(self.results) + len(self.deselected)
 
-    def tests(self, *what: Became) -> list[str]:
+    def tests(self, *what: GoalTestResult) -> list[str]:
         return [test for test, result in self.results.items() if result in what]
 
-    def least(self, strict: bool) -> dict[str, int]:
+    def minimum_counts(self, strict: bool) -> dict[str, int]:
         """How many tests each function must have that could not be read."""
         return {**self.floors, **(dict.fromkeys(self.unread_excused, 1) if strict else {})}
 
     def excused(self, strict: bool) -> list[str]:
         """Tests that need not pass."""
         return [] if strict else self.tests("skipped", "xfailed")
+
+
+_LEAST_SECONDS, _SLACK = 120.0, 10.0
+_LEAST_PATIENCE = 600.0
+_ROUNDS = 2
+_MOST_TRIED = 24
+"""Functions whose tests passed before and whose twins are tried: no verdict lays more."""
+
+
+def goal_task(
+    name: str, instruction: str, start: SourceTree, baseline: GoalBaseline, interpreter: Path | None, tests: TaskTests
+) -> LoadedTask:
+    """Everything of the workspace may be changed but its tests and what configures their runner."""
+    task = Task(
+        name=name,
+        mode="shared",
+        instruction=instruction,
+        source_paths=["."],
+        test_paths=baseline.test_paths,
+        import_roots=baseline.import_roots,
+        tests=tests,
+    )
+    return LoadedTask(task, start, start.under(baseline.test_paths), interpreter=interpreter)
+
+
+def prepare_goal_task(subject: LoadedTask, baseline: GoalBaseline) -> PreparedTask:
+    """What a verifier would otherwise learn from a reference."""
+    files = jobs.group_by_file(subject.task.tests.every)
+    seconds = {file: max(_LEAST_SECONDS, _SLACK * baseline.seconds.get(file, 0.0)) for file in files}
+    patience = _LEAST_PATIENCE + 2 * _SLACK * sum(baseline.seconds.values())
+    known = TwinPlan.from_json(baseline.plan)
+    plan = TwinPlan((*known.validated, *_by_construction(subject.suite, subject.task.tests.fail_to_pass)))
+    return PreparedTask(subject, plan, seconds, patience, True, frozenset(baseline.usual))
+
+
+def _by_construction(suite: SourceTree, tests: Sequence[str]) -> list[ValidatedTwin]:
+    ids: dict[tuple[str, str], list[str]] = {}
+    for test in tests:
+        ids.setdefault(split_test_id(test), []).append(test)
+    made = twins_of_suite(suite, tests)
+    found = []
+    for key, twins in made.items():
+        for twin in twins:
+            wanted = f"{key[0]}::{key[1]}[{twin.case}]"
+            flips = tuple(test for test in ids[key] if twin.case is None or test == wanted)
+            found += [ValidatedTwin(key[0], twin, flips)] if flips else []
+    return found
+
+
+def with_twins(bare: GoalBaseline, start: SourceTree, interpreter: Path | None, crew: ZygotePool) -> GoalBaseline:
+    """A baseline with what the pinned tree shows about its tests: their twins, and what they do to their process."""
+    passing = bare.tests("passed")
+    if not passing:
+        return bare
+    tests = TaskTests(fail_to_pass=[], pass_to_pass=passing)
+    subject = goal_task("baseline", "", start, bare, interpreter, tests)
+    prepared = prepare_goal_task(subject, bare)
+    sources = start.without(set(subject.suite))
+
+    def run(suite: SourceTree, ids: Sequence[str]) -> dict[str, str]:
+        steps = jobs.plan_processes("twins", suite, ids, prepared.file_seconds, blank=True)
+        seen = parse_report(run_processes(prepared, sources, crew, suite, steps), steps)
+        return {test: seen.result(test) for test in ids}
+
+    steps = jobs.plan_processes("baseline", subject.suite, passing, prepared.file_seconds)
+    seen = parse_report(run_processes(prepared, sources, crew, subject.suite, steps), steps)
+    usual = {(event.kind, event.detail) for event in seen.events}
+    functions = sorted({split_test_id(test) for test in passing})
+    tried = {*random.Random(len(functions)).sample(functions, min(len(functions), _MOST_TRIED))}
+    plan = validate_twins(subject.suite, [test for test in passing if split_test_id(test) in tried], run, _ROUNDS)
+    return bare.model_copy(update={"usual": sorted(usual), "plan": plan.to_json()})
+
+
+_CONFIGURED = ("pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
+_LIBRARIES = frozenset(("pytest", "unittest"))
+_CANNOT_START = (126, 127)
+
+
+def measure_baseline(
+    start: SourceTree, success: str, interpreter: Path | None, strict: bool, crew: ZygotePool
+) -> GoalBaseline:
+    """Raises `BadInput` for a command that cannot start, that collects no test, or that can never be satisfied."""
+    criterion = read_command(success)
+    _refuse_other_roots(criterion, start)
+    roots = _import_roots(start, criterion)
+    bench = PytestObserver(start, interpreter, roots)
+    files: list[list[str]] = []
+    seen = PytestObservation()
+    for run in criterion.pytest_runs:
+        chosen, found = bench.survey(run)
+        if not chosen:
+            raise BadInput(f"no test is collected by: {success}")
+        files.append(chosen)
+        seen.merge(found)
+    if criterion.pytest_runs and not seen.results and not seen.broken:
+        raise BadInput(f"no test is selected by: {success}")
+    if strict and seen.deselected:
+        raise BadInput(
+            "--strict lets no test be deselected, and the command or the configuration deselects "
+            f"{len(seen.deselected)}, such as {seen.deselected[0]}"
+        )
+    test_paths = _test_paths(start, {file for chosen in files for file in chosen})
+    unread = MinimumCounts()
+    for run, chosen in zip(criterion.pytest_runs, files, strict=True):
+        broken = {file: said for file, said in seen.broken.items() if file in chosen}
+        unread.merge(count_minimums(bench, run, broken, test_paths))
+    bare = GoalBaseline(
+        test_paths=test_paths,
+        import_roots=[*roots],
+        files=files,
+        results=seen.results,
+        deselected=seen.deselected,
+        broken=seen.broken,
+        floors=unread.minimums,
+        unread_excused=unread.excused,
+        seconds=seen.seconds,
+    )
+    codes = _exit_codes(criterion, start, bare, interpreter)
+    return with_twins(bare.model_copy(update={"exit_codes": codes}), start, interpreter, crew)
+
+
+def _exit_codes(
+    criterion: SuccessCriterion, start: SourceTree, bare: GoalBaseline, interpreter: Path | None
+) -> list[int]:
+    subject = goal_task("baseline", "", start, bare, interpreter, TaskTests(fail_to_pass=[], pass_to_pass=[]))
+    codes = []
+    for command in criterion.shell_commands:
+        result = shell_condition.run_command(command, start, subject)
+        if result.exit_code in _CANNOT_START:
+            said = result.stderr.strip().splitlines()
+            raise BadInput(f"the success command cannot start: {said[-1] if said else command.text}")
+        codes.append(result.exit_code)
+    return codes
+
+
+def _refuse_other_roots(criterion: SuccessCriterion, start: SourceTree) -> None:
+    for run in criterion.pytest_runs:
+        own = [f"{run.directory}/{name}" for name in _CONFIGURED[:2]] if run.directory != "." else []
+        if any(path in start for path in own):
+            raise BadInput(f"{run.directory} has a configuration of its own; give it as --workspace")
+
+
+def _import_roots(start: SourceTree, criterion: SuccessCriterion) -> tuple[str, ...]:
+    """The directories that `python -m pytest` would import from, and `src` where there is one."""
+    named = [root for run in criterion.pytest_runs for root in (run.directory, *run.import_roots)]
+    roots = dict.fromkeys([*named, "."])
+    sources = [f"{root}/src" if root != "." else "src" for root in roots]
+    return (*roots, *(path for path in sources if start.under([path]).files))
+
+
+def _test_paths(start: SourceTree, files: set[str]) -> list[str]:
+    """Directories and files with tests: what is pinned, and where new files do not count."""
+    packages = tuple({path.split("/")[0] for path in start if path.endswith(".py")})
+    found = [*find_test_paths(start, packages)]
+    found += sorted(file for file in files if not is_under(file, found))
+    return [*found, *_support(start, found)] or ["tests"]
+
+
+def _support(start: SourceTree, test_paths: list[str]) -> list[str]:
+    """Modules beside the tests that are written for them: they use a test library, and no product module uses them."""
+    imported = {path: imported_modules(content) for path, content in start.files.items() if path.endswith(".py")}
+    product = {path for path in imported if not is_under(path, test_paths)}
+    support = {path for path in product if _LIBRARIES & {name.partition(".")[0] for name in imported[path]}}
+    used = {name.rpartition(".")[2] for path in product - support for name in imported[path]}
+    return sorted(path for path in support if path.rpartition("/")[2].removesuffix(".py") not in used)

@@ -10,9 +10,9 @@ import tempfile
 from pathlib import Path
 
 from gametape.core.errors import BadInput
-from gametape.desk.goals.goal import Goal, GoalPlace
+from gametape.desk.goals.goal import Goal, GoalDirectory
 from gametape.desk.host_git import host_git
-from gametape.verify.tree import Tree
+from gametape.record.source_tree import SourceTree
 
 _ZERO = "0" * 40
 
@@ -25,7 +25,7 @@ def head_of(workspace: Path) -> str | None:
         return None
 
 
-def make_branch(place: GoalPlace, goal: Goal, start: Tree, delivered: Tree, subject: str) -> str | None:
+def make_branch(place: GoalDirectory, goal: Goal, start: SourceTree, delivered: SourceTree, subject: str) -> str | None:
     """Its name; None where nothing is different, or where there is no git."""
     if start == delivered:
         return None
@@ -38,7 +38,7 @@ def make_branch(place: GoalPlace, goal: Goal, start: Tree, delivered: Tree, subj
             place.repository.mkdir(exist_ok=True)
             _git(place.repository, "init", "--quiet", "--bare")
             repository = _Repository(place.repository, place.root, goal.created)
-            base = repository.commit(None, Tree(), start, "The workspace as it was")
+            base = repository.commit(None, SourceTree(), start, "The workspace as it was")
         commit = repository.commit(base, start, delivered, subject)
         _git(repository.directory, "update-ref", f"refs/heads/{name}", commit)
     except FileNotFoundError:
@@ -54,16 +54,16 @@ class _Repository:
         who = {"NAME": "gametape", "EMAIL": "gametape@localhost", "DATE": date}
         self._who = {f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER") for key, value in who.items()}
 
-    def with_uncommitted(self, head: str, start: Tree) -> str:
+    def with_uncommitted(self, head: str, start: SourceTree) -> str:
         """A commit of what differs from `head` and is not ignored; `head` itself where nothing does."""
         listed = _git(self.directory, "ls-tree", "-r", "-z", "--full-tree", head).split("\0")
         known = {line.partition("\t")[2]: line.split()[2] for line in listed if line}
         ignored = self._ignored([path for path in start if self._prefix + path not in known])
         same = [path for path in start if known.get(self._prefix + path) == _object_id(start.files[path])]
         changed = start.without({*ignored, *same})
-        return self.commit(head, Tree(), changed, "What had not been committed") if changed.files else head
+        return self.commit(head, SourceTree(), changed, "What had not been committed") if changed.files else head
 
-    def commit(self, parent: str | None, before: Tree, after: Tree, message: str) -> str:
+    def commit(self, parent: str | None, before: SourceTree, after: SourceTree, message: str) -> str:
         """The parent's tree with the files of `after` that differ from `before`, and without those that are gone."""
         lines = [f"0 {_ZERO}\t{self._prefix}{path}" for path in before if path not in after]
         for path, content in after.files.items():

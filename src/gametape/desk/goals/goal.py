@@ -21,16 +21,16 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
+from gametape.agent.attempt_directory import AttemptDirectory
 from gametape.agent.constraints import Constraints
-from gametape.agent.place import Place
+from gametape.core.base_model import StrictModel
 from gametape.core.errors import BadInput
-from gametape.core.model import Closed
 from gametape.record.atomic import write_atomically
-from gametape.record.trouble import unreadable
-from gametape.verify.tree import Tree, read_tree
+from gametape.record.errors import read_error
+from gametape.record.source_tree import SourceTree, read_tree
 
 
-class Goal(Closed):
+class Goal(StrictModel):
     """What was asked for. Times are seconds since the epoch."""
 
     goal_id: str
@@ -53,7 +53,7 @@ class Goal(Closed):
 
 
 @dataclass(frozen=True)
-class GoalPlace(Place):
+class GoalDirectory(AttemptDirectory):
     """Where a goal lies."""
 
     @property
@@ -86,14 +86,14 @@ class GoalPlace(Place):
         except FileNotFoundError:
             raise BadInput(f"there is no goal {self.root.name}; `gametape goal list` shows those there are") from None
         except OSError as error:
-            raise unreadable(self.goal, error) from error
+            raise read_error(self.goal, error) from error
         except ValidationError as error:
             raise BadInput(f"{self.goal} is damaged: {error.errors()[0]['msg']}") from error
 
-    def read_start(self) -> Tree:
+    def read_start(self) -> SourceTree:
         return read_tree(self.start)
 
-    def read_tree(self) -> Tree:
+    def read_workspace(self) -> SourceTree:
         """The best state."""
         return read_tree(self.workspace)
 
@@ -111,18 +111,18 @@ class GoalPlace(Place):
         write_atomically(self.result, json.dumps(answer, indent=2).encode())
 
 
-def new_id(now: float) -> str:
+def new_goal_id(now: float) -> str:
     """Readable, and in the order of time where the day differs."""
     return f"goal-{datetime.fromtimestamp(now, UTC):%Y%m%d}-{secrets.token_hex(3)}"
 
 
-def place_of(home: Path, goal_id: str) -> GoalPlace:
+def goal_directory(home: Path, goal_id: str) -> GoalDirectory:
     if not goal_id or "/" in goal_id or goal_id.startswith("."):
         raise BadInput(f"{goal_id!r} is no id of a goal")
-    return GoalPlace(home / "goals" / goal_id)
+    return GoalDirectory(home / "goals" / goal_id)
 
 
-def all_goals(home: Path) -> list[GoalPlace]:
+def list_goal_directories(home: Path) -> list[GoalDirectory]:
     """The oldest first."""
-    places = [GoalPlace(path.parent) for path in (home / "goals").glob("*/goal.json")]
+    places = [GoalDirectory(path.parent) for path in (home / "goals").glob("*/goal.json")]
     return sorted(places, key=lambda place: place.read_goal().created)

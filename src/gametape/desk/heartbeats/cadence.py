@@ -7,13 +7,13 @@ were missed, whatever the reason, only the last one is made up for.
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from gametape.desk.heartbeats.wallclock import Cron, Hours
+from gametape.desk.heartbeats.wall_clock import CronCadence, DailyHours
 
 _GAP = 1.0
 """Seconds between two ticks at least, however much is seen."""
 
 
-class Row(Protocol):
+class TickSequence(Protocol):
     """Instants at which a cadence ticks, given where it stands."""
 
     def after(self, moment: float) -> float: ...
@@ -24,22 +24,22 @@ class Row(Protocol):
 
 
 @dataclass(frozen=True)
-class Fixed:
+class FixedCadence:
     every: float
 
 
 @dataclass(frozen=True)
-class Adaptive:
+class AdaptiveCadence:
     fastest: float
     slowest: float
 
 
-Cadence = Fixed | Cron | Adaptive | None
+Cadence = FixedCadence | CronCadence | AdaptiveCadence | None
 """None: only when something is seen."""
 
 
 @dataclass(frozen=True)
-class State:
+class CadenceState:
     """Where a heartbeat stands."""
 
     anchor: float
@@ -51,13 +51,13 @@ class State:
 
 
 @dataclass(frozen=True)
-class Tick:
+class NextTick:
     at: float | None
     """None: never, unless something is seen."""
     due: bool
 
 
-def next_tick(cadence: Cadence, hours: Hours | None, state: State, now: float, event: bool) -> Tick:
+def next_tick(cadence: Cadence, hours: DailyHours | None, state: CadenceState, now: float, event: bool) -> NextTick:
     """The tick that comes next, and whether it is due. Later than the last one in any case: a tick that was taken
     (`taken`) is not due again, so that asking twice, after a restart or with a clock set back, ticks once."""
     since = state.anchor if state.last is None else state.last
@@ -65,24 +65,24 @@ def next_tick(cadence: Cadence, hours: Hours | None, state: State, now: float, e
     if event:
         raw = max(now, since + _GAP)
     elif row is None:
-        return Tick(None, False)
+        return NextTick(None, False)
     else:
         missed = row.latest(now, since)
         raw = row.after(max(now, since)) if missed is None else missed
     if hours is not None:
-        raw = hours.opening(raw) if raw > now or hours.include(now) else hours.opening(now)
-    return Tick(raw, raw <= now)
+        raw = hours.next_opening(raw) if raw > now or hours.contains(now) else hours.next_opening(now)
+    return NextTick(raw, raw <= now)
 
 
-def taken(cadence: Cadence, state: State, tick: Tick) -> State:
+def mark_taken(cadence: Cadence, state: CadenceState, tick: NextTick) -> CadenceState:
     """The state when a tick was begun."""
-    interval = _interval(cadence, state) if isinstance(cadence, Adaptive) else None
+    interval = _interval(cadence, state) if isinstance(cadence, AdaptiveCadence) else None
     return replace(state, last=tick.at, interval=interval)
 
 
-def adapted(cadence: Cadence, state: State, eventful: bool) -> State:
+def adapt_interval(cadence: Cadence, state: CadenceState, eventful: bool) -> CadenceState:
     """The state when a tick has ended: twice as fast while things happen, half as fast when idle."""
-    if not isinstance(cadence, Adaptive):
+    if not isinstance(cadence, AdaptiveCadence):
         return state
     changed = _interval(cadence, state) * (0.5 if eventful else 2.0)
     return replace(state, interval=min(max(changed, cadence.fastest), cadence.slowest))
@@ -112,17 +112,17 @@ class _Grid:
         return self.start + self.every * number
 
 
-def _row(cadence: Cadence, state: State, since: float) -> Row | None:
+def _row(cadence: Cadence, state: CadenceState, since: float) -> TickSequence | None:
     match cadence:
         case None:
             return None
-        case Fixed(every):
+        case FixedCadence(every):
             return _Grid(state.anchor, every)
-        case Adaptive():
+        case AdaptiveCadence():
             return _Grid(since, _interval(cadence, state))
-        case Cron():
+        case CronCadence():
             return cadence
 
 
-def _interval(cadence: Adaptive, state: State) -> float:
+def _interval(cadence: AdaptiveCadence, state: CadenceState) -> float:
     return min(max(state.interval or cadence.fastest, cadence.fastest), cadence.slowest)

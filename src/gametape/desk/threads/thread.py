@@ -17,24 +17,24 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
+from gametape.agent.attempt_directory import AttemptDirectory
 from gametape.agent.constraints import Constraints
-from gametape.agent.place import Place
+from gametape.core.base_model import StrictModel
 from gametape.core.errors import BadInput, GametapeError
-from gametape.core.model import Closed
-from gametape.core.problems import problems_in
+from gametape.core.validation import problems_from
 from gametape.record.atomic import write_atomically
-from gametape.record.trouble import unreadable
+from gametape.record.errors import read_error
 
 _ID = re.compile(r"thread-[0-9]{8}-[0-9a-f]{6}")
 
 
-class Refused(GametapeError):
+class ThreadRefused(GametapeError):
     """A thread that may not be spoken to as it is."""
 
     exit_code = 1
 
 
-class Thread(Closed):
+class Thread(StrictModel):
     """What a thread was begun with. Budgets hold for its whole life."""
 
     thread_id: str
@@ -61,11 +61,11 @@ class Thread(Closed):
 
 
 @dataclass(frozen=True)
-class ThreadPlace(Place):
+class ThreadDirectory(AttemptDirectory):
     """Where a thread lies, beside all others."""
 
     @property
-    def file(self) -> Path:
+    def thread_file(self) -> Path:
         return self.root / "thread.json"
 
     @property
@@ -81,49 +81,51 @@ class ThreadPlace(Place):
 
     def read(self) -> Thread:
         try:
-            document = json.loads(self.file.read_bytes())
+            document = json.loads(self.thread_file.read_bytes())
             return Thread.model_validate(document)
         except OSError as error:
-            raise unreadable(self.file, error) from None
+            raise read_error(self.thread_file, error) from None
         except ValidationError as error:
-            raise BadInput(f"{self.file}: {problems_in(error, document)[0]}") from None
+            raise BadInput(f"{self.thread_file}: {problems_from(error, document)[0]}") from None
         except ValueError as error:
-            raise BadInput(f"{self.file}: not JSON: {error}") from None
+            raise BadInput(f"{self.thread_file}: not JSON: {error}") from None
 
     def write(self, thread: Thread) -> None:
         data = json.dumps(thread.model_dump(mode="json"), indent=1, ensure_ascii=False)
-        write_atomically(self.file, data.encode("utf-8", "replace") + b"\n")
+        write_atomically(self.thread_file, data.encode("utf-8", "replace") + b"\n")
 
-    def change(self, **changes: Any) -> Thread:
+    def update(self, **changes: Any) -> Thread:
         changed = self.read().model_copy(update=changes)
         self.write(changed)
         return changed
 
 
-def directory(home: Path) -> Path:
+def threads_root(home: Path) -> Path:
     return home / "threads"
 
 
-def place_of(home: Path, thread_id: str) -> ThreadPlace:
+def thread_directory(home: Path, thread_id: str) -> ThreadDirectory:
     """The place of a thread that is there; a beginning of its id is enough where it is one thread's only."""
-    found = [name for name in names(home) if name == thread_id or (len(thread_id) > 7 and name.startswith(thread_id))]
+    found = [
+        name for name in thread_ids(home) if name == thread_id or (len(thread_id) > 7 and name.startswith(thread_id))
+    ]
     if thread_id in found:
         found = [thread_id]
     if len(found) > 1:
         raise BadInput(f"{thread_id}: begins the names of {len(found)} threads; give more of it")
     if not found:
         raise BadInput(f"{thread_id}: no such thread; gametape thread list shows them")
-    return ThreadPlace(directory(home) / found[0])
+    return ThreadDirectory(threads_root(home) / found[0])
 
 
-def names(home: Path) -> list[str]:
+def thread_ids(home: Path) -> list[str]:
     """Every thread, the oldest first."""
     try:
-        entries = list(directory(home).iterdir())
+        entries = list(threads_root(home).iterdir())
     except FileNotFoundError:
         return []
     return sorted(entry.name for entry in entries if _ID.fullmatch(entry.name) and (entry / "thread.json").is_file())
 
 
-def new_id(now: float | None = None) -> str:
+def new_thread_id(now: float | None = None) -> str:
     return f"thread-{time.strftime('%Y%m%d', time.gmtime(now))}-{secrets.token_hex(3)}"

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gametape.core.errors import BadInput, Lacking
-from gametape.record.trouble import NoRoom
+from gametape.core.errors import BadInput, MissingDependency
+from gametape.record.errors import OutOfDiskSpace
 
 _SECONDS = 120.0
 _SETTINGS = {
@@ -43,12 +43,12 @@ _PLAIN = {
 }
 
 
-class GitTrouble(BadInput):
+class GitError(BadInput):
     """Git said no. `said` is all it said."""
 
     def __init__(self, words: Sequence[str], said: str) -> None:
-        self.said = said.strip()
-        first = next((line for line in self.said.splitlines() if line.strip()), "it failed")
+        self.stderr = said.strip()
+        first = next((line for line in self.stderr.splitlines() if line.strip()), "it failed")
         super().__init__(f"git {words[0]}: {first.removeprefix('fatal: ')[:300]}")
 
 
@@ -69,12 +69,12 @@ class Git:
         environment: Mapping[str, str] | None = None,
         network: bool = False,
     ) -> bytes:
-        """What git prints. Raises `GitTrouble` where it fails, and `NoRoom` where that is for a full disk."""
+        """What git prints. Raises `GitError` where it fails, and `OutOfDiskSpace` where that is for a full disk."""
         done = self._run(words, given, environment, network)
         if done.returncode != 0:
-            trouble = GitTrouble(words, done.stderr.decode("utf-8", "replace"))
-            if os.strerror(errno.ENOSPC) in trouble.said:
-                raise NoRoom(f"{self.root}: {trouble}: free some space and try again")
+            trouble = GitError(words, done.stderr.decode("utf-8", "replace"))
+            if os.strerror(errno.ENOSPC) in trouble.stderr:
+                raise OutOfDiskSpace(f"{self.root}: {trouble}: free some space and try again")
             raise trouble
         return done.stdout
 
@@ -94,9 +94,9 @@ class Git:
                 command, input=given, capture_output=True, env=around, cwd=self.root, timeout=_SECONDS, check=False
             )
         except FileNotFoundError as error:
-            raise Lacking("the vault needs git, which is not installed; type: apt-get install git") from error
+            raise MissingDependency("the vault needs git, which is not installed; type: apt-get install git") from error
         except subprocess.TimeoutExpired as error:
-            raise GitTrouble(words, f"did not end within {_SECONDS:g} seconds") from error
+            raise GitError(words, f"did not end within {_SECONDS:g} seconds") from error
 
 
 def _options() -> list[str]:

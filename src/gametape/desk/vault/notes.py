@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import Callable
 
-from gametape.agent.tools.memory import Recall, Remember
+from gametape.agent.tools.memory import RecallTool, RememberTool
 from gametape.core.messages import ToolResult
-from gametape.core.protocols import Environment, Tool
-from gametape.desk.turn_keys import TurnKeys
-from gametape.desk.vault.search import search
-from gametape.desk.vault.vault import Kept, Vault, Writer
+from gametape.core.protocols import Tool, Workspace
+from gametape.desk.agent_turns import TurnKeys
+from gametape.desk.vault.note_queries import search_notes
+from gametape.desk.vault.vault import NoteWriter, NoteWriteResult, Vault
 
 _MOST_FOUND = 10
 _MOST_LISTED = 100
@@ -34,13 +34,13 @@ class VaultNotes:
     async def write(self, name: str, text: str) -> None:
         await self.keep(name, text)
 
-    async def keep(self, name: str, text: str) -> Kept:
+    async def keep(self, name: str, text: str) -> NoteWriteResult:
         """`write`, and what became of it."""
-        writer = Writer(self._keys.attempt, self._keys.turn, self._keys.next())
+        writer = NoteWriter(self._keys.attempt, self._keys.turn, self._keys.next())
         return await asyncio.to_thread(self.vault.write, name, text, writer)
 
 
-class RememberInVault(Remember):
+class RememberInVault(RememberTool):
     """Says what became of the note: a writer must know when another's words are in it, or its own are elsewhere."""
 
     description = (
@@ -52,7 +52,7 @@ class RememberInVault(Remember):
         super().__init__(notes)
         self._vault_notes = notes
 
-    async def act(self, arguments: dict[str, str], environment: Environment) -> ToolResult:  # noqa: ARG002
+    async def act(self, arguments: dict[str, str], workspace: Workspace) -> ToolResult:  # noqa: ARG002
         kept = await self._vault_notes.keep(arguments["name"], arguments["text"])
         told = {
             "kept": f"kept as {kept.note}",
@@ -63,7 +63,7 @@ class RememberInVault(Remember):
         return ToolResult(content=told[kept.how])
 
 
-class RecallFromVault(Recall):
+class RecallFromVault(RecallTool):
     """Searching and listing show lines only: no note counts as read for it."""
 
     def __init__(self, notes: VaultNotes) -> None:
@@ -71,7 +71,7 @@ class RecallFromVault(Recall):
         self._vault = notes.vault
 
     async def _found(self, query: str) -> str:
-        found = await asyncio.to_thread(search, self._vault, query)
+        found = await asyncio.to_thread(search_notes, self._vault, query)
         lines = [f"{hit.note}:{hit.line}: {hit.text[:300]}" for hit in found[:_MOST_FOUND]]
         return "\n".join(lines) or "no note has these words"
 

@@ -8,6 +8,7 @@ import getpass
 import hashlib
 import json
 import os
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -16,9 +17,9 @@ from typing import NamedTuple
 
 from gametape.core.errors import BadInput
 from gametape.desk.vault.git import Git
-from gametape.desk.vault.names import content_of, note_at, notes_under
+from gametape.desk.vault.note_files import note_name, read_notes, read_regular_file
 from gametape.record.atomic import write_atomically
-from gametape.sandbox.snapshots.durable import locked
+from gametape.sandbox.snapshots.durable_io import locked
 
 AGENT = "gametape"
 _FILE_MODES = ("100644", "100755")
@@ -26,20 +27,20 @@ _UNFINISHED = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", 
 _NOWHERE = "0" * 40
 
 
-class Entry(NamedTuple):
+class GitTreeEntry(NamedTuple):
     """What a path is in a tree."""
 
     mode: str
     id: str
 
 
-Files = dict[str, Entry]
-Changes = Mapping[str, Entry | None]
+Files = dict[str, GitTreeEntry]
+Changes = Mapping[str, GitTreeEntry | None]
 """Paths with what they become; None is gone."""
 
 
 @dataclass(frozen=True)
-class Repository:
+class VaultRepository:
     root: Path
 
     @property
@@ -47,7 +48,7 @@ class Repository:
         return Git(self.root)
 
     @property
-    def ours(self) -> Path:
+    def state_directory(self) -> Path:
         """What is kept beside the history: the lock, a commit under way, who read what."""
         return self.root / ".git" / "gametape"
 
@@ -55,8 +56,8 @@ class Repository:
     def locked(self) -> Iterator[None]:
         """Nobody else of ours writes meanwhile, and everything written before is committed: what a killed writer has
         left, and what a person has edited."""
-        self.ours.mkdir(exist_ok=True)
-        with locked(self.ours / "lock"):
+        self.state_directory.mkdir(exist_ok=True)
+        with locked(self.state_directory / "lock"):
             self._refuse_unfinished()
             self._settle()
             self._commit_edits()
@@ -85,10 +86,10 @@ class Repository:
                 told, path = line.split(b"\t", 1)
                 mode, _, name = told.decode().split(" ")
                 if mode in _FILE_MODES:
-                    found[path.decode("utf-8", "surrogateescape")] = Entry(mode, name)
+                    found[path.decode("utf-8", "surrogateescape")] = GitTreeEntry(mode, name)
         return found
 
-    def content(self, entry: Entry | None) -> bytes:
+    def content(self, entry: GitTreeEntry | None) -> bytes:
         return self.git("cat-file", "blob", entry.id) if entry else b""
 
     def has(self, blob: str) -> bool:
@@ -99,13 +100,13 @@ class Repository:
 
     # Writing
 
-    def store(self, content: bytes) -> Entry:
+    def store_blob(self, content: bytes) -> GitTreeEntry:
         """Content as an object of the repository; nothing refers to it yet."""
-        return Entry(_FILE_MODES[0], self.git("hash-object", "-w", "--stdin", given=content).decode().strip())
+        return GitTreeEntry(_FILE_MODES[0], self.git("hash-object", "-w", "--stdin", given=content).decode().strip())
 
-    def tree(self, base: str | None, changes: Changes) -> str:
+    def write_tree(self, base: str | None, changes: Changes) -> str:
         """The tree of a commit with some paths changed."""
-        index = {"GIT_INDEX_FILE": str(self.ours / "index")}
+        index = {"GIT_INDEX_FILE": str(self.state_directory / "index")}
         self.git("read-tree", base or "--empty", environment=index)
         lines = (_index_line(path, entry) for path, entry in changes.items())
         self.git("update-index", "-z", "--index-info", given=b"".join(lines), environment=index)
@@ -114,7 +115,7 @@ class Repository:
     def commit(self, changes: Changes, message: str, author: str = AGENT, parents: Sequence[str] = ()) -> str:
         """Change some paths on the branch, with further `parents` where this is a merge. Within `locked` only."""
         head = self.head
-        tree = self.tree(head, changes)
+        tree = self.write_tree(head, changes)
         made = self.bare_commit(tree, message, [*([head] if head else []), *parents], author)
         self._move(head, made, changes)
         return made
@@ -145,7 +146,7 @@ class Repository:
 
     @property
     def _pending(self) -> Path:
-        return self.ours / "pending.json"
+        return self.state_directory / "pending.json"
 
     def _settle(self) -> None:
         """Finish the commit that was under way, if its branch was moved; a person's edit since then stays."""
@@ -170,12 +171,14 @@ class Repository:
 
     def _commit_edits(self) -> None:
         """What a person has done to the files is theirs, and goes first."""
-        known = {path: entry for path, entry in self.files(self.head).items() if note_at(path) is not None}
-        found = notes_under(self.root)
-        changes: dict[str, Entry | None] = {}
+        known = {path: entry for path, entry in self.files(self.head).items() if note_name(path) is not None}
+        found = read_notes(self.root)
+        changes: dict[str, GitTreeEntry | None] = {}
         for path, content in found.items():
             if path not in known or known[path].id != _id_of(content):
-                changes[path] = Entry(known[path].mode if path in known else _FILE_MODES[0], self.store(content).id)
+                changes[path] = GitTreeEntry(
+                    known[path].mode if path in known else _FILE_MODES[0], self.store_blob(content).id
+                )
         changes |= {path: None for path in known if path not in found and not os.path.lexists(self.root / path)}
         if changes:
             named = ", ".join(sorted(path.removesuffix(".md") for path in changes)[:3])
@@ -197,26 +200,28 @@ class Repository:
             raise BadInput(f"{self.root}: a merge or the like is under way in this vault; finish it with git first")
 
 
-def create(root: Path, files: Mapping[str, bytes], message: str) -> Repository:
+def create_repository(root: Path, files: Mapping[str, bytes], message: str) -> VaultRepository:
     """The repository in this directory, made and given a first commit if there is none. One whose making was cut off is
     made again."""
     try:
         root.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BadInput(f"{root}: no vault can be made here: {error.strerror}") from None
-    repository = Repository(root.resolve())
+    repository = VaultRepository(root.resolve())
     if repository.git.ask("rev-parse", "--git-dir")[0] != 0:
         repository.git("init", "--quiet", "--template=", "--initial-branch=main", str(repository.root))
     with repository.locked():
-        missing = {path: repository.store(content) for path, content in files.items() if not (root / path).exists()}
+        missing = {
+            path: repository.store_blob(content) for path, content in files.items() if not (root / path).exists()
+        }
         if repository.resolve("refs/gametape/reviewed") is None:
             first = repository.commit(missing, message)
             repository.git("update-ref", "refs/gametape/reviewed", first)
     return repository
 
 
-def open_repository(root: Path) -> Repository:
-    repository = Repository(root.resolve())
+def open_repository(root: Path) -> VaultRepository:
+    repository = VaultRepository(root.resolve())
     if not repository.git.directory.is_dir():
         raise BadInput(f"{root}: no vault here; type: gametape vault init --vault {root}")
     if repository.head is None:
@@ -224,18 +229,18 @@ def open_repository(root: Path) -> Repository:
     return repository
 
 
-def _index_line(path: str, entry: Entry | None) -> bytes:
-    mode, name = entry or Entry("0", _NOWHERE)
+def _index_line(path: str, entry: GitTreeEntry | None) -> bytes:
+    mode, name = entry or GitTreeEntry("0", _NOWHERE)
     return f"{mode} {name}\t".encode() + path.encode("utf-8", "surrogateescape") + b"\0"
 
 
-def _id(entry: Entry | None) -> str | None:
+def _id(entry: GitTreeEntry | None) -> str | None:
     return entry.id if entry else None
 
 
 def _blob_id(place: Path) -> str | None:
     """What git would call the content of a file; None where there is nothing, and no id where it is no file."""
-    content = content_of(place)
+    content = read_regular_file(place)
     if content is not None:
         return _id_of(content)
     return "" if os.path.lexists(place) else None
@@ -254,3 +259,46 @@ def _person() -> str:
         return getpass.getuser()
     except (KeyError, OSError):
         return "somebody"
+
+
+_TRAILERS = "%(trailers:key=Gametape-Thread,valueonly)%x00%(trailers:key=Gametape-Turn,valueonly)"
+_FORM = f"%H%x00%at%x00%an%x00%s%x00{_TRAILERS}%x00"
+
+
+class Commit(NamedTuple):
+    id: str
+    time: int
+    who: str
+    """The thread that wrote it, or the person."""
+    turn: int | None
+    subject: str
+    paths: tuple[str, ...]
+
+    @property
+    def short(self) -> str:
+        return self.id[:10]
+
+    @property
+    def author_text(self) -> str:
+        """Who it was, in words."""
+        return self.who if self.turn is None else f"{self.who}, turn {self.turn}"
+
+
+def list_commits(repository: VaultRepository, *span: str) -> list[Commit]:
+    """The commits of a span, the newest first, each with the paths it changed; a merge changes none of its own."""
+    mark = secrets.token_hex(16)  # that no commit of another machine can have in its subject
+    said = repository.git("log", f"--format={mark}{_FORM}", "-z", "--name-only", "--no-renames", *span)
+    return [_commit(part) for part in said.decode("utf-8", "surrogateescape").split(mark) if part]
+
+
+def _commit(text: str) -> Commit:
+    name, time, author, subject, thread, turn, *paths = text.split("\0")
+    thread, turn = thread.strip(), turn.strip()
+    return Commit(
+        id=name,
+        time=int(time),
+        who=thread or author,
+        turn=int(turn) if turn.isdecimal() else None,
+        subject=subject,
+        paths=tuple(path for path in (path.strip("\n") for path in paths) if path),
+    )

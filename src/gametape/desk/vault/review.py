@@ -9,16 +9,15 @@ from collections.abc import Sequence
 from typing import NamedTuple, NoReturn
 
 from gametape.core.errors import BadInput
-from gametape.desk.vault.history import Commit, commits
-from gametape.desk.vault.merging import merge_files
-from gametape.desk.vault.names import note_at, path_of
-from gametape.desk.vault.repository import Entry, Files, Repository
+from gametape.desk.vault.merge import merge_files
+from gametape.desk.vault.note_files import note_name, note_path
+from gametape.desk.vault.repository import Commit, Files, GitTreeEntry, VaultRepository, list_commits
 from gametape.desk.vault.vault import Vault
 
 MARK = "refs/gametape/reviewed"
 
 
-class Reviewed(NamedTuple):
+class NoteChange(NamedTuple):
     """One note that differs from what was accepted: its diff, and the commits that made it so, the newest first."""
 
     note: str
@@ -26,16 +25,16 @@ class Reviewed(NamedTuple):
     commits: tuple[Commit, ...]
 
 
-def review(vault: Vault) -> list[Reviewed]:
+def review(vault: Vault) -> list[NoteChange]:
     """Every note that a person has not accepted as it is, in the order of their names."""
     repository = vault.repository
     with repository.locked():
         before, now = _accepted(repository), repository.files(repository.head)
-        span = commits(repository, f"{MARK}..HEAD")
+        span = list_commits(repository, f"{MARK}..HEAD")
     return [
-        Reviewed(note, _diff(repository, path, before.get(path), now.get(path)), _since(path, span))
+        NoteChange(note, _diff(repository, path, before.get(path), now.get(path)), _since(path, span))
         for path in sorted({*before, *now})
-        if (note := note_at(path)) and before.get(path) != now.get(path)
+        if (note := note_name(path)) and before.get(path) != now.get(path)
     ]
 
 
@@ -53,11 +52,11 @@ def accept(vault: Vault, names: Sequence[str] = ()) -> list[str]:
             return []
         moved = head
         if set(differing) != set(chosen):
-            tree = repository.tree(mark, {path: now.get(path) for path in chosen})
+            tree = repository.write_tree(mark, {path: now.get(path) for path in chosen})
             told = ", ".join(path.removesuffix(".md") for path in chosen)
             moved = repository.bare_commit(tree, f"Accepted: {told}\n", [mark])
         repository.git("update-ref", MARK, moved, mark)
-    return [note for path in chosen if (note := note_at(path))]
+    return [note for path in chosen if (note := note_name(path))]
 
 
 def revert(vault: Vault, what: str) -> Commit:
@@ -78,10 +77,10 @@ def revert(vault: Vault, what: str) -> Commit:
             commit = repository.resolve(what) or _unknown(what)
             told, changes = f"commit {commit[:10]}", _undoing(repository, commit, now)
         repository.commit(changes, f"{told}: taken back\n")
-        return commits(repository, "-1", "HEAD")[0]
+        return list_commits(repository, "-1", "HEAD")[0]
 
 
-def _undoing(repository: Repository, commit: str, now: Files) -> dict[str, Entry | None]:
+def _undoing(repository: VaultRepository, commit: str, now: Files) -> dict[str, GitTreeEntry | None]:
     """What is to change so that this commit is undone and all that came later stays."""
     parents = repository.git("rev-list", "--parents", "-n1", commit).decode().split()[1:]
     if len(parents) != 1:
@@ -99,17 +98,17 @@ def _undoing(repository: Repository, commit: str, now: Files) -> dict[str, Entry
     return changes
 
 
-def _accepted(repository: Repository) -> Files:
+def _accepted(repository: VaultRepository) -> Files:
     return repository.files(repository.resolve(MARK))
 
 
 def _path(vault: Vault, name: str, known: set[str]) -> str | None:
     """The path of a note that is there, or was."""
-    exact = path_of(name.removesuffix(".md"))
+    exact = note_path(name.removesuffix(".md"))
     if exact in known:
         return exact
     try:
-        path = path_of(vault.called(name))
+        path = note_path(vault.resolve_name(name))
     except BadInput:
         return None
     return path if path in known else None
@@ -119,7 +118,9 @@ def _unknown(name: str) -> NoReturn:
     raise BadInput(f"{name}: neither a note nor a commit of this vault")
 
 
-def _diff(repository: Repository, path: str, before: Entry | None, now: Entry | None) -> tuple[str, ...]:
+def _diff(
+    repository: VaultRepository, path: str, before: GitTreeEntry | None, now: GitTreeEntry | None
+) -> tuple[str, ...]:
     """Without a header: whose it is, is told elsewhere."""
     old, new = (repository.content(entry).decode("utf-8", "replace").splitlines() for entry in (before, now))
     return tuple(list(difflib.unified_diff(old, new, path, path, lineterm="", n=2))[2:])

@@ -10,30 +10,30 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from gametape.core.errors import BadInput
-from gametape.desk.vault.merging import beside, merge_texts
-from gametape.desk.vault.names import (
+from gametape.desk.vault.merge import conflict_path, merge_texts
+from gametape.desk.vault.note_files import (
+    FOLDERS,
     MOST_CHARACTERS,
     MOST_NOTES,
-    PLACES,
     clean_name,
-    note_at,
-    notes_under,
-    path_of,
+    note_name,
+    note_path,
     read_note,
+    read_notes,
 )
-from gametape.desk.vault.reads import Reads
-from gametape.desk.vault.repository import Entry, Repository, create, open_repository
+from gametape.desk.vault.read_log import ReadLog
+from gametape.desk.vault.repository import GitTreeEntry, VaultRepository, create_repository, open_repository
 
-How = Literal["kept", "merged", "aside"]
+NoteWriteOutcome = Literal["kept", "merged", "aside"]
 _LARGEST_MERGED = 8 * MOST_CHARACTERS
 """In bytes: notes that others add to do not grow for ever."""
 _KEY = re.compile(r"[\w./:@+-]{1,300}", re.ASCII)
-_SUBJECTS: dict[How, str] = {
+_SUBJECTS: dict[NoteWriteOutcome, str] = {
     "kept": "remembered",
     "merged": "merged with what others wrote",
     "aside": "kept beside what others wrote",
 }
-_HOWS: dict[str, How] = {how: how for how in _SUBJECTS}
+_HOWS: dict[str, NoteWriteOutcome] = {how: how for how in _SUBJECTS}
 _README = """\
 # Vault
 
@@ -42,7 +42,7 @@ agent/ what agents keep for themselves. Edit it as you like. `gametape vault rev
 """
 
 
-class Writer(NamedTuple):
+class NoteWriter(NamedTuple):
     """Who writes, in which turn of theirs, and the key under which the same write is never made twice."""
 
     attempt: str
@@ -50,22 +50,22 @@ class Writer(NamedTuple):
     key: str
 
 
-class Kept(NamedTuple):
+class NoteWriteResult(NamedTuple):
     """What became of a write: as it was, merged with another's, or aside under a name of its own."""
 
     note: str
-    how: How
+    how: NoteWriteOutcome
 
 
 @dataclass(frozen=True)
 class Vault:
-    repository: Repository
+    repository: VaultRepository
 
     @classmethod
     def init(cls, root: Path) -> "Vault":
         """The vault in this directory, made if there is none. Markdown that is already there is taken in."""
-        repository = create(root, {"README.md": _README.encode()}, "A vault\n")
-        for place in PLACES:
+        repository = create_repository(root, {"README.md": _README.encode()}, "A vault\n")
+        for place in FOLDERS:
             (repository.root / place).mkdir(exist_ok=True)
         return cls(repository)
 
@@ -78,69 +78,69 @@ class Vault:
         return self.repository.root
 
     @property
-    def reads(self) -> Reads:
-        return Reads(self.repository.ours / "reads.sqlite")
+    def reads(self) -> ReadLog:
+        return ReadLog(self.repository.state_directory / "reads.sqlite")
 
     def names(self) -> list[str]:
-        return sorted(note for path in notes_under(self.root) if (note := note_at(path)))
+        return sorted(note for path in read_notes(self.root) if (note := note_name(path)))
 
-    def called(self, name: str) -> str:
+    def resolve_name(self, name: str) -> str:
         """The note that is meant: one that is there under exactly this name, or the cleaned name."""
         exact = name.removesuffix(".md")
         return exact if read_note(self.root, exact) is not None else clean_name(name)
 
     def read(self, name: str) -> str | None:
         """A note as it lies on disk, edits of a person included."""
-        content = read_note(self.root, self.called(name))
+        content = read_note(self.root, self.resolve_name(name))
         return None if content is None else content.decode("utf-8", "replace")
 
     def read_by(self, name: str, attempt: str, turn: int) -> str | None:
         """The same for an agent: what it has seen is kept, for its next write and for those who ask what helped."""
-        note = self.called(name)
+        note = self.resolve_name(name)
         content = read_note(self.root, note)
         if content is None:
             return None
-        self.reads.saw(attempt, turn, note, self.repository.store(content).id)
+        self.reads.record_read(attempt, turn, note, self.repository.store_blob(content).id)
         return content.decode("utf-8", "replace")
 
-    def write(self, name: str, text: str, writer: Writer) -> Kept:
+    def write(self, name: str, text: str, writer: NoteWriter) -> NoteWriteResult:
         """Write a note, whatever happens to others meanwhile and to us. When this returns it is in the history."""
         if not _KEY.fullmatch(writer.key):
             raise BadInput(f"{writer.key[:80]!r} is no key for a write; use letters, digits and ./:@+-")
         content = _content(text)
-        note = self.called(name)
+        note = self.resolve_name(name)
         with self.repository.locked():
             kept = self._written(writer.key) or self._write(note, content, writer)
-            known = self.repository.store(content).id
-            self.reads.saw(writer.attempt, writer.turn, note, known, wrote=True)
+            known = self.repository.store_blob(content).id
+            self.reads.record_read(writer.attempt, writer.turn, note, known, wrote=True)
             if kept.note != note:
-                self.reads.saw(writer.attempt, writer.turn, kept.note, known, wrote=True)
+                self.reads.record_read(writer.attempt, writer.turn, kept.note, known, wrote=True)
         return kept
 
-    def _write(self, note: str, content: bytes, writer: Writer) -> Kept:
+    def _write(self, note: str, content: bytes, writer: NoteWriter) -> NoteWriteResult:
         repository = self.repository
-        path = path_of(note)
+        path = note_path(note)
         files = repository.files(repository.head)
         now = repository.content(files.get(path))
         base = b""
         seen = self.reads.last_seen(writer.attempt, note)
         if seen and repository.has(seen):
-            base = repository.content(Entry("100644", seen))
+            base = repository.content(GitTreeEntry("100644", seen))
         merged = content if path not in files else merge_texts(repository.git, base, now, content)
         if merged is not None and len(merged) > _LARGEST_MERGED:
             merged = None
-        how: How = "kept" if merged == content else "merged"
-        entry = repository.store(content if merged is None else merged)
+        how: NoteWriteOutcome = "kept" if merged == content else "merged"
+        entry = repository.store_blob(content if merged is None else merged)
         if merged is None:
-            how, path = "aside", beside(path, _plain(writer.attempt), entry, files)
-        if path not in files and sum(note_at(one) is not None for one in files) >= MOST_NOTES:
+            how, path = "aside", conflict_path(path, _plain(writer.attempt), entry, files)
+        if path not in files and sum(note_name(one) is not None for one in files) >= MOST_NOTES:
             raise BadInput(f"there are {MOST_NOTES} notes already, the most there can be; write over one of them")
-        kept = Kept(path.removesuffix(".md"), how)
+        kept = NoteWriteResult(path.removesuffix(".md"), how)
         if path not in files or files[path].id != entry.id:
             repository.commit({path: entry}, _message(kept, writer))
         return kept
 
-    def _written(self, key: str) -> Kept | None:
+    def _written(self, key: str) -> NoteWriteResult | None:
         """What became of the write with this key, if it was made."""
         line = f"Gametape-Key: {key}"
         form = "--format=%x01%B"
@@ -148,7 +148,7 @@ class Vault:
             lines = message.decode("utf-8", "replace").splitlines()
             told = {name: value for name, _, value in (one.partition(": ") for one in lines)}
             if line in lines and told.get("Gametape-How") in _HOWS and "Gametape-Note" in told:
-                return Kept(told["Gametape-Note"], _HOWS[told["Gametape-How"]])
+                return NoteWriteResult(told["Gametape-Note"], _HOWS[told["Gametape-How"]])
         return None
 
 
@@ -162,7 +162,7 @@ def _content(text: str) -> bytes:
     return (plain if plain.endswith("\n") else plain + "\n").encode("utf-8", "replace")
 
 
-def _message(kept: Kept, writer: Writer) -> str:
+def _message(kept: NoteWriteResult, writer: NoteWriter) -> str:
     return (
         f"{kept.note}: {_SUBJECTS[kept.how]}\n\n"
         f"Gametape-Thread: {writer.attempt}\nGametape-Turn: {writer.turn}\nGametape-Note: {kept.note}\n"

@@ -6,27 +6,27 @@ from pathlib import Path
 import httpx
 
 from gametape.core.errors import BadInput
-from gametape.engines.pricing import Price, as_price
+from gametape.engines.prices import Price, parse_price
 
 _HOW = "write openai:MODEL@URL, such as openai:some-model@http://127.0.0.1:8000/v1"
 
 
 @dataclass(frozen=True)
-class Address:
+class ServerAddress:
     """A model of a server. `api` is where `/chat/completions` is found, `root` where `/tokenize` would be.
 
     `socket` is the Unix socket to speak to instead of the host; `price` and `window` are what the name says of them.
     """
 
     model: str
-    api: httpx.URL
-    root: httpx.URL
-    socket: Path | None = None
+    api_url: httpx.URL
+    root_url: httpx.URL
+    socket_path: Path | None = None
     price: Price | None = None
     window: int | None = None
 
 
-def read_address(name: str) -> Address:
+def parse_address(name: str) -> ServerAddress:
     """`openai:MODEL@URL`, where URL is `http(s)://HOST[:PORT][/PATH]` or `unix:/PATH/TO/SOCKET`, and may end in
     `?input=...&output=...` (dollars per million tokens), `&cached=...` and `&window=...` (tokens).
 
@@ -43,18 +43,18 @@ def read_address(name: str) -> Address:
         raise BadInput(f"{name}: {error}; {_HOW}") from error
     said = dict(url.params)
     window = _window(said.pop("window"), name) if "window" in said else None
-    price = as_price(said, name) if said else None
+    price = parse_price(said, name) if said else None
     bare = url.copy_with(query=None, fragment=None)
     if url.scheme == "unix":
         local = httpx.URL("http://localhost")
-        return Address(model, local.copy_with(path="/v1"), local, Path(url.path), price, window)
+        return ServerAddress(model, local.copy_with(path="/v1"), local, Path(url.path), price, window)
     if url.scheme not in {"http", "https"} or not url.host:
         raise BadInput(f"{name}: expected a URL that begins with http://, https:// or unix:/; {_HOW}")
     if not 0 < (url.port or 80) < 1 << 16:
         raise BadInput(f"{name}: there is no port {url.port}; {_HOW}")
     path = bare.path.rstrip("/")
     api = bare.copy_with(path=path or "/v1")
-    return Address(model, api, bare.copy_with(path=path.removesuffix("/v1") or "/"), None, price, window)
+    return ServerAddress(model, api, bare.copy_with(path=path.removesuffix("/v1") or "/"), None, price, window)
 
 
 def _window(text: str, name: str) -> int:

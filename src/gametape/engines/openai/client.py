@@ -1,4 +1,4 @@
-"""JSON in, JSON or a stream of events out, over one guarded HTTP client. Every failure is an `EngineTrouble`.
+"""JSON in, JSON or a stream of events out, over one guarded HTTP client. Every failure is an `EngineError`.
 
 Nothing a server does can hold us for longer, or make us keep more, than the bounds say: neither a body that drips a
 byte at a time, nor a stream without an end.
@@ -16,34 +16,34 @@ from typing import Any, NoReturn
 import httpx
 
 from gametape.core.errors import BadInput
-from gametape.engines.openai.address import Address
-from gametape.engines.openai.faults import raise_for, trouble_of, words
-from gametape.engines.perimeter import Perimeter
-from gametape.engines.trouble import EngineTrouble
+from gametape.engines.egress_policy import EgressPolicy
+from gametape.engines.errors import EngineError
+from gametape.engines.openai.address import ServerAddress
+from gametape.engines.openai.errors import error_from_http, error_message, raise_for_status
 
 _KEYS = ("GAMETAPE_API_KEY", "OPENAI_API_KEY")
 _ERROR_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True)
-class Bounds:
+class ServerLimits:
     """How long a server may take and how much it may say."""
 
     connect_seconds: float = 10.0
-    silence_seconds: float = 120.0
+    idle_seconds: float = 120.0
     total_seconds: float = 900.0
     answer_bytes: int = 64 * 1024 * 1024
     event_bytes: int = 4 * 1024 * 1024
 
 
-class Client:
+class ServerClient:
     """Speaks to one server. `server` is what messages call it: scheme, host and port, and never a key."""
 
-    def __init__(self, address: Address, perimeter: Perimeter, bounds: Bounds) -> None:
-        self.server = str(address.socket or address.root.copy_with(path="/", userinfo=b"")).rstrip("/")
+    def __init__(self, address: ServerAddress, egress: EgressPolicy, limits: ServerLimits) -> None:
+        self.server = str(address.socket_path or address.root_url.copy_with(path="/", userinfo=b"")).rstrip("/")
         self._address = address
-        self._bounds = bounds
-        self._perimeter = perimeter
+        self._bounds = limits
+        self._perimeter = egress
         self._http: httpx.AsyncClient | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -53,38 +53,40 @@ class Client:
         self._http = None
 
     async def get(self, path: str) -> dict[str, Any]:
-        return await self._whole("GET", self._at(self._address.api, path), None)
+        return await self._whole("GET", self._at(self._address.api_url, path), None)
 
     async def post(self, path: str, body: dict[str, Any], *, root: bool = False) -> dict[str, Any]:
         """One JSON object for another. `root` asks above the API, where `/tokenize` is."""
-        return await self._whole("POST", self._at(self._address.root if root else self._address.api, path), body)
+        return await self._whole(
+            "POST", self._at(self._address.root_url if root else self._address.api_url, path), body
+        )
 
     async def events(
-        self, path: str, body: dict[str, Any], wasted: Callable[[], int]
+        self, path: str, body: dict[str, Any], count_received: Callable[[], int]
     ) -> AsyncGenerator[dict[str, Any], None]:
         """The events of a streamed answer, until the server says that it is done or closes the stream.
 
         `wasted` counts the tokens received so far: what is lost when the stream ends in trouble.
         """
-        async with self._answer("POST", self._at(self._address.api, path), body, wasted) as response:
-            async for line in self._lines(response, wasted):
+        async with self._answer("POST", self._at(self._address.api_url, path), body, count_received) as response:
+            async for line in self._lines(response, count_received):
                 if not line.startswith(b"data:"):
                     continue
                 data = line[5:].strip()
                 if data == b"[DONE]":
                     return
-                event = self._json(data, wasted)
+                event = self._json(data, count_received)
                 if event.get("error"):
-                    said = words(_without_key(data))
-                    raise EngineTrouble("server_error", f"{self.server}: {said}", wasted_tokens=wasted())
+                    said = error_message(_without_key(data))
+                    raise EngineError("server_error", f"{self.server}: {said}", wasted_tokens=count_received())
                 yield event
 
     def _connected(self) -> httpx.AsyncClient:
         """Connections belong to one event loop; in another one, others are made."""
         loop = asyncio.get_running_loop()
         if self._http is None or self._loop is not loop:
-            silence = httpx.Timeout(self._bounds.silence_seconds, connect=self._bounds.connect_seconds)
-            self._http, self._loop = self._perimeter.client(silence, self._address.socket), loop
+            silence = httpx.Timeout(self._bounds.idle_seconds, connect=self._bounds.connect_seconds)
+            self._http, self._loop = self._perimeter.http_client(silence, self._address.socket_path), loop
         return self._http
 
     async def _whole(self, method: str, url: httpx.URL, body: dict[str, Any] | None) -> dict[str, Any]:
@@ -110,15 +112,15 @@ class Client:
                 begun = True
                 if response.status_code != 200:
                     body_read = _without_key(await _beginning(response))
-                    raise_for(response.status_code, response.headers, body_read, self.server)
+                    raise_for_status(response.status_code, response.headers, body_read, self.server)
                 if response.headers.get("content-encoding", "identity") != "identity":
                     self._garbled("compresses its answer, which it was not asked to do", 0)
                 yield response
         except TimeoutError as error:
             text = f"{self.server} took longer than {self._bounds.total_seconds:g} s"
-            raise EngineTrouble("timeout", text, wasted_tokens=wasted()) from error
+            raise EngineError("timeout", text, wasted_tokens=wasted()) from error
         except (httpx.HTTPError, httpx.StreamError) as error:
-            raise trouble_of(error, self.server, begun, wasted()) from error
+            raise error_from_http(error, self.server, begun, wasted()) from error
 
     async def _lines(self, response: httpx.Response, wasted: Callable[[], int]) -> AsyncIterator[bytes]:
         rest, total = bytearray(), 0
@@ -147,7 +149,7 @@ class Client:
         return document
 
     def _garbled(self, what: str, wasted: int) -> NoReturn:
-        raise EngineTrouble("garbled", f"{self.server} {what}", wasted_tokens=wasted)
+        raise EngineError("garbled", f"{self.server} {what}", wasted_tokens=wasted)
 
     @staticmethod
     def _at(base: httpx.URL, path: str) -> httpx.URL:

@@ -6,12 +6,12 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from gametape.core.errors import Lacking
-from gametape.core.messages import GenerateRequest, Generation, Usage, WeightUpdate
-from gametape.engines.openai.client import Client
-from gametape.engines.openai.usage import as_usage
-from gametape.engines.pricing import Price
-from gametape.engines.trouble import EngineTrouble, Kind
+from gametape.core.errors import MissingDependency
+from gametape.core.messages import GenerateRequest, Generation, TokenUsage, WeightUpdate
+from gametape.engines.errors import EngineError, EngineErrorKind
+from gametape.engines.openai.client import ServerClient
+from gametape.engines.openai.usage import parse_usage
+from gametape.engines.prices import Price
 
 _PROBE_GRAMMAR = 'root ::= "ab"'
 
@@ -32,7 +32,7 @@ class _Sampled:
 class ServerEngine:
     """Tokens from a server. Its weights are its own: they have one version here, and cannot be changed from here."""
 
-    def __init__(self, client: Client, model: str, price: Price) -> None:
+    def __init__(self, client: ServerClient, model: str, price: Price) -> None:
         self._client = client
         self._model = model
         self._price = price
@@ -40,26 +40,28 @@ class ServerEngine:
 
     async def generate(self, request: GenerateRequest) -> Generation:
         if request.min_policy_version > 0:
-            raise EngineTrouble("refused", f"{self._client.server} has no weights of version 1 or newer")
+            raise EngineError("refused", f"{self._client.server} has no weights of version 1 or newer")
         began = time.monotonic()
         constrained = request.grammar is not None and await self._can_hold_grammars(request)
         sampled = await self._sample(_body(self._model, request, request.grammar if constrained else None))
-        counted = Usage(prompt_tokens=len(request.prompt_ids), completion_tokens=len(sampled.ids))
+        counted = TokenUsage(prompt_tokens=len(request.prompt_ids), completion_tokens=len(sampled.ids))
         finish = sampled.finish
         if finish not in {"stop", "length"}:
-            self._trouble("server_error", f"gave up on its answer ({str(finish)[:40]!r})", sampled)
+            self._raise_error("server_error", f"gave up on its answer ({str(finish)[:40]!r})", sampled)
         return Generation(
             request_id=request.request_id,
             completion_ids=sampled.ids,
             logprobs=sampled.logprobs,
             policy_versions=[0] * len(sampled.ids),
             finish="stop" if finish == "stop" else "length",
-            usage=as_usage(sampled.usage, counted, self._price, time.monotonic() - began),
+            usage=parse_usage(sampled.usage, counted, self._price, time.monotonic() - began),
             constrained=constrained,
         )
 
     async def update_weights(self, update: WeightUpdate) -> None:
-        raise Lacking(f"{self._client.server} keeps its own weights: version {update.policy_version} cannot be loaded")
+        raise MissingDependency(
+            f"{self._client.server} keeps its own weights: version {update.policy_version} cannot be loaded"
+        )
 
     async def policy_version(self) -> int:
         return 0
@@ -69,7 +71,7 @@ class ServerEngine:
         request = GenerateRequest(request_id="probe", prompt_ids=prompt_ids, max_tokens=1)
         sampled = await self._sample(_body(self._model, request, None) | {"temperature": temperature, "logprobs": 1})
         if sampled.likeliest is None:
-            self._trouble("garbled", "does not tell the likeliest tokens", sampled)
+            self._raise_error("garbled", "does not tell the likeliest tokens", sampled)
         return sampled.likeliest
 
     async def _can_hold_grammars(self, request: GenerateRequest) -> bool:
@@ -78,8 +80,8 @@ class ServerEngine:
             probe = GenerateRequest(request_id="probe", prompt_ids=request.prompt_ids[-16:], max_tokens=4)
             try:
                 sampled = await self._sample(_body(self._model, probe, _PROBE_GRAMMAR))
-            except EngineTrouble as trouble:
-                if trouble.passing and trouble.kind != "server_error":
+            except EngineError as trouble:
+                if trouble.retryable and trouble.kind != "server_error":
                     raise
                 self._holds_grammars = False
             else:
@@ -93,17 +95,21 @@ class ServerEngine:
                 try:
                     _take(sampled, event, body["prompt"])
                 except (KeyError, TypeError, AttributeError, ValueError) as error:
-                    self._trouble("garbled", "sends an event that is no part of a completion in tokens", sampled, error)
+                    self._raise_error(
+                        "garbled", "sends an event that is no part of a completion in tokens", sampled, error
+                    )
                 if len(sampled.ids) > most:
-                    self._trouble("garbled", f"does not stop after the {most} tokens it was asked for", sampled)
+                    self._raise_error("garbled", f"does not stop after the {most} tokens it was asked for", sampled)
         if sampled.finish is None:
-            self._trouble("cut_stream", "ended its answer without finishing it", sampled)
+            self._raise_error("cut_stream", "ended its answer without finishing it", sampled)
         if not sampled.ids:
-            self._trouble("garbled", "finished without a single token", sampled)
+            self._raise_error("garbled", "finished without a single token", sampled)
         return sampled
 
-    def _trouble(self, kind: Kind, what: str, sampled: _Sampled, cause: Exception | None = None) -> NoReturn:
-        raise EngineTrouble(kind, f"{self._client.server} {what}", wasted_tokens=len(sampled.ids)) from cause
+    def _raise_error(
+        self, kind: EngineErrorKind, what: str, sampled: _Sampled, cause: Exception | None = None
+    ) -> NoReturn:
+        raise EngineError(kind, f"{self._client.server} {what}", wasted_tokens=len(sampled.ids)) from cause
 
 
 def _body(model: str, request: GenerateRequest, grammar: str | None) -> dict[str, Any]:

@@ -2,19 +2,19 @@
 
 from typing import Any
 
-from gametape.core.messages import Usage
-from gametape.engines.pricing import Price
+from gametape.core.messages import TokenUsage
+from gametape.engines.prices import Price
 
 _MOST = 2**40
 
 
-def as_usage(said: dict[str, Any], counted: Usage, price: Price, seconds: float) -> Usage:
+def parse_usage(reported: dict[str, Any], counted: TokenUsage, price: Price, seconds: float) -> TokenUsage:
     """The server's own count where it gives a sensible one, else what we counted."""
-    prompt = _count(said.get("prompt_tokens"), counted.prompt_tokens)
-    completion = _count(said.get("completion_tokens"), counted.completion_tokens)
-    details = said.get("prompt_tokens_details")
+    prompt = _count(reported.get("prompt_tokens"), counted.prompt_tokens)
+    completion = _count(reported.get("completion_tokens"), counted.completion_tokens)
+    details = reported.get("prompt_tokens_details")
     cached = min(prompt, _count(details.get("cached_tokens"), 0)) if isinstance(details, dict) else 0
-    return Usage(
+    return TokenUsage(
         prompt_tokens=prompt,
         completion_tokens=completion,
         cached_tokens=cached,

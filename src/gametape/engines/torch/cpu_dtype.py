@@ -19,40 +19,40 @@ from typing import Literal
 
 from pydantic import ValidationError
 
+from gametape.core.base_model import StrictModel
 from gametape.core.errors import BadInput
-from gametape.core.model import Closed
 
-VARIABLE = "GAMETAPE_CPU_DTYPE"
-PAYS = 1.2
+CPU_DTYPE_VARIABLE = "GAMETAPE_CPU_DTYPE"
+MIN_SPEEDUP = 1.2
 """How much faster it has to be."""
-_PATIENCE_SECONDS = 120
+_TIMEOUT_SECONDS = 120
 
 
-class Bfloat16(Closed):
+class Bfloat16Support(StrictModel):
     """What became of the trial: whether products come out right, and how fast they are as a multiple of float32."""
 
     works: bool
     speedup: float = 0.0
 
 
-def chosen() -> Literal["float32", "bfloat16"]:
+def choose_cpu_dtype() -> Literal["float32", "bfloat16"]:
     """By the environment: float32 (also if nothing is said), or auto."""
-    wish = os.environ.get(VARIABLE) or "float32"
+    wish = os.environ.get(CPU_DTYPE_VARIABLE) or "float32"
     if wish not in {"float32", "auto"}:
-        raise BadInput(f"{VARIABLE} is float32 or auto, not {wish}")
-    found = bfloat16() if wish == "auto" else None
-    return "bfloat16" if found and found.works and found.speedup >= PAYS else "float32"
+        raise BadInput(f"{CPU_DTYPE_VARIABLE} is float32 or auto, not {wish}")
+    found = probe_bfloat16() if wish == "auto" else None
+    return "bfloat16" if found and found.works and found.speedup >= MIN_SPEEDUP else "float32"
 
 
-def bfloat16() -> Bfloat16 | None:
+def probe_bfloat16() -> Bfloat16Support | None:
     """Tried once on each machine. None where that could not be found out: torch is not there, or the trial failed."""
     try:
         kept = _cache_file()
-        return Bfloat16.model_validate_json(kept.read_text())
+        return Bfloat16Support.model_validate_json(kept.read_text())
     except metadata.PackageNotFoundError:
         return None
     except (OSError, ValidationError):
-        found = _tried()
+        found = _probe_in_subprocess()
     if found:
         try:
             kept.parent.mkdir(parents=True, exist_ok=True)
@@ -62,15 +62,15 @@ def bfloat16() -> Bfloat16 | None:
     return found
 
 
-def _tried() -> Bfloat16 | None:
+def _probe_in_subprocess() -> Bfloat16Support | None:
     command = [sys.executable, "-m", __name__]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE_SECONDS, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False)
     except subprocess.TimeoutExpired:
         return None
     if done.returncode == -signal.SIGILL:
-        return Bfloat16(works=False)
-    return None if done.returncode else Bfloat16.model_validate_json(done.stdout.splitlines()[-1])
+        return Bfloat16Support(works=False)
+    return None if done.returncode else Bfloat16Support.model_validate_json(done.stdout.splitlines()[-1])
 
 
 def _cache_file() -> Path:
@@ -84,16 +84,16 @@ def _cache_file() -> Path:
     return directory / "gametape" / f"bfloat16-{digest}.json"
 
 
-def _try() -> Bfloat16:
+def _measure() -> Bfloat16Support:
     """The products of a decode step, in the layout that is fastest for each type, and attention."""
     import torch  # noqa: PLC0415 - only in the process that tries
     from torch.nn import functional  # noqa: PLC0415
 
-    from gametape.engines.torch.products import fastest  # noqa: PLC0415
+    from gametape.engines.torch.linear import fastest_linear  # noqa: PLC0415
 
     def tried(dtype: torch.dtype) -> tuple[float, torch.Tensor]:
         x_NI, weight_OI = whole_NI.to(dtype), whole_OI.to(dtype)
-        product = fastest(weight_OI, weight_OI.nbytes)(weight_OI, None)
+        product = fastest_linear(weight_OI, weight_OI.nbytes)(weight_OI, None)
         y_NO = product(x_NI)
         seconds = min(_timed(lambda: product(x_NI)) for _ in range(50))
         heads_BHTD = y_NO.view(1, 4, -1, 64)
@@ -105,7 +105,7 @@ def _try() -> Bfloat16:
         plain, expected = tried(torch.float32)
         short, found = tried(torch.bfloat16)
     right = bool((found - expected).abs().max() < 0.05 * expected.abs().max())
-    return Bfloat16(works=right, speedup=round(plain / short, 2))
+    return Bfloat16Support(works=right, speedup=round(plain / short, 2))
 
 
 def _timed(work: Callable[[], object]) -> float:
@@ -115,4 +115,4 @@ def _timed(work: Callable[[], object]) -> float:
 
 
 if __name__ == "__main__":
-    print(_try().model_dump_json())
+    print(_measure().model_dump_json())

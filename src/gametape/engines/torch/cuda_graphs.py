@@ -11,14 +11,14 @@ from torch import Tensor
 
 from gametape.engines.torch.attention.triton_decode import splits_for
 from gametape.engines.torch.cuda_step import DecodeStep
-from gametape.engines.torch.rounds import Drawn, Line
-from gametape.engines.torch.triton_sampling import Progress
+from gametape.engines.torch.decode_rounds import DecodeRow, DrawnTokens
+from gametape.engines.torch.triton_sampler import RowProgress
 
 
 class _Answers:
     """What a round drew, on its way to the host."""
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: RowProgress) -> None:
         self._progress = progress
         self._drawn_N = _mirror(progress.drawn_N)
         self._ids_NS = _mirror(progress.ids_NS)
@@ -32,12 +32,12 @@ class _Answers:
         self._logprobs_NS.copy_(self._progress.logprobs_NS, non_blocking=True)
         self._there.record()
 
-    def wait(self) -> list[Drawn]:
+    def wait(self) -> list[DrawnTokens]:
         self._there.synchronize()
         drawn = self._drawn_N[: self._lines].tolist()
         ids = self._ids_NS[: self._lines, : self._steps].tolist()
         logprobs = self._logprobs_NS[: self._lines, : self._steps].tolist()
-        return [Drawn(i[:n], p[:n]) for n, i, p in zip(drawn, ids, logprobs, strict=True)]
+        return [DrawnTokens(i[:n], p[:n]) for n, i, p in zip(drawn, ids, logprobs, strict=True)]
 
 
 class DecodeGraphs:
@@ -53,7 +53,7 @@ class DecodeGraphs:
         self._pool = torch.cuda.graph_pool_handle()
         self._answers = (_Answers(step.progress), _Answers(step.progress))
         self._sent = self._finished = 0
-        self._lines: Sequence[Line] = ()
+        self._lines: Sequence[DecodeRow] = ()
         self._ahead = 0
         # What the device holds, in memory that it can read by itself. Tables change little from round to round.
         self._integers_FN = _mirror(step.integers_FN)
@@ -61,66 +61,66 @@ class DecodeGraphs:
         self._seeds_N = _mirror(step.seeds_N)
         self._stops_NS = _mirror(step.stops_NS)
         self._tables_NB = _mirror(step.tables_NB)
-        self._tables: list[list[int]] = [[] for _ in range(step.room.rows)]
+        self._tables: list[list[int]] = [[] for _ in range(step.sizes.rows)]
 
     @property
-    def longest(self) -> int:
-        return self._step.room.context
+    def max_length(self) -> int:
+        return self._step.sizes.context
 
     @property
-    def stops(self) -> int:
-        return self._step.room.stops
+    def max_stop_ids(self) -> int:
+        return self._step.sizes.stops
 
-    def start(self, lines: Sequence[Line], steps: int) -> None:
+    def start(self, rows: Sequence[DecodeRow], steps: int) -> None:
         """Returns while the device works: `finish` waits for it."""
-        room = self._step.room
+        room = self._step.sizes
         if self._sent != self._finished:
             raise ValueError("rounds that were sent have not been finished")
-        if not 0 < len(lines) <= room.rows:
+        if not 0 < len(rows) <= room.rows:
             raise ValueError(f"a round is for 1 to {room.rows} lines")
-        if max(line.length + line.limit for line in lines) > room.context:
+        if max(line.length + line.max_new_tokens for line in rows) > room.context:
             raise ValueError(f"a line holds at most {room.context} tokens")
-        if max(len(line.stop_ids) for line in lines) > room.stops:
+        if max(len(line.stop_ids) for line in rows) > room.stops:
             raise ValueError(f"a line has at most {room.stops} stop tokens")
-        self._lines, self._ahead = lines, 0
-        self._upload(lines)
+        self._lines, self._ahead = rows, 0
+        self._upload(rows)
         self._send(steps)
 
-    def go_on(self, steps: int) -> None:
+    def continue_round(self, steps: int) -> None:
         if self._sent - self._finished != 1:
             raise ValueError("a round goes on from one that has been sent and not finished")
         self._send(steps)
 
-    def finish(self) -> list[Drawn]:
+    def finish(self) -> list[DrawnTokens]:
         if self._sent == self._finished:
             raise ValueError("no round has been sent")
         self._finished += 1
         return self._answers[self._finished % 2].wait()
 
     def _send(self, steps: int) -> None:
-        room, progress = self._step.room, self._step.progress
+        room, progress = self._step.sizes, self._step.progress
         if not 0 < steps <= room.steps:
             raise ValueError(f"a round has 1 to {room.steps} steps")
         self._ahead += steps
-        longest = max(line.length + min(self._ahead, line.limit) for line in self._lines)
-        rows = bucket(len(self._lines), room.rows)
-        graph = self._graph(rows, bucket(splits_for(longest - 1, self._step.cut.split)))
+        longest = max(line.length + min(self._ahead, line.max_new_tokens) for line in self._lines)
+        rows = padded_size(len(self._lines), room.rows)
+        graph = self._graph(rows, padded_size(splits_for(longest - 1, self._step.tiling.split)))
         for _ in range(steps):
             graph.replay()
         self._sent += 1
         self._answers[self._sent % 2].fetch(len(self._lines), steps)
-        self._step.wishes.limits_N.sub_(progress.drawn_N)
+        self._step.row_sampling.limits_N.sub_(progress.drawn_N)
         progress.drawn_N.zero_()
 
-    def _upload(self, lines: Sequence[Line]) -> None:
-        step, count, stops = self._step, len(lines), self._step.room.stops
-        idle = [0] * (step.room.rows - count)
+    def _upload(self, lines: Sequence[DecodeRow]) -> None:
+        step, count, stops = self._step, len(lines), self._step.sizes.stops
+        idle = [0] * (step.sizes.rows - count)
         integers = [
             [line.token for line in lines] + idle,
             [line.length for line in lines] + idle,
             [1] * count + idle,
             [0] * count + idle,
-            [line.limit for line in lines] + idle,
+            [line.max_new_tokens for line in lines] + idle,
             [line.top_k for line in lines] + idle,
         ]
         reals = [[line.temperature for line in lines] + idle, [line.top_p for line in lines] + idle]
@@ -162,7 +162,7 @@ class DecodeGraphs:
         return graph
 
 
-def bucket(count: int, most: int | None = None) -> int:
+def padded_size(count: int, most: int | None = None) -> int:
     """The size that a count is rounded up to: powers of two up to 64, then steps of an eighth of the power below."""
     size = 1 << (count - 1).bit_length() if count > 1 else 1
     if size > 64:

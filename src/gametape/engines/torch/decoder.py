@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from gametape.engines.torch.attention.seam import Attend
-from gametape.engines.torch.elementwise import add_and_norm, gated, normed, turned
-from gametape.engines.torch.family import DecoderSpec
-from gametape.engines.torch.products import Packed, Plain, Product, fastest
+from gametape.engines.torch.attention.interface import AttendFn
+from gametape.engines.torch.decoder_spec import DecoderSpec
+from gametape.engines.torch.elementwise import add_and_norm, apply_rotary, rms_norm, silu_gate
+from gametape.engines.torch.linear import LinearOp, PackedLinear, PlainLinear, fastest_linear
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,11 @@ class _Layer:
 class _Products:
     """The four matrix products of a layer."""
 
-    def __init__(self, layer: _Layer, kind: type[Plain] | type[Packed]) -> None:
-        self.qkv: Product = kind(layer.qkv_PE, layer.qkv_bias_P)
-        self.output: Product = kind(layer.output_EP, layer.output_bias_E)
-        self.gate_up: Product = kind(layer.gate_up_PE, layer.gate_up_bias_P)
-        self.down: Product = kind(layer.down_EI, layer.down_bias_E)
+    def __init__(self, layer: _Layer, kind: type[PlainLinear] | type[PackedLinear]) -> None:
+        self.qkv: LinearOp = kind(layer.qkv_PE, layer.qkv_bias_P)
+        self.output: LinearOp = kind(layer.output_EP, layer.output_bias_E)
+        self.gate_up: LinearOp = kind(layer.gate_up_PE, layer.gate_up_bias_P)
+        self.down: LinearOp = kind(layer.down_EI, layer.down_bias_E)
 
     def refresh(self) -> None:
         for product in (self.qkv, self.output, self.gate_up, self.down):
@@ -60,9 +60,9 @@ class Decoder:
         self.final_norm_E: Tensor = module.model.norm.weight.data
         self.head_VE: Tensor = module.lm_head.weight.data
         total_bytes = sum(parameter.nbytes for parameter in module.parameters())
-        kind = fastest(self.layers[0].gate_up_PE, total_bytes)
+        kind = fastest_linear(self.layers[0].gate_up_PE, total_bytes)
         self._products = [_Products(layer, kind) for layer in self.layers]
-        self._head: Product = kind(self.head_VE, None)
+        self._head: LinearOp = kind(self.head_VE, None)
         rotary = module.model.rotary_emb
         self._frequencies_R: Tensor = torch.cat((rotary.inv_freq, rotary.inv_freq)).float()
         half = len(rotary.inv_freq)
@@ -81,7 +81,7 @@ class Decoder:
         return dtype
 
     @property
-    def shared(self) -> bool:
+    def shares_parameters(self) -> bool:
         """Whether the module's parameters are still the tensors that this reads."""
         first = self.module.model.layers[0]
         return bool(
@@ -91,13 +91,13 @@ class Decoder:
 
     def refresh(self) -> None:
         """The weights have changed in place."""
-        if not self.shared:
+        if not self.shares_parameters:
             raise RuntimeError("the module was moved or cast after its engine was made: make a new engine")
         for products in self._products:
             products.refresh()
         self._head.refresh()
 
-    def forward(self, ids_N: Tensor, positions_N: Tensor, attend: Attend) -> Tensor:
+    def forward(self, ids_N: Tensor, positions_N: Tensor, attend: AttendFn) -> Tensor:
         """Hidden states [N, E] after the last norm."""
         spec = self.spec
         turning = spec.heads + spec.kv_heads
@@ -109,14 +109,14 @@ class Decoder:
             packed_NPD = products.qkv(normed_NE).view(len(ids_N), -1, spec.head_dim)
             qk_NPD = packed_NPD[:, :turning]
             if layer.q_norm_D is not None and layer.k_norm_D is not None:
-                q_NHD = normed(qk_NPD[:, : spec.heads], layer.q_norm_D, spec.eps)
-                k_NGD = normed(qk_NPD[:, spec.heads :], layer.k_norm_D, spec.eps)
+                q_NHD = rms_norm(qk_NPD[:, : spec.heads], layer.q_norm_D, spec.eps)
+                k_NGD = rms_norm(qk_NPD[:, spec.heads :], layer.k_norm_D, spec.eps)
                 qk_NPD = torch.cat((q_NHD, k_NGD), 1)
-            qk_NPD = turned(qk_NPD, cos_N1D, sin_N1D)
+            qk_NPD = apply_rotary(qk_NPD, cos_N1D, sin_N1D)
             out_NHD = attend(number, qk_NPD[:, : spec.heads], qk_NPD[:, spec.heads :], packed_NPD[:, turning:])
             more_NE = products.output(out_NHD.reshape(len(ids_N), spec.heads * spec.head_dim))
             normed_NE = add_and_norm(hidden_NE, more_NE, layer.before_mlp_E, spec.eps)
-            more_NE = products.down(gated(products.gate_up(normed_NE)))
+            more_NE = products.down(silu_gate(products.gate_up(normed_NE)))
         return add_and_norm(hidden_NE, more_NE, self.final_norm_E, spec.eps)
 
     def rotation(self, positions_N: Tensor) -> tuple[Tensor, Tensor]:

@@ -11,27 +11,27 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from gametape.engines.torch.compiling import ADDRESS, FLOAT, NUMBER, compiled
+from gametape.engines.torch.c_kernels import ADDRESS, FLOAT, NUMBER, compile_kernels
 
 
 def add_and_norm(hidden_NE: Tensor, more_NE: Tensor | None, gain_E: Tensor, eps: float) -> Tensor:
     """`hidden_NE` grows by `more_NE`, in place; what is returned is that, normalised."""
     kernels = _kernels(hidden_NE)
     if kernels is None:
-        return normed(hidden_NE if more_NE is None else hidden_NE.add_(more_NE), gain_E, eps)
+        return rms_norm(hidden_NE if more_NE is None else hidden_NE.add_(more_NE), gain_E, eps)
     out_NE = torch.empty_like(hidden_NE)
     more = None if more_NE is None else more_NE.data_ptr()
     kernels.add_and_norm(hidden_NE.data_ptr(), more, gain_E.data_ptr(), eps, *hidden_NE.shape, out_NE.data_ptr())
     return out_NE
 
 
-def normed(x_NE: Tensor, gain_E: Tensor, eps: float) -> Tensor:
+def rms_norm(x_NE: Tensor, gain_E: Tensor, eps: float) -> Tensor:
     if x_NE.dtype == torch.float32:
         return functional.rms_norm(x_NE, gain_E.shape, gain_E, eps)
     return functional.rms_norm(x_NE, gain_E.shape, None, eps) * gain_E
 
 
-def turned(x_NPD: Tensor, cos_N1D: Tensor, sin_N1D: Tensor) -> Tensor:
+def apply_rotary(x_NPD: Tensor, cos_N1D: Tensor, sin_N1D: Tensor) -> Tensor:
     """Heads by their position. Rows may lie apart, and may be overwritten."""
     kernels = _kernels(x_NPD)
     if kernels is not None:
@@ -44,7 +44,7 @@ def turned(x_NPD: Tensor, cos_N1D: Tensor, sin_N1D: Tensor) -> Tensor:
     return x_NPD * cos_N1D + across_NPD * sin_N1D
 
 
-def gated(gate_up_NP: Tensor) -> Tensor:
+def silu_gate(gate_up_NP: Tensor) -> Tensor:
     """silu(gate) * up, [N, P / 2]."""
     kernels = _kernels(gate_up_NP)
     if kernels is None:
@@ -62,7 +62,7 @@ def _kernels(x: Tensor) -> ctypes.CDLL | None:
 
 @cache
 def _library() -> ctypes.CDLL | None:
-    found = compiled("elementwise")
+    found = compile_kernels("elementwise")
     if found:
         found.add_and_norm.argtypes = (ADDRESS, ADDRESS, ADDRESS, FLOAT, NUMBER, NUMBER, ADDRESS)
         found.turn.argtypes = (ADDRESS, NUMBER, ADDRESS, ADDRESS, NUMBER, NUMBER, NUMBER)

@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from gametape.core.messages import GenerateRequest, Generation, Sampling, WeightUpdate
-from gametape.engines.torch.constraining import Grammars, Matcher
-from gametape.engines.torch.jobs import Continue, Job, Score
-from gametape.engines.torch.refusing import refusal, refuse_ids, refuse_score
-from gametape.engines.torch.shadow import Shadow
-from gametape.engines.torch.stepper import Stats, Stepper
-from gametape.engines.torch.weights import Weights, fitting, load
-from gametape.engines.trouble import EngineTrouble
+from gametape.engines.errors import EngineError
+from gametape.engines.torch.grammar import GrammarCompiler, GrammarMatcher
+from gametape.engines.torch.jobs import EngineJob, GenerateJob, ScoreJob
+from gametape.engines.torch.request_checks import admission_error, check_ids, check_score_range
+from gametape.engines.torch.stepper import EngineStats, Stepper
+from gametape.engines.torch.weights import StandbyWeights, Weights, load_weights, match_weights
 
 T = TypeVar("T")
 
@@ -31,11 +30,13 @@ class TorchEngine:
     steps; without one they are copied in between two steps.
     """
 
-    def __init__(self, stepper: Stepper, grammars: Grammars | None = None, shadow: Shadow | None = None) -> None:
+    def __init__(
+        self, stepper: Stepper, grammars: GrammarCompiler | None = None, standby: StandbyWeights | None = None
+    ) -> None:
         """Without `grammars` no request is held to one, and its generation says so."""
         self._stepper = stepper
         self._grammars = grammars
-        self._shadow = shadow
+        self._shadow = standby
         self._publishing = asyncio.Lock()
         self._arrivals = count()
         self._errands: list[Callable[[], None]] = []
@@ -46,26 +47,26 @@ class TorchEngine:
         self._worker.start()
 
     async def generate(self, request: GenerateRequest) -> Generation:
-        refuse_ids(self._stepper, request.prompt_ids)
-        matcher: Matcher | None = None
+        check_ids(self._stepper, request.prompt_ids)
+        matcher: GrammarMatcher | None = None
         if request.grammar is not None and self._grammars:
             matcher = await asyncio.to_thread(self._grammars.matcher, request.grammar)
         return await self._asked(
-            lambda told, arrival: Continue(request, told, arrival, matcher), request.min_policy_version
+            lambda told, arrival: GenerateJob(request, told, arrival, matcher), request.min_policy_version
         )
 
     async def score(self, ids: Sequence[int], start: int = 1, sampling: Sampling = Sampling()) -> list[float]:  # noqa: B008 - frozen
         """How likely each id from `start` on was in the distribution that `sampling` states, given those before."""
-        refuse_score(self._stepper, ids, start)
+        check_score_range(self._stepper, ids, start)
         scored: list[float] | None = await self._asked(
-            lambda told, arrival: Score(list(ids), start, sampling, told, arrival)
+            lambda told, arrival: ScoreJob(list(ids), start, sampling, told, arrival)
         )
         if scored is None:
-            raise EngineTrouble("cut_stream", "the engine was closed")
+            raise EngineError("cut_stream", "the engine was closed")
         return scored
 
     async def update_weights(self, update: WeightUpdate) -> None:
-        weights = await asyncio.to_thread(load, Path(update.location))
+        weights = await asyncio.to_thread(load_weights, Path(update.location))
         await self.publish(update.policy_version, weights)
 
     async def publish(self, version: int, weights: Weights) -> None:
@@ -81,12 +82,12 @@ class TorchEngine:
                 await asyncio.to_thread(self._shadow.write, weights)
                 await self._answered(partial(_swap, self._shadow, version))
             else:
-                pairs = fitting(self._stepper.decoder.module, weights)
-                async with self.changing(version):
+                pairs = match_weights(self._stepper.decoder.module, weights)
+                async with self.pause_for_update(version):
                     await asyncio.to_thread(pairs.copy)
 
     @asynccontextmanager
-    async def changing(self, version: int) -> AsyncIterator[None]:
+    async def pause_for_update(self, version: int) -> AsyncIterator[None]:
         """No step runs inside, so the module's parameters may be changed in place; they are `version` afterwards."""
         loop = asyncio.get_running_loop()
         reached: asyncio.Future[None] = loop.create_future()
@@ -115,7 +116,7 @@ class TorchEngine:
     async def policy_version(self) -> int:
         return self._stepper.version
 
-    async def stats(self) -> Stats:
+    async def stats(self) -> EngineStats:
         return await self._answered(lambda answer: _tell(answer, replace(self._stepper.stats)))
 
     async def close(self) -> None:
@@ -135,12 +136,12 @@ class TorchEngine:
         finally:
             self._pending.discard(answer)
 
-    async def _asked(self, made: Callable[[Callable[[T], None], int], Job], min_version: int = 0) -> T:
+    async def _asked(self, made: Callable[[Callable[[T], None], int], EngineJob], min_version: int = 0) -> T:
         arrival = next(self._arrivals)
 
         def add(answer: "asyncio.Future[T]") -> None:
             job = made(lambda result: _tell(answer, result), arrival)
-            if trouble := refusal(self._stepper, job, min_version):
+            if trouble := admission_error(self._stepper, job, min_version):
                 _tell(answer, trouble)
             else:
                 self._stepper.add(job)
@@ -154,7 +155,7 @@ class TorchEngine:
     def _errand(self, errand: Callable[[], None]) -> None:
         with self._wake:
             if self._closing:
-                raise EngineTrouble("refused", "the engine is closed")
+                raise EngineError("refused", "the engine is closed")
             self._errands.append(errand)
             self._wake.notify()
 
@@ -168,26 +169,26 @@ class TorchEngine:
                     errand()
                 if self._stepper.busy:
                     self._stepper.step(lambda: bool(self._errands) or self._closing)
-            self._stepper.end_all()
-            self._give_up(EngineTrouble("refused", "the engine was closed"))
+            self._stepper.cancel_all()
+            self._give_up(EngineError("refused", "the engine was closed"))
         except BaseException as error:
             with self._wake:
                 self._closing = True
-            self._give_up(EngineTrouble("server_error", f"the engine broke down: {error}"))
+            self._give_up(EngineError("server_error", f"the engine broke down: {error}"))
             raise
 
-    def _give_up(self, why: EngineTrouble) -> None:
+    def _give_up(self, why: EngineError) -> None:
         """Whoever has no answer yet will not get one."""
         for answer in list(self._pending):
             _tell(answer, why)
 
 
-def _swap(shadow: Shadow, version: int, done: "asyncio.Future[None]") -> None:
+def _swap(shadow: StandbyWeights, version: int, done: "asyncio.Future[None]") -> None:
     shadow.swap(version)
     _tell(done, None)
 
 
-def _tell(answer: "asyncio.Future[T]", result: T | EngineTrouble) -> None:
+def _tell(answer: "asyncio.Future[T]", result: T | EngineError) -> None:
     """From the worker's thread; a loop that has been closed has nobody left to tell."""
     loop = answer.get_loop()
     if not loop.is_closed():
@@ -197,7 +198,7 @@ def _tell(answer: "asyncio.Future[T]", result: T | EngineTrouble) -> None:
 def _settle(answer: "asyncio.Future[Any]", result: Any) -> None:
     if answer.done():
         return
-    if isinstance(result, EngineTrouble):
+    if isinstance(result, EngineError):
         answer.set_exception(result)
     else:
         answer.set_result(result)

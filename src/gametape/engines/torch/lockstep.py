@@ -14,11 +14,11 @@ from typing import Any
 
 from gametape.core.errors import BadInput
 from gametape.core.messages import GenerateRequest, Generation, Sampling, WeightUpdate
-from gametape.engines.torch.jobs import Continue, Job, Score
-from gametape.engines.torch.refusing import refusal, refuse_ids, refuse_score
+from gametape.engines.errors import EngineError
+from gametape.engines.torch.jobs import EngineJob, GenerateJob, ScoreJob
+from gametape.engines.torch.request_checks import admission_error, check_ids, check_score_range
 from gametape.engines.torch.stepper import Stepper
-from gametape.engines.torch.weights import fitting, load
-from gametape.engines.trouble import EngineTrouble
+from gametape.engines.torch.weights import load_weights, match_weights
 
 
 class LockstepEngine:
@@ -31,7 +31,7 @@ class LockstepEngine:
         self._stepper = stepper
         self._players = 0
         self._waiting: dict[str, asyncio.Future[Any]] = {}
-        self._new: list[tuple[str, Job]] = []
+        self._new: list[tuple[str, EngineJob]] = []
         self._arrivals = 0
         self._scores = count()
         self._called = False
@@ -41,7 +41,7 @@ class LockstepEngine:
         return self._stepper
 
     @contextmanager
-    def player(self) -> Iterator[None]:
+    def participant(self) -> Iterator[None]:
         """Inside, no step is taken unless this one waits for its answer too."""
         self._players += 1
         try:
@@ -51,43 +51,43 @@ class LockstepEngine:
             self._look()
 
     async def generate(self, request: GenerateRequest) -> Generation:
-        refuse_ids(self._stepper, request.prompt_ids)
+        check_ids(self._stepper, request.prompt_ids)
         answer: asyncio.Future[Generation] = asyncio.get_running_loop().create_future()
         name = request.request_id
-        job = Continue(request, lambda told: self._tell(name, told), 0)
+        job = GenerateJob(request, lambda told: self._tell(name, told), 0)
         generation: Generation = await self._answered(name, job, answer, request.min_policy_version)
         return generation
 
     async def score(self, ids: Sequence[int], start: int = 1, sampling: Sampling = Sampling()) -> list[float]:  # noqa: B008 - frozen
         """How likely each id from `start` on was in the distribution that `sampling` states, given those before."""
-        refuse_score(self._stepper, ids, start)
+        check_score_range(self._stepper, ids, start)
         answer: asyncio.Future[list[float]] = asyncio.get_running_loop().create_future()
         name = f"score/{next(self._scores):012}"
-        job = Score(list(ids), start, sampling, lambda told: self._tell(name, told), 0)
+        job = ScoreJob(list(ids), start, sampling, lambda told: self._tell(name, told), 0)
         scored: list[float] = await self._answered(name, job, answer)
         return scored
 
-    def changed(self, version: int) -> None:
+    def weights_changed(self, version: int) -> None:
         """The trainer has changed the tensors; nothing that was computed with the old ones is used again."""
         self._stepper.weights_changed(version)
 
     def forget(self) -> None:
         """Begin as if nothing had been read before, so that whoever begins here later comes to the same numbers."""
-        self._stepper.forget()
+        self._stepper.clear_cache()
 
     async def update_weights(self, update: WeightUpdate) -> None:
-        pairs = fitting(self._stepper.decoder.module, load(Path(update.location)))
+        pairs = match_weights(self._stepper.decoder.module, load_weights(Path(update.location)))
         pairs.copy()
-        self.changed(update.policy_version)
+        self.weights_changed(update.policy_version)
 
     async def policy_version(self) -> int:
         return self._stepper.version
 
     async def close(self) -> None:
-        self._stepper.end_all()
+        self._stepper.cancel_all()
 
-    async def _answered(self, name: str, job: Job, answer: "asyncio.Future[Any]", min_version: int = 0) -> Any:
-        if trouble := refusal(self._stepper, job, min_version):
+    async def _answered(self, name: str, job: EngineJob, answer: "asyncio.Future[Any]", min_version: int = 0) -> Any:
+        if trouble := admission_error(self._stepper, job, min_version):
             raise trouble
         if name in self._waiting:
             raise BadInput(f"a request named {name} is under way already")
@@ -129,6 +129,6 @@ class LockstepEngine:
         except Exception as error:
             for answer in self._waiting.values():
                 if not answer.done():
-                    answer.set_exception(EngineTrouble("server_error", f"the engine broke down: {error}"))
+                    answer.set_exception(EngineError("server_error", f"the engine broke down: {error}"))
             raise
         self._look()

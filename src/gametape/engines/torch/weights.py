@@ -1,6 +1,7 @@
 """New weights from files or tensors, for a network that stays where it is."""
 
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,23 +12,25 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from gametape.core.errors import BadInput
+from gametape.engines.torch.decoder import Decoder
+from gametape.engines.torch.stepper import Stepper
 
 Weights = Mapping[str, Tensor]
 
 
 @dataclass(frozen=True)
-class Pairs:
+class WeightCopy:
     """Each tensor of a network beside the one that takes its place."""
 
-    each: list[tuple[Tensor, Tensor]]
+    pairs: list[tuple[Tensor, Tensor]]
 
     def copy(self) -> None:
         with torch.no_grad():
-            for own, new in self.each:
+            for own, new in self.pairs:
                 own.copy_(new)
 
 
-def load(directory: Path) -> Weights:
+def load_weights(directory: Path) -> Weights:
     """All tensors of the safetensors files in a directory."""
     try:
         files = sorted(directory.glob("*.safetensors"))
@@ -39,7 +42,7 @@ def load(directory: Path) -> Weights:
     return weights
 
 
-def fitting(module: Any, weights: Weights) -> Pairs:
+def match_weights(module: Any, weights: Weights) -> WeightCopy:
     """Refuses weights of another network. Of two names for one tensor (tied embeddings) one is enough."""
     own: dict[str, Tensor] = module.state_dict()
     given = {own[name].data_ptr() for name in weights if name in own}
@@ -47,4 +50,31 @@ def fitting(module: Any, weights: Weights) -> Pairs:
     odd = [name for name, tensor in weights.items() if name not in own or own[name].shape != tensor.shape]
     if missing or odd:
         raise BadInput(f"these are weights of another model: see {(missing + odd)[0]}")
-    return Pairs([(own[name], tensor) for name, tensor in weights.items()])
+    return WeightCopy([(own[name], tensor) for name, tensor in weights.items()])
+
+
+class StandbyWeights:
+    """Belongs to an engine that has weights of its own, which nobody else reads or changes."""
+
+    def __init__(self, stepper: Stepper) -> None:
+        self._stepper = stepper
+        self._spare = Decoder(deepcopy(stepper.decoder.module), stepper.decoder.spec)
+
+    def write(self, weights: Weights) -> None:
+        """All of them, or none if they do not fit. Not while `swap` runs."""
+        match_weights(self._spare.module, weights).copy()
+        self._spare.refresh()
+
+    def swap(self, version: int) -> None:
+        """What was written is what decodes now.
+
+        The two sets change places; but recorded steps hold the addresses of the first, so there the second is copied.
+        """
+        live = self._stepper.decoder
+        if self._stepper.uses_graphs:
+            with torch.no_grad():
+                torch._foreach_copy_(list(live.module.parameters()), list(self._spare.module.parameters()))
+            self._stepper.weights_changed(version)
+        else:
+            self._stepper.weights_changed(version, self._spare)
+            self._spare = live

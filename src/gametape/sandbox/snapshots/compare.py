@@ -4,13 +4,13 @@ import os
 import stat
 from typing import Literal
 
-from gametape.sandbox.snapshots.files import same_content
-from gametape.sandbox.snapshots.layers import Merged
+from gametape.sandbox.snapshots.file_copy import same_content
+from gametape.sandbox.snapshots.layers import MergedLayers
 
-Change = Literal["added", "modified", "deleted"]
+PathChange = Literal["added", "modified", "deleted"]
 
 
-def compare(before: Merged, after: Merged) -> dict[str, Change]:
+def compare(before: MergedLayers, after: MergedLayers) -> dict[str, PathChange]:
     """Each differing path with what happened to it. A directory is `modified` only if its mode changed."""
     try:
         return _Comparison(before, after).run()
@@ -20,12 +20,12 @@ def compare(before: Merged, after: Merged) -> dict[str, Change]:
 
 
 class _Comparison:
-    def __init__(self, before: Merged, after: Merged) -> None:
+    def __init__(self, before: MergedLayers, after: MergedLayers) -> None:
         self._sides = (before, after)
         self._path: list[str] = []
-        self._changes: dict[str, Change] = {}
+        self._changes: dict[str, PathChange] = {}
 
-    def run(self) -> dict[str, Change]:
+    def run(self) -> dict[str, PathChange]:
         levels = [self._names()]
         while levels:
             if levels[-1]:
@@ -65,14 +65,14 @@ class _Comparison:
         for side in self._sides:
             side.leave()
 
-    def _find(self, side: Merged, name: str) -> tuple[int, os.stat_result] | None:
+    def _find(self, side: MergedLayers, name: str) -> tuple[int, os.stat_result] | None:
         for layer in side.layers:
             if layer.present:
                 try:
                     status = os.stat(name, dir_fd=layer.fd, follow_symlinks=False)
                 except FileNotFoundError:
                     continue
-                return None if side.hides(status) else (layer.fd, status)
+                return None if side.is_deleted(status) else (layer.fd, status)
         return None
 
     def _differs(self, name: str, old: tuple[int, os.stat_result], new: tuple[int, os.stat_result]) -> bool:

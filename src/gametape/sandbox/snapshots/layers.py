@@ -2,32 +2,33 @@
 
 import os
 import stat
+from collections.abc import Sequence
 
-from gametape.sandbox.snapshots.cursor import Cursor
+from gametape.sandbox.snapshots.tree_cursor import TreeCursor
 
 
 def is_whiteout(status: os.stat_result) -> bool:
     return stat.S_ISCHR(status.st_mode) and status.st_rdev == 0
 
 
-class Merged:
+class MergedLayers:
     """A walk through layers, top first. `mark` is the attribute that makes a directory hide what lies below it.
 
     Without one, it is a walk through one plain tree, where nothing hides anything.
     """
 
-    def __init__(self, trees: list[int], mark: str | None) -> None:
-        self.layers = [Cursor(fd) for fd in trees]
-        self._mark = mark
+    def __init__(self, trees: list[int], opaque_xattr: str | None) -> None:
+        self.layers = [TreeCursor(fd) for fd in trees]
+        self._mark = opaque_xattr
         self._covers = [False]
 
     @property
-    def covers(self) -> bool:
+    def opaque(self) -> bool:
         """Whether this directory hides everything that layers below these may have at its place."""
         return self._covers[-1]
 
     @property
-    def top(self) -> Cursor | None:
+    def top(self) -> TreeCursor | None:
         """The layer whose attributes this directory has."""
         return next((layer for layer in self.layers if layer.present), None)
 
@@ -48,7 +49,7 @@ class Merged:
     def status(self, name: str, index: int) -> os.stat_result:
         return os.stat(name, dir_fd=self.layers[index].fd, follow_symlinks=False)
 
-    def hides(self, status: os.stat_result) -> bool:
+    def is_deleted(self, status: os.stat_result) -> bool:
         """Whether an entry only says that there is none."""
         return self._mark is not None and is_whiteout(status)
 
@@ -57,13 +58,13 @@ class Merged:
         hidden = False
         for layer in self.layers:
             if hidden or not layer.present:
-                layer.wait()
+                layer.skip()
             elif layer.enter(name):
                 hidden = self._is_opaque(layer.fd)
             elif self._mark and len(self.layers) > 1:
                 layer.leave()
                 hidden = _exists(name, layer.fd)
-                layer.wait()
+                layer.skip()
         self._covers.append(hidden)
         return self.top is not None
 
@@ -91,3 +92,19 @@ def _exists(name: str, directory: int) -> bool:
     except OSError:
         return False
     return True
+
+
+MOST_LAYERS = 20
+_WANTED = 12
+
+
+def layers_to_merge(entries: Sequence[int]) -> int:
+    """How many of the topmost layers to merge into one; 0 while the stack is short. `entries` are top first."""
+    if len(entries) <= MOST_LAYERS:
+        return 0
+    count = len(entries) - _WANTED + 1
+    total = sum(entries[:count])
+    while count < len(entries) - 1 and entries[count] <= 2 * total:
+        total += entries[count]
+        count += 1
+    return count

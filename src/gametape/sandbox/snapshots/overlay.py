@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from gametape.sandbox import kernel
+from gametape.sandbox import linux
 
 SAFE_OPTIONS = ("redirect_dir=nofollow", "metacopy=off", "index=off", "xino=off")
 
@@ -48,10 +48,10 @@ def mount(plan: MountPlan, target: str, root: str | None = None, owner: int | No
     mounted twice at the same time; one after the other is fine.
     """
     target = os.path.abspath(target)
-    flags = kernel.MS_NOSUID | kernel.MS_NODEV
+    flags = linux.MS_NOSUID | linux.MS_NODEV
     with _working_directory(root or plan.root), _file_identity(owner):
         _forget_last_mount(plan.work)
-        kernel.mount("overlay", target, "overlay", flags, plan.data())
+        linux.mount("overlay", target, "overlay", flags, plan.data())
     if os.statvfs(target).f_flag & os.ST_RDONLY:
         unmount(target)
         raise OSError(f"the view can only be read: {plan.work} in {root or plan.root} cannot be written by its mounter")
@@ -73,9 +73,9 @@ def enter_private_namespace(inside: int | None = None) -> None:
     """
     uid, gid = os.geteuid(), os.getegid()
     if uid == 0:
-        kernel.unshare(kernel.CLONE_NEWNS)
+        linux.unshare(linux.CLONE_NEWNS)
     else:
-        kernel.unshare(kernel.CLONE_NEWUSER | kernel.CLONE_NEWNS)
+        linux.unshare(linux.CLONE_NEWUSER | linux.CLONE_NEWNS)
         shown = (uid, gid) if inside is None else (inside, inside)
         for name, text in (
             ("setgroups", "deny"),
@@ -84,7 +84,7 @@ def enter_private_namespace(inside: int | None = None) -> None:
         ):
             with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
                 file.write(text)
-    kernel.mount("", "/", "", kernel.MS_REC | kernel.MS_PRIVATE)
+    linux.mount("", "/", "", linux.MS_REC | linux.MS_PRIVATE)
 
 
 @contextmanager

@@ -16,18 +16,17 @@ from pathlib import Path
 from typing import Literal, Self, TypeVar
 
 from gametape.core.errors import BadInput
-from gametape.sandbox.snapshots import durable, linked, overlay, trial
-from gametape.sandbox.snapshots.compare import Change, compare
-from gametape.sandbox.snapshots.cursor import Moved
-from gametape.sandbox.snapshots.files import copy_attributes, finish_directory
-from gametape.sandbox.snapshots.layers import Merged
-from gametape.sandbox.snapshots.merging import layers_to_merge
-from gametape.sandbox.snapshots.records import Places, Snapshot, View, snapshots
-from gametape.sandbox.snapshots.sweep import empty_trash, measure, remove_tree, sweep
-from gametape.sandbox.snapshots.transfer import Earlier, Report, Transfer
-from gametape.sandbox.snapshots.trouble import OverBudget, UnknownSnapshot, is_disk_full, no_room
+from gametape.sandbox.snapshots import durable_io, overlay, overlay_probe, upper_seed
+from gametape.sandbox.snapshots.cleanup import collect_garbage, empty_trash, measure_layers, remove_tree
+from gametape.sandbox.snapshots.compare import PathChange, compare
+from gametape.sandbox.snapshots.errors import OverBudget, UnknownSnapshot, is_disk_full, store_full_error
+from gametape.sandbox.snapshots.file_copy import copy_attributes, finish_directory
+from gametape.sandbox.snapshots.layers import MergedLayers, layers_to_merge
+from gametape.sandbox.snapshots.store_layout import Snapshot, SnapshotView, StorePaths, list_snapshots
+from gametape.sandbox.snapshots.tree_copy import CopyReport, PreviousCopy, TreeCopy
+from gametape.sandbox.snapshots.tree_cursor import TreeMoved
 
-Mode = Literal["auto", "overlay", "copy"]
+ViewMode = Literal["auto", "overlay", "copy"]
 _T = TypeVar("_T")
 _NAME = re.compile("[0-9a-f]{16}")
 
@@ -38,51 +37,51 @@ class SnapshotStore:
     `max_bytes` bounds what layers take on disk. Live views are not counted: the sandbox's own limit bounds them.
     """
 
-    def __init__(self, root: Path, max_bytes: int | None = None, mode: Mode = "auto") -> None:
-        self.places = Places(root.absolute())
-        self.places.create()
+    def __init__(self, root: Path, max_bytes: int | None = None, mode: ViewMode = "auto") -> None:
+        self.paths = StorePaths(root.absolute())
+        self.paths.create()
         self.max_bytes = max_bytes
         self._mode = mode
-        self._states_tell = durable.shows_every_change(self.places.root)
-        with durable.locked(self.places.lock):
+        self._ctime_reliable = durable_io.ctime_tracks_every_change(self.paths.root)
+        with durable_io.locked(self.paths.lock):
             self._owner = secrets.token_hex(8)
-            self._alive = durable.hold(self.places.owners / self._owner)
-            if self.places.used() is None:
-                self.places.set_used(measure(self.places))
-        sweep(self.places)
+            self._alive = durable_io.hold_lock(self.paths.owners / self._owner)
+            if self.paths.used() is None:
+                self.paths.set_used(measure_layers(self.paths))
+        collect_garbage(self.paths)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.shut()
+        self.shutdown()
 
-    def shut(self) -> None:
+    def shutdown(self) -> None:
         """Let go of the store: views that were not closed go with it."""
         if self._alive >= 0:
             os.close(self._alive)
             self._alive = -1
-            sweep(self.places)
+            collect_garbage(self.paths)
 
     # Making snapshots
 
     def import_tree(self, path: Path, durably: bool = True) -> str:
         """Copy a directory into a snapshot of its own. Sockets and devices are left out and listed in its record."""
 
-        def build(tree: int, budget: int | None) -> Report:
+        def build(tree: int, budget: int | None) -> CopyReport:
             source = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            return Transfer(Merged([source], None), tree, mark=None, way="in", budget=budget).run()
+            return TreeCopy(MergedLayers([source], None), tree, opaque_xattr=None, direction="in", budget=budget).run()
 
         if not path.is_dir():
             raise BadInput(f"{path} is not a directory")
-        if self.places.root.resolve().is_relative_to(path.resolve()):
+        if self.paths.root.resolve().is_relative_to(path.resolve()):
             raise BadInput(f"{path} holds the snapshot store itself; keep the store elsewhere")
         try:
             return self._with_room(lambda: self._build(build, None, (), durably)[0])
         except PermissionError as error:
             raise BadInput(f"{path} cannot be read whole by this user: {error.strerror} ({error.filename})") from error
 
-    def seal(self, view: View, durably: bool = True, live: bool = True) -> str:
+    def seal(self, view: SnapshotView, durably: bool = True, live: bool = True) -> str:
         """A snapshot of the view as it is now; the view lives on. Nobody should be writing to it meanwhile.
 
         Costs what the view's own changes are in names, and only what changed since its last seal in data. Unless
@@ -90,38 +89,40 @@ class SnapshotStore:
         that there are processes in the view which were only paused and may have files mapped into memory: unless it is
         durable anyway, that takes a little longer.
         """
-        if not view.place.exists():
+        if not view.directory.exists():
             raise BadInput(f"the view {view.id} was closed")
-        began = durable.tick()
-        mark = None if view.tree else self.places.mark
+        began = durable_io.coarse_clock_ns()
+        mark = None if view.tree else self.paths.opaque_xattr
 
-        def build(tree: int, budget: int | None) -> Report:
+        def build(tree: int, budget: int | None) -> CopyReport:
             with self._earlier(view) as earlier:
-                source = os.open(view.tree or view.place / "upper", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-                merged, flush = Merged([source], mark), live and not durably
-                return Transfer(merged, tree, mark=mark, way="in", earlier=earlier, budget=budget, flush=flush).run()
+                source = os.open(view.tree or view.directory / "upper", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+                merged, flush = MergedLayers([source], mark), live and not durably
+                return TreeCopy(
+                    merged, tree, opaque_xattr=mark, direction="in", previous=earlier, budget=budget, flush=flush
+                ).run()
 
         below = () if view.tree else view.snapshot.layers
         made, report = self._with_room(lambda: self._build(build, view.snapshot.id, below, durably))
-        view.earlier = made
+        view.last_layer = made
         view.states = {inode: state for inode, state in report.states.items() if state[0] < began}
         return made
 
     def remove(self, snapshot: str) -> None:
         """Forget a snapshot. Layers that others need stay; the rest is gone when this returns."""
-        record = self.places.record(snapshot)
+        record = self.paths.record(snapshot)
         if _NAME.fullmatch(snapshot) and record.exists():
-            with durable.locked(self.places.lock), suppress(FileNotFoundError):
+            with durable_io.locked(self.paths.lock), suppress(FileNotFoundError):
                 record.rename(record.with_name("layer.json"))
-                durable.sync_directory(record.parent)  # before any of its layers goes
-        sweep(self.places)
+                durable_io.sync_directory(record.parent)  # before any of its layers goes
+        collect_garbage(self.paths)
 
     def collect(self, keep: Iterable[str] = (), max_bytes: int | None = None) -> list[str]:
         """Clean up; and with `max_bytes`, forget the oldest snapshots not in `keep` until the rest fits.
 
         Returns the snapshots that were forgotten.
         """
-        sweep(self.places)
+        collect_garbage(self.paths)
         self._recount()
         forgotten: list[str] = []
         if max_bytes is not None:
@@ -138,35 +139,35 @@ class SnapshotStore:
 
     def snapshots(self) -> list[Snapshot]:
         """Every snapshot, oldest first."""
-        return snapshots(self.places)
+        return list_snapshots(self.paths)
 
     def snapshot(self, name: str) -> Snapshot:
         """What is known of a snapshot."""
         try:
             if not _NAME.fullmatch(name):
                 raise FileNotFoundError
-            return Snapshot.from_json(durable.read_json(self.places.record(name)))
+            return Snapshot.from_json(durable_io.read_json(self.paths.record(name)))
         except (FileNotFoundError, NotADirectoryError):
-            raise UnknownSnapshot(f"there is no snapshot {name!r} in {self.places.root}") from None
+            raise UnknownSnapshot(f"there is no snapshot {name!r} in {self.paths.root}") from None
 
-    def open(self, snapshot: str) -> View:
+    def open_view(self, snapshot: str) -> SnapshotView:
         """A new private state that starts as the snapshot: in time independent of its size if it can be mounted."""
         options = self._mount_options
-        place, record = self._pin(snapshot)
+        place, record = self._pin_layers(snapshot)
         try:
-            view = self._copy_out(record, place) if options is None else self._lay_over(record, place, options)
+            view = self._open_copy(record, place) if options is None else self._open_overlay(record, place, options)
         except BaseException as error:
-            self._drop(place)
+            self._discard(place)
             if isinstance(error, OSError) and is_disk_full(error):
-                raise no_room(self.places.root, None) from error
+                raise store_full_error(self.paths.root, None) from error
             raise
         if view.states:
-            durable.await_next_tick()
+            durable_io.await_next_clock_tick()
         return view
 
-    def close(self, view: View) -> None:
+    def close_view(self, view: SnapshotView) -> None:
         """End a view and remove its files. Whoever mounted it should be done with it."""
-        self._drop(view.place)
+        self._discard(view.directory)
 
     def export(self, snapshot: str, destination: Path) -> None:
         """Write the snapshot's tree to a new directory, as plain files."""
@@ -175,21 +176,21 @@ class SnapshotStore:
         with self._reading(snapshot) as (record,):
             destination.mkdir(mode=0o700)
             try:
-                with durable.opened(destination) as target:
-                    Transfer(self._merged(record), target, mark=None, way="out").run()
+                with durable_io.open_directory_fd(destination) as target:
+                    TreeCopy(self._merged(record), target, opaque_xattr=None, direction="out").run()
             except BaseException:
                 remove_tree(destination)
                 raise
 
-    def diff(self, before: str, after: str) -> dict[str, Change]:
+    def diff(self, before: str, after: str) -> dict[str, PathChange]:
         """The paths that differ, with what happened to each; costs what differs where the two share layers."""
         with self._reading(before, after) as (first, second):
             return compare(self._merged(first), self._merged(second))
 
     def used_bytes(self) -> int:
         """What layers take on disk; after crashes it may be more than the truth until `collect`."""
-        with durable.locked(self.places.lock):
-            return self.places.used() or 0
+        with durable_io.locked(self.paths.lock):
+            return self.paths.used() or 0
 
     # The parts
 
@@ -197,11 +198,11 @@ class SnapshotStore:
     def _mount_options(self) -> tuple[str, ...] | None:
         if self._mode == "copy":
             return None
-        scratch = self.places.building / f"{self._owner}.probe"
+        scratch = self.paths.building / f"{self._owner}.probe"
         scratch.mkdir(mode=0o700, exist_ok=True)
-        options = trial.probe(scratch, userxattr=self.places.mark.startswith("user."))
+        options = overlay_probe.probe_mount_options(scratch, userxattr=self.paths.opaque_xattr.startswith("user."))
         if options is None and self._mode == "overlay":
-            raise BadInput(f"overlayfs cannot be mounted on {self.places.root}; use mode 'copy' or 'auto'")
+            raise BadInput(f"overlayfs cannot be mounted on {self.paths.root}; use mode 'copy' or 'auto'")
         return options
 
     def _with_room(self, make: Callable[[], _T]) -> _T:
@@ -211,10 +212,10 @@ class SnapshotStore:
                 return make()
             except OverBudget:
                 if last:
-                    raise no_room(self.places.root, self.max_bytes) from None
-                sweep(self.places)
+                    raise store_full_error(self.paths.root, self.max_bytes) from None
+                collect_garbage(self.paths)
                 self._recount()
-            except Moved:
+            except TreeMoved:
                 if last:
                     raise BadInput("the tree kept being rearranged while it was read; stop what writes to it") from None
             except BlockingIOError as error:  # a lease: it breaks in its own time, and not while its holder is stopped
@@ -222,26 +223,26 @@ class SnapshotStore:
             except OSError as error:
                 if not is_disk_full(error):
                     raise
-                sweep(self.places)
+                collect_garbage(self.paths)
                 if last:
-                    raise no_room(self.places.root, None) from error
+                    raise store_full_error(self.paths.root, None) from error
         raise AssertionError("unreachable")
 
     def _build(
         self,
-        fill: Callable[[int, int | None], Report],
+        fill: Callable[[int, int | None], CopyReport],
         parent: str | None,
         below: tuple[tuple[str, int], ...],
         durably: bool,
-    ) -> tuple[str, Report]:
+    ) -> tuple[str, CopyReport]:
         """Fill a new layer, out of sight; then let it appear, whole, by one rename."""
         name = secrets.token_hex(8)
-        building = self.places.building / f"{self._owner}.{name}"
-        with durable.locked(self.places.lock):
+        building = self.paths.building / f"{self._owner}.{name}"
+        with durable_io.locked(self.paths.lock):
             budget = None if self.max_bytes is None else self._budget_left()
         try:
             (building / "tree").mkdir(parents=True, mode=0o700)
-            with durable.opened(building / "tree") as tree:
+            with durable_io.open_directory_fd(building / "tree") as tree:
                 report = fill(tree, budget)
             layers = ((name, report.entries), *below)
             if count := layers_to_merge([entries for _layer, entries in layers]):
@@ -258,107 +259,110 @@ class SnapshotStore:
                 skipped=tuple(report.skipped),
                 groups=groups,
             )
-            durable.write_json(building / "snapshot.json", record.to_json())
+            durable_io.write_json(building / "snapshot.json", record.to_json())
             if durably:
-                durable.sync_filesystem(building)
-            with durable.locked(self.places.lock):
+                durable_io.sync_filesystem(building)
+            with durable_io.locked(self.paths.lock):
                 if budget is not None and report.bytes > self._budget_left():
                     raise OverBudget
-                self.places.count(report.bytes)
-                building.rename(self.places.layers / name)
+                self.paths.add_used(report.bytes)
+                building.rename(self.paths.layers / name)
         except BaseException:
-            self._drop(building)
+            self._discard(building)
             raise
         if durably:
-            durable.sync_directory(self.places.layers)
+            durable_io.sync_directory(self.paths.layers)
         return name, report
 
-    def _merge(self, building: Path, layers: tuple[tuple[str, int], ...]) -> Report:
+    def _merge(self, building: Path, layers: tuple[tuple[str, int], ...]) -> CopyReport:
         """Merge the new layer and those below it into the new one. Files are linked, so this copies no data."""
         old, new = building / "tree", building / "merged"
         new.mkdir(mode=0o700)
-        trees = [old, *(self.places.tree(layer) for layer, _entries in layers[1:])]
-        with durable.opened(new) as target:
-            mark = self.places.mark
-            report = Transfer(Merged(_open_all(trees), mark), target, mark=mark, way="within").run()
-        self._drop(old)
+        trees = [old, *(self.paths.tree(layer) for layer, _entries in layers[1:])]
+        with durable_io.open_directory_fd(new) as target:
+            mark = self.paths.opaque_xattr
+            report = TreeCopy(MergedLayers(_open_all(trees), mark), target, opaque_xattr=mark, direction="within").run()
+        self._discard(old)
         new.rename(old)
         return report
 
     def _budget_left(self) -> int:
-        return (self.max_bytes or 0) - (self.places.used() or 0)
+        return (self.max_bytes or 0) - (self.paths.used() or 0)
 
-    def _lay_over(self, record: Snapshot, place: Path, options: tuple[str, ...]) -> View:
+    def _open_overlay(self, record: Snapshot, place: Path, options: tuple[str, ...]) -> SnapshotView:
         for name in ("upper", "work"):
             (place / name).mkdir(mode=0o700)
         top = record.layer_ids[0]
-        with durable.opened(self.places.tree(top)) as layer, durable.opened(place / "upper") as upper:
-            states = linked.bring_up([list(names) for names in record.groups], layer, upper)
+        with (
+            durable_io.open_directory_fd(self.paths.tree(top)) as layer,
+            durable_io.open_directory_fd(place / "upper") as upper,
+        ):
+            states = upper_seed.seed_upper([list(names) for names in record.groups], layer, upper)
             noted = copy_attributes(layer, upper, "out")
             finish_directory(upper, os.fstat(layer), noted, "out")
-        shown = place.relative_to(self.places.root)
+        shown = place.relative_to(self.paths.root)
         plan = overlay.MountPlan(
-            root=str(self.places.root),
+            root=str(self.paths.root),
             lower=tuple(f"layers/{layer}/tree" for layer in record.layer_ids),
             upper=f"{shown}/upper",
             work=f"{shown}/work",
             options=options,
         )
-        return View(place.name, record, place, plan, None, top, states if self._states_tell else {})
+        return SnapshotView(place.name, record, place, plan, None, top, states if self._ctime_reliable else {})
 
-    def _copy_out(self, record: Snapshot, place: Path) -> View:
+    def _open_copy(self, record: Snapshot, place: Path) -> SnapshotView:
         tree = place / "tree"
         tree.mkdir(mode=0o700)
-        with durable.opened(tree) as target:
-            report = Transfer(self._merged(record), target, mark=None, way="out").run()
-        if len(record.layers) > 1 or not self._states_tell:
-            return View(place.name, record, place, None, tree)
-        return View(place.name, record, place, None, tree, record.layer_ids[0], report.copies)
+        with durable_io.open_directory_fd(tree) as target:
+            report = TreeCopy(self._merged(record), target, opaque_xattr=None, direction="out").run()
+        if len(record.layers) > 1 or not self._ctime_reliable:
+            return SnapshotView(place.name, record, place, None, tree)
+        return SnapshotView(place.name, record, place, None, tree, record.layer_ids[0], report.copies)
 
     @contextmanager
-    def _earlier(self, view: View) -> Iterator[Earlier | None]:
-        if not view.earlier or not view.states or not self._states_tell:
+    def _earlier(self, view: SnapshotView) -> Iterator[PreviousCopy | None]:
+        if not view.last_layer or not view.states or not self._ctime_reliable:
             yield None
             return
         try:
-            tree = os.open(self.places.tree(view.earlier), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            tree = os.open(self.paths.tree(view.last_layer), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except FileNotFoundError:
             yield None
             return
         try:
-            yield Earlier(tree, view.states)
+            yield PreviousCopy(tree, view.states)
         finally:
             os.close(tree)
 
-    def _merged(self, record: Snapshot) -> Merged:
-        return Merged(_open_all([self.places.tree(layer) for layer in record.layer_ids]), self.places.mark)
+    def _merged(self, record: Snapshot) -> MergedLayers:
+        return MergedLayers(_open_all([self.paths.tree(layer) for layer in record.layer_ids]), self.paths.opaque_xattr)
 
-    def _pin(self, snapshot: str) -> tuple[Path, Snapshot]:
+    def _pin_layers(self, snapshot: str) -> tuple[Path, Snapshot]:
         """Hold the snapshot's layers, under a name that dies with this process."""
-        place = self.places.views / f"{self._owner}.{secrets.token_hex(8)}"
-        with durable.locked(self.places.lock):
+        place = self.paths.views / f"{self._owner}.{secrets.token_hex(8)}"
+        with durable_io.locked(self.paths.lock):
             record = self.snapshot(snapshot)
             place.mkdir(mode=0o700)
-            durable.write_json(place / "view.json", record.layer_ids)
+            durable_io.write_json(place / "view.json", record.layer_ids)
         return place, record
 
     @contextmanager
     def _reading(self, *names: str) -> Iterator[tuple[Snapshot, ...]]:
         pins: list[tuple[Path, Snapshot]] = []
         try:
-            pins.extend(self._pin(name) for name in names)
+            pins.extend(self._pin_layers(name) for name in names)
             yield tuple(record for _place, record in pins)
         finally:
             for place, _record in pins:
-                self._drop(place)
+                self._discard(place)
 
-    def _drop(self, path: Path) -> None:
-        self.places.throw_away(path)
-        empty_trash(self.places)
+    def _discard(self, path: Path) -> None:
+        self.paths.move_to_trash(path)
+        empty_trash(self.paths)
 
     def _recount(self) -> None:
-        with durable.locked(self.places.lock):
-            self.places.set_used(measure(self.places))
+        with durable_io.locked(self.paths.lock):
+            self.paths.set_used(measure_layers(self.paths))
 
 
 def _open_all(trees: Iterable[Path]) -> list[int]:

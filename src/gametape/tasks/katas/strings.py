@@ -2,7 +2,7 @@
 
 from random import Random
 
-from gametape.tasks.katas.kata import Arguments, Form
+from gametape.tasks.katas.kata import Arguments, KataTemplate
 
 _VOCABULARY = """
 apple banana basket bridge butter candle castle cherry circle coffee copper cotton desert dog dragon elephant engine
@@ -22,74 +22,74 @@ def _phrase(rng: Random) -> Arguments:
     return (" ".join(rng.sample(WORDS, rng.randint(1, 5))),)
 
 
-def count(rng: Random) -> Form:
+def count(rng: Random) -> KataTemplate:
     letter = rng.choice(_LETTERS)
     does = f"returns how many times the letter '{letter}' occurs in the text"
-    return Form(f"count_{letter}", ("text",), does, f"text.count({letter!r})", _phrase, [("",), (letter * 3,)])
+    return KataTemplate(f"count_{letter}", ("text",), does, f"text.count({letter!r})", _phrase, [("",), (letter * 3,)])
 
 
-def first(rng: Random) -> Form:
+def first(rng: Random) -> KataTemplate:
     n = rng.randint(2, 6)
     does = f"returns the first {n} characters of the text"
-    return Form(f"first_{n}", ("text",), does, f"text[:{n}]", _phrase, [("ab",), ("",)])
+    return KataTemplate(f"first_{n}", ("text",), does, f"text[:{n}]", _phrase, [("ab",), ("",)])
 
 
-def last(rng: Random) -> Form:
+def last(rng: Random) -> KataTemplate:
     n = rng.randint(2, 6)
     does = f"returns the last {n} characters of the text"
-    return Form(f"last_{n}", ("text",), does, f"text[-{n}:]", _phrase, [("ab",), ("",)])
+    return KataTemplate(f"last_{n}", ("text",), does, f"text[-{n}:]", _phrase, [("ab",), ("",)])
 
 
-def repeat(rng: Random) -> Form:
+def repeat(rng: Random) -> KataTemplate:
     n = rng.randint(2, 9)
-    return Form(f"repeat_{n}", ("text",), f"returns the text repeated {n} times", f"text * {n}", _word, [("",)])
+    return KataTemplate(f"repeat_{n}", ("text",), f"returns the text repeated {n} times", f"text * {n}", _word, [("",)])
 
 
-def loud(rng: Random) -> Form:
+def loud(rng: Random) -> KataTemplate:
     word = rng.choice(WORDS)
     does = f"returns the text in upper case followed by '{word}'"
-    return Form(f"upper_{word}", ("text",), does, f"text.upper() + {word!r}", _phrase, [("",)])
+    return KataTemplate(f"upper_{word}", ("text",), does, f"text.upper() + {word!r}", _phrase, [("",)])
 
 
-def before(rng: Random) -> Form:
+def before(rng: Random) -> KataTemplate:
     word = rng.choice(WORDS)
     does = f"returns '{word}: ' followed by the text"
-    return Form(f"label_{word}", ("text",), does, f"{word + ': '!r} + text", _phrase, [("",)])
+    return KataTemplate(f"label_{word}", ("text",), does, f"{word + ': '!r} + text", _phrase, [("",)])
 
 
-def swapped(rng: Random) -> Form:
+def swapped(rng: Random) -> KataTemplate:
     old, new = rng.sample(_LETTERS, 2)
     does = f"returns the text with every '{old}' replaced by '{new}'"
     tried = [("",), (old * 2 + new,)]
-    return Form(f"replace_{old}_{new}", ("text",), does, f"text.replace({old!r}, {new!r})", _phrase, tried)
+    return KataTemplate(f"replace_{old}_{new}", ("text",), does, f"text.replace({old!r}, {new!r})", _phrase, tried)
 
 
-def without(rng: Random) -> Form:
+def without(rng: Random) -> KataTemplate:
     letter = rng.choice(_LETTERS)
     does = f"returns the text without the letter '{letter}'"
     tried = [("",), (letter * 3,)]
-    return Form(f"without_{letter}", ("text",), does, f"text.replace({letter!r}, '')", _phrase, tried)
+    return KataTemplate(f"without_{letter}", ("text",), does, f"text.replace({letter!r}, '')", _phrase, tried)
 
 
-def longer(rng: Random) -> Form:
+def longer(rng: Random) -> KataTemplate:
     n = rng.randint(4, 15)
     does = f"returns True if the text has more than {n} characters, and False if it has not"
     tried = [("a" * n,), ("a" * (n + 1),), ("",)]
-    return Form(f"is_longer_than_{n}", ("text",), does, f"len(text) > {n}", _phrase, tried)
+    return KataTemplate(f"is_longer_than_{n}", ("text",), does, f"len(text) > {n}", _phrase, tried)
 
 
-def begins(rng: Random) -> Form:
+def begins(rng: Random) -> KataTemplate:
     letter = rng.choice(_LETTERS)
     does = f"returns True if the text starts with '{letter}', and False if it does not"
     tried = [("",), (letter,), (f"{letter}x y",), (f"x{letter}",)]
-    return Form(f"starts_with_{letter}", ("text",), does, f"text.startswith({letter!r})", _phrase, tried)
+    return KataTemplate(f"starts_with_{letter}", ("text",), does, f"text.startswith({letter!r})", _phrase, tried)
 
 
-def joined(rng: Random) -> Form:
+def joined(rng: Random) -> KataTemplate:
     sign = rng.choice("-_+/.:;")
     name = {"-": "dash", "_": "line", "+": "plus", "/": "slash", ".": "dot", ":": "colon", ";": "semicolon"}[sign]
     does = f"splits the text into words and returns them joined with '{sign}'"
-    return Form(f"join_{name}", ("text",), does, f"{sign!r}.join(text.split())", _phrase, [("",)])
+    return KataTemplate(f"join_{name}", ("text",), does, f"{sign!r}.join(text.split())", _phrase, [("",)])
 
 
-FORMS = (count, first, last, repeat, loud, before, swapped, without, longer, begins, joined)
+TEMPLATES = (count, first, last, repeat, loud, before, swapped, without, longer, begins, joined)

@@ -6,12 +6,12 @@ from typing import Literal
 
 Verb = Literal["put", "drop", "keep"]
 """`keep` is to write a note, in the memory family."""
-NAMES = 24
+ITEM_COUNT = 24
 """How many things a world can tell apart by name."""
 
 
 @dataclass(frozen=True)
-class Family:
+class WorldFamily:
     """`put_tool` and `drop_tool` are the convention: how a job is done at a thing that bears no marking."""
 
     name: str
@@ -24,16 +24,16 @@ class Family:
 
     @property
     def items(self) -> list[str]:
-        return [f"{self.letter}{number}" for number in range(1, NAMES + 1)]
+        return [f"{self.letter}{number}" for number in range(1, ITEM_COUNT + 1)]
 
     def job_text(self, verb: Verb, value: str, kind: str, item: str) -> str:
         return (self.put_text if verb == "put" else self.drop_text).format(value=value, thing=f"{kind} {item}")
 
 
-FAMILIES: Mapping[str, Family] = {
+FAMILIES: Mapping[str, WorldFamily] = {
     family.name: family
     for family in (
-        Family(
+        WorldFamily(
             name="files",
             kinds=("file", "folder", "link"),
             letter="f",
@@ -42,7 +42,7 @@ FAMILIES: Mapping[str, Family] = {
             put_text="put {value} into {thing}",
             drop_text="drop {value} from {thing}",
         ),
-        Family(
+        WorldFamily(
             name="database",
             kinds=("row", "table", "view"),
             letter="r",
@@ -51,7 +51,7 @@ FAMILIES: Mapping[str, Family] = {
             put_text="store {value} in {thing}",
             drop_text="clear {value} in {thing}",
         ),
-        Family(
+        WorldFamily(
             name="build",
             kinds=("target", "module", "image"),
             letter="t",

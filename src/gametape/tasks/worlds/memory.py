@@ -9,13 +9,21 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from random import Random
 
-from gametape.core.assignment import Judged
+from gametape.core.environment import EpisodeScore
 from gametape.core.errors import BadInput
-from gametape.core.protocols import Environment, Tool
+from gametape.core.protocols import Tool, Workspace
 from gametape.tasks.worlds.families import VALUES
-from gametape.tasks.worlds.plan import KEEP, NOTE, Job, Move, Plan, plan_of, with_value
-from gametape.tasks.worlds.spec import WorldSpec, seed_of
-from gametape.tasks.worlds.tools import KEEPING
+from gametape.tasks.worlds.plan import (
+    KEEP_TOOL_NAME,
+    NOTE_ITEM,
+    WorldAction,
+    WorldJob,
+    WorldPlan,
+    draw_plan,
+    with_value,
+)
+from gametape.tasks.worlds.spec import WorldSpec, stream_seed
+from gametape.tasks.worlds.tools import KEEP_TOOL
 from gametape.tasks.worlds.world import World
 
 
@@ -24,31 +32,31 @@ class _Episode(World):
     """A world with one more job in it, and something said before the first."""
 
     part: str
-    known: str
-    whole: Plan
+    given_text: str
+    full_plan: WorldPlan
 
     @cached_property
-    def plan(self) -> Plan:
-        return self.whole
+    def plan(self) -> WorldPlan:
+        return self.full_plan
 
     @property
     def name(self) -> str:
         return f"{super().name}-{self.part}"
 
     @property
-    def cell(self) -> str:
-        return f"memory-{self.part}-{super().cell}"
+    def bucket(self) -> str:
+        return f"memory-{self.part}-{super().bucket}"
 
     @property
-    def opening(self) -> str:
-        return f"{self.known} , {super().opening}"
+    def user_prompt(self) -> str:
+        return f"{self.given_text} , {super().user_prompt}"
 
     @property
-    def turns(self) -> int:
-        return super().turns + 1
+    def max_turns(self) -> int:
+        return super().max_turns + 1
 
     def tools(self) -> Sequence[Tool]:
-        return [*super().tools(), KEEPING]
+        return [*super().tools(), KEEP_TOOL]
 
 
 @dataclass(frozen=True)
@@ -59,10 +67,19 @@ class MemoryPair:
 
     @cached_property
     def writer(self) -> World:
-        job = Job("keep the code", "keep", self._item, NOTE, self._code, Move(KEEP, (self._item, self._code)))
+        job = WorldJob(
+            "keep the code",
+            "keep",
+            self._item,
+            NOTE_ITEM,
+            self._code,
+            WorldAction(KEEP_TOOL_NAME, (self._item, self._code)),
+        )
         plan = self._plans[0]
         whole = _inserted(plan, job, self._rng("writer"))
-        whole = replace(whole, start={**plan.start, NOTE: ()}, goal={**plan.goal, NOTE: (self._item, self._code)})
+        whole = replace(
+            whole, start={**plan.start, NOTE_ITEM: ()}, goal={**plan.goal, NOTE_ITEM: (self._item, self._code)}
+        )
         return _Episode(self.spec, "writer", _told(self._item, self._code), whole)
 
     def reader(self, note: Sequence[str]) -> World:
@@ -70,40 +87,42 @@ class MemoryPair:
         plan = self._plans[1]
         kind = plan.kinds[self._item]
         text = plan.family.job_text("put", "the code", kind, self._item)
-        usual = Move(plan.family.put_tool, (self._item, self._code))
-        whole = _inserted(plan, Job(text, "put", self._item, kind, self._code, usual), self._rng("reader"))
+        usual = WorldAction(plan.family.put_tool, (self._item, self._code))
+        whole = _inserted(plan, WorldJob(text, "put", self._item, kind, self._code, usual), self._rng("reader"))
         whole = replace(
-            whole, start={**plan.start, NOTE: ()}, goal=with_value({**plan.goal, NOTE: ()}, self._item, self._code)
+            whole,
+            start={**plan.start, NOTE_ITEM: ()},
+            goal=with_value({**plan.goal, NOTE_ITEM: ()}, self._item, self._code),
         )
         return _Episode(self.spec, "reader", _told(*note) if len(note) == 2 else "no code", whole)
 
     @cached_property
-    def _plans(self) -> tuple[Plan, Plan]:
+    def _plans(self) -> tuple[WorldPlan, WorldPlan]:
         """Of the same family, each with its own things."""
-        first = plan_of(self.spec)
-        names: dict[str, object] = {"family": first.family.name, "seed": seed_of(self.spec.seed, 1)}
-        return first, plan_of(self.spec.model_copy(update=names))
+        first = draw_plan(self.spec)
+        names: dict[str, object] = {"family": first.family.name, "seed": stream_seed(self.spec.seed, 1)}
+        return first, draw_plan(self.spec.model_copy(update=names))
 
     @cached_property
     def _item(self) -> str:
         """A thing that bears no marking where it is needed."""
         plan = self._plans[1]
-        return self._rng("item").choice([item for item in plan.kinds if item not in plan.marked])
+        return self._rng("item").choice([item for item in plan.kinds if item not in plan.markings])
 
     @cached_property
     def _code(self) -> str:
         return self._rng("code").choice(VALUES)
 
     def _rng(self, purpose: str) -> Random:
-        return Random(f"{self.spec.cell}/{self.spec.seed}/{purpose}")
+        return Random(f"{self.spec.bucket}/{self.spec.seed}/{purpose}")
 
 
-async def note_in(environment: Environment) -> list[str]:
+async def read_note(workspace: Workspace) -> list[str]:
     """What a writer has left when its episode is over."""
-    return (await environment.get(NOTE)).decode().split("\n")[:-1]
+    return (await workspace.get(NOTE_ITEM)).decode().split("\n")[:-1]
 
 
-def joint(writer: Judged, readers: Sequence[Judged]) -> Judged:
+def joint_score(writer: EpisodeScore, readers: Sequence[EpisodeScore]) -> EpisodeScore:
     """What a writer's attempt is worth, given those that read its note: its own success times theirs."""
     if not readers:
         raise BadInput("a note is worth what its readers make of it; there was none")
@@ -120,7 +139,7 @@ def _told(item: str, code: str) -> str:
     return f"code of {item} is {code}"
 
 
-def _inserted(plan: Plan, job: Job, rng: Random) -> Plan:
+def _inserted(plan: WorldPlan, job: WorldJob, rng: Random) -> WorldPlan:
     """The job somewhere among the others."""
     at = rng.randint(0, len(plan.jobs))
     return replace(plan, jobs=(*plan.jobs[:at], job, *plan.jobs[at:]))

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from random import Random
 from typing import NamedTuple
 
-from gametape.tasks.worlds.families import FAMILIES, VALUES, Family, Verb
-from gametape.tasks.worlds.rules import MODES, SHARED, drawn, rule_text
+from gametape.tasks.worlds.families import FAMILIES, VALUES, Verb, WorldFamily
+from gametape.tasks.worlds.rules import MODES, SHARED_RULES, draw_rules, rule_text
 from gametape.tasks.worlds.spec import WorldSpec
 
-Holds = Mapping[str, tuple[str, ...]]
+Contents = Mapping[str, tuple[str, ...]]
 """By thing: what is in it, sorted."""
 
-NOTE = "note"
+NOTE_ITEM = "note"
 """What was noted for a later episode lies beside the things under this name."""
-KEEP = "keep"
+KEEP_TOOL_NAME = "keep"
 """The tool that writes the note."""
 
 _DROPS = 0.3
@@ -23,7 +23,7 @@ _FILLED = 2
 """What an ordinary thing holds at the start."""
 
 
-class Move(NamedTuple):
+class WorldAction(NamedTuple):
     """One call: a tool, and its arguments in the order of its schema."""
 
     tool: str
@@ -31,7 +31,7 @@ class Move(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Job:
+class WorldJob:
     """One thing to do. `marking` and `demand` are empty at an ordinary turn."""
 
     text: str
@@ -39,17 +39,17 @@ class Job:
     item: str
     kind: str
     value: str
-    usual: Move
+    default_action: WorldAction
     """What the convention would do."""
     marking: str = ""
     demand: str = ""
 
     @property
-    def right(self) -> Move:
-        return self.obeying(self.demand) if self.marking else self.usual
+    def correct_action(self) -> WorldAction:
+        return self.action_for(self.demand) if self.marking else self.default_action
 
     @property
-    def key(self) -> str:
+    def rule_key(self) -> str:
         """The rule, or the kind of job, and its context."""
         return f"{self.marking or self.verb} {self.kind}"
 
@@ -57,43 +57,43 @@ class Job:
         """The rule of a load-bearing turn as a hint says it; with `demand`, as if the rule asked for that."""
         return f"rule : {rule_text(self.marking, self.kind, demand or self.demand)}"
 
-    def obeying(self, demand: str) -> Move:
+    def action_for(self, demand: str) -> WorldAction:
         """The call that a rule with this demand would ask for here."""
         if demand in MODES:
-            return Move(self.usual.tool, (self.item, self.value, demand))
-        return Move(demand, (self.item, self.value))
+            return WorldAction(self.default_action.tool, (self.item, self.value, demand))
+        return WorldAction(demand, (self.item, self.value))
 
 
 @dataclass(frozen=True)
-class Plan:
-    family: Family
+class WorldPlan:
+    family: WorldFamily
     kinds: Mapping[str, str]
     """By thing."""
-    marked: Mapping[str, str]
+    markings: Mapping[str, str]
     """By thing that bears one: the marking."""
     demands: Mapping[str, str]
     """By marking: what it takes in this world."""
-    jobs: tuple[Job, ...]
-    start: Holds
-    goal: Holds
+    jobs: tuple[WorldJob, ...]
+    start: Contents
+    goal: Contents
 
 
-def with_value(holds: Holds, item: str, value: str) -> Holds:
-    return {**holds, item: tuple(sorted((*holds[item], value)))}
+def with_value(contents: Contents, item: str, value: str) -> Contents:
+    return {**contents, item: tuple(sorted((*contents[item], value)))}
 
 
-def without_value(holds: Holds, item: str, value: str) -> Holds:
-    left = list(holds[item])
+def without_value(contents: Contents, item: str, value: str) -> Contents:
+    left = list(contents[item])
     left.remove(value)
-    return {**holds, item: tuple(left)}
+    return {**contents, item: tuple(left)}
 
 
-def plan_of(spec: WorldSpec) -> Plan:
+def draw_plan(spec: WorldSpec) -> WorldPlan:
     """Draw the world of a spec. What is taken away was there at the start, so that no two errors make up for each
     other."""
-    rng = Random(f"{spec.cell}/{spec.seed}")
+    rng = Random(f"{spec.bucket}/{spec.seed}")
     family = FAMILIES[spec.family] if spec.family else rng.choice(list(FAMILIES.values()))
-    demands = dict(SHARED) if spec.hints == "shared" else drawn(spec.rules, rng)
+    demands = dict(SHARED_RULES) if spec.hints == "shared" else draw_rules(spec.rules, rng)
     items = rng.sample(family.items, len(family.items))
     markings = _markings(spec, rng)
     kinds = {item: rng.choice(family.kinds) for item in items}
@@ -101,10 +101,10 @@ def plan_of(spec: WorldSpec) -> Plan:
     for item, marking in marked.items():
         kinds[item] = rng.choice([kind for kind in family.kinds if spec.allows(marking, kind)])
     plain = items[len(marked) :]
-    start: Holds = {item: () if item in marked else tuple(sorted(rng.sample(VALUES, _FILLED))) for item in items}
+    start: Contents = {item: () if item in marked else tuple(sorted(rng.sample(VALUES, _FILLED))) for item in items}
     turns = set(rng.sample(range(spec.horizon), spec.load_bearing))
     bearing = iter(marked)
-    jobs: list[Job] = []
+    jobs: list[WorldJob] = []
     holds, untouched = start, [(item, value) for item in plain for value in start[item]]
     rng.shuffle(untouched)
     for turn in range(spec.horizon):
@@ -118,7 +118,7 @@ def plan_of(spec: WorldSpec) -> Plan:
         change = with_value if job.verb == "put" else without_value
         holds = change(holds, job.item, job.value)
         jobs.append(job)
-    return Plan(family, kinds, marked, demands, tuple(jobs), start, holds)
+    return WorldPlan(family, kinds, marked, demands, tuple(jobs), start, holds)
 
 
 def _markings(spec: WorldSpec, rng: Random) -> list[str]:
@@ -129,12 +129,12 @@ def _markings(spec: WorldSpec, rng: Random) -> list[str]:
     return found[: spec.load_bearing]
 
 
-def _marked_job(family: Family, item: str, kind: str, value: str, marking: str, demand: str) -> Job:
-    usual = Move(family.put_tool, (item, value))
+def _marked_job(family: WorldFamily, item: str, kind: str, value: str, marking: str, demand: str) -> WorldJob:
+    usual = WorldAction(family.put_tool, (item, value))
     text = f"{family.job_text('put', value, kind, item)} , which is {marking}"
-    return Job(text, "put", item, kind, value, usual, marking, demand)
+    return WorldJob(text, "put", item, kind, value, usual, marking, demand)
 
 
-def _plain_job(family: Family, verb: Verb, item: str, kind: str, value: str) -> Job:
+def _plain_job(family: WorldFamily, verb: Verb, item: str, kind: str, value: str) -> WorldJob:
     tool = family.drop_tool if verb == "drop" else family.put_tool
-    return Job(family.job_text(verb, value, kind, item), verb, item, kind, value, Move(tool, (item, value)))
+    return WorldJob(family.job_text(verb, value, kind, item), verb, item, kind, value, WorldAction(tool, (item, value)))

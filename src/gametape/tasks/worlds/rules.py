@@ -12,23 +12,23 @@ MODES = ("force", "safe", "once")
 DEMANDS = SPECIAL_TOOLS + MODES
 """What a rule can ask for: a tool in place of the usual one, or a mode of the usual one."""
 
-SHARED: Mapping[str, str] = dict(
+SHARED_RULES: Mapping[str, str] = dict(
     zip(("sealed", "hidden", "shared", "full", "stale", "locked", "fragile", "hot"), DEMANDS, strict=True)
 )
 """By marking: what a thing so marked takes, in every world."""
 
-TOOL_RULES = tuple(marking for marking, demand in SHARED.items() if demand in SPECIAL_TOOLS)
+TOOL_RULES = tuple(marking for marking, demand in SHARED_RULES.items() if demand in SPECIAL_TOOLS)
 
-PRACTICE = (
+PRACTICE_MARKINGS = (
     *("frozen", "dusty", "heavy", "bright", "broken", "narrow", "foreign", "silent"),
     *("brittle", "crooked", "faded", "hollow", "loose", "murky", "rough", "steep"),
 )
 """Markings without a rule of their own."""
 
-MARKINGS = (*SHARED, *PRACTICE)
+MARKINGS = (*SHARED_RULES, *PRACTICE_MARKINGS)
 
 
-def drawn(markings: Sequence[str], rng: Random) -> dict[str, str]:
+def draw_rules(markings: Sequence[str], rng: Random) -> dict[str, str]:
     """A rule for each of these markings, for one world. No two ask for the same while that is possible."""
     demands: list[str] = []
     while len(demands) < len(markings):

@@ -1,40 +1,41 @@
 """What a world is drawn from: its knobs and a seed. The same spec gives the same world in every process."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from gametape.core.model import Closed, Count, Fraction
-from gametape.core.problems import refuse
-from gametape.tasks.worlds.families import FAMILIES, NAMES, context_index
-from gametape.tasks.worlds.rules import MARKINGS, SHARED
+from gametape.core.base_model import Count, Fraction, StrictModel
+from gametape.core.errors import BadInput
+from gametape.core.validation import raise_faults
+from gametape.tasks.worlds.families import FAMILIES, ITEM_COUNT, context_index
+from gametape.tasks.worlds.rules import MARKINGS, SHARED_RULES, TOOL_RULES
 
-SHORTEST, LONGEST = 4, 64
-MOST_LOAD_BEARING = NAMES // 2
+MIN_HORIZON, MAX_HORIZON = 4, 64
+MAX_LOAD_BEARING = ITEM_COUNT // 2
 FamilyName = Literal["files", "database", "build"]
-Split = Literal["all", "train", "held_out"]
+RuleSplit = Literal["all", "train", "held_out"]
 
 
-class WorldSpec(Closed):
+class WorldSpec(StrictModel):
     """`family` None draws one by the seed."""
 
     seed: Count = 0
     family: FamilyName | None = None
-    horizon: Annotated[int, Field(ge=SHORTEST, le=LONGEST)] = 12
+    horizon: Annotated[int, Field(ge=MIN_HORIZON, le=MAX_HORIZON)] = 12
     """How many jobs there are."""
-    load_bearing: Annotated[int, Field(ge=0, le=MOST_LOAD_BEARING)] = 1
+    load_bearing: Annotated[int, Field(ge=0, le=MAX_LOAD_BEARING)] = 1
     """How many of them turn on a rule."""
     base_rate: Fraction = 0.2
     """How often a noisy expert keeps to the rule there: what a warm start is to learn, and no more."""
-    error_delay: Annotated[int, Field(ge=0, le=LONGEST)] = 0
+    error_delay: Annotated[int, Field(ge=0, le=MAX_HORIZON)] = 0
     """After how many further turns a violation is told."""
     hints: Literal["shared", "instance"] = "shared"
     """Whether rules hold in every world, or are drawn anew for each."""
-    rules: Annotated[tuple[str, ...], Field(min_length=1)] = tuple(SHARED)
+    rules: Annotated[tuple[str, ...], Field(min_length=1)] = tuple(SHARED_RULES)
     """The markings that may occur."""
-    split: Split = "all"
+    split: RuleSplit = "all"
     """Which pairs of a rule and a context may occur: those to train on, those held out for tests, or both."""
     retry: bool = False
     """Whether a job whose violation has been told comes back, once."""
@@ -42,15 +43,15 @@ class WorldSpec(Closed):
     @model_validator(mode="after")
     def _can_be_drawn(self) -> Self:
         if self.load_bearing > self.horizon:
-            refuse([(("load_bearing",), f"at most the horizon, {self.horizon}")])
-        known = SHARED if self.hints == "shared" else MARKINGS
+            raise_faults([(("load_bearing",), f"at most the horizon, {self.horizon}")])
+        known = SHARED_RULES if self.hints == "shared" else MARKINGS
         if unknown := [rule for rule in self.rules if rule not in known]:
             kind = "shared rules" if self.hints == "shared" else "rules"
-            refuse([(("rules",), f"{kind} ({', '.join(known)}), not {unknown[0]}")])
+            raise_faults([(("rules",), f"{kind} ({', '.join(known)}), not {unknown[0]}")])
         return self
 
     @property
-    def cell(self) -> str:
+    def bucket(self) -> str:
         """All knobs but the seed, in short."""
         return (
             f"{self.family or 'any'}-h{self.horizon}-m{self.load_bearing}-p{self.base_rate:g}-d{self.error_delay}"
@@ -58,25 +59,45 @@ class WorldSpec(Closed):
         )
 
     def _rules_in_short(self) -> str:
-        return "" if self.rules == tuple(SHARED) else "-" + "+".join(self.rules)
+        return "" if self.rules == tuple(SHARED_RULES) else "-" + "+".join(self.rules)
 
     def allows(self, marking: str, kind: str) -> bool:
-        return self.split == "all" or held_out(marking, kind) == (self.split == "held_out")
+        return self.split == "all" or is_held_out_rule(marking, kind) == (self.split == "held_out")
 
 
-def held_out(marking: str, kind: str) -> bool:
+def is_held_out_rule(marking: str, kind: str) -> bool:
     """Whether this pair is kept from training: each rule in one of the three kinds of each family."""
     return (MARKINGS.index(marking) + context_index(kind)) % len(FAMILIES) == 0
 
 
-def stream(spec: WorldSpec, seed: int) -> Iterator[WorldSpec]:
+def spec_stream(spec: WorldSpec, seed: int) -> Iterator[WorldSpec]:
     """Specs without end, equal but for their seeds, which depend on `seed` alone. No prompt is likely to recur."""
     number = 0
     while True:
-        yield spec.model_copy(update={"seed": seed_of(seed, number)})
+        yield spec.model_copy(update={"seed": stream_seed(seed, number)})
         number += 1
 
 
-def seed_of(seed: int, number: int) -> int:
+def stream_seed(seed: int, number: int) -> int:
     """The seed of the so-and-so-many-th world of a stream."""
     return int.from_bytes(hashlib.sha256(f"{seed}/{number}".encode()).digest()[:6], "big")
+
+
+PRESETS: Mapping[str, WorldSpec] = {
+    "demo": WorldSpec(family="files", horizon=10, load_bearing=8, base_rate=0.4, rules=TOOL_RULES),
+    "easy": WorldSpec(horizon=8, load_bearing=1, base_rate=0.5),
+    "moderate": WorldSpec(horizon=12, load_bearing=1, base_rate=0.2),
+    "starved": WorldSpec(horizon=16, load_bearing=2, base_rate=0.05),
+    "long": WorldSpec(horizon=48, load_bearing=2, base_rate=0.2),
+    "easy-tools": WorldSpec(horizon=8, load_bearing=1, base_rate=0.5, rules=TOOL_RULES),
+    "moderate-tools": WorldSpec(horizon=12, load_bearing=1, base_rate=0.2, rules=TOOL_RULES),
+    "starved-tools": WorldSpec(horizon=12, load_bearing=3, base_rate=0.2, rules=TOOL_RULES),
+    "barren-tools": WorldSpec(horizon=12, load_bearing=5, base_rate=0.2, rules=TOOL_RULES),
+}
+"""Those named after tools have only the rules that ask for another tool, and none that asks for a mode."""
+
+
+def preset(name: str) -> WorldSpec:
+    if name not in PRESETS:
+        raise BadInput(f"worlds:{name}: no such worlds; there are {', '.join(PRESETS)}")
+    return PRESETS[name]

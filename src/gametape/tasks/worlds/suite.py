@@ -7,20 +7,19 @@ from typing import Literal, TypeVar
 
 from pydantic import ValidationError
 
+from gametape.core.base_model import StrictModel
 from gametape.core.errors import BadInput
-from gametape.core.model import Closed
-from gametape.core.problems import problems_in
-from gametape.tasks.worlds.presets import preset
-from gametape.tasks.worlds.spec import WorldSpec, stream
+from gametape.core.validation import problems_from
+from gametape.tasks.worlds.spec import WorldSpec, preset, spec_stream
 from gametape.tasks.worlds.world import World
 
 SUITE_FILE = "suite.json"
 _NAMED = "worlds:"
 _MOST = 100_000
-Data = TypeVar("Data", bound=Closed)
+Data = TypeVar("Data", bound=StrictModel)
 
 
-class Suite(Closed):
+class WorldSuite(StrictModel):
     """The content of `suite.json`. `worlds` are files beside it."""
 
     schema_version: Literal["worlds-v1"] = "worlds-v1"
@@ -38,9 +37,9 @@ def make_suite(directory: Path, spec: WorldSpec, count: int) -> list[Path]:
         if any(directory.iterdir()):
             raise BadInput(f"{directory} is not empty; give a new directory")
         paths = [directory / f"world-{number:05}.json" for number in range(1, count + 1)]
-        for path, one in zip(paths, islice(stream(spec, spec.seed), count), strict=True):
+        for path, one in zip(paths, islice(spec_stream(spec, spec.seed), count), strict=True):
             path.write_text(one.model_dump_json() + "\n", encoding="utf-8")
-        suite = Suite(spec=spec, worlds=[path.name for path in paths])
+        suite = WorldSuite(spec=spec, worlds=[path.name for path in paths])
         (directory / SUITE_FILE).write_text(suite.model_dump_json(indent=1) + "\n", encoding="utf-8")
     except OSError as error:
         raise BadInput(f"{directory}: cannot be written: {error.strerror}") from error
@@ -49,7 +48,7 @@ def make_suite(directory: Path, spec: WorldSpec, count: int) -> list[Path]:
 
 def load_suite(directory: Path) -> list[World]:
     """The worlds of a suite in their order. Raises `BadInput` for what is none."""
-    suite = _read(directory / SUITE_FILE, Suite)
+    suite = _read(directory / SUITE_FILE, WorldSuite)
     if escaping := [name for name in suite.worlds if Path(name).name != name]:
         raise BadInput(f"{directory / SUITE_FILE}: worlds are files beside it, not {escaping[0][:80]!r}")
     return [World(_read(directory / name, WorldSpec)) for name in suite.worlds]
@@ -59,10 +58,10 @@ def is_suite(directory: Path) -> bool:
     return (directory / SUITE_FILE).is_file()
 
 
-def named_worlds(name: str, count: int, seed: int = 0) -> list[World]:
+def preset_worlds(name: str, count: int, seed: int = 0) -> list[World]:
     """The first worlds of a preset's stream, by a name such as `worlds:moderate`."""
     spec = preset(name.removeprefix(_NAMED))
-    return [World(one) for one in islice(stream(spec, seed), count)]
+    return [World(one) for one in islice(spec_stream(spec, seed), count)]
 
 
 def _read(path: Path, kind: type[Data]) -> Data:
@@ -72,7 +71,7 @@ def _read(path: Path, kind: type[Data]) -> Data:
     except OSError as error:
         raise BadInput(f"{path}: cannot be read: {error.strerror}") from error
     except ValidationError as error:
-        raise BadInput(f"{path}: {problems_in(error, _document(text))[0]}") from error
+        raise BadInput(f"{path}: {problems_from(error, _document(text))[0]}") from error
     except ValueError as error:
         raise BadInput(f"{path}: not UTF-8 text") from error
 

@@ -1,15 +1,16 @@
 """The tools of a world: each takes a thing, what to put there or take away, and some a mode."""
 
+import re
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 from gametape.core.messages import ToolResult
-from gametape.core.protocols import Environment
-from gametape.tasks.worlds.families import FAMILIES
-from gametape.tasks.worlds.place import WorldPlace
-from gametape.tasks.worlds.plan import KEEP, Move
-from gametape.tasks.worlds.rules import MODES, SPECIAL_TOOLS
+from gametape.core.protocols import Workspace
+from gametape.tasks.worlds.families import FAMILIES, VALUES
+from gametape.tasks.worlds.plan import KEEP_TOOL_NAME, WorldAction
+from gametape.tasks.worlds.rules import DEMANDS, MARKINGS, MODES, SPECIAL_TOOLS, rule_text
+from gametape.tasks.worlds.workspace import WorldWorkspace
 
 _TEXT = {"type": "string"}
 ARGUMENTS = ("item", "value")
@@ -35,17 +36,17 @@ class WorldTool:
             },
         }
 
-    async def call(self, arguments: dict[str, Any], environment: Environment) -> ToolResult:
-        if not isinstance(environment, WorldPlace):
+    async def call(self, arguments: dict[str, Any], workspace: Workspace) -> ToolResult:
+        if not isinstance(workspace, WorldWorkspace):
             return ToolResult(content=f"{self.name}: works in its own world only", failed=True, refused=True)
         values = [arguments.get(name) for name in self.arguments]
         words = tuple(value if isinstance(value, str) else "" for value in values)
-        told = environment.act(Move(self.name, words))
-        return ToolResult(content=told.text, failed=told.failed, finished=told.over)
+        told = workspace.act(WorldAction(self.name, words))
+        return ToolResult(content=told.text, failed=told.failed, finished=told.done)
 
 
 @cache
-def tools_of(family: str) -> Sequence[WorldTool]:
+def family_tools(family: str) -> Sequence[WorldTool]:
     """The convention's two tools, and those that rules may ask for."""
     names = FAMILIES[family]
     thing = ", ".join(names.kinds)
@@ -59,15 +60,30 @@ def tools_of(family: str) -> Sequence[WorldTool]:
     )
 
 
-KEEPING = WorldTool(KEEP, "Note a value for later, in place of what was noted before.", ARGUMENTS)
+KEEP_TOOL = WorldTool(KEEP_TOOL_NAME, "Note a value for later, in place of what was noted before.", ARGUMENTS)
 
 
-def arguments_of(move: Move) -> dict[str, str]:
+def action_arguments(action: WorldAction) -> dict[str, str]:
     """A call's arguments by name."""
-    return dict(zip(ARGUMENTS_WITH_MODE, move.values, strict=False))
+    return dict(zip(ARGUMENTS_WITH_MODE, action.values, strict=False))
 
 
-def signatures() -> dict[str, list[str]]:
+def tool_signatures() -> dict[str, list[str]]:
     """By tool of any family: its arguments in their order, which is how terse policies call it."""
-    tools = [KEEPING, *(tool for family in FAMILIES for tool in tools_of(family))]
+    tools = [KEEP_TOOL, *(tool for family in FAMILIES for tool in family_tools(family))]
     return {tool.name: list(tool.arguments) for tool in tools}
+
+
+_SAID = (
+    "first next ok done , : error at which is not plain rule no job left such name tool value mode in it end too many "
+    "words code of keep the"
+)
+
+
+def vocabulary_words() -> list[str]:
+    """In an order that depends on the worlds alone."""
+    texts = [_SAID, rule_text("", "", ""), *DEMANDS, *MARKINGS, *VALUES, *tool_signatures()]
+    for family in FAMILIES.values():
+        texts += [*family.kinds, *family.items, family.put_text, family.drop_text]
+    found = (re.sub(r"\{\w+\}", "", text).split() for text in texts)
+    return list(dict.fromkeys(word for text in found for word in text))

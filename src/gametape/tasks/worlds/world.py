@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from gametape.core.assignment import Judged
+from gametape.core.environment import EpisodeScore
 from gametape.core.errors import BadInput
-from gametape.core.protocols import Environment, Tool
-from gametape.tasks.worlds.place import WorldPlace
-from gametape.tasks.worlds.plan import Plan, plan_of
+from gametape.core.protocols import Tool, Workspace
+from gametape.tasks.worlds.plan import WorldPlan, draw_plan
 from gametape.tasks.worlds.spec import WorldSpec
-from gametape.tasks.worlds.state import passed
-from gametape.tasks.worlds.tools import tools_of
+from gametape.tasks.worlds.state import is_solved
+from gametape.tasks.worlds.tools import family_tools
+from gametape.tasks.worlds.workspace import WorldWorkspace
 
 _SYSTEM = (
     "You are given one small job after the other. Do each with one call of one tool; the answer to it holds the next "
@@ -29,40 +29,40 @@ class World:
     spec: WorldSpec
 
     @cached_property
-    def plan(self) -> Plan:
-        return plan_of(self.spec)
+    def plan(self) -> WorldPlan:
+        return draw_plan(self.spec)
 
     @property
     def name(self) -> str:
-        return f"world-{self.cell}-{self.spec.seed}"
+        return f"world-{self.bucket}-{self.spec.seed}"
 
     @property
-    def cell(self) -> str:
-        return self.spec.cell
+    def bucket(self) -> str:
+        return self.spec.bucket
 
     @property
-    def system(self) -> str:
+    def system_prompt(self) -> str:
         return _SYSTEM
 
     @property
-    def opening(self) -> str:
+    def user_prompt(self) -> str:
         return f"first {self.plan.jobs[0].text}"
 
     @property
-    def turns(self) -> int:
+    def max_turns(self) -> int:
         return self.spec.horizon * (2 if self.spec.retry else 1) + _SPARE_TURNS
 
     def tools(self) -> Sequence[Tool]:
-        return tools_of(self.plan.family.name)
+        return family_tools(self.plan.family.name)
 
-    async def open(self) -> Environment:
-        return WorldPlace(self.spec, self.plan)
+    async def reset(self) -> Workspace:
+        return WorldWorkspace(self.spec, self.plan)
 
-    async def judge(self, environment: Environment) -> Judged:
-        if not isinstance(environment, WorldPlace):
+    async def score(self, workspace: Workspace) -> EpisodeScore:
+        if not isinstance(workspace, WorldWorkspace):
             raise BadInput("a world can only judge its own place")
-        state = environment.state
-        good = passed(self.plan, state)
-        wrong = sum(not mark.right for mark in state.marks)
+        state = workspace.state
+        good = is_solved(self.plan, state)
+        wrong = sum(not mark.correct for mark in state.marks)
         detail = f"{wrong} of {len(state.marks)} calls went wrong, {len(state.queue)} jobs were left"
-        return Judged(good, float(good), detail, marks=state.marks)
+        return EpisodeScore(good, float(good), detail, marks=state.marks)

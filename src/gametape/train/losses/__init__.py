@@ -5,13 +5,16 @@ normaliser of its own: a constant that the caller knows before anything is filte
 """
 
 from gametape.train.losses.advantages import group_advantages
-from gametape.train.losses.anchor import anchor_loss
-from gametape.train.losses.divergence import divergence
-from gametape.train.losses.policy import normaliser, rl_loss
+from gametape.train.losses.distillation import (
+    anchor_loss,
+    disagreement_weights,
+    divergence,
+    effect_weights,
+    prefix_ratios,
+    ttf_loss,
+)
+from gametape.train.losses.policy_gradient import UnknownVariant, Variant, normaliser, rl_loss
 from gametape.train.losses.sft import sft_loss
-from gametape.train.losses.span import disagreement_weights, effect_weights, prefix_ratios
-from gametape.train.losses.ttf import ttf_loss
-from gametape.train.losses.variant import UnknownVariant, Variant
 
 __all__ = [
     "UnknownVariant",

@@ -3,14 +3,14 @@
 import torch
 from torch import Tensor
 
-from gametape.train.losses.tokens import Numbers, as_floats
-from gametape.train.losses.variant import variant_named
+from gametape.train.losses.inputs import TensorLike, as_floats
+from gametape.train.losses.policy_gradient import resolve_variant
 
 _LEAST_SPREAD = 1e-4
 """Added to the standard deviation, as TRL does."""
 
 
-def group_advantages(rewards_G: Numbers, variant: str = "loo") -> Tensor:
+def group_advantages(rewards_G: TensorLike, variant: str = "loo") -> Tensor:
     """One advantage a rollout, for a group in the last dimension; groups of equal size may be stacked before it.
 
     - `loo`: the reward less the mean of the others, the default;
@@ -19,7 +19,7 @@ def group_advantages(rewards_G: Numbers, variant: str = "loo") -> Tensor:
 
     Equal rewards give exactly 0, and so does a group of one: there is nothing to compare it with.
     """
-    variant = variant_named(variant)
+    variant = resolve_variant(variant)
     rewards_G = as_floats(rewards_G)
     size = rewards_G.shape[-1]
     if size < 2:

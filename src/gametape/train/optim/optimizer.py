@@ -3,12 +3,14 @@
 Its state is tensors named after the network's parameters, so that it is saved beside the weights without pickle.
 """
 
+import math
 from collections.abc import Iterator, Mapping
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-from gametape.core.config import Method
+from gametape.core.config import OptimizerName
 from gametape.core.errors import BadInput
 from gametape.train.optim.muon import Muon
 
@@ -70,7 +72,7 @@ class Optimizer:
 
 def make_optimizer(
     network: nn.Module,
-    method: Method = "adamw",
+    method: OptimizerName = "adamw",
     learning_rate: float = 3e-4,
     weight_decay: float = 0.0,
 ) -> Optimizer:
@@ -93,3 +95,20 @@ def _hidden_matrices(network: nn.Module) -> set[Tensor]:
     """The weights of linear layers, but for the one that gives logits: its rows are tokens, as an embedding's are."""
     head = network.get_output_embeddings()
     return {module.weight for module in network.modules() if isinstance(module, nn.Linear) and module is not head}
+
+
+Schedule = Literal["constant", "linear", "cosine"]
+
+
+def schedule_factor(schedule: Schedule, spent: float) -> float:
+    """What to multiply the learning rate by when this share of the budget is used up: it stays (`constant`), or falls
+    to nothing in a line or along half a cosine."""
+    if schedule == "constant":
+        return 1.0
+    share = min(1.0, spent)
+    return 1 - (share if schedule == "linear" else (1 - math.cos(math.pi * share)) / 2)
+
+
+def warmup_factor(step: int, warmup: int) -> float:
+    """The factor besides: it rises in a line over the first `warmup` updates, which all do something."""
+    return min(1.0, (step + 1) / (warmup + 1))

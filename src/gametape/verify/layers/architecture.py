@@ -6,16 +6,16 @@ none is 1.0, one 0.5, two a third.
 """
 
 from gametape.core.verdict import Check
-from gametape.verify.layers.case import Case
-from gametape.verify.layers.novelty import listed
-from gametape.verify.layers.structure import fresh_violations
+from gametape.verify.layers.context import ScoringContext
+from gametape.verify.layers.new_findings import summarize
+from gametape.verify.layers.structure import new_violations
 
 NAME = "architecture"
 
 
-def score(case: Case) -> Check | None:
-    fresh = fresh_violations(case.attempt.subject.task, case.sources, case.trusted)
+def score(context: ScoringContext) -> Check | None:
+    fresh = new_violations(context.submission.loaded_task.task, context.sources, context.trusted)
     if fresh is None:
         return None
-    detail = f"{len(fresh)} violations: {listed([str(one) for one in fresh])}" if fresh else "everything holds"
-    return case.check(NAME, 1 / (1 + len(fresh)), detail)
+    detail = f"{len(fresh)} violations: {summarize([str(one) for one in fresh])}" if fresh else "everything holds"
+    return context.check(NAME, 1 / (1 + len(fresh)), detail)

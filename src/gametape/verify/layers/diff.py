@@ -11,12 +11,12 @@ import ast
 from pathlib import PurePosixPath
 
 from gametape.core.verdict import Check
-from gametape.verify.layers.case import Case
-from gametape.verify.layers.change import Change
-from gametape.verify.layers.novelty import listed
-from gametape.verify.layers.shape import shape, similarity
-from gametape.verify.tools.source import Function, functions, parse
-from gametape.verify.tree import Tree, is_under
+from gametape.record.source_tree import SourceTree, is_under
+from gametape.verify.layers.code_shape import function_shape, similarity
+from gametape.verify.layers.context import ScoringContext
+from gametape.verify.layers.new_findings import summarize
+from gametape.verify.layers.tree_change import TreeChange
+from gametape.verify.static_analysis.python_source import Function, functions, parse_source
 
 NAME = "diff"
 
@@ -26,22 +26,22 @@ _DOCUMENTS = (".md", ".rst", ".txt")
 _LEFT_BEHIND = ("__pycache__", "*.egg-info", "*.pyc", ".*")
 
 
-def score(case: Case) -> Check | None:
-    expected = case.reference_change
-    if case.reference is None or expected is None or not expected.files:
+def score(context: ScoringContext) -> Check | None:
+    expected = context.reference_change
+    if context.reference is None or expected is None or not expected.files:
         return None
-    size = _size(case.change.size, expected.size)
-    outside = _outside(case, expected)
+    size = _size(context.change.size, expected.size)
+    outside = _outside(context, expected)
     locality = 1 / (1 + sum(outside.values()) / 2)
-    alike = _alike(case.sources, case.reference, expected)
+    alike = _alike(context.sources, context.reference, expected)
     parts = [(SIZE, size), (LOCALITY, locality), *([(SIMILARITY, alike)] if alike is not None else [])]
     total = sum(weight * part for weight, part in parts) / sum(weight for weight, _ in parts)
-    detail = f"{case.change.size} lines changed, {expected.size} by the reference"
+    detail = f"{context.change.size} lines changed, {expected.size} by the reference"
     if outside:
-        detail += f"; outside the feature: {listed(sorted(outside, key=lambda path: -outside[path]))}"
+        detail += f"; outside the feature: {summarize(sorted(outside, key=lambda path: -outside[path]))}"
     if alike is not None:
         detail += f"; functions {alike:.0%} alike"
-    return case.check(NAME, total, detail)
+    return context.check(NAME, total, detail)
 
 
 def _size(changed: int, expected: int) -> float:
@@ -49,24 +49,24 @@ def _size(changed: int, expected: int) -> float:
     return min(1.0, allowed / changed) if changed else 1.0
 
 
-def _outside(case: Case, expected: Change) -> dict[str, float]:
+def _outside(context: ScoringContext, expected: TreeChange) -> dict[str, float]:
     """Files touched that the reference does not touch, and how much each weighs."""
-    subject, attempt = case.attempt.subject, case.attempt
+    subject, attempt = context.submission.loaded_task, context.submission
     assert subject.reference is not None
     before, after = subject.start.files, subject.reference.files
     inside = {path for path in {*before, *after} if before.get(path) != after.get(path)} | set(expected.files)
-    touched = {*attempt.written, *attempt.written_sources, *case.change.files}
-    weights = {path: _weight(case, path) for path in touched - inside if not _left_behind(path)}
+    touched = {*attempt.changed_files, *attempt.changed_sources, *context.change.files}
+    weights = {path: _weight(context, path) for path in touched - inside if not _left_behind(path)}
     return {path: weight for path, weight in weights.items() if weight}
 
 
-def _weight(case: Case, path: str) -> float:
-    task = case.attempt.subject.task
+def _weight(context: ScoringContext, path: str) -> float:
+    task = context.submission.loaded_task.task
     name = PurePosixPath(path).name
     is_test = is_under(path, task.test_paths) or name.startswith("test_") or name == "conftest.py"
     if is_test or name.endswith(_DOCUMENTS) or not is_under(path, task.source_paths):
         return 0.1
-    return 1.0 if path in case.start else 0.5
+    return 1.0 if path in context.start else 0.5
 
 
 def _left_behind(path: str) -> bool:
@@ -74,17 +74,17 @@ def _left_behind(path: str) -> bool:
     return any(PurePosixPath(part).match(pattern) for part in parts for pattern in _LEFT_BEHIND)
 
 
-def _alike(sources: Tree, reference: Tree, expected: Change) -> float | None:
+def _alike(sources: SourceTree, reference: SourceTree, expected: TreeChange) -> float | None:
     """How alike the attempt's functions are to those the reference changes, on average; None where it changes none."""
     found = []
     for path, change in expected.files.items():
-        module = parse(reference.files.get(path, b""))
-        mine = _by_name(parse(sources.files.get(path, b"")))
+        module = parse_source(reference.files.get(path, b""))
+        mine = _by_name(parse_source(sources.files.get(path, b"")))
         for name, function in functions(module) if module else ():
             own = range(function.lineno, (function.end_lineno or function.lineno) + 1)
             if change.written.intersection(own):
                 partner = mine.get(name)
-                found.append(similarity(shape(function), shape(partner)) if partner else 0.0)
+                found.append(similarity(function_shape(function), function_shape(partner)) if partner else 0.0)
     return sum(found) / len(found) if found else None
 
 

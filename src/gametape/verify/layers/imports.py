@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Import:
+class ModuleImport:
     """One import: the module, and names that may be modules inside it."""
 
     line: int
@@ -34,7 +34,7 @@ def module_name(path: str, roots: Iterable[str]) -> str | None:
     return ".".join(parts) or None
 
 
-def imports(tree: ast.Module, module: str, is_package: bool) -> list[Import]:
+def module_imports(tree: ast.Module, module: str, is_package: bool) -> list[ModuleImport]:
     """Every import of a file, in the order of its lines."""
     package = module if is_package else module.rpartition(".")[0]
     aliases = {
@@ -48,27 +48,27 @@ def imports(tree: ast.Module, module: str, is_package: bool) -> list[Import]:
     return sorted(found, key=lambda one: one.line)
 
 
-def _of(node: ast.AST, package: str, module: str, aliases: set[str]) -> Iterator[Import]:
+def _of(node: ast.AST, package: str, module: str, aliases: set[str]) -> Iterator[ModuleImport]:
     if isinstance(node, ast.Import):
         for alias in node.names:
-            yield Import(node.lineno, (alias.name,))
+            yield ModuleImport(node.lineno, (alias.name,))
     elif isinstance(node, ast.ImportFrom):
-        base = absolute(package, node.level, node.module)
+        base = absolute_module(package, node.level, node.module)
         if base is not None:
             names = [alias.name for alias in node.names if alias.name != "*"]
             inside = tuple(f"{base}.{name}" if base else name for name in names)
-            yield Import(node.lineno, (base, *inside) if base else inside)
+            yield ModuleImport(node.lineno, (base, *inside) if base else inside)
     elif isinstance(node, ast.Call) and _imports_by_call(node.func, aliases):
         name = _constant(node.args[0] if node.args else _keyword(node, "name"))
         anchor = _anchor(node, package, module)
         if name is not None:
             level = len(name) - len(name.lstrip("."))
-            target = absolute(anchor, level, name.lstrip(".") or None)
+            target = absolute_module(anchor, level, name.lstrip(".") or None)
             if target:
-                yield Import(node.lineno, (target,))
+                yield ModuleImport(node.lineno, (target,))
 
 
-def absolute(package: str, level: int, name: str | None) -> str | None:
+def absolute_module(package: str, level: int, name: str | None) -> str | None:
     """The full name of a relative import; None where it leads out of the top package."""
     if level == 0:
         return name

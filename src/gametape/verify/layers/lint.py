@@ -4,21 +4,23 @@ Comments and configuration that silence the linter are not read, so what they hi
 """
 
 from gametape.core.verdict import Check
-from gametape.verify.layers import novelty
-from gametape.verify.layers.case import Case
+from gametape.verify.layers import new_findings
+from gametape.verify.layers.context import ScoringContext
 
 NAME = "lint"
 
 
-def score(case: Case) -> Check | None:
-    if case.nothing_written:
-        return case.check(NAME, 0.0, "")
-    known = case.toolbox.baseline(case.attempt.subject).lint
+def score(context: ScoringContext) -> Check | None:
+    if context.nothing_written:
+        return context.check(NAME, 0.0, "")
+    known = context.analyzer.baseline(context.submission.loaded_task).lint
     if known is None:
         return None  # the reference itself cannot be checked
-    report = case.toolbox.lint(case.attempt.subject, case.sources)
-    if report.trouble:
-        return case.check(NAME, 0.0, report.trouble)
-    fresh = novelty.new(report.findings, known)
-    detail = f"{len(fresh)} new findings: {novelty.listed([str(one) for one in fresh])}" if fresh else "none is new"
-    return case.check(NAME, novelty.falling(len(fresh), case.size), detail)
+    report = context.analyzer.lint_report(context.submission.loaded_task, context.sources)
+    if report.error:
+        return context.check(NAME, 0.0, report.error)
+    fresh = new_findings.select_new(report.findings, known)
+    detail = (
+        f"{len(fresh)} new findings: {new_findings.summarize([str(one) for one in fresh])}" if fresh else "none is new"
+    )
+    return context.check(NAME, new_findings.finding_score(len(fresh), context.task_lines), detail)

@@ -5,10 +5,10 @@ from typing import Literal
 
 from gametape.core.verdict import Check
 from gametape.verify.layers import architecture, diff, lint, quality, runtime, tests, types
-from gametape.verify.layers.case import Case
+from gametape.verify.layers.context import ScoringContext
 
 Profile = Literal["train", "full"]
-Layer = Callable[[Case], Check | None]
+Layer = Callable[[ScoringContext], Check | None]
 
 TRAIN: tuple[Layer, ...] = (
     *(tests.score, tests.unit, tests.integration, tests.behavioural),
@@ -19,7 +19,7 @@ TRAIN: tuple[Layer, ...] = (
 FULL: tuple[Layer, ...] = (*TRAIN, types.score, lint.score, diff.score, quality.score)
 
 
-def checks(case: Case, profile: Profile) -> list[Check]:
+def run_layers(context: ScoringContext, profile: Profile) -> list[Check]:
     """The answers of every layer that applies."""
-    answers = (layer(case) for layer in (FULL if profile == "full" else TRAIN))
+    answers = (layer(context) for layer in (FULL if profile == "full" else TRAIN))
     return [answer for answer in answers if answer is not None]

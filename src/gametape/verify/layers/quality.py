@@ -9,13 +9,13 @@ import ast
 from collections.abc import Iterator
 
 from gametape.core.verdict import Check
-from gametape.verify.layers import coverage, dead, duplication
-from gametape.verify.layers.case import Case
-from gametape.verify.layers.change import Change
-from gametape.verify.layers.complexity import complexity
-from gametape.verify.layers.novelty import falling, listed
-from gametape.verify.tools.source import functions, parse
-from gametape.verify.tree import Tree
+from gametape.record.source_tree import SourceTree
+from gametape.verify.layers import code_metrics, code_shape
+from gametape.verify.layers.code_metrics import complexity
+from gametape.verify.layers.context import ScoringContext
+from gametape.verify.layers.new_findings import finding_score, summarize
+from gametape.verify.layers.tree_change import TreeChange
+from gametape.verify.static_analysis.python_source import functions, parse_source
 
 NAME = "quality"
 
@@ -28,87 +28,101 @@ Part = tuple[float, float, list[str]]
 """Weight, score and the worst offenders."""
 
 
-def score(case: Case) -> Check | None:
-    asked = case.start if case.reference_change is None else case.reference_change.files
+def score(context: ScoringContext) -> Check | None:
+    asked = context.start if context.reference_change is None else context.reference_change.files
     if not any(path.endswith(".py") for path in asked):
         return None  # the task is about something else
-    written = {path: lines for path in case.sources if (lines := case.change.lines(path))}
-    modules = _parsed(case.sources)
+    written = {path: lines for path in context.sources if (lines := context.change.lines(path))}
+    modules = _parsed(context.sources)
     if unreadable := [path for path in written if path.endswith(".py") and path not in modules]:
-        return case.check(NAME, 0.0, f"cannot be parsed: {listed(unreadable)}")
-    parts = [_complexity(case, modules), _dead(case, modules), _repeated(case, modules)]
-    parts += [part] if (part := _coverage(case, modules)) else []
+        return context.check(NAME, 0.0, f"cannot be parsed: {summarize(unreadable)}")
+    parts = [_complexity(context, modules), _dead(context, modules), _repeated(context, modules)]
+    parts += [part] if (part := _coverage(context, modules)) else []
     total = sum(weight * value for weight, value, _ in parts) / sum(weight for weight, _, _ in parts)
     offenders = [offender for _, _, some in parts for offender in some[:3]]
-    return case.check(NAME, total, listed(offenders, most=8) if offenders else "nothing to complain about")
+    return context.check(NAME, total, summarize(offenders, most=8) if offenders else "nothing to complain about")
 
 
-def _parsed(tree: Tree) -> dict[str, ast.Module]:
-    modules = {path: parse(content) for path, content in tree.files.items() if path.endswith(".py")}
+def _parsed(tree: SourceTree) -> dict[str, ast.Module]:
+    modules = {path: parse_source(content) for path, content in tree.files.items() if path.endswith(".py")}
     return {path: module for path, module in modules.items() if module is not None}
 
 
-def _complexity(case: Case, modules: dict[str, ast.Module]) -> Part:
-    own = _parsed(case.start if case.reference is None else case.reference)
+def _complexity(context: ScoringContext, modules: dict[str, ast.Module]) -> Part:
+    own = _parsed(context.start if context.reference is None else context.reference)
     level = max([ORDINARY_COMPLEXITY, *(complexity(one) for module in own.values() for _, one in functions(module))])
     found = []
     for path, module in modules.items():
         for name, function in functions(module):
             body = range(function.lineno, (function.end_lineno or function.lineno) + 1)
-            if case.change.lines(path).intersection(body) and (value := complexity(function)) > level:
+            if context.change.lines(path).intersection(body) and (value := complexity(function)) > level:
                 found.append((value, f"{path}:{function.lineno}: {name} has complexity {value}, the level is {level}"))
     excess = sum(value - level for value, _ in found) / level
     return COMPLEXITY, 1 / (1 + excess), [text for _, text in sorted(found, reverse=True)]
 
 
-def _dead(case: Case, modules: dict[str, ast.Module]) -> Part:
-    found = list(_dead_code(case, modules, case.change))
-    if case.reference is not None and case.reference_change is not None:
-        tolerated = len(list(_dead_code(case, _parsed(case.reference), case.reference_change)))
+def _dead(context: ScoringContext, modules: dict[str, ast.Module]) -> Part:
+    found = list(_dead_code(context, modules, context.change))
+    if context.reference is not None and context.reference_change is not None:
+        tolerated = len(list(_dead_code(context, _parsed(context.reference), context.reference_change)))
     else:
         tolerated = 0
-    return DEAD, falling(max(0, len(found) - tolerated), case.size), found if len(found) > tolerated else []
+    return (
+        DEAD,
+        finding_score(max(0, len(found) - tolerated), context.task_lines),
+        found if len(found) > tolerated else [],
+    )
 
 
-def _dead_code(case: Case, modules: dict[str, ast.Module], change: Change) -> Iterator[str]:
-    tests = _parsed(case.attempt.subject.suite)
-    used = frozenset[str]().union(*(dead.mentioned(module) for module in (*modules.values(), *tests.values())))
+def _dead_code(context: ScoringContext, modules: dict[str, ast.Module], change: TreeChange) -> Iterator[str]:
+    tests = _parsed(context.submission.loaded_task.suite)
+    used = frozenset[str]().union(
+        *(code_metrics.mentioned_names(module) for module in (*modules.values(), *tests.values()))
+    )
     for path, module in modules.items():
         lines = change.lines(path)
         if not lines:
             continue
-        unused = ((line, f"`{name}` is never used") for line, name in dead.defined(module) if name not in used)
-        for line, what in (*dead.unreachable(module), *dead.unused_variables(module), *unused):
+        unused = (
+            (line, f"`{name}` is never used")
+            for line, name in code_metrics.callable_definitions(module)
+            if name not in used
+        )
+        for line, what in (
+            *code_metrics.unreachable_statements(module),
+            *code_metrics.unused_variables(module),
+            *unused,
+        ):
             if line in lines:
                 yield f"{path}:{line}: {what}"
 
 
-def _repeated(case: Case, modules: dict[str, ast.Module]) -> Part:
-    share, found = _repetition(modules, case.change)
-    if case.reference is not None and case.reference_change is not None:
-        share = max(0.0, share - _repetition(_parsed(case.reference), case.reference_change)[0])
+def _repeated(context: ScoringContext, modules: dict[str, ast.Module]) -> Part:
+    share, found = _repetition(modules, context.change)
+    if context.reference is not None and context.reference_change is not None:
+        share = max(0.0, share - _repetition(_parsed(context.reference), context.reference_change)[0])
     return REPEATED, 1 - share, found if share else []
 
 
-def _repetition(modules: dict[str, ast.Module], change: Change) -> tuple[float, list[str]]:
+def _repetition(modules: dict[str, ast.Module], change: TreeChange) -> tuple[float, list[str]]:
     """The share of the written lines that repeats other code, and where each copy begins."""
     written = {path: change.lines(path) for path in modules}
-    copies = duplication.copies(modules, written)
+    copies = code_shape.find_copies(modules, written)
     total = sum(len(lines) for lines in written.values())
     begins = sorted(place for place in copies if (place[0], place[1] - 1) not in copies)
     texts = [f"{file}:{line}: repeats {copies[file, line].file}:{copies[file, line].first}" for file, line in begins]
     return (len(copies) / total if total else 0.0), texts
 
 
-def _coverage(case: Case, modules: dict[str, ast.Module]) -> Part | None:
-    measured = [run.covered for run in case.runs if run.covered]
+def _coverage(context: ScoringContext, modules: dict[str, ast.Module]) -> Part | None:
+    measured = [run.covered for run in context.runs if run.covered]
     if not measured:
         return None
     wanted, missed = 0, []
     for path, module in modules.items():
         ran = frozenset[int]().union(*(covered.get(path, frozenset()) for covered in measured))
-        for first, last in coverage.statements(module):
-            if first in case.change.lines(path):
+        for first, last in code_metrics.traceable_statements(module):
+            if first in context.change.lines(path):
                 wanted += 1
                 missed += [f"{path}:{first}: never ran"] if ran.isdisjoint(range(first, last + 1)) else []
     return COVERAGE, 1 - len(missed) / wanted if wanted else 1.0, sorted(missed)

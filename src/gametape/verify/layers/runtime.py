@@ -9,9 +9,9 @@ tests were done halves what is left. Accesses that were only logged are not viol
 import re
 
 from gametape.core.verdict import Check
-from gametape.verify.layers.case import Case
-from gametape.verify.layers.novelty import listed
-from gametape.verify.observation import Run
+from gametape.verify.layers.context import ScoringContext
+from gametape.verify.layers.new_findings import summarize
+from gametape.verify.verifier_run import VerifierRun
 
 NAME = "runtime"
 
@@ -21,18 +21,18 @@ _ENDS = frozenset({"left early", "died", "runner ended"})
 _LONGEST_MESSAGE = 20_000
 
 
-def score(case: Case) -> Check | None:
-    tests = case.attempt.subject.task.tests.every
-    if not case.runs or not tests:
+def score(context: ScoringContext) -> Check | None:
+    tests = context.submission.loaded_task.task.tests.every
+    if not context.runs or not tests:
         return None
-    errors = {test: error for test in tests if (error := _error(test, case.runs)) is not None}
-    incidents = _incidents(case.runs)
+    errors = {test: error for test in tests if (error := _error(test, context.runs)) is not None}
+    incidents = _incidents(context.runs)
     found = [f"{test}: {error}" for test, error in errors.items()] + incidents
     share = 1 - len(errors) / len(tests)
-    return case.check(NAME, share * 0.5 ** len(incidents), listed(found) if found else "no errors, no violations")
+    return context.check(NAME, share * 0.5 ** len(incidents), summarize(found) if found else "no errors, no violations")
 
 
-def _error(test: str, runs: tuple[Run, ...]) -> str | None:
+def _error(test: str, runs: tuple[VerifierRun, ...]) -> str | None:
     """How a test went wrong other than by a wrong answer, if it did."""
     results = [run.result(test) for run in runs]
     if "passed" in results:
@@ -50,7 +50,7 @@ def _raised(message: str) -> str | None:
     return names[-1] if names and names[-1] not in _ASSERTIONS else None
 
 
-def _incidents(runs: tuple[Run, ...]) -> list[str]:
+def _incidents(runs: tuple[VerifierRun, ...]) -> list[str]:
     denied = {violation.syscall for run in runs for violation in run.violations if violation.action != "logged"}
     ended = [f"a run was ended by its limit: {run.killed_by}" for run in runs if run.killed_by]
     ends = {f"{event.kind}: {event.detail}" for run in runs for event in run.events if event.kind in _ENDS}

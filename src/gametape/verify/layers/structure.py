@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gametape.core.task import Architecture, Task
-from gametape.verify.layers.api import missing_from_api
-from gametape.verify.layers.imports import Import, imports, module_name
-from gametape.verify.tools.source import parse
-from gametape.verify.tree import Tree
+from gametape.record.source_tree import SourceTree
+from gametape.verify.layers.imports import ModuleImport, module_imports, module_name
+from gametape.verify.layers.public_api import missing_from_api
+from gametape.verify.static_analysis.python_source import parse_source
 
 
 @dataclass(frozen=True)
-class Violation:
+class StructureViolation:
     """A rule, and where it is broken."""
 
     rule: str
@@ -23,7 +23,7 @@ class Violation:
         return f"{self.file}:{self.line}: {self.rule}"
 
 
-def fresh_violations(task: Task, sources: Tree, trusted: Tree) -> list[Violation] | None:
+def new_violations(task: Task, sources: SourceTree, trusted: SourceTree) -> list[StructureViolation] | None:
     """What breaks a rule in a tree and not in a trusted one; None where the task declares no rules."""
     rules = task.architecture
     if rules is None or not (rules.contracts or rules.layers or rules.forbidden_modules or rules.public_api):
@@ -32,25 +32,25 @@ def fresh_violations(task: Task, sources: Tree, trusted: Tree) -> list[Violation
     return [one for one in violations(task, rules, sources) if (one.rule, one.file) not in known]
 
 
-def violations(task: Task, rules: Architecture, sources: Tree) -> list[Violation]:
+def violations(task: Task, rules: Architecture, sources: SourceTree) -> list[StructureViolation]:
     """Everything in a tree that breaks a rule."""
     found = []
     for path, module, one in _every_import(task, sources):
-        found += [Violation(rule, path, one.line) for rule in _broken(rules, module, one)]
-    found += [Violation(what, path, line) for path, line, what in _hidden_imports(task, rules, sources)]
+        found += [StructureViolation(rule, path, one.line) for rule in _broken(rules, module, one)]
+    found += [StructureViolation(what, path, line) for path, line, what in _hidden_imports(task, rules, sources)]
     for module, names in rules.public_api.items():
         for path, line, what in missing_from_api(task, sources, module, names):
-            found.append(Violation(what, path, line))
+            found.append(StructureViolation(what, path, line))
     return found
 
 
-def _hidden_imports(task: Task, rules: Architecture, sources: Tree) -> Iterator[tuple[str, int, str]]:
+def _hidden_imports(task: Task, rules: Architecture, sources: SourceTree) -> Iterator[tuple[str, int, str]]:
     """Ways to import that no rule can follow, in modules that may not import everything: computed names, and the table
     of loaded modules."""
     for path in sorted(sources):
         module = module_name(path, task.import_roots) or ""
         bound = rules.forbidden_modules or _layer(rules.layers, module) or _is_importer(rules, module)
-        tree = parse(sources.files[path]) if bound and path.endswith(".py") else None
+        tree = parse_source(sources.files[path]) if bound and path.endswith(".py") else None
         for node in ast.walk(tree) if tree is not None else ():
             if isinstance(node, ast.Call) and _called(node) in ("import_module", "__import__"):
                 if not node.args or not isinstance(node.args[0], ast.Constant):
@@ -67,17 +67,17 @@ def _called(call: ast.Call) -> str:
     return getattr(call.func, "attr", getattr(call.func, "id", ""))
 
 
-def _every_import(task: Task, sources: Tree) -> Iterator[tuple[str, str, Import]]:
+def _every_import(task: Task, sources: SourceTree) -> Iterator[tuple[str, str, ModuleImport]]:
     for path in sorted(sources):
         module = module_name(path, task.import_roots)
-        tree = parse(sources.files[path]) if path.endswith(".py") else None
+        tree = parse_source(sources.files[path]) if path.endswith(".py") else None
         if tree is not None:
             name = module or path.removesuffix(".py").replace("/", ".")
-            for one in imports(tree, name, is_package=path.endswith("/__init__.py") or path == "__init__.py"):
+            for one in module_imports(tree, name, is_package=path.endswith("/__init__.py") or path == "__init__.py"):
                 yield path, name, one
 
 
-def _broken(rules: Architecture, module: str, one: Import) -> Iterator[str]:
+def _broken(rules: Architecture, module: str, one: ModuleImport) -> Iterator[str]:
     for contract in rules.contracts:
         if _within(module, contract.importer):
             for forbidden in contract.forbidden:
@@ -93,7 +93,7 @@ def _broken(rules: Architecture, module: str, one: Import) -> Iterator[str]:
                 yield f"{rules.layers[place]} may not import {above}, which stands above it"
 
 
-def _longest(one: Import, module: str) -> str:
+def _longest(one: ModuleImport, module: str) -> str:
     return max((target for target in one.targets if _within(target, module)), key=len)
 
 

@@ -7,34 +7,34 @@ layer of its own beside the whole (`tests.unit`, `tests.integration`, `tests.beh
 cannot outvote the few that show the parts working together; see the table of weights.
 """
 
-from gametape.core.task import Group
+from gametape.core.task import TaskTestGroup
 from gametape.core.verdict import Check, TestCounts
-from gametape.verify.layers.case import Case
+from gametape.verify.layers.context import ScoringContext
 
 NAME = "tests"
 
 
-def score(case: Case) -> Check | None:
-    return Check(name=NAME, score=case.progress * case.kept, detail=_detail(case.counts))
+def score(context: ScoringContext) -> Check | None:
+    return Check(name=NAME, score=context.progress * context.unbroken_share, detail=_detail(context.counts))
 
 
-def unit(case: Case) -> Check | None:
-    return _group(case, "unit")
+def unit(context: ScoringContext) -> Check | None:
+    return _group(context, "unit")
 
 
-def integration(case: Case) -> Check | None:
-    return _group(case, "integration")
+def integration(context: ScoringContext) -> Check | None:
+    return _group(context, "integration")
 
 
-def behavioural(case: Case) -> Check | None:
-    return _group(case, "behavioural")
+def behavioural(context: ScoringContext) -> Check | None:
+    return _group(context, "behavioural")
 
 
-def _group(case: Case, group: Group) -> Check | None:
-    counts = case.groups.get(group)
+def _group(context: ScoringContext, group: TaskTestGroup) -> Check | None:
+    counts = context.groups.get(group)
     if not counts or not counts.expected:
         return None
-    share = counts.passed / counts.expected * case.kept
+    share = counts.passed / counts.expected * context.unbroken_share
     return Check(name=f"{NAME}.{group}", score=share, detail=_detail(counts))
 
 

@@ -5,21 +5,25 @@ and where one hid nothing it counts itself (see the toolbox).
 """
 
 from gametape.core.verdict import Check
-from gametape.verify.layers import novelty
-from gametape.verify.layers.case import Case
+from gametape.verify.layers import new_findings
+from gametape.verify.layers.context import ScoringContext
 
 NAME = "types"
 
 
-def score(case: Case) -> Check | None:
-    if case.nothing_written:
-        return case.check(NAME, 0.0, "")
-    known = case.toolbox.baseline(case.attempt.subject).types
+def score(context: ScoringContext) -> Check | None:
+    if context.nothing_written:
+        return context.check(NAME, 0.0, "")
+    known = context.analyzer.baseline(context.submission.loaded_task).types
     if known is None:
         return None  # the reference itself cannot be checked
-    report = case.toolbox.types(case.attempt.subject, case.sources)
-    if report.trouble:
-        return case.check(NAME, 0.0, report.trouble)
-    fresh = novelty.new(report.findings, known)
-    detail = f"{len(fresh)} new type errors: {novelty.listed([str(one) for one in fresh])}" if fresh else "none is new"
-    return case.check(NAME, novelty.falling(len(fresh), case.size), detail)
+    report = context.analyzer.type_report(context.submission.loaded_task, context.sources)
+    if report.error:
+        return context.check(NAME, 0.0, report.error)
+    fresh = new_findings.select_new(report.findings, known)
+    detail = (
+        f"{len(fresh)} new type errors: {new_findings.summarize([str(one) for one in fresh])}"
+        if fresh
+        else "none is new"
+    )
+    return context.check(NAME, new_findings.finding_score(len(fresh), context.task_lines), detail)

@@ -7,20 +7,20 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from gametape.verify.tree import Tree
-from gametape.verify.twins.edit import Twin, apply
-from gametape.verify.twins.suite import Place, place, text_of, twins_of_suite
+from gametape.record.source_tree import SourceTree
+from gametape.verify.twins.source_edit import Twin, apply_twins
+from gametape.verify.twins.suite_twins import FunctionKey, plain_text_of, split_test_id, twins_of_suite
 
-Drawn = dict[Place, Twin]
+DrawnTwins = dict[FunctionKey, Twin]
 """The twin that takes the place of each function."""
-Runner = Callable[[Tree, Sequence[str]], Mapping[str, str]]
+SuiteRunner = Callable[[SourceTree, Sequence[str]], Mapping[str, str]]
 """Runs test ids of a suite against the reference: the result of each."""
 
 _EXTRA_RUNS = 2
 
 
 @dataclass(frozen=True)
-class Validated:
+class ValidatedTwin:
     """A twin that was seen to fail where the real test passes, and nowhere else."""
 
     file: str
@@ -33,7 +33,7 @@ class Validated:
 class TwinPlan:
     """The twins that a suite can be mutated with."""
 
-    validated: tuple[Validated, ...]
+    validated: tuple[ValidatedTwin, ...]
 
     @classmethod
     def empty(cls) -> "TwinPlan":
@@ -48,69 +48,69 @@ class TwinPlan:
         """Raises ValueError for anything that `to_json` does not give."""
         return _PLANS.validate_python(document)
 
-    def of(self, function: Place) -> list[Validated]:
+    def twins_of_function(self, function: FunctionKey) -> list[ValidatedTwin]:
         return [each for each in self.validated if (each.file, each.twin.function) == function]
 
 
 _PLANS = TypeAdapter(TwinPlan)
 
 
-ABOUT_VALUES = frozenset(("literal", "case", "helper"))
+VALUE_KINDS = frozenset(("literal", "case", "helper"))
 """Kinds of twins that expect another value and are otherwise the same: what equals everything passes these."""
 
 
-NATURAL = (frozenset(("literal", "helper")), frozenset(("unguarded",)))
+NATURAL_KINDS = (frozenset(("literal", "helper")), frozenset(("unguarded",)))
 """Kinds of twins that read like any other test, the best first: a negated comparison may give itself away."""
 
 
-def draw(
+def draw_twins(
     plan: TwinPlan,
-    functions: Iterable[Place],
+    functions: Iterable[FunctionKey],
     rng: random.Random,
-    about_values: Container[Place] = frozenset(),
-    natural: Container[Place] = frozenset(),
-) -> Drawn:
+    value_functions: Container[FunctionKey] = frozenset(),
+    natural_functions: Container[FunctionKey] = frozenset(),
+) -> DrawnTwins:
     """One twin for each function that has any; every kind a function has is as likely as the others.
 
     Functions in `about_values` get one that expects another value, the rest one of another kind, where they have it;
     those in `natural` one that cannot be told from a test by its form, where they have it.
     """
-    by_place: dict[Place, dict[str, list[Twin]]] = {}
+    by_place: dict[FunctionKey, dict[str, list[Twin]]] = {}
     for each in plan.validated:
         by_place.setdefault((each.file, each.twin.function), {}).setdefault(each.twin.kind, []).append(each.twin)
     drawn = {}
     for function in functions:
         kinds = by_place.get(function)
         if kinds:
-            wanted = [kind for kind in sorted(kinds) if (kind in ABOUT_VALUES) == (function in about_values)]
-            if function in natural:
-                tiers = ([kind for kind in sorted(kinds) if kind in tier] for tier in NATURAL)
+            wanted = [kind for kind in sorted(kinds) if (kind in VALUE_KINDS) == (function in value_functions)]
+            if function in natural_functions:
+                tiers = ([kind for kind in sorted(kinds) if kind in tier] for tier in NATURAL_KINDS)
                 wanted = next((tier for tier in tiers if tier), [])
             drawn[function] = rng.choice(kinds[rng.choice(wanted or sorted(kinds))])
     return drawn
 
 
-def lay(suite: Tree, drawn: Mapping[Place, Twin]) -> Tree:
+def mutate_suite(suite: SourceTree, drawn: Mapping[FunctionKey, Twin]) -> SourceTree:
     """The suite with these twins in the places of their tests."""
     by_file: dict[str, list[Twin]] = {}
     for (file, _), twin in drawn.items():
         by_file.setdefault(file, []).append(twin)
     files = dict(suite.files)
     for file, twins in by_file.items():
-        text = text_of(suite, file)
+        text = plain_text_of(suite, file)
         if text is None:
             raise ValueError(f"{file} is not a text that twins can be laid on: is this the suite they were made from?")
-        files[file] = apply(text, twins).encode()
-    return Tree(files, suite.executable)
+        files[file] = apply_twins(text, twins).encode()
+    return SourceTree(files, suite.executable)
 
 
-def flipped(plan: TwinPlan, drawn: Mapping[Place, Twin]) -> set[str]:
+def expected_failures(plan: TwinPlan, drawn: Mapping[FunctionKey, Twin]) -> set[str]:
     """The test ids that must fail once these twins are laid."""
     laid = (each for each in plan.validated if drawn.get((each.file, each.twin.function)) == each.twin)
     return {test for each in laid for test in each.flips}
 
 
-def validate(suite: Tree, tests: Sequence[str], run: Runner, rounds: int = 4) -> TwinPlan:
+def validate_twins(suite: SourceTree, tests: Sequence[str], run: SuiteRunner, rounds: int = 4) -> TwinPlan:
     """Try the candidates against the reference, which passes all of `tests`, in `rounds` runs and two more.
 
     In each run most functions wear their next candidate and the others, another part each time, stay as they are: so
@@ -127,44 +127,44 @@ def validate(suite: Tree, tests: Sequence[str], run: Runner, rounds: int = 4) ->
         }
         drawn = {each: twin for each in places if each in wearing and (twin := trial.next(each))}
         if drawn:
-            trial.judge(drawn, run(lay(suite, drawn), tests))
+            trial.judge(drawn, run(mutate_suite(suite, drawn), tests))
     return trial.plan()
 
 
 class _Trial:
     """What the runs have shown so far."""
 
-    def __init__(self, suite: Tree, tests: Sequence[str]) -> None:
-        self.ids: dict[Place, list[str]] = {}
+    def __init__(self, suite: SourceTree, tests: Sequence[str]) -> None:
+        self.ids: dict[FunctionKey, list[str]] = {}
         for test in tests:
-            self.ids.setdefault(place(test), []).append(test)
+            self.ids.setdefault(split_test_id(test), []).append(test)
         made = twins_of_suite(suite, tests)
         self._waiting = {key: [twin for twin in made[key] if self._claims(key, twin)] for key in self.ids}
-        self._kept: list[Validated] = []
-        self._dropped: set[Place] = set()
-        self._disturbed: dict[Place, list[set[Place]]] = {}
-        self._at_ease: dict[Place, set[Place]] = {}
+        self._kept: list[ValidatedTwin] = []
+        self._dropped: set[FunctionKey] = set()
+        self._disturbed: dict[FunctionKey, list[set[FunctionKey]]] = {}
+        self._at_ease: dict[FunctionKey, set[FunctionKey]] = {}
 
-    def _claims(self, key: Place, twin: Twin) -> list[str]:
+    def _claims(self, key: FunctionKey, twin: Twin) -> list[str]:
         """The ids that a twin says it turns."""
         file, function = key
         if twin.case is None:
             return self.ids[key]
         return [test for test in self.ids[key] if test == f"{file}::{function}[{twin.case}]"]
 
-    def next(self, key: Place) -> Twin | None:
+    def next(self, key: FunctionKey) -> Twin | None:
         if key in self._dropped or not self._waiting[key]:
             return None
         return self._waiting[key].pop(0)
 
-    def judge(self, drawn: Drawn, results: Mapping[str, str]) -> None:
+    def judge(self, drawn: DrawnTwins, results: Mapping[str, str]) -> None:
         """Keep the twins that did as they should; remember who failed beside whom."""
         for key, twin in drawn.items():
             claims = self._claims(key, twin)
             if any(results.get(test) != "failed" for test in claims):
                 self._dropped.add(key)
             elif all(results.get(test) == "passed" for test in self.ids[key] if test not in claims):
-                self._kept.append(Validated(key[0], twin, tuple(claims)))
+                self._kept.append(ValidatedTwin(key[0], twin, tuple(claims)))
         for key in self.ids:
             if key not in drawn:
                 before = self._run_before(key, drawn)
@@ -174,12 +174,12 @@ class _Trial:
                     ended = {each for each in before if self._never_ended(each, drawn[each], results)}
                     self._disturbed.setdefault(key, []).append(ended or before)
 
-    def _run_before(self, key: Place, drawn: Drawn) -> set[Place]:
+    def _run_before(self, key: FunctionKey, drawn: DrawnTwins) -> set[FunctionKey]:
         """The functions of the same file that wore a twin and ran earlier."""
         order = list(self.ids)
         return {each for each in order[: order.index(key)] if each[0] == key[0] and each in drawn}
 
-    def _never_ended(self, key: Place, twin: Twin, results: Mapping[str, str]) -> bool:
+    def _never_ended(self, key: FunctionKey, twin: Twin, results: Mapping[str, str]) -> bool:
         return any(results.get(test) not in ("failed", "passed") for test in self._claims(key, twin))
 
     def plan(self) -> TwinPlan:

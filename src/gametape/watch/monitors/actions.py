@@ -4,7 +4,7 @@ import re
 from collections import OrderedDict, deque
 
 from gametape.watch.monitors.monitor import Evidence, Examples
-from gametape.watch.seen import Seen
+from gametape.watch.observed_step import ObservedStep
 
 _LOOP = 20
 """Steps back: a round of up to so many actions is a loop."""
@@ -21,7 +21,7 @@ class Silence:
     def __init__(self) -> None:
         self._tools: deque[str] = deque(maxlen=5)
 
-    def update(self, step: Seen) -> float | None:
+    def update(self, step: ObservedStep) -> float | None:
         if not step.silent:
             return 0.0
         self._tools.append(step.actions[0].tool if step.actions else "")
@@ -39,7 +39,7 @@ class ActionLoop:
         self._done: deque[int] = deque(maxlen=_LOOP)
         self._examples = Examples()
 
-    def update(self, step: Seen) -> float | None:
+    def update(self, step: ObservedStep) -> float | None:
         if not step.actions:
             return None
         did = hash((step.actions, _CLOCK.sub("0", (step.result or "")[:_MOST_READ])))
@@ -71,7 +71,7 @@ class SpendRate:
         self._in_dollars = False
         self._spent: deque[float] = deque(maxlen=5)
 
-    def update(self, step: Seen) -> float | None:
+    def update(self, step: ObservedStep) -> float | None:
         self._in_dollars |= bool(step.cost)
         spent = step.cost if self._in_dollars else step.tokens
         before, self._last = self._last, step.time

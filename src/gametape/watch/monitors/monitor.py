@@ -1,8 +1,10 @@
 """What a monitor is."""
 
-from typing import Any, Protocol
+from collections import deque
+from collections.abc import Hashable, Set
+from typing import Any, Generic, Protocol, TypeVar
 
-from gametape.watch.seen import Seen
+from gametape.watch.observed_step import ObservedStep
 
 Evidence = dict[str, Any]
 WINDOW = 50
@@ -13,7 +15,7 @@ OFTEN = 4
 """Of the window: from here on a repetition is kept as an example."""
 
 
-def of_a_window(count: int, filled: int) -> float | None:
+def scaled_to_window(count: int, filled: int) -> float | None:
     """A count as it would be in a full window; None while there are too few steps to tell."""
     return count * WINDOW / filled if filled >= 10 else None
 
@@ -25,7 +27,7 @@ class Monitor(Protocol):
     step says nothing about it. `evidence` is what a person should see when there is an alarm.
     """
 
-    def update(self, step: Seen) -> float | None: ...
+    def update(self, step: ObservedStep) -> float | None: ...
 
     def evidence(self) -> Evidence: ...
 
@@ -40,3 +42,34 @@ class Examples:
 
     def add(self, text: str) -> None:
         self.texts = [*self.texts[1 - self._most :], " ".join(text[: 4 * self._length].split())[: self._length]]
+
+
+Item = TypeVar("Item", bound=Hashable)
+
+
+class CountedWindow(Generic[Item]):
+    """Adding costs no more than the items that come and go."""
+
+    def __init__(self, length: int) -> None:
+        self.length = length
+        self.sets: deque[Set[Item]] = deque()
+        self.counts: dict[Item, int] = {}
+
+    def __len__(self) -> int:
+        return len(self.sets)
+
+    def add(self, items: Set[Item]) -> Set[Item]:
+        """What leaves the window in turn: nothing while there is room."""
+        self.sets.append(items)
+        counts = self.counts
+        for item in items:
+            counts[item] = counts.get(item, 0) + 1
+        if len(self.sets) <= self.length:
+            return frozenset()
+        leaving = self.sets.popleft()
+        for item in leaving:
+            if counts[item] == 1:
+                del counts[item]
+            else:
+                counts[item] -= 1
+        return leaving

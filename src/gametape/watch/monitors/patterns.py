@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from gametape.watch.monitors.monitor import Evidence, Examples
-from gametape.watch.seen import Seen
+from gametape.watch.observed_step import ObservedStep
 
 TICS = (
     r"\\boxed\{",
@@ -39,7 +39,7 @@ class Patterns:
         self._examples = Examples()
         self._found = ""
 
-    def update(self, step: Seen) -> float | None:
+    def update(self, step: ObservedStep) -> float | None:
         if step.silent:
             return None
         text = step.text.lower()

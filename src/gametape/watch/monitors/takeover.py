@@ -3,10 +3,9 @@
 import re
 from collections.abc import Callable, Iterable
 
-from gametape.watch.monitors.monitor import SENTENCE, WINDOW, Evidence, Examples
-from gametape.watch.monitors.window import CountedWindow
-from gametape.watch.seen import Seen
-from gametape.watch.words import marks_of
+from gametape.watch.monitors.monitor import SENTENCE, WINDOW, CountedWindow, Evidence, Examples
+from gametape.watch.observed_step import ObservedStep
+from gametape.watch.text_features import text_marks
 
 _MEMORY = 1000
 """Steps in which what was usual is forgotten by two thirds."""
@@ -19,7 +18,7 @@ _TIMES = 4.0
 _NAME = re.compile(r"[\w./-]+")
 _PATH = re.compile(r"/|\.[a-z]{1,4}$")
 
-Items = Callable[[Seen], Iterable[str]]
+Items = Callable[[ObservedStep], Iterable[str]]
 
 
 class Takeover:
@@ -39,7 +38,7 @@ class Takeover:
         self._examples = Examples()
         self._hot: set[str] = set()
 
-    def update(self, step: Seen) -> float | None:
+    def update(self, step: ObservedStep) -> float | None:
         items = frozenset(self._items(step))
         if not items:
             return None
@@ -83,16 +82,16 @@ class Takeover:
         return {self._what: risen, "share": round(share, 3), "examples": self._examples.texts}
 
 
-def words_said(step: Seen) -> Iterable[str]:
+def topic_words(step: ObservedStep) -> Iterable[str]:
     """Words that carry a subject: three letters and more. A few words are no sentence: repeated, they are a phrase."""
     return (word for word in step.words if len(word) > 2) if len(step.words) >= SENTENCE else ()
 
 
-def marks_made(step: Seen) -> Iterable[str]:
-    return marks_of(step.text, step.words)
+def step_marks(step: ObservedStep) -> Iterable[str]:
+    return text_marks(step.text, step.words)
 
 
-def subjects_touched(step: Seen) -> Iterable[str]:
+def touched_subjects(step: ObservedStep) -> Iterable[str]:
     """Tools, and the paths among their arguments."""
     for action in step.actions:
         yield action.tool

@@ -11,26 +11,32 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from gametape.engines.torch.attention.compiled import CompiledDecode, library, store
-from gametape.engines.torch.attention.parts import Part, Strided, own_parts, shared_parts, strided
-from gametape.engines.torch.attention.seam import Attend, Span, rows
-from gametape.engines.torch.blocks import BlockPool
+from gametape.engines.torch.attention.block_runs import (
+    BlockRun,
+    StridedRuns,
+    group_strided,
+    sequence_runs,
+    shared_runs,
+)
+from gametape.engines.torch.attention.c_decode import CDecode, load_decode_kernels, store_kv
+from gametape.engines.torch.attention.interface import AttendFn, SequenceSpan, kv_rows
+from gametape.engines.torch.kv_blocks import BlockPool
 
 _flash = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
 
 
-def plan(pool: BlockPool, spans: Sequence[Span]) -> Attend:
-    rows_N = rows(pool, spans)
+def plan(pool: BlockPool, spans: Sequence[SequenceSpan]) -> AttendFn:
+    rows_N = kv_rows(pool, spans)
     decodes = [span for span in spans if span.count == 1]
     chunks = [span for span in spans if span.count > 1]
-    kernels = library(pool)
-    decode = (CompiledDecode(kernels, pool, decodes) if kernels else TorchDecode(pool, decodes)) if decodes else None
-    chunk_runs = [own_parts(pool.block, at, span.blocks, 0, span.past) for at, span in enumerate(chunks)]
+    kernels = load_decode_kernels(pool)
+    decode = (CDecode(kernels, pool, decodes) if kernels else TorchDecode(pool, decodes)) if decodes else None
+    chunk_runs = [sequence_runs(pool.block_size, at, span.blocks, 0, span.past) for at, span in enumerate(chunks)]
     view = _Views(pool)
 
     def attend(layer: int, q_NHD: Tensor, k_NGD: Tensor, v_NGD: Tensor) -> Tensor:
         if kernels:
-            store(kernels, pool, layer, rows_N, k_NGD, v_NGD)
+            store_kv(kernels, pool, layer, rows_N, k_NGD, v_NGD)
         else:
             pool.keys_LBTGD[layer].view(-1, *k_NGD.shape[1:]).index_copy_(0, rows_N, k_NGD)
             pool.values_LBTGD[layer].view(-1, *v_NGD.shape[1:]).index_copy_(0, rows_N, v_NGD)
@@ -64,23 +70,23 @@ class _Views:
 class TorchDecode:
     """One new token for each of S sequences."""
 
-    def __init__(self, pool: BlockPool, spans: Sequence[Span]) -> None:
+    def __init__(self, pool: BlockPool, spans: Sequence[SequenceSpan]) -> None:
         self._view = _Views(pool)
         self._groups = pool.keys_LBTGD.shape[3]
-        shared = shared_parts(pool.block, spans)
+        shared = shared_runs(pool.block_size, spans)
         read = [sum(part.length for part in shared if at in part.members) for at in range(len(spans))]
         own = [
             part
             for at, span in enumerate(spans)
-            for part in own_parts(pool.block, at, span.blocks, read[at], span.past + 1)
+            for part in sequence_runs(pool.block_size, at, span.blocks, read[at], span.past + 1)
         ]
         self._shared = [(part, torch.tensor(part.members)) for part in shared]
-        self._strided = strided(own, pool.blocks * pool.block)
+        self._strided = group_strided(own, pool.block_count * pool.block_size)
         self._masks = [_mask(batch, pool.keys_LBTGD.dtype) for batch in self._strided]
         owners = [member for part in shared for member in part.members]
-        owners += [part.members[0] for batch in self._strided for part in batch.parts]
+        owners += [part.members[0] for batch in self._strided for part in batch.runs]
         self._index_S: Tensor = torch.tensor([span.start for span in spans])
-        self._own_order_P: Tensor = torch.tensor([part.members[0] for batch in self._strided for part in batch.parts])
+        self._own_order_P: Tensor = torch.tensor([part.members[0] for batch in self._strided for part in batch.runs])
         self._merge_SK, self._absent_SK = _merging(owners, len(spans))
 
     def attend(self, layer: int, q_NHD: Tensor, out_NHD: Tensor) -> None:
@@ -97,10 +103,10 @@ class TorchDecode:
         at = 0
         q_PGRD = q_SGRD.index_select(0, self._own_order_P)
         for batch, mask in zip(self._strided, self._masks, strict=True):
-            runs = len(batch.parts)
+            runs = len(batch.runs)
             out, lse = _flash(
                 q_PGRD[at : at + runs],
-                *self._view(layer, runs, batch.parts[0].start, batch.step, batch.length),
+                *self._view(layer, runs, batch.runs[0].start, batch.step, batch.length),
                 attn_mask=mask,
             )
             outs.append(out)
@@ -118,8 +124,8 @@ class TorchDecode:
         out_NHD.index_copy_(0, self._index_S, joined_SGRD.reshape(-1, heads, dim))
 
 
-def _mask(batch: Strided, dtype: torch.dtype) -> Tensor | None:
-    lengths = [part.length for part in batch.parts]
+def _mask(batch: StridedRuns, dtype: torch.dtype) -> Tensor | None:
+    lengths = [part.length for part in batch.runs]
     if min(lengths) == batch.length:
         return None
     beyond_PT = torch.arange(batch.length) >= torch.tensor(lengths)[:, None]
@@ -137,7 +143,7 @@ def _merging(owners: list[int], spans: int) -> tuple[Tensor, Tensor]:
     return merge, absent
 
 
-def _chunk(view: _Views, layer: int, past: Sequence[Part], q_CHD: Tensor, k_CGD: Tensor, v_CGD: Tensor) -> Tensor:
+def _chunk(view: _Views, layer: int, past: Sequence[BlockRun], q_CHD: Tensor, k_CGD: Tensor, v_CGD: Tensor) -> Tensor:
     """Several new tokens of one sequence: to each other as far as they come before, and to all of the past."""
     count, heads, dim = q_CHD.shape
     groups = k_CGD.shape[1]

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from gametape.engines.torch.attention.seam import Attend, Span, rows
-from gametape.engines.torch.blocks import BlockPool
+from gametape.engines.torch.attention.interface import AttendFn, SequenceSpan, kv_rows
+from gametape.engines.torch.kv_blocks import BlockPool
 
 
-def plan(pool: BlockPool, spans: Sequence[Span]) -> Attend:
-    rows_N = rows(pool, spans)
+def plan(pool: BlockPool, spans: Sequence[SequenceSpan]) -> AttendFn:
+    rows_N = kv_rows(pool, spans)
     device = rows_N.device
     tables = [torch.tensor(list(span.blocks), device=device) for span in spans]
 

@@ -24,7 +24,7 @@ from gametape.engines.torch.triton_launch import early, follow
 
 
 @dataclass(frozen=True)
-class Cut:
+class AttentionTiling:
     """How the work is cut: tokens per stretch of context and per loaded tile; warps and loads in flight per program."""
 
     split: int = 1024
@@ -34,7 +34,7 @@ class Cut:
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowState:
     """Where the rows of a batch stand. A row that is not live is neither read nor written."""
 
     lengths_N: Tensor
@@ -45,7 +45,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Turning:
+class RotaryInputs:
     """What becomes of queries and keys before they meet: cosines and sines per position, and gains where heads are
     normalised."""
 
@@ -57,12 +57,12 @@ class Turning:
     eps: float = 1e-6
 
 
-def cut_for(rows: int) -> Cut:
+def attention_tiling_for(rows: int) -> AttentionTiling:
     """For batches of at most this many rows, chosen by measurement on an H200: a small one needs more programs a row.
 
     An engine keeps to one cut, because where the cuts lie shows in the last bits.
     """
-    return Cut(split=256, tile=64, warps=2) if rows <= 64 else Cut()
+    return AttentionTiling(split=256, tile=64, warps=2) if rows <= 64 else AttentionTiling()
 
 
 def splits_for(length: int, split: int) -> int:
@@ -71,7 +71,14 @@ def splits_for(length: int, split: int) -> int:
 
 
 def decode_attention(
-    qkv_NX: Tensor, keys: Tensor, values: Tensor, rows: Rows, turning: Turning, out_NX: Tensor, splits: int, cut: Cut
+    qkv_NX: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    rows: RowState,
+    rotary: RotaryInputs,
+    out_NX: Tensor,
+    splits: int,
+    tiling: AttentionTiling,
 ) -> None:
     """Append each live row's new key and value to its blocks, and write what its queries attend to into `out_NX`.
 
@@ -86,10 +93,10 @@ def decode_attention(
     stats = torch.empty((partial, 2), dtype=torch.float32, device=qkv_NX.device)
     _attend[(groups, count, splits)](
         qkv_NX,
-        turning.cosines_PD,
-        turning.sines_PD,
-        turning.query_gain_D,
-        turning.key_gain_D,
+        rotary.cosines_PD,
+        rotary.sines_PD,
+        rotary.query_gain_D,
+        rotary.key_gain_D,
         keys,
         values,
         rows.tables_NB,
@@ -101,19 +108,19 @@ def decode_attention(
         qkv_NX.stride(0),
         rows.tables_NB.stride(0),
         splits,
-        turning.eps,
+        rotary.eps,
         width**-0.5,
         HEADS=heads,
         GROUPS=groups,
         WIDTH=width,
         BLOCK=block,
         SHARE=max(16, triton.next_power_of_2(heads // groups)),
-        TILE=cut.tile,
-        SPLIT=cut.split,
+        TILE=tiling.tile,
+        SPLIT=tiling.split,
         WHOLE=splits == 1,
-        NORMED=turning.query_gain_D is not None,
-        num_warps=cut.warps,
-        num_stages=cut.stages,
+        NORMED=rotary.query_gain_D is not None,
+        num_warps=tiling.warps,
+        num_stages=tiling.stages,
         **early(),
     )
     if splits > 1:
@@ -126,7 +133,7 @@ def decode_attention(
             splits,
             HEADS=heads,
             WIDTH=width,
-            SPLIT=cut.split,
+            SPLIT=tiling.split,
             num_warps=1,
             **early(),
         )

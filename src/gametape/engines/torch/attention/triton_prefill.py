@@ -16,15 +16,15 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from gametape.engines.torch.attention.seam import Attend, Span
+from gametape.engines.torch.attention.interface import AttendFn, SequenceSpan
 from gametape.engines.torch.attention.triton_decode import attended, loaded
-from gametape.engines.torch.blocks import BlockPool
+from gametape.engines.torch.kv_blocks import BlockPool
 
 _QUERIES = 16
 """Tokens of a program."""
 
 
-def plan(pool: BlockPool, spans: Sequence[Span]) -> Attend:
+def plan(pool: BlockPool, spans: Sequence[SequenceSpan]) -> AttendFn:
     device = pool.keys_LBTGD.device
     _, _, block, groups, width = pool.keys_LBTGD.shape
     most = max(len(span.blocks) for span in spans)
@@ -72,7 +72,7 @@ def plan(pool: BlockPool, spans: Sequence[Span]) -> Attend:
     return attend
 
 
-def _rows(spans: Sequence[Span], tables_SB: Tensor, block: int) -> Tensor:
+def _rows(spans: Sequence[SequenceSpan], tables_SB: Tensor, block: int) -> Tensor:
     """As `seam.rows`, worked out on the device: a prompt has thousands of them."""
     device = tables_SB.device
     starts_S, counts_S, pasts_S = _there([[each.start, each.count, each.past] for each in spans], device).unbind(1)

@@ -1,0 +1,104 @@
+"""The directory of one attempt: where its record, its files and its checkpoints are, and how it is taken up again.
+
+trajectory.json   the record (trajectory.jsonl while it runs)
+workspace/        the files as the agent left them
+patch.diff        what it changed
+checkpoints/      the file tree after every turn
+notes/            what it remembered
+"""
+
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from gametape.core.errors import BadInput
+from gametape.core.trajectory import Trajectory
+from gametape.record.errors import write_error
+from gametape.record.journal import Journal
+from gametape.record.trajectory_file import load_trajectory
+from gametape.sandbox.snapshots.cleanup import remove_tree
+
+
+@dataclass(frozen=True)
+class AttemptDirectory:
+    root: Path
+
+    @property
+    def journal(self) -> Path:
+        return self.root / "trajectory.jsonl"
+
+    @property
+    def trajectory(self) -> Path:
+        """The record, closed or not."""
+        return closed if (closed := self.root / "trajectory.json").exists() else self.journal
+
+    @property
+    def workspace(self) -> Path:
+        return self.root / "workspace"
+
+    @property
+    def patch(self) -> Path:
+        return self.root / "patch.diff"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.root / "checkpoints"
+
+    @property
+    def notes(self) -> Path:
+        return self.root / "notes"
+
+    @contextmanager
+    def lock(self, resume: bool) -> Iterator[None]:
+        """Nobody else works on this attempt meanwhile; a new one's directory is made. What the disk refuses in between
+        is said in one line: what was recorded stays."""
+        try:
+            if not resume:
+                self.root.mkdir(parents=True, exist_ok=True)
+            elif not self.trajectory.exists():
+                raise BadInput(f"{self.root}: there is no attempt to resume")
+            directory = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            raise BadInput(f"{self.root}: cannot be made: {error.strerror}") from error
+        try:
+            _lock(directory, self.root)
+            yield
+        except OSError as error:
+            raise write_error(Path(os.fsdecode(error.filename or self.root)), error) from error
+        finally:
+            os.close(directory)
+
+    def create_journal(self, trajectory: Trajectory) -> Journal:
+        """A new attempt; what is already there is never overwritten."""
+        if self.trajectory.exists():
+            raise BadInput(f"{self.root}: holds an attempt; continue it with --resume, or give --out a new directory")
+        return Journal.create(self.journal, trajectory)
+
+    def load_trajectory(self) -> Trajectory:
+        """What is there of an attempt, to look at."""
+        return load_trajectory(self.trajectory)
+
+    def reopen_journal(self) -> Journal:
+        """An attempt that was killed or interrupted, or that reached a limit."""
+        return Journal.open(self.journal) if self.trajectory == self.journal else Journal.reopen(self.journal)
+
+    def replace_workspace(self, write: Callable[[Path], None]) -> None:
+        """Put a new tree in the place of the workspace, whole or not at all."""
+        fresh, old = self.root / ".workspace.new", self.root / ".workspace.old"
+        for left in (fresh, old):
+            remove_tree(left)
+        write(fresh)
+        if self.workspace.exists():
+            self.workspace.rename(old)
+        fresh.rename(self.workspace)
+        remove_tree(old)
+
+
+def _lock(directory: int, path: Path) -> None:
+    try:
+        fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise BadInput(f"{path}: another process is at work on this attempt") from None

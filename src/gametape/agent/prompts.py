@@ -1,0 +1,70 @@
+"""What the model is told before its first turn: who it is, what stands in this repository, what there is to do."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePosixPath
+
+INSTRUCTIONS_FILE = "AGENTS.md"
+_MOST_STANDING = 16_000
+_MOST_TREE = 4_000
+_PER_DIRECTORY = 40
+
+_AGENT_ROLE = """\
+You are a coding agent. You work on the files below /workspace, in a sandbox without network.
+In every turn say briefly what you are about to do, then call one tool and read its answer. Look before you change \
+anything, run the tests after you did, and call finish when the work is done."""
+
+
+def build_system_prompt(
+    instructions: Sequence[tuple[str, str]] = (), constraints: str = "", role: str = _AGENT_ROLE
+) -> str:
+    """The part that stays for the whole rollout, through every compaction."""
+    parts = [role]
+    if constraints:
+        parts.append(f"What you must not do:\n{constraints}")
+    for path, text in instructions:
+        where = "the whole repository" if "/" not in path else f"everything below {PurePosixPath(path).parent}/"
+        parts.append(f"Standing instructions ({path}), for {where}:\n{text.strip()}")
+    return "\n\n".join(parts)
+
+
+def standing_instructions(files: Mapping[str, bytes]) -> list[tuple[str, str]]:
+    """The AGENTS.md files of a workspace: the root's first, then deeper ones, so that the more special comes later and
+    prevails; in all at most so much that it does not crowd out the work."""
+    paths = sorted(
+        (path for path in files if PurePosixPath(path).name == INSTRUCTIONS_FILE),
+        key=lambda path: (path.count("/"), path),
+    )
+    found = []
+    room = _MOST_STANDING
+    for path in paths:
+        text = files[path].decode("utf-8", "replace")[:room]
+        room -= len(text)
+        if text.strip():
+            found.append((path, text))
+    return found
+
+
+def build_user_prompt(instruction: str, paths: Iterable[str], facts: Sequence[str] = ()) -> str:
+    """The task and the lie of the land."""
+    return "\n\n".join([instruction.strip(), *facts, f"Files in /workspace:\n{file_tree(paths)}"])
+
+
+def file_tree(paths: Iterable[str], max_characters: int = _MOST_TREE) -> str:
+    """Every directory with its files on a line or two, the shallow ones first; says what it leaves out."""
+    by_directory: dict[str, list[str]] = {}
+    for path in sorted(paths):
+        place = PurePosixPath(path)
+        by_directory.setdefault(str(place.parent), []).append(place.name)
+    lines = []
+    room = max_characters
+    for number, directory in enumerate(sorted(by_directory, key=lambda name: (name.count("/"), name))):
+        names = by_directory[directory]
+        shown = " ".join(names[:_PER_DIRECTORY])
+        more = f" ... and {len(names) - _PER_DIRECTORY} more" if len(names) > _PER_DIRECTORY else ""
+        line = f"{'' if directory == '.' else directory + '/'}  {shown}{more}".strip()
+        room -= len(line) + 1
+        if room < 0:
+            lines.append(f"... and {len(by_directory) - number} more directories")
+            break
+        lines.append(line)
+    return "\n".join(lines) or "(none)"

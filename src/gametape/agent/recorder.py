@@ -1,0 +1,207 @@
+"""A turn as a step of the record, and what is read back from it."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from gametape import __version__
+from gametape.agent.events import RolloutEvent
+from gametape.agent.limits import RolloutUsage
+from gametape.agent.tool_router import RoutedTurn
+from gametape.core.atif import Agent, Extra, FinalMetrics
+from gametape.core.protocols import Tool
+from gametape.core.step import Step
+from gametape.core.trajectory import ATIF_VERSION, Trajectory
+from gametape.engines.conversation import Call, Reply, ToolResponse
+from gametape.record.journal import Journal
+
+
+class StepRecorder(Protocol):
+    """Where steps go. When `append` returns, the step is as safe as this recorder makes it."""
+
+    @property
+    def steps(self) -> Sequence[Step]: ...
+
+    async def append(self, step: Step) -> None: ...
+
+
+class MemoryRecorder:
+    """For rollouts that nobody needs if the process dies: most of those in training."""
+
+    def __init__(self, steps: Iterable[Step] = ()) -> None:
+        self._steps = list(steps)
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        return self._steps
+
+    async def append(self, step: Step) -> None:
+        self._steps.append(step)
+
+
+class JournalRecorder:
+    """In a journal: a step is on disk before the next turn begins."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
+        self._steps = list(journal.trajectory.steps)
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        return self._steps
+
+    async def append(self, step: Step) -> None:
+        """Whoever cancels this waits for it: a step that is on disk is also known here."""
+        saving = asyncio.ensure_future(asyncio.to_thread(self.journal.append, step))
+        try:
+            await asyncio.shield(saving)
+        finally:
+            await saving
+            self._steps.append(step)
+
+
+def new_trajectory(
+    name: str,
+    model_name: str | None,
+    extra: Extra,
+    tools: Iterable[Tool] = (),
+    agent_extra: Extra | None = None,
+    steps: Iterable[Step] = (),
+) -> Trajectory:
+    """A trajectory of ours under its one name. `about` is what there is to say of the agent, `extra` of the attempt."""
+    return Trajectory(
+        schema_version=ATIF_VERSION,
+        session_id=name,
+        trajectory_id=name,
+        agent=Agent(
+            name="gametape",
+            version=__version__,
+            model_name=model_name,
+            tool_definitions=[{"type": "function", "function": tool.definition} for tool in tools] or None,
+            extra={"gametape": agent_extra} if agent_extra else None,
+        ),
+        steps=list(steps),
+        extra={"attempt_id": name, **extra},
+    )
+
+
+def message_step(number: int, source: str, text: str, **ours: Any) -> Step:
+    """A step that is not the agent's."""
+    document: dict[str, Any] = {"step_id": number, "timestamp": _now(), "source": source, "message": text}
+    if ours:
+        document["extra"] = {"gametape": ours}
+    return Step.model_validate(document)
+
+
+def turn_step(number: int, reply: Reply, routed: RoutedTurn, events: Sequence[RolloutEvent], **ours: Any) -> Step:
+    """A whole turn: what the model said, what it called, what came back, token by token."""
+    usage = reply.usage
+    metrics: dict[str, Any] = {
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "cached_tokens": usage.cached_tokens,
+        "cost_usd": usage.cost_usd,
+        "extra": {"seconds": round(usage.seconds, 6), "attempts": usage.attempts},
+    }
+    ours |= {"finish": reply.finish}
+    if reply.constrained:
+        ours["constrained"] = True
+    if events:
+        ours["events"] = [event.to_dict() for event in events]
+    document: dict[str, Any] = {
+        "step_id": number,
+        "timestamp": _now(),
+        "source": "agent",
+        "message": reply.text,
+        "metrics": metrics,
+        "extra": {"gametape": {key: value for key, value in ours.items() if value is not None}},
+    }
+    if reply.model_name:
+        document["model_name"] = reply.model_name
+    if reply.calls:
+        document["tool_calls"] = [
+            {"tool_call_id": call_id(number, at), "function_name": call.name, "arguments": call.arguments}
+            for at, call in enumerate(reply.calls)
+        ]
+    results = [_result(answer, call_id(number, at)) for at, answer in enumerate(routed.answers)]
+    if routed.notice:
+        results.append({"content": routed.notice})
+    if results:
+        document["observation"] = {"results": results}
+    step = Step.model_validate(document)
+    return step.with_tokens(reply.tokens) if reply.tokens is not None else step
+
+
+def call_id(step: int, position: int) -> str:
+    return f"call_{step}_{position}"
+
+
+def recorded_reply(step: Step) -> Reply:
+    """The reply that a recorded turn began with."""
+    calls = tuple(Call(call.function_name, call.arguments, call.tool_call_id) for call in step.tool_calls or [])
+    return Reply(text=step_text(step), calls=calls, tokens=step.tokens(), model_name=step.model_name)
+
+
+def recorded_answers(step: Step) -> tuple[list[ToolResponse], list[str]]:
+    """The answers that a recorded turn ended with, and what was said where there was nothing to answer."""
+    calls = {
+        call.tool_call_id: Call(call.function_name, call.arguments, call.tool_call_id) for call in step.tool_calls or []
+    }
+    answers, notices = [], []
+    for result in step.observation.results if step.observation else []:
+        content = result.content if isinstance(result.content, str) else ""
+        if result.source_call_id is None:
+            notices.append(content)
+        else:
+            failed = bool((result.extra or {}).get("failed"))
+            answers.append(ToolResponse(calls[result.source_call_id], content, failed))
+    return answers, notices
+
+
+def step_text(step: Step) -> str:
+    return step.message if isinstance(step.message, str) else "".join(part.text or "" for part in step.message)
+
+
+def usage_from_steps(steps: Iterable[Step]) -> RolloutUsage:
+    """What a recorded rollout took. Turns that a fork has from another count as turns, and cost nothing again."""
+    spent = RolloutUsage()
+    for step in steps:
+        if step.source != "agent":
+            continue
+        spent.turns += not step.gametape_extra.summary
+        if step.is_copied_context:
+            continue
+        metrics = step.metrics
+        if metrics:
+            spent.prompt_tokens += metrics.prompt_tokens or 0
+            spent.completion_tokens += metrics.completion_tokens or 0
+            spent.cached_tokens += metrics.cached_tokens or 0
+            spent.cost_usd += metrics.cost_usd or 0.0
+        spent.calls += Counter(call.function_name for call in step.tool_calls or [])
+        told = step.gametape_extra.model_extra or {}
+        spent.earlier_seconds = told.get("seconds", spent.earlier_seconds)
+        spent.tool_seconds = told.get("tool_seconds", spent.tool_seconds)
+        spent.cpu_seconds = told.get("cpu_seconds", spent.cpu_seconds)
+    return spent
+
+
+def final_metrics(usage: RolloutUsage, steps: int) -> FinalMetrics:
+    return FinalMetrics(
+        total_prompt_tokens=usage.prompt_tokens,
+        total_completion_tokens=usage.completion_tokens,
+        total_cached_tokens=usage.cached_tokens,
+        total_cost_usd=usage.cost_usd,
+        total_steps=steps,
+        extra={"tool_seconds": round(usage.tool_seconds, 3), "cpu_seconds": round(usage.cpu_seconds, 3)},
+    )
+
+
+def _result(answer: ToolResponse, source: str) -> dict[str, Any]:
+    told: dict[str, Any] = {"source_call_id": source, "content": answer.content}
+    return told | {"extra": {"failed": True}} if answer.failed else told
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

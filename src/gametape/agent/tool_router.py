@@ -1,0 +1,151 @@
+"""From what the model said to what was done about it: each call checked, run, answered.
+
+Whatever a model can say has an outcome here, and nothing it says ends the rollout by accident.
+"""
+
+import asyncio
+import time
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from gametape.agent.constraints import Constraints
+from gametape.agent.events import RolloutEvent, RolloutEventKind
+from gametape.agent.limits import RolloutLimits, RolloutUsage
+from gametape.agent.tools.history import current_branch
+from gametape.agent.truncation import truncate
+from gametape.core.errors import GametapeError
+from gametape.core.messages import ToolResult
+from gametape.core.protocols import Tool, Workspace
+from gametape.engines.conversation import Call, Reply, ToolResponse
+from gametape.sandbox.keeper_client import SandboxError
+
+_GRACE = 5.0
+"""Seconds that a call may take beyond its limit before it is given up, for it to say so itself."""
+
+
+@dataclass
+class RoutedTurn:
+    """What came of one turn. `notice` is said to the model where there was no call that could be answered."""
+
+    answers: list[ToolResponse] = field(default_factory=list)
+    notice: str | None = None
+    events: list[RolloutEvent] = field(default_factory=list)
+    finished: bool = False
+    sandbox_died: bool = False
+    """The sandbox ended under a call."""
+    calls_run: int = 0
+    """Calls that a tool could make something of."""
+
+    def refuse(self, call: Call, kind: RolloutEventKind, text: str) -> None:
+        self.answers.append(ToolResponse(call, text, failed=True))
+        self.events.append(RolloutEvent(kind, text))
+
+
+class ToolRouter:
+    """Runs the calls of a turn in their order, under limits and constraints."""
+
+    def __init__(
+        self, tools: Sequence[Tool], limits: RolloutLimits, constraints: Constraints, reply_ends_run: bool = False
+    ) -> None:
+        """`conversing`: what is said without a call is the answer that somebody waits for, and ends the work."""
+        self._tools = {tool.name: tool for tool in tools}
+        self._limits = limits
+        self._constraints = constraints
+        self._reply_ends_run = reply_ends_run
+
+    async def route(self, reply: Reply, workspace: Workspace, usage: RolloutUsage) -> RoutedTurn:
+        routed = RoutedTurn()
+        self._note_forbidden_text(reply, routed)
+        if not reply.calls:
+            self._handle_no_call(reply, routed)
+        for number, call in enumerate(reply.calls):
+            if routed.finished or routed.sandbox_died:
+                why = "the work was finished before it" if routed.finished else "the sandbox had died"
+                routed.refuse(call, "after_finish" if routed.finished else "sandbox_death", f"Not run: {why}.")
+            elif number >= self._limits.calls_per_turn:
+                most = self._limits.calls_per_turn
+                routed.refuse(call, "too_many_calls", f"Not run: at most {most} calls in one turn.")
+            elif refusal := await self._refusal(call, workspace, usage):
+                routed.refuse(call, *refusal)
+            else:
+                await self._run(call, workspace, usage, routed)
+        usage.useless_turns = 0 if routed.calls_run else usage.useless_turns + 1
+        return routed
+
+    def _handle_no_call(self, reply: Reply, routed: RoutedTurn) -> None:
+        kind: RolloutEventKind
+        if reply.problem:
+            kind, text = "malformed_call", reply.problem
+        elif reply.finish == "length":
+            kind, text = "cut_off", "Your turn was cut off because it was too long. Say less, and call one tool."
+        elif self._reply_ends_run and reply.text.strip():
+            routed.finished = True
+            return
+        else:
+            kind, text = "no_call", "You called no tool. Call one, or call finish when the work is done."
+        routed.notice = text
+        routed.events.append(RolloutEvent(kind, text))
+
+    async def _refusal(
+        self, call: Call, workspace: Workspace, usage: RolloutUsage
+    ) -> tuple[RolloutEventKind, str] | None:
+        tool = self._tools.get(call.name)
+        if tool is None:
+            return "unknown_tool", f"There is no tool {call.name[:80]!r}. The tools are: {', '.join(self._tools)}."
+        most = self._limits.calls.get(call.name)
+        if most is not None and usage.calls[call.name] >= most:
+            return "call_limit", f"Not run: {call.name} may be called {most} times, and has been."
+        branch = await current_branch(workspace) if self._constraints.branches else None
+        if breach := self._constraints.call_breach(call.name, call.arguments, branch):
+            return "constraint", f"Not run: {breach}"
+        return None
+
+    async def _run(self, call: Call, workspace: Workspace, usage: RolloutUsage, routed: RoutedTurn) -> None:
+        began = time.monotonic()
+        usage.calls[call.name] += 1
+        try:
+            async with asyncio.timeout(self._limits.tool_seconds + _GRACE):
+                result = await self._tools[call.name].call(call.arguments, workspace)
+        except TimeoutError:
+            text = f"{call.name} did not end within {self._limits.tool_seconds:g} seconds and was stopped."
+            result = ToolResult(content=text, failed=True)
+            routed.events.append(RolloutEvent("tool_timeout", text))
+        except SandboxError as error:
+            routed.sandbox_died = True
+            text = f"The sandbox died during this call ({error}). The workspace is as it was before this turn."
+            result = ToolResult(content=text, failed=True)
+            routed.events.append(RolloutEvent("sandbox_death", text))
+        except GametapeError as error:
+            result = ToolResult(content=str(error), failed=True)
+        except Exception as error:  # a fault of ours must not cost the rollout; it is on the record, with its place
+            text = f"{call.name} failed inside: {type(error).__name__}: {error}"
+            result = ToolResult(content=text, failed=True)
+            place = traceback.format_exception_only(error)[-1].strip() + " in " + _where(error)
+            routed.events.append(RolloutEvent("tool_crash", place))
+        if result.refused:
+            routed.events.append(RolloutEvent("wrong_arguments", _one_line(result.content)))
+        routed.calls_run += not result.refused
+        usage.tool_seconds += time.monotonic() - began
+        usage.cpu_seconds += result.cpu_seconds
+        routed.finished = result.finished
+        content = truncate(_whole_text(result.content), self._limits.output_characters)
+        routed.answers.append(ToolResponse(call, content, result.failed))
+
+    def _note_forbidden_text(self, reply: Reply, routed: RoutedTurn) -> None:
+        if breach := self._constraints.text_breach(reply.text):
+            routed.events.append(RolloutEvent("constraint", f"{breach.rule}: {breach.evidence}"))
+
+
+def _where(error: BaseException) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "an unknown place"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())[:300]
+
+
+def _whole_text(text: str) -> str:
+    """Without halves of surrogate pairs, which no record can hold."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()

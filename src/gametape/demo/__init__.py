@@ -1,0 +1,1 @@
+"""What `gametape demo` performs, act by act."""

@@ -1,0 +1,96 @@
+"""`gametape demo --sandbox`: one harmless program and five hostile ones, and what stopped each."""
+
+import socket
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class SandboxProgram:
+    """A program, and the mark that it would leave if the wall had a hole."""
+
+    title: str
+    code: str
+
+
+HARMLESS = SandboxProgram("counts words in its workspace", "print(len(open('poem.txt').read().split()), 'words')")
+
+
+def hostile_programs(secret: Path, port: int, outside: Path) -> list[SandboxProgram]:
+    return [
+        SandboxProgram("reads a host secret", f"print('GOT IT', open({str(secret)!r}).read())"),
+        SandboxProgram(
+            "opens a socket",
+            f"import socket; socket.create_connection(('127.0.0.1', {port})); print('GOT OUT')",
+        ),
+        SandboxProgram("fork bomb", "import os\nwhile True: os.fork()"),
+        SandboxProgram("memory bomb", "x = []\nwhile True: x.append(bytearray(1 << 24))"),
+        SandboxProgram("writes outside", f"open({str(outside)!r}, 'w').write('GOT OUT')"),
+    ]
+
+
+def run_programs() -> list[dict[str, Any]]:
+    """Set the scene (a secret, a listening server, a workspace), run every act, look at the host afterwards."""
+    from gametape.sandbox.backend import SandboxSpec, open_backend
+    from gametape.sandbox.policy import SandboxLimits, SandboxPolicy
+
+    with (
+        tempfile.TemporaryDirectory(prefix="gametape-demo-") as scene,
+        socket.create_server(("127.0.0.1", 0)) as server,
+    ):
+        workspace, secret, outside = Path(scene, "workspace"), Path(scene, "secret"), Path(scene, "outside")
+        workspace.mkdir()
+        (workspace / "poem.txt").write_text("the coach stops the tape at minute 47\n")
+        secret.write_text("swordfish")
+        policy = SandboxPolicy(limits=SandboxLimits(wall_seconds=20, memory_mb=256, processes=64))
+        sandbox = open_backend().start(SandboxSpec(policy=policy, workspace=workspace))
+        rows = []
+        for act in [HARMLESS, *hostile_programs(secret, server.getsockname()[1], outside)]:
+            result = sandbox.exec(["python3", "-c", act.code])
+            escaped = "GOT" in result.stdout or outside.exists() or _was_called(server)
+            held = result.ok and not escaped if act is HARMLESS else not result.ok and not escaped
+            rows.append(
+                {
+                    "act": act.title,
+                    "held": held,
+                    "what": _what_happened(result),
+                    "seconds": result.usage.wall_seconds,
+                }
+            )
+        return rows
+
+
+def _was_called(server: socket.socket) -> bool:
+    server.settimeout(0)
+    try:
+        server.accept()[0].close()
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _what_happened(result: Any) -> str:
+    if result.ok:
+        return f"worked: {result.stdout.strip()}"
+    if result.killed_by:
+        return f"ended by its limit on {result.killed_by}, held by {result.held_by[result.killed_by]}"
+    if result.violations:
+        seen = result.violations[0]
+        return f"{seen.action} {seen.syscall}({', '.join(map(str, seen.args))}), written down"
+    reason = result.stderr.strip().splitlines()[-1] if result.stderr.strip() else f"exit code {result.exit_code}"
+    return f"the host's files are not there: {reason}" if "FileNotFoundError" in reason else reason
+
+
+def programs_table(rows: list[dict[str, Any]]) -> Any:
+    """The acts as a rich table."""
+    from rich.table import Table
+
+    table = Table(title="Six programs meet the wall", title_justify="left")
+    for column in ("program", "held", "what happened", "seconds"):
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        mark = "[green]yes[/]" if row["held"] else "[bold red]NO[/]"
+        table.add_row(row["act"], mark, row["what"], f"{row['seconds']:.2f}")
+    return table

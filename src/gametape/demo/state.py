@@ -1,0 +1,116 @@
+"""Where a demo lies and what it has done so far: `DIR/demo.json` grows by a part with every act that ends."""
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from gametape.core.errors import BadInput, MissingDependency
+from gametape.record.atomic import write_atomically
+from gametape.record.errors import printable_path, write_error
+from gametape.studio.report import DEMO_SUMMARY_FILE
+
+_ROOT = Path(__file__).parents[3]
+QUICK_CHANGES = (
+    *("tiny.layers=1", "tiny.width=32", "tiny.heads=2", "tiny.window=256", "warm.episodes=320"),
+    *("rl.groups=2", "rl.group_size=4", "eval.every=128", "eval.episodes=16", "flops=1_500_000_000"),
+)
+"""Every part at work for seconds only."""
+_BEGUN = {"seed", "quick", "cores", "seconds"}
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    "seed": (int,),
+    "quick": (bool,),
+    "cores": (int,),
+    "seconds": (int, float),
+    "mined": (dict,),
+    "rollouts": (list,),
+    "warm": (dict,),
+    "arms": (dict,),
+}
+
+
+@dataclass(frozen=True)
+class DemoState:
+    """`told` is what `demo.json` holds."""
+
+    out: Path
+    home: Path
+    data: dict[str, Any]
+
+    @classmethod
+    def new(cls, out: Path, home: Path, seed: int, quick: bool) -> Self:
+        if (out / DEMO_SUMMARY_FILE).exists():
+            raise BadInput(
+                f"{printable_path(out)}: there is a demo here; give --resume {printable_path(out)}, or another --out"
+            )
+        if out.exists() and (not out.is_dir() or any(out.iterdir())):
+            raise BadInput(f"{printable_path(out)}: is there already; give a new directory")
+        stage = cls(out, home, {"seed": seed, "quick": quick, "cores": os.cpu_count() or 1, "seconds": 0.0})
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise write_error(out, error) from error
+        stage.save()
+        return stage
+
+    @classmethod
+    def resume(cls, out: Path, home: Path) -> Self:
+        try:
+            told = json.loads((out / DEMO_SUMMARY_FILE).read_text())
+        except (OSError, ValueError):
+            raise BadInput(
+                f"{printable_path(out)}: there is no demo here to go on with (no {DEMO_SUMMARY_FILE})"
+            ) from None
+        if not isinstance(told, dict) or not told.keys() >= _BEGUN:
+            raise BadInput(f"{printable_path(out / DEMO_SUMMARY_FILE)}: not what a demo writes there; begin another")
+        for name, kind in _KINDS.items():
+            if name in told and type(told[name]) not in kind:
+                raise BadInput(
+                    f"{printable_path(out / DEMO_SUMMARY_FILE)}: {name}: not what a demo writes there; begin another"
+                )
+        return cls(out, home, told)
+
+    def keep(self, **parts: Any) -> None:
+        self.data.update(parts)
+        self.save()
+
+    def save(self) -> None:
+        write_atomically(self.out / DEMO_SUMMARY_FILE, json.dumps(self.data, indent=1, allow_nan=False).encode())
+
+    @property
+    def seed(self) -> int:
+        return int(self.data["seed"])
+
+    def config(self, arm: str) -> Path:
+        return _shipped("configs", f"demo-{arm.replace('_', '-')}.toml")
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """What is other than in these files."""
+        return (f"seed={self.seed}", *(QUICK_CHANGES if self.data["quick"] else ()))
+
+    @property
+    def start(self) -> Path:
+        """The weights that both arms begin with: here, wherever the demo has been moved to."""
+        return self.out / "warm" / "start"
+
+    @property
+    def project(self) -> Path:
+        return _shipped("examples", "demo-project")
+
+    @property
+    def python(self) -> Path:
+        """This interpreter: it has what the example's tests need."""
+        return Path(sys.executable)
+
+
+def _shipped(*names: str) -> Path:
+    path = _ROOT.joinpath(*names)
+    if not path.exists():
+        raise MissingDependency(
+            f"{'/'.join(names)} is not part of an installed gametape: run the demo in a clone, with make demo"
+        )
+    return path

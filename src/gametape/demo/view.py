@@ -1,0 +1,128 @@
+"""What the demo shows on a terminal. Whatever a model, a tool or a task wrote is shown as text, never obeyed."""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from gametape.studio.comparison import ArmComparison
+from gametape.studio.report import arm_label
+from gametape.studio.run_files import RunFiles
+from gametape.watch.text_features import one_line
+
+Points = Sequence[tuple[float, float]]
+
+_STYLES = ("cyan", "red", "green", "magenta")
+_MARKS = "o*+x"
+_WIDTH, _HEIGHT = 60, 11
+_FLAGS = 3
+
+
+def show_mined(console: Console, mined: dict[str, Any]) -> None:
+    said = f"{mined['valid']} of {mined['candidates']} candidates of {_plain(mined['project'])} became tasks"
+    console.print(Text(f"{said} ({mined['seconds']} s)"))
+    for name in mined["names"]:
+        console.print(Text(f"  {_plain(name)}", style="dim"))
+
+
+def show_attempts(console: Console, attempts: Sequence[dict[str, Any]]) -> None:
+    for one in attempts:
+        tests, style = one["tests"], "green" if one["passed"] else "red"
+        hidden = f", {tests['held_out_passed']} of {tests['held_out_expected']} held out"
+        console.print(
+            Text.assemble(
+                (_plain(one["model"]), "bold"),
+                ": ",
+                ("passed" if one["passed"] else "not passed", style),
+                f", reward {one['reward']:+.2f}, {tests['passed']} of {tests['expected']} tests{hidden}",
+            )
+        )
+        table = Table(box=None, pad_edge=False, header_style="dim")
+        for column in ("  layer", "score", "evidence"):
+            table.add_column(column, overflow="fold")
+        for check in one["checks"]:
+            table.add_row(Text(f"  {_plain(check['name'])}"), f"{check['score']:.2f}", Text(_plain(check["detail"])))
+        console.print(table)
+        for flag in one["integrity"][:_FLAGS]:
+            console.print(Text(f"  {flag['severity']} {_plain(flag['rule'])}: {_plain(flag['evidence'])}", style="red"))
+        if len(one["integrity"]) > _FLAGS:
+            console.print(Text(f"  and {len(one['integrity']) - _FLAGS} more flags", style="dim"))
+
+
+def show_warm(console: Console, warm: dict[str, Any]) -> None:
+    console.print(f"held-out success {_share(warm['success'])} over {warm['episodes']} episodes at temperature 1")
+    console.print(
+        f"load-bearing turns that go right: {_share(warm['load_bearing'])} without the hint, "
+        f"{_share(warm['hinted'])} with it; other turns {_share(warm['ordinary'])}"
+    )
+
+
+def show_arms(console: Console, runs: Sequence[RunFiles], verdict: ArmComparison | None) -> None:
+    curves = {arm_label(run): [(one["flops"] / 1e6, one["success"]) for one in run.scores] for run in runs}
+    console.print(plot(curves, "held-out success over millions of operations"))
+    console.print(before_and_after(runs))
+    if verdict:
+        console.print(Text(verdict.said, style="bold green" if verdict.gained else "bold yellow"))
+
+
+def before_and_after(runs: Sequence[RunFiles]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("arm")
+    for column in ("before", "after", "load-bearing", "other turns", "episodes", "Mflop", "targets"):
+        table.add_column(column, justify="right")
+    for run in runs:
+        first, last = run.scores[0], run.scores[-1]
+        turns = [f"{_share(first[name])} > {_share(last[name])}" for name in ("load_bearing", "ordinary")]
+        spent = (str(last["episodes_so_far"]), f"{last['flops'] / 1e6:.0f}", str(len(run.targets)))
+        table.add_row(arm_label(run), _share(first["success"]), _share(last["success"]), *turns, *spent)
+    return table
+
+
+def plot(curves: Mapping[str, Points], title: str, width: int = _WIDTH, height: int = _HEIGHT) -> Text:
+    """Shares from 0 to 1 as lines of characters; where two lie on each other the later one is seen."""
+    most = max((x for points in curves.values() for x, _ in points), default=0) or 1
+    cells: dict[tuple[int, int], int] = {}
+    for number, points in enumerate(curves.values()):
+        for column in range(width):
+            share = _at(points, most * column / (width - 1))
+            if share is not None:
+                cells[round((1 - min(1, max(0, share))) * (height - 1)), column] = number
+    drawn = Text(f"{title}\n", style="default")
+    for row in range(height):
+        drawn.append(f"{1 - row / (height - 1):>5.0%} |" if row % 2 == 0 else "      |", style="dim")
+        for column in range(width):
+            number = cells.get((row, column), -1)
+            drawn.append(" " if number < 0 else _mark(number), style="" if number < 0 else _style(number))
+        drawn.append("\n")
+    drawn.append(f"      +{'-' * width}\n       0{most:>{width - 1}.0f}\n", style="dim")
+    for number, name in enumerate(curves):
+        drawn.append(f"  {_mark(number)} {name}", style=_style(number))
+    return drawn
+
+
+def _at(points: Points, x: float) -> float | None:
+    """Between two points, the straight line; beyond the last one, nothing."""
+    for (x0, y0), (x1, y1) in pairwise(points):
+        if x0 <= x <= x1:
+            return y0 + (y1 - y0) * ((x - x0) / (x1 - x0) if x1 > x0 else 1)
+    return points[0][1] if len(points) == 1 and x == points[0][0] else None
+
+
+def _mark(number: int) -> str:
+    return _MARKS[number % len(_MARKS)]
+
+
+def _style(number: int) -> str:
+    return _STYLES[number % len(_STYLES)]
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1%}"
+
+
+def _plain(text: str) -> str:
+    line = one_line(text)
+    return line if len(line) <= 160 else f"{line[:157]}..."

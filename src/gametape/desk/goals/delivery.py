@@ -1,0 +1,182 @@
+"""What is handed over: the best state among the tests and configuration that it was judged with, and nothing else."""
+
+import difflib
+import os
+import secrets
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from gametape.core.errors import BadInput
+from gametape.desk.goals.baseline import GoalBaseline
+from gametape.desk.goals.goal import Goal
+from gametape.record.errors import write_error
+from gametape.record.loaded_task import LoadedTask
+from gametape.record.source_tree import SourceTree
+from gametape.tasks.mining.project_layout.suite_discovery import pytest_settings
+from gametape.verify.submission import read_submission
+
+_MIXED = ("pyproject.toml", "setup.cfg", "tox.ini")
+"""Files in which the runner's configuration stands beside other things."""
+
+
+def deliverable_tree(subject: LoadedTask, workspace: Path, pinned: SourceTree) -> tuple[SourceTree, list[str]]:
+    """The tree to hand over, and the files whose changes are left out: tests that were there, what configures their
+    runner, what else is pinned, and what is no source at all. New test files go along."""
+    everything = replace(subject, task=subject.task.model_copy(update={"test_paths": []}))
+    attempt = read_submission(everything, workspace)
+    start, kept_as_it_was = subject.start, pinned.overlaid_on(subject.suite)
+    kept = {path for path in _MIXED if path in attempt.workspace and _same_settings(start, attempt.workspace, path)}
+    tree = kept_as_it_was.overlaid_on(attempt.workspace.only(kept).overlaid_on(attempt.sources))
+    tree = tree.without(_repositories(tree) - set(start))
+    touched = {path for path in (*attempt.changed_files, *attempt.removed_files) if not _is_cache(path)}
+    same = {path for path in touched if tree.files.get(path) == attempt.workspace.files.get(path)}
+    return tree, sorted(touched - same)
+
+
+def _repositories(tree: SourceTree) -> set[str]:
+    """What would make git take a directory for a repository, whose configuration names programs to run."""
+    heads = (path for path in tree if path.rpartition("/")[2].lower() == "head")
+    bare = (path for path in heads if _is_bare(tree, path.rpartition("/")[0]))
+    return {*bare, *(path for path in tree if any(map(_is_git, path.split("/"))))}
+
+
+def _is_bare(tree: SourceTree, directory: str) -> bool:
+    above = f"{directory}/" if directory else ""
+    inner = {path[len(above) :].partition("/")[0].lower() for path in tree if path.startswith(above)}
+    return {"objects", "refs"} <= inner
+
+
+def _is_git(part: str) -> bool:
+    """Whether some file system takes a name for `.git`."""
+    plain = "".join(char for char in part if char.isprintable()).lower()
+    return any(one.partition(":")[0].rstrip(" .") in (".git", "git~1") for one in plain.split("\\"))
+
+
+def _same_settings(start: SourceTree, workspace: SourceTree, path: str) -> bool:
+    return pytest_settings(workspace.only({path}).overlaid_on(start)) == pytest_settings(start)
+
+
+def _is_cache(path: str) -> bool:
+    return any(part in ("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache") for part in path.split("/"))
+
+
+_MOST_NAMED = 5
+
+
+def apply_result(workspace: Path, start: SourceTree, delivered: SourceTree) -> list[str]:
+    """The files that were written or removed. Raises `BadInput`, with nothing changed, if any of them has moved on.
+
+    Killed halfway it can be called again: a file that already is what it should be has not moved on.
+    """
+    changed = sorted(path for path in {*start, *delivered} if _entry(start, path) != _entry(delivered, path))
+    moved = [path for path in changed if not _may_write(workspace, path, start, delivered)]
+    if moved:
+        more = f" and {len(moved) - _MOST_NAMED} more" if len(moved) > _MOST_NAMED else ""
+        raise BadInput(f"not applied: the workspace has changed meanwhile: {', '.join(moved[:_MOST_NAMED])}{more}")
+    try:
+        _write(workspace, changed, delivered)
+    except OSError as error:
+        raise write_error(Path(os.fsdecode(error.filename or workspace)), error) from error
+    return changed
+
+
+def _entry(tree: SourceTree, path: str) -> tuple[bytes | None, bool]:
+    return tree.files.get(path), path in tree.executable
+
+
+def _may_write(workspace: Path, path: str, start: SourceTree, delivered: SourceTree) -> bool:
+    """Whether a file is still as it was, or already as it is to be, with no link on the way to it."""
+    target = workspace / path
+    above = [
+        workspace.joinpath(*target.relative_to(workspace).parts[:count]) for count in range(1, path.count("/") + 1)
+    ]
+    if any(place.is_symlink() or (place.exists() and not place.is_dir()) for place in above) or target.is_symlink():
+        return False
+    now = target.read_bytes() if target.is_file() else None
+    if now is None and target.exists():
+        return False
+    return now in (start.files.get(path), delivered.files.get(path))
+
+
+def _write(workspace: Path, changed: list[str], delivered: SourceTree) -> None:
+    """Everything new is beside its place before the first file is replaced."""
+    ready: list[tuple[Path, Path]] = []
+    try:
+        for path in (path for path in changed if path in delivered):
+            target = workspace / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            temporary = target.with_name(f".{secrets.token_hex(6)}.gametape")
+            ready.append((temporary, target))
+            temporary.write_bytes(delivered.files[path])
+            mode = target.stat().st_mode & 0o777 if target.exists() else 0o644
+            temporary.chmod(mode | 0o111 if path in delivered.executable else mode & ~0o111)
+        for temporary, target in ready:
+            temporary.replace(target)
+    finally:
+        for temporary, _ in ready:
+            temporary.unlink(missing_ok=True)
+    for path in changed:
+        if path not in delivered:
+            (workspace / path).unlink(missing_ok=True)
+
+
+def pull_request_text(
+    goal: Goal,
+    baseline: GoalBaseline,
+    answer: dict[str, Any],
+    start: SourceTree,
+    after: SourceTree,
+    left_out: list[str],
+) -> str:
+    """What was asked, what changed, what the command said before and after, and what it cost."""
+    asked = goal.instruction.strip()
+    title = asked.splitlines()[0][:72]
+    body = [asked, ""] if asked != title else []
+    state = "Reached" if answer["reached"] else f"Not reached ({answer['reason']}); this is the best state"
+    lines = [f"# {title}", "", *body, f"{state}: `{goal.success}`", "", "## Changes", ""]
+    lines += _changes(start, after) or ["Nothing."]
+    if left_out:
+        lines += [
+            "",
+            "Left out, as these files are protected or no sources: " + ", ".join(f"`{path}`" for path in left_out),
+        ]
+    lines += ["", "## The criterion", "", *_criterion(baseline, answer), "", "## Attempts", ""]
+    for attempt in answer["attempts"]:
+        named = sorted({flag["rule"] for flag in attempt["tampering"]})
+        accused = f"; tampering: {', '.join(named)}" if named else ""
+        passed = attempt["criterion"]["passed"]
+        lines.append(f"{attempt['n']}. {passed} passed, {attempt['tokens']} tokens{accused}")
+    cost = f", ${answer['cost_usd']:.4f}" if answer["cost_usd"] else ""
+    lines += ["", f"{answer['tokens']} tokens{cost}, by {goal.model}. Goal `{goal.goal_id}`.", ""]
+    return "\n".join(lines)
+
+
+def _changes(start: SourceTree, after: SourceTree) -> list[str]:
+    lines = []
+    for path in sorted({*start, *after}):
+        old, new = start.files.get(path), after.files.get(path)
+        if old == new and (path in start.executable) == (path in after.executable):
+            continue
+        what = "added" if old is None else "removed" if new is None else "changed"
+        added, removed = _counts(old or b"", new or b"")
+        lines.append(f"- `{path}` {what} (+{added} -{removed})")
+    return lines
+
+
+def _counts(old: bytes, new: bytes) -> tuple[int, int]:
+    matcher = difflib.SequenceMatcher(None, old.splitlines(), new.splitlines(), autojunk=False)
+    changes = [change for change in matcher.get_opcodes() if change[0] != "equal"]
+    return sum(change[4] - change[3] for change in changes), sum(change[2] - change[1] for change in changes)
+
+
+def _criterion(baseline: GoalBaseline, answer: dict[str, Any]) -> list[str]:
+    last = answer["attempts"][answer["best"]]["criterion"] if answer["best"] is not None else None
+    if not baseline.results and not baseline.broken:
+        before = ", ".join(map(str, baseline.exit_codes))
+        return [f"Exit code before: {before}. After: {last['exit_code'] if last else before}."]
+    files = "1 file" if len(baseline.broken) == 1 else f"{len(baseline.broken)} files"
+    unread = f", {files} that could not be read" if baseline.broken else ""
+    before = f"{len(baseline.tests('passed'))} of {len(baseline.results)} tests passed{unread}"
+    after = f"{last['passed']} passed, {last['skipped']} skipped, {last['xfailed']} excused" if last else before
+    return [f"- before: {before}", f"- after: {after}"]

@@ -1,0 +1,207 @@
+"""The agent's part of a goal: one conversation over all attempts, in one sandbox at a time, on disk after every turn.
+
+Killed at any instant, an attempt is called again and goes on after its last finished turn. Between two attempts the
+agent is told what failed, in the same conversation, while the files are those of the best state so far.
+"""
+
+import asyncio
+import contextlib
+import hashlib
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gametape.agent.agent_state import AgentState
+from gametape.agent.breaker import BreakerTripped
+from gametape.agent.limits import RolloutEnd, RolloutLimits
+from gametape.agent.notes import DirectoryNoteStore
+from gametape.agent.prompts import build_system_prompt, build_user_prompt, standing_instructions
+from gametape.agent.recorder import (
+    JournalRecorder,
+    final_metrics,
+    message_step,
+    new_trajectory,
+    usage_from_steps,
+)
+from gametape.agent.replay import last_checkpoint
+from gametape.agent.rollout import Rollout, RolloutConfig
+from gametape.agent.task_setup import task_sandbox_spec, task_tools
+from gametape.core.atif import Extra
+from gametape.core.messages import Sampling
+from gametape.core.protocols import Tool
+from gametape.core.step import Step
+from gametape.core.trajectory import Trajectory
+from gametape.desk.agent_turns import run_turns
+from gametape.desk.goals.goal import Goal, GoalDirectory
+from gametape.engines.conversation import Model
+from gametape.record.journal import Journal
+from gametape.record.loaded_task import LoadedTask
+from gametape.sandbox.scheduler import SandboxScheduler
+from gametape.sandbox.snapshots.store import SnapshotStore
+from gametape.watch.breaker import BehaviourBreaker
+from gametape.watch.monitor_set import MonitorSet
+
+_CHECKPOINT_BYTES = 2 << 30
+MAX_TURNS_PER_ATTEMPT = 50
+"""In one attempt."""
+_LOOK = 0.5
+_FACTS = (
+    "You are done when this command succeeds: `{success}`. Existing tests and their configuration stay as they are."
+)
+
+
+@dataclass(frozen=True)
+class GoalAgent:
+    """What all attempts of one goal share."""
+
+    directory: GoalDirectory
+    goal: Goal
+    task: LoadedTask
+    model: Model
+    home: Path
+
+    async def attempt(self, cancelled: Callable[[], Awaitable[bool]], keep: Sequence[str]) -> dict[str, Any]:
+        """Turn after turn until the agent says it has finished or something is used up: how it ended, the file tree it
+        left and what it has cost in all. Of the checkpoints, those in `keep` stay."""
+        with self._open() as (journal, store):
+            recorder = JournalRecorder(journal)
+            over = await self._run(recorder, store, cancelled, keep)
+            spent = usage_from_steps(recorder.steps)
+            return {
+                "checkpoint": last_checkpoint(recorder.steps),
+                "outcome": over.outcome,
+                "reason": over.reason,
+                "tripped": isinstance(over, BreakerTripped),
+                "tokens": spent.tokens,
+                "cost_usd": spent.cost_usd,
+                "turns": spent.turns,
+            }
+
+    async def give_feedback(self, number: int, text: str, checkpoint: str) -> None:
+        """Say what came of an attempt; what follows is worked on the files of a checkpoint. Said once."""
+        with self._open() as (journal, _):
+            steps = journal.trajectory.steps
+            if not any((step.gametape_extra.model_extra or {}).get("after_attempt") == number for step in steps):
+                told = message_step(len(steps) + 1, "user", text, checkpoint=checkpoint, after_attempt=number)
+                await JournalRecorder(journal).append(told)
+
+    def first_checkpoint(self) -> str:
+        """The checkpoint of the pinned workspace."""
+        return next(filter(None, (step.gametape_extra.checkpoint for step in self.directory.load_trajectory().steps)))
+
+    def export(self, checkpoint: str, target: Path) -> None:
+        with SnapshotStore(self.directory.checkpoints, max_bytes=_CHECKPOINT_BYTES) as store:
+            store.export(checkpoint, target)
+
+    def close_record(self, extra: Extra) -> Path:
+        """End the record. Ended once, it stays as it is."""
+        if self.directory.trajectory == self.directory.journal:
+            with Journal.open(self.directory.journal) as journal:
+                steps = journal.trajectory.steps
+                journal.close(final_metrics=final_metrics(usage_from_steps(steps), len(steps)), extra=extra)
+        return self.directory.trajectory.absolute()
+
+    @contextlib.contextmanager
+    def _open(self) -> Iterator[tuple[Journal, SnapshotStore]]:
+        with self.directory.lock(resume=False):
+            known = self.directory.journal.exists()
+            with (
+                Journal.open(self.directory.journal)
+                if known
+                else self.directory.create_journal(self._header()) as journal,
+                SnapshotStore(self.directory.checkpoints, max_bytes=_CHECKPOINT_BYTES) as store,
+            ):
+                yield journal, store
+
+    async def _run(
+        self,
+        recorder: JournalRecorder,
+        store: SnapshotStore,
+        cancelled: Callable[[], Awaitable[bool]],
+        keep: Sequence[str],
+    ) -> RolloutEnd:
+        if _has_finished(recorder.steps):
+            return RolloutEnd(None, "finished")
+        begun = any(step.gametape_extra.checkpoint for step in recorder.steps)
+        start = last_checkpoint(recorder.steps) if begun else store.import_tree(self.directory.start)
+        setting = self._setting(recorder, store, keep)
+        async with SandboxScheduler(store=store) as floor:
+            environment = await floor.open_snapshot(start, task_sandbox_spec(self.task))
+            if begun:
+                rollout = await Rollout.resume(setting, environment, recorder)
+            else:
+                rollout = await Rollout.begin(setting, environment, recorder, *self._first_words())
+            return await self._until(rollout, cancelled)
+
+    async def _until(self, rollout: Rollout, cancelled: Callable[[], Awaitable[bool]]) -> RolloutEnd:
+        """Whoever asks for the end of a goal, and its deadline, cut a turn short: that turn has not happened."""
+        running = asyncio.ensure_future(run_turns(rollout, cancelled))
+        try:
+            while not running.done():
+                if self.goal.deadline is not None and time.time() >= self.goal.deadline:
+                    return RolloutEnd("limit", "the deadline has passed")
+                if await cancelled():
+                    return RolloutEnd("cancelled", "somebody asked for its end")
+                await asyncio.wait([running], timeout=_LOOK)
+            return running.result()
+        finally:
+            running.cancel()
+            await asyncio.wait([running])
+
+    def _setting(self, recorder: JournalRecorder, store: SnapshotStore, keep: Sequence[str]) -> RolloutConfig:
+        name = recorder.journal.trajectory.trajectory_id or ""
+        turns = sum(step.source == "agent" for step in recorder.steps[: _last_word(recorder.steps)])
+        limits = RolloutLimits(turns=turns + MAX_TURNS_PER_ATTEMPT, tokens=self.goal.budget_tokens, wall_seconds=None)
+        return RolloutConfig(
+            make_tools=self._tools,
+            start_conversation=lambda: self.model.start_conversation(Sampling(), name),
+            window=self.model.window,
+            limits=limits,
+            constraints=self.goal.constraints,
+            changed_paths=store.diff,
+            prune_checkpoints=lambda kept: store.collect([*kept, *keep], max_bytes=_CHECKPOINT_BYTES // 2),
+            make_breaker=lambda: BehaviourBreaker(MonitorSet()),
+        )
+
+    def _tools(self, work: AgentState) -> Sequence[Tool]:
+        return task_tools(
+            self.task, work, self.home, RolloutLimits().tool_seconds, DirectoryNoteStore(self.directory.notes)
+        )
+
+    def _first_words(self) -> tuple[str, str]:
+        start = self.task.start
+        system = build_system_prompt(standing_instructions(start.files), self.goal.constraints.describe())
+        return system, build_user_prompt(self.goal.instruction, start, [_FACTS.format(success=self.goal.success)])
+
+    @property
+    def _asked(self) -> str:
+        """The same for goals that ask for the same thing of the same files."""
+        parts = (self.task.start.digest, self.goal.success, self.goal.instruction)
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+    def _header(self) -> Trajectory:
+        goal = self.goal
+        told = {"goal_id": goal.goal_id, "task_digest": self._asked}
+        about = {"trainable": self.model.trainable}
+        return new_trajectory(goal.goal_id, self.model.name, told, self._tools(AgentState()), about)
+
+
+def _last_word(steps: Sequence[Step]) -> int:
+    """The place of what was last said to the agent between attempts."""
+    after = [at for at, step in enumerate(steps) if (step.gametape_extra.model_extra or {}).get("after_attempt")]
+    return after[-1] if after else 0
+
+
+def _has_finished(steps: Sequence[Step]) -> bool:
+    """Whether the last thing on record is the agent's own word that it has finished."""
+    last = steps[-1] if steps else None
+    if last is None or last.source != "agent":
+        return False
+    failed = {
+        result.source_call_id
+        for result in (last.observation.results if last.observation else [])
+        if (result.extra or {}).get("failed")
+    }
+    return any(call.function_name == "finish" and call.tool_call_id not in failed for call in last.tool_calls or [])

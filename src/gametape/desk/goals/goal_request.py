@@ -1,0 +1,137 @@
+"""Take up a goal: pin the workspace, run the command over it, and write both down. The workspace is only read."""
+
+import os
+import re
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gametape.agent.constraints import Constraints
+from gametape.core.errors import BadInput
+from gametape.desk.goals import branch
+from gametape.desk.goals.baseline import GoalBaseline, measure_baseline
+from gametape.desk.goals.goal import Goal, GoalDirectory, goal_directory, new_goal_id
+from gametape.desk.goals.success_command import read_command
+from gametape.engines.egress_policy import EgressPolicy
+from gametape.engines.model_names import resolve_model
+from gametape.record.atomic import write_atomically
+from gametape.record.source_tree import SourceTree
+from gametape.sandbox.snapshots.cleanup import remove_tree
+from gametape.tasks.mining.project_layout.source_reader import read_project_source
+from gametape.verify.interpreter import interpreter_prefixes
+from gametape.verify.runner import ZygotePool
+
+_ENVIRONMENTS = (".venv", "venv")
+_PYTHON = re.compile(r"(python|pypy)[\d.]*")
+
+
+@dataclass(frozen=True)
+class GoalRequest:
+    """What somebody asks for."""
+
+    workspace: Path
+    success: str
+    model: str
+    instruction: str = ""
+    budget_tokens: int | None = None
+    deadline: float | None = None
+    """Seconds from now."""
+    attempts: int = 5
+    strict: bool = False
+    apply: bool = False
+    local_only: bool = False
+    python: Path | None = None
+    constraints: Constraints = field(default_factory=Constraints)
+
+
+def create_goal(home: Path, request: GoalRequest) -> GoalDirectory:
+    """Raises `BadInput` for whatever could never be reached, before anything is spent."""
+    workspace = request.workspace.absolute()
+    if not workspace.is_dir():
+        raise BadInput(f"no such workspace directory: {workspace}")
+    read_command(request.success)
+    model = _checked_model(request, home)
+    interpreter = _interpreter(workspace, request.python)
+    start = read_project_source(workspace)
+    with ZygotePool() as crew:
+        baseline = measure_baseline(start, request.success, interpreter, request.strict, crew)
+    now = time.time()
+    goal = Goal(
+        goal_id=new_goal_id(now),
+        workspace=str(workspace),
+        success=request.success,
+        model=model,
+        instruction=request.instruction.strip() or f"Make this command succeed: {request.success}",
+        created=now,
+        deadline=now + request.deadline if request.deadline is not None else None,
+        budget_tokens=request.budget_tokens,
+        attempts=request.attempts,
+        strict=request.strict,
+        apply=request.apply,
+        local_only=request.local_only,
+        constraints=request.constraints,
+        interpreter=str(interpreter) if interpreter else None,
+        head=branch.head_of(workspace),
+    )
+    return write_goal(home, goal, start, baseline)
+
+
+def write_goal(home: Path, goal: Goal, start: SourceTree, baseline: GoalBaseline) -> GoalDirectory:
+    """Write a goal down. It is there once `goal.json` is, which comes last; one that cannot be is not there at all."""
+    place = goal_directory(home, goal.goal_id)
+    place.root.mkdir(parents=True)
+    try:
+        place.start.mkdir()
+        start.write_to(place.start)
+        write_atomically(place.baseline, baseline.model_dump_json(indent=2).encode())
+        write_atomically(place.goal, goal.model_dump_json(indent=2).encode())
+    except BaseException:
+        remove_tree(place.root)
+        raise
+    return place
+
+
+def _checked_model(request: GoalRequest, home: Path) -> str:
+    """The model's name as any process can use it. Weights are not loaded for this."""
+    kind, _, rest = request.model.partition(":")
+    if kind == "scripted":
+        resolve_model(request.model, home)
+        return f"scripted:{os.path.abspath(rest)}"
+    if kind == "openai":
+        resolve_model(request.model, home, EgressPolicy(local_only=request.local_only))
+        return request.model
+    if not request.model.strip():
+        raise BadInput("give a model: smollm2, a directory of weights, openai:MODEL@URL or scripted:FILE")
+    return os.path.abspath(request.model) if Path(request.model).is_dir() else request.model
+
+
+def _interpreter(workspace: Path, given: Path | None) -> Path | None:
+    """The Python that was named, or that of the workspace's own environment if it has pytest, or None."""
+    if given is not None:
+        if not given.exists():
+            raise BadInput(f"no such interpreter: {given}")
+        interpreter_prefixes(given.absolute())
+        return given.absolute()
+    for name in _ENVIRONMENTS:
+        environment = workspace / name
+        if (environment / "bin" / "python").exists() and [*environment.glob("lib/python*/site-packages/pytest")]:
+            return _trusted(environment / "bin" / "python")
+    return None
+
+
+def _trusted(python: Path) -> Path:
+    """Whoever made the workspace may have made the environment, so its Python has to be one that was installed here."""
+    real = Path(os.path.realpath(python))
+    places = ("/usr", "/opt", sys.base_prefix)
+    at_home = real.is_relative_to(Path.home()) and real.relative_to(Path.home()).parts[0].startswith(".")
+    installed = at_home or any(real.is_relative_to(os.path.realpath(place)) for place in places)
+    of_the_workspace = real.is_relative_to(os.path.realpath(python.parent.parent.parent))
+    if (
+        installed
+        and not of_the_workspace
+        and _PYTHON.fullmatch(real.name)
+        and (python.parent.parent / "pyvenv.cfg").is_file()
+    ):
+        return python
+    raise BadInput(f"{python} is no link to a Python that is installed here; if you trust it, give it as --python")

@@ -1,0 +1,168 @@
+"""A goal from its first turn to its result, in steps that are each kept once they are done."""
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from gametape.core.errors import BadInput
+from gametape.desk.goals.baseline import GoalBaseline
+from gametape.desk.goals.branch import make_branch
+from gametape.desk.goals.delivery import apply_result, deliverable_tree, pull_request_text
+from gametape.desk.goals.goal import Goal, GoalDirectory, goal_directory
+from gametape.desk.goals.goal_agent import GoalAgent
+from gametape.desk.goals.judge import GoalJudge, GoalVerdict
+from gametape.desk.goals.progress import GoalProgress
+from gametape.desk.goals.success_command import read_command
+from gametape.desk.jobs import Desk, JobSteps, Json
+from gametape.engines.egress_policy import EgressPolicy
+from gametape.engines.model_names import resolve_model
+from gametape.record.atomic import write_atomically
+from gametape.record.source_tree import SourceTree
+from gametape.sandbox.snapshots.cleanup import remove_tree
+from gametape.verify.git_patch import make_git_patch
+from gametape.verify.runner import ZygotePool
+
+_OUTCOMES = {
+    "reached": "passed",
+    "cancelled": "cancelled",
+    "budget": "limit",
+    "deadline": "limit",
+    "attempts": "failed",
+}
+
+
+async def run_goal_job(desk: Desk, steps: JobSteps, payload: dict[str, Json]) -> dict[str, Json]:
+    """The errand of a goal: `order` names it, its directory holds the rest."""
+    return await pursue_goal(desk.home, steps, goal_directory(desk.home, str(payload["goal_id"])))
+
+
+async def pursue_goal(home: Path, steps: JobSteps, directory: GoalDirectory) -> dict[str, Json]:
+    """Attempt after attempt until the command is satisfied or something is used up; then the result."""
+    async with _open_goal_run(home, directory) as case:
+        story = GoalProgress(passed_before=case.before)
+        while story.reason is None:
+            number = len(story.attempts) + 1
+            keep = [one.checkpoint for one in story.judged_attempts]
+            ended = await steps.once(f"attempt-{number}", partial(case.office.attempt, steps.cancelled, keep))
+            judged = await steps.once(f"judge-{number}", partial(case.judge, ended["checkpoint"]))
+            late = case.goal.deadline is not None and await steps.now() >= case.goal.deadline
+            story.add_attempt(ended, judged, case.goal, late)
+            if story.reason is None:
+                await steps.once(f"told-{number}", partial(case.tell, number, judged, story))
+        answer = {
+            "goal_id": case.goal.goal_id,
+            **story.to_dict(),
+            "assurance": "exit-code" if case.criterion.shell_commands else "verifier",
+        }
+        answer |= await steps.once("result", partial(case.deliver, answer, story))
+        if case.goal.apply and answer["reached"]:
+            answer |= await steps.once("apply", case.apply)
+        directory.write_result(answer)
+        return answer
+
+
+class _GoalRun:
+    """One goal with everything loaded."""
+
+    def __init__(self, home: Path, place: GoalDirectory, goal: Goal, crew: ZygotePool) -> None:
+        self.place, self.goal = place, goal
+        self.criterion = read_command(goal.success)
+        self.start = place.read_start()
+        self.baseline = GoalBaseline.model_validate_json(place.baseline.read_bytes())
+        self._judge = GoalJudge(goal, self.criterion, self.start, self.baseline, home, crew)
+        self.subject = self._judge.task()
+        self.model = resolve_model(goal.model, home, EgressPolicy(local_only=goal.local_only))
+        self.office = GoalAgent(place, goal, self.subject, self.model, home)
+
+    @property
+    def before(self) -> int:
+        """How much the pinned tree passes by itself."""
+        codes = sum(code == 0 for code in self.baseline.exit_codes)
+        return len(self.baseline.tests("passed")) if self.criterion.pytest_runs else codes
+
+    async def judge(self, checkpoint: str) -> dict[str, Json]:
+        return _verdict_to_dict(await asyncio.to_thread(self._in_scratch, checkpoint))
+
+    def _in_scratch(self, checkpoint: str) -> GoalVerdict:
+        scratch = Path(tempfile.mkdtemp(prefix="gametape-judged-"))
+        try:
+            self.office.export(checkpoint, scratch / "workspace")
+            return self._judge.judge(scratch / "workspace")
+        finally:
+            remove_tree(scratch)
+
+    async def tell(self, number: int, judged: dict[str, Json], story: GoalProgress) -> None:
+        checkpoint = story.checkpoint or self.office.first_checkpoint()
+        await self.office.give_feedback(number, story.feedback(judged), checkpoint)
+
+    async def deliver(self, answer: dict[str, Any], story: GoalProgress) -> dict[str, Json]:
+        return await asyncio.to_thread(self._deliver, answer, story.checkpoint)
+
+    def _deliver(self, answer: dict[str, Any], checkpoint: str | None) -> dict[str, Json]:
+        """Write down everything that stays. Done twice, it is the same."""
+        place = self.place
+        tree, left_out = self.start, list[str]()
+        if checkpoint is not None:
+            scratch = Path(tempfile.mkdtemp(prefix="gametape-delivered-"))
+            try:
+                self.office.export(checkpoint, scratch / "workspace")
+                tree, left_out = deliverable_tree(self.subject, scratch / "workspace", self._judge.pinned_files)
+            finally:
+                remove_tree(scratch)
+        place.replace_workspace(lambda target: _write_tree(tree, target))
+        patch = make_git_patch(self.start, tree)
+        write_atomically(place.patch, patch.encode("utf-8", "surrogateescape"))
+        text = pull_request_text(self.goal, self.baseline, answer, self.start, tree, left_out)
+        write_atomically(place.summary, text.encode())
+        name = make_branch(place, self.goal, self.start, tree, text.splitlines()[0].removeprefix("# "))
+        outcome = _OUTCOMES.get(answer["reason"], "error")
+        record = self.office.close_record({"outcome": outcome, "reason": answer["reason"], "goal": answer})
+        return {
+            "branch": name,
+            "repository": (self.goal.workspace if self.goal.head else str(place.repository)) if name else None,
+            "patch": str(place.patch.absolute()),
+            "summary": str(place.summary.absolute()),
+            "workspace": str(place.workspace.absolute()),
+            "trajectory": str(record),
+            "applied": False,
+        }
+
+    async def apply(self) -> dict[str, Json]:
+        """A refusal is an answer too: the result stays where it is."""
+        try:
+            target, after = Path(self.goal.workspace), self.place.read_workspace()
+            changed = await asyncio.to_thread(apply_result, target, self.start, after)
+        except BadInput as error:
+            return {"applied": False, "not_applied": str(error)}
+        return {"applied": True, "changed": changed}
+
+
+@asynccontextmanager
+async def _open_goal_run(home: Path, place: GoalDirectory) -> AsyncIterator[_GoalRun]:
+    with ZygotePool() as crew:
+        case = _GoalRun(home, place, place.read_goal(), crew)
+        try:
+            yield case
+        finally:
+            await case.model.close()
+
+
+def _verdict_to_dict(judgement: GoalVerdict) -> dict[str, Json]:
+    return {
+        "reached": judgement.reached,
+        "criterion": judgement.criterion,
+        "tampering": [flag.model_dump(mode="json", exclude_none=True) for flag in judgement.tampering],
+        "passed": judgement.passed,
+        "demanded": judgement.required,
+        "told": judgement.feedback,
+        "unsettled": judgement.flaky_reason,
+    }
+
+
+def _write_tree(tree: SourceTree, target: Path) -> None:
+    target.mkdir()
+    tree.write_to(target)

@@ -1,0 +1,160 @@
+"""How many tests a file must have that cannot be read yet: goals are often about names that its tests already import.
+
+The tests are in the pinned files, but pytest only counts them once the code exists, and that code is the agent's. So
+they are counted before: every test function has at least one, and with stand-ins for all that is missing pytest counts
+the rows of those that are parametrised.
+"""
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from gametape.desk.goals.pytest_observation import PytestObserver
+from gametape.desk.goals.success_command import PytestRun
+from gametape.record.source_tree import SourceTree, is_under
+from gametape.tasks.mining.project_layout.suite_discovery import pytest_settings
+from gametape.verify.jobs import function_of
+
+_NOT_THERE = re.compile(r"No module named '([\w.]+)'")
+_ROUNDS = 4
+_SECONDS = 20.0
+"""For tests among stand-ins, which may wait for ever for what a stand-in never says."""
+_MADE_UP = "[missing-"
+_STAND_INS = b"""
+
+def __getattr__(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    import unittest.mock
+    return unittest.mock.MagicMock(name=name)
+"""
+
+
+@dataclass
+class MinimumCounts:
+    """What is known of tests that cannot be read yet."""
+
+    minimums: dict[str, int] = field(default_factory=dict)
+    """By test function (`file::function`): the least number of tests that it must turn out to have."""
+    excused: list[str] = field(default_factory=list)
+    """Functions whose tests are skipped or excused by their own marks."""
+
+    def merge(self, other: "MinimumCounts") -> None:
+        self.minimums = dict(Counter(self.minimums) | Counter(other.minimums))
+        self.excused += [name for name in other.excused if name not in self.excused]
+
+
+def count_minimums(
+    bench: PytestObserver, run: PytestRun, broken: Mapping[str, str], test_paths: list[str]
+) -> MinimumCounts:
+    """Of the test files of a run that are broken."""
+    if not broken:
+        return MinimumCounts()
+    missing = _NOT_THERE.findall("\n".join(broken.values()))
+    for _ in range(_ROUNDS):
+        seen = bench.observe(_with_stand_ins(bench, broken, missing, test_paths), run, broken, _SECONDS)
+        more = _NOT_THERE.findall("\n".join(seen.broken.values()))
+        if not set(more) - set(missing):
+            break
+        missing += more
+    excused = {function_of(test) for test in (*seen.tests_with("skipped"), *seen.tests_with("xfailed"))}
+    excused -= {function_of(test) for test in (*seen.tests_with("passed"), *seen.tests_with("failed"))}
+    selective = bool(run.selection_options) or any("::" in place for place in run.targets)
+    written = [name for file in broken if file in seen.broken or not selective for name in _written(bench.start, file)]
+    counted = Counter("::".join(function_of(test)) for test in seen.results)
+    least = Counter(dict.fromkeys(written, 1)) | counted
+    names = ["::".join(place) for place in sorted(excused)]
+    return MinimumCounts({name: count for name, count in least.items() if name not in names}, names)
+
+
+def required_tests(minimums: Mapping[str, int], collected: Iterable[str]) -> list[str]:
+    """The tests that an attempt must pass in such files: all that are there, and ids that nothing answers to for those
+    that should be."""
+    there = [test for test in collected if "::".join(function_of(test)) in minimums]
+    counts = Counter("::".join(function_of(test)) for test in there)
+    lost = [
+        name if number == 0 and not counts[name] else f"{name}{_MADE_UP}{number}]"
+        for name, count in minimums.items()
+        for number in range(count - counts[name])
+    ]
+    return [*there, *lost]
+
+
+def is_placeholder(test: str) -> bool:
+    return _MADE_UP in test
+
+
+def _written(start: SourceTree, file: str) -> list[str]:
+    """The test functions in the text of a file. Where the project has names of its own for tests, none are known."""
+    if {"python_functions", "python_classes"} & {*pytest_settings(start)}:
+        return []
+    try:
+        module = ast.parse(start.files[file])
+    except (SyntaxError, ValueError):
+        return []
+    return [f"{file}::{name}" for name in _names(module.body)]
+
+
+def _names(body: list[ast.stmt], inside: str = "") -> list[str]:
+    found = []
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            fixture = any("fixture" in ast.dump(mark) for mark in node.decorator_list)
+            found += [inside + node.name] if node.name.startswith("test") and not fixture else []
+        elif isinstance(node, ast.ClassDef) and _is_collected(node):
+            found += _names(node.body, f"{inside}{node.name}::")
+    return found
+
+
+def _is_collected(node: ast.ClassDef) -> bool:
+    if any("TestCase" in ast.dump(base) for base in node.bases):
+        return True
+    plain = {getattr(inner, "name", "") for inner in node.body}
+    off = any("__test__" in ast.dump(inner) for inner in node.body if isinstance(inner, ast.Assign))
+    return node.name.startswith("Test") and "__init__" not in plain and not off
+
+
+def _with_stand_ins(
+    bench: PytestObserver, files: Iterable[str], missing: Iterable[str], test_paths: list[str]
+) -> SourceTree:
+    """The tree with modules that have every name, and those modules that the tests import and nobody has written."""
+    start = bench.start
+    changed = {
+        path: (content if _parses(content) else b"") + _STAND_INS
+        for path, content in start.files.items()
+        if path.endswith(".py") and not is_under(path, test_paths) and not path.endswith("conftest.py")
+    }
+    own = {path.split("/")[0].removesuffix(".py") for root in bench.import_roots for path in _below(start, root)}
+    own |= {name.partition(".")[0] for name in missing}
+    for name in {name for file in files for name in imported_modules(start.files[file])}:
+        stems = [f"{'' if root == '.' else root + '/'}{name.replace('.', '/')}" for root in bench.import_roots]
+        there = any(f"{stem}.py" in start or start.under([stem]).files for stem in stems)
+        if name.partition(".")[0] in own and not there:
+            changed[f"{stems[0]}.py"] = _STAND_INS
+    return SourceTree(changed).overlaid_on(start)
+
+
+def _below(start: SourceTree, root: str) -> list[str]:
+    return [path.removeprefix("" if root == "." else f"{root}/") for path in start.under([root])]
+
+
+def imported_modules(source: bytes) -> set[str]:
+    """The modules that a text imports by their whole names."""
+    try:
+        nodes = [*ast.walk(ast.parse(source))]
+    except (SyntaxError, ValueError):
+        return set()
+    found = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    return found | {
+        node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level
+    }
+
+
+def _parses(source: bytes) -> bool:
+    try:
+        ast.parse(source)
+    except (SyntaxError, ValueError):
+        return False
+    return True

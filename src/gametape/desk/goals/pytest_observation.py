@@ -1,0 +1,171 @@
+"""What pytest makes of a tree, file by file: which tests there are, which the command selects, what becomes of them.
+
+Over the pinned tree this is the baseline. Over an agent's tree it is the word of hostile code: it may add to what is
+demanded and be shown, and it is never a reason to believe that a test passed.
+"""
+
+import shlex
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from gametape.core.errors import BadInput
+from gametape.desk.goals.success_command import PytestRun, read_options
+from gametape.record.source_tree import SourceTree
+from gametape.tasks.mining.project_layout.suite_discovery import pytest_settings, test_files_under
+from gametape.verify.jobs import file_of, pytest_options
+from gametape.verify.warm_runner import PytestRequest, PytestResult, WarmTestRunner
+
+GoalTestResult = Literal["passed", "failed", "skipped", "xfailed"]
+_SECONDS = 180.0
+_EVERYWHERE = "."
+_GARBLED = (ValueError, KeyError, TypeError, AttributeError, RecursionError, ArithmeticError)
+_MOST_TESTS = 50_000
+
+
+@dataclass
+class PytestObservation:
+    """What one run of pytest, or several, made of a tree."""
+
+    collected: dict[str, None] = field(default_factory=dict)
+    results: dict[str, GoalTestResult] = field(default_factory=dict)
+    """Of the tests that are selected."""
+    broken: dict[str, str] = field(default_factory=dict)
+    """Files that could not be read, and what was said about it."""
+    seconds: dict[str, float] = field(default_factory=dict)
+    """By file."""
+
+    @property
+    def deselected(self) -> list[str]:
+        return [test for test in self.collected if test not in self.results]
+
+    def tests_with(self, what: GoalTestResult) -> list[str]:
+        return [test for test, result in self.results.items() if result == what]
+
+    def merge(self, other: "PytestObservation") -> None:
+        """Of a test that several runs select, the worst counts."""
+        self.collected |= other.collected
+        self.broken |= other.broken
+        for test, result in other.results.items():
+            if self.results.get(test) in (None, "passed"):
+                self.results[test] = result
+        for file, seconds in other.seconds.items():
+            self.seconds[file] = max(seconds, self.seconds.get(file, 0.0))
+
+
+@dataclass(frozen=True)
+class PytestObserver:
+    """Where trees are looked at: an interpreter (None: our own, without plugins), and what the pinned tree says about
+    pytest."""
+
+    start: SourceTree
+    interpreter: Path | None
+    import_roots: tuple[str, ...]
+
+    def survey(self, run: PytestRun) -> tuple[list[str], PytestObservation]:
+        """The test files that a run reads in the pinned tree, by pytest's own word where it can give one, and what
+        becomes of their tests."""
+        with self._surveyor(self.start, run) as surveyor:
+            found = surveyor.run(PytestRequest(self._places(run), collect=True, seconds=_SECONDS))
+            refused = str(found.collection_errors.get("", "")).strip()
+            if refused and "conftest" not in refused:
+                raise BadInput(f"pytest refuses the success command: {refused.splitlines()[-1]}")
+            named = {*map(file_of, found.collected), *found.collection_errors}
+            if not found.finished or "" in found.collection_errors:
+                named |= {*test_files_under(self.start, self._places(run))}
+            files = sorted(path for path in named if path in self.start)
+            return files, self._observed(surveyor, run, files)
+
+    def observe(
+        self, tree: SourceTree, run: PytestRun, files: Iterable[str], seconds: float = _SECONDS
+    ) -> PytestObservation:
+        """What becomes of the tests of these files in another tree."""
+        with self._surveyor(tree, run) as surveyor:
+            return self._observed(surveyor, run, files, seconds)
+
+    def _observed(
+        self, surveyor: WarmTestRunner, run: PytestRun, files: Iterable[str], seconds: float = _SECONDS
+    ) -> PytestObservation:
+        """A process to find the tests of each file and one to run those that are selected."""
+        seen = PytestObservation()
+        for file in files:
+            self._observe_file(surveyor, run, file, seen, seconds)
+        return seen
+
+    def _collect(self, surveyor: WarmTestRunner, file: str, seen: PytestObservation) -> list[str]:
+        found = _asked(surveyor, PytestRequest((file,), collect=True, seconds=_SECONDS))
+        if found.collection_errors or not found.finished:
+            said = next(iter(found.collection_errors.values()), "it ended or hung while it was read")
+            seen.broken[file] = str(said)
+        return _ids(found, file)
+
+    def _observe_file(
+        self, surveyor: WarmTestRunner, run: PytestRun, file: str, seen: PytestObservation, seconds: float
+    ) -> None:
+        ids = [test for test in self._collect(surveyor, file, seen) if _is_named(test, run.targets)]
+        if not ids:
+            return
+        ran = _asked(surveyor, PytestRequest((file,), tuple(ids), seconds=seconds))
+        seen.collected |= dict.fromkeys(ids)
+        seen.seconds[file] = ran.seconds
+        for test in ids:
+            if test in ran.outcomes or not ran.finished:
+                seen.results[test] = _became(ran, test)
+
+    def _surveyor(self, tree: SourceTree, run: PytestRun) -> WarmTestRunner:
+        chosen = [*pytest_options(self.start, self.interpreter), *_configured(self.start), *run.selection_options]
+        return WarmTestRunner(tree, self.import_roots, chosen, self.interpreter or Path(sys.executable))
+
+    def _places(self, run: PytestRun) -> tuple[str, ...]:
+        if run.targets:
+            return tuple(dict.fromkeys(file_of(place) for place in run.targets))
+        hinted = pytest_settings(self.start).get("testpaths", "").split() if run.directory == _EVERYWHERE else []
+        present = [place.rstrip("/") for place in hinted if self.start.under([place]).files]
+        return tuple(present) or (run.directory,)
+
+
+def _configured(start: SourceTree) -> list[str]:
+    """What the pinned configuration chooses among tests by itself; its other options are about output or plugins."""
+    words: list[str] = []
+    for line in pytest_settings(start).get("addopts", "").splitlines():
+        words += [line.strip()] if words[-1:] in (["-k"], ["-m"]) else _split(line)
+    return read_options(words)[1]
+
+
+def _split(line: str) -> list[str]:
+    try:
+        return shlex.split(line)
+    except ValueError:
+        return line.split()
+
+
+def _asked(surveyor: WarmTestRunner, step: PytestRequest) -> PytestResult:
+    """What hostile code may have garbled has said nothing."""
+    try:
+        return surveyor.run(step)
+    except _GARBLED:
+        surveyor.close()
+        return PytestResult()
+
+
+def _ids(found: PytestResult, file: str) -> list[str]:
+    told: Sequence[object] = found.collected if isinstance(found.collected, list) else ()
+    ids = [test for test in told if isinstance(test, str) and file_of(test) == file and test.isprintable()]
+    return [*dict.fromkeys(ids)][:_MOST_TESTS]
+
+
+def _is_named(test: str, places: Sequence[str]) -> bool:
+    """Whether a test belongs to the ids that the command names, if it names any of its file."""
+    named = [place for place in places if "::" in place and file_of(place) == file_of(test)]
+    return not named or any(test == place or test.startswith((f"{place}::", f"{place}[")) for place in named)
+
+
+def _became(ran: PytestResult, test: str) -> GoalTestResult:
+    outcome = ran.outcomes.get(test)
+    if outcome is None or outcome.result not in ("passed", "skipped"):
+        return "failed"
+    if outcome.result == "passed":
+        return "passed"
+    return "xfailed" if outcome.message == "xfail" else "skipped"

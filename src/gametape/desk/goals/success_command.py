@@ -1,0 +1,223 @@
+"""What a success command asks for, read from its text: runs of pytest, and commands of which only the exit code counts.
+
+Conditions are joined with `&&`. Of pytest only what chooses tests and what changes its output is understood: with an
+option that nobody here understands, the protected run would not be the command any more.
+"""
+
+import posixpath
+import re
+import shlex
+from dataclasses import dataclass
+
+from gametape.core.errors import BadInput
+from gametape.desk.goals.pinned_files import pinned_files, shadowing_files
+from gametape.record.source_tree import SourceTree
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
+_PYTHON = re.compile(r"(.*/)?(python|pypy)[\d.]*")
+_OPERATORS = re.compile(r"[;&|<>()]+")
+_WRAPPERS = (("uv", "run"), ("poetry", "run"), ("pipenv", "run"), ("hatch", "run"), ("pdm", "run"), ("env",), ("time",))
+"""What a command is often put behind, and what is done here in another way."""
+_HARMLESS = _words(
+    """PYTHONDONTWRITEBYTECODE PYTHONHASHSEED PYTHONUNBUFFERED PYTHONWARNINGS PYTHONFAULTHANDLER CI NO_COLOR FORCE_COLOR
+    PY_COLORS COLUMNS LINES TERM"""
+)
+"""Variables that choose no test and decide no result."""
+_SELECTING = ("-k", "-m", "--deselect", "--ignore", "--ignore-glob")
+_WITH_VALUE = _words(
+    """--tb --maxfail --durations --durations-min --color --capture --show-capture --verbosity --import-mode --timeout
+    --junitxml --junit-xml --log-level --log-cli-level --cov --cov-report --cov-config --cov-fail-under -r -W -n
+    --numprocesses --dist"""
+)
+_FLAGS = _words(
+    """-q --quiet -v --verbose -x --exitfirst -s -l --showlocals --no-showlocals --no-header --no-summary --full-trace
+    --disable-warnings --disable-pytest-warnings --strict-markers --strict-config --strict --no-cov --cov-branch
+    --cov-append --cache-clear --ff --failed-first --nf --new-first --continue-on-collection-errors"""
+)
+_GROUPED = re.compile(r"-[qvxsl]{2,}")
+
+
+@dataclass(frozen=True)
+class PytestRun:
+    """One run of pytest: where, which places or ids, and the options that choose among them."""
+
+    targets: tuple[str, ...]
+    """Relative to the workspace; ids have `::` in them. Empty: wherever pytest looks by itself."""
+    selection_options: tuple[str, ...] = ()
+    directory: str = "."
+    import_roots: tuple[str, ...] = ()
+    """Directories that the command puts on the path of imports."""
+
+
+@dataclass(frozen=True)
+class ShellCommand:
+    """Anything else."""
+
+    text: str
+    words: tuple[str, ...]
+    directory: str = "."
+
+    def pinned_files(self, tree: SourceTree) -> set[str]:
+        """Files of the workspace that decide what the command does, as far as that is known."""
+        return pinned_files(self.words, self.directory, tree)
+
+    def forbidden_files(self, tree: SourceTree) -> set[str]:
+        """Files that are not there, and that would decide instead if they were."""
+        return shadowing_files(self.words, self.directory, tree)
+
+
+Condition = PytestRun | ShellCommand
+
+
+@dataclass(frozen=True)
+class SuccessCriterion:
+    """All of these must hold."""
+
+    conditions: tuple[Condition, ...]
+
+    @property
+    def pytest_runs(self) -> list[PytestRun]:
+        return [one for one in self.conditions if isinstance(one, PytestRun)]
+
+    @property
+    def shell_commands(self) -> list[ShellCommand]:
+        return [one for one in self.conditions if isinstance(one, ShellCommand)]
+
+
+def read_command(text: str) -> SuccessCriterion:
+    """Raises `BadInput` for an empty command, and for one that hides a run of pytest from this reader."""
+    try:
+        lexer = shlex.shlex(text, posix=True, punctuation_chars=True)
+        lexer.whitespace_split, lexer.commenters = True, ""
+        words = list(lexer)
+    except ValueError as error:
+        raise BadInput(f"the success command cannot be read: {error}") from error
+    if not words:
+        raise BadInput("the success command is empty; give one such as --success 'pytest -q'")
+    if any(_OPERATORS.fullmatch(word) and word != "&&" for word in words) or _is_scripted(text):
+        return SuccessCriterion((_plain(text, words, "."),))
+    return SuccessCriterion(tuple(_conditions(words)))
+
+
+def _is_scripted(text: str) -> bool:
+    return any(mark in text for mark in ("$(", "`", "\n"))
+
+
+def _conditions(words: list[str]) -> list[Condition]:
+    parts: list[list[str]] = [[]]
+    for word in words:
+        if word == "&&":
+            parts.append([])
+        else:
+            parts[-1].append(word)
+    if not all(parts):
+        raise BadInput("the success command has nothing on one side of &&")
+    directory = "."
+    found: list[Condition] = []
+    for part in parts:
+        if part[0] == "cd" and len(part) == 2:
+            directory = _inside(posixpath.join(directory, part[1]))
+            continue
+        rest, variables = _of_pytest(part)
+        if rest is None:
+            found.append(_plain(shlex.join(part), part, directory))
+        else:
+            found.append(_pytest(rest, directory, variables))
+    if not found:
+        raise BadInput("the success command does nothing but change directories")
+    return found
+
+
+def _of_pytest(words: list[str]) -> tuple[list[str] | None, dict[str, str]]:
+    """The arguments of a run of pytest, None for any other command, and the variables that are set for it."""
+    variables: dict[str, str] = {}
+    while words:
+        if _ASSIGNMENT.fullmatch(words[0]):
+            name, _, value = words[0].partition("=")
+            variables[name] = value
+            words = words[1:]
+            continue
+        wrapper = next((one for one in _WRAPPERS if tuple(words[: len(one)]) == one), None)
+        if wrapper is None:
+            break
+        words = words[len(wrapper) :]
+    if words[:1] == ["coverage"] and words[1:4] == ["run", "-m", "pytest"]:
+        return words[4:], variables
+    if words and posixpath.basename(words[0]) in ("pytest", "py.test"):
+        return words[1:], variables
+    if words and _PYTHON.fullmatch(words[0]) and words[1:3] == ["-m", "pytest"]:
+        return words[3:], variables
+    return None, variables
+
+
+def _plain(text: str, words: list[str], directory: str) -> ShellCommand:
+    if any(posixpath.basename(word) in ("pytest", "py.test") for word in words) or re.search(r"\bpytest\b", text):
+        raise BadInput(
+            "pytest is wrapped in a way that would leave its exit code to decide; "
+            "give it as a command of its own, and join other conditions with &&"
+        )
+    return ShellCommand(text, tuple(words), directory)
+
+
+def _pytest(words: list[str], directory: str, variables: dict[str, str]) -> PytestRun:
+    paths = [path for path in variables.pop("PYTHONPATH", "").split(":") if path]
+    if others := set(variables) - _HARMLESS:
+        raise BadInput(f"{min(others)} cannot be set for a protected run of pytest; set it in the tests' configuration")
+    places, selecting, unknown = read_options(words)
+    if unknown:
+        raise BadInput(f"the success command has an option of pytest that cannot be protected: {unknown[0]}")
+    return PytestRun(
+        targets=tuple(_place(directory, place) for place in places),
+        selection_options=tuple(selecting),
+        directory=directory,
+        import_roots=tuple(_inside(posixpath.join(directory, path)) for path in paths),
+    )
+
+
+def read_options(words: list[str]) -> tuple[list[str], list[str], list[str]]:
+    """What follows `pytest`: places, options that choose tests, and options that are not understood."""
+    places: list[str] = []
+    selecting: list[str] = []
+    unknown: list[str] = []
+    waiting = list(words)
+    while waiting:
+        word = waiting.pop(0)
+        name, has_value, value = word.partition("=")
+        short = next((flag for flag in ("-k", "-m") if word.startswith(flag) and word != flag), None)
+        if word == "--":
+            places += waiting
+            break
+        if name in _SELECTING:
+            selecting += [name, value if has_value else waiting.pop(0)] if has_value or waiting else []
+        elif short and not word.startswith("--"):
+            selecting += [short, word[2:]]
+        elif word in _FLAGS or _GROUPED.fullmatch(word):
+            continue
+        elif name in _WITH_VALUE or re.fullmatch(r"-[rnW].+", word):
+            if name in _WITH_VALUE and not has_value and waiting:
+                waiting.pop(0)
+        elif word.startswith("-p"):
+            plugin = word[2:] or (waiting.pop(0) if waiting else "")
+            unknown += [] if plugin.startswith("no:") else [f"-p {plugin}"]
+        elif word.startswith("-"):
+            unknown.append(word)
+        else:
+            places.append(word)
+    return places, selecting, unknown
+
+
+def _place(directory: str, place: str) -> str:
+    file, mark, rest = place.partition("::")
+    return _inside(posixpath.join(directory, file)) + mark + rest
+
+
+def _inside(path: str) -> str:
+    plain = posixpath.normpath(path)
+    if plain.startswith(("/", "..")):
+        raise BadInput(f"the success command leads out of the workspace: {path}")
+    return plain

@@ -1,0 +1,221 @@
+"""A heartbeat as its file says it: front matter in YAML, then what the agent is asked."""
+
+import re
+from datetime import time
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import yaml
+from croniter import CroniterBadDateError, croniter
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from gametape.core.errors import BadInput
+from gametape.desk.heartbeats import cadence as rhythms
+from gametape.desk.heartbeats.wall_clock import CronCadence, DailyHours
+
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_CHARACTERS = 100_000
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
+
+
+def _seconds(value: object) -> object:
+    """`90`, `90s`, `10m`, `2h`, `1d`."""
+    if isinstance(value, str) and (found := re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smhd]?)\s*", value)):
+        return float(found[1]) * _UNITS[found[2] or "s"]
+    return value
+
+
+Duration = Annotated[float, BeforeValidator(_seconds), Field(ge=1, le=366 * 86_400, allow_inf_nan=False)]
+
+
+class _Plain(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class AdaptiveConfig(_Plain):
+    fastest: Duration
+    slowest: Duration
+
+    @model_validator(mode="after")
+    def _ordered(self) -> "AdaptiveConfig":
+        if self.fastest > self.slowest:
+            raise ValueError("fastest must not be slower than slowest")
+        return self
+
+
+class CadenceConfig(_Plain):
+    """One of them, or none: then it ticks only when its event is seen."""
+
+    every: Duration | None = None
+    cron: str | None = None
+    adaptive: AdaptiveConfig | None = None
+
+    @field_validator("cron")
+    @classmethod
+    def _is_cron(cls, value: str | None) -> str | None:
+        if value is not None and (len(value.split()) != 5 or not croniter.is_valid(value)):
+            raise ValueError(f"{value!r} is not a cron expression of five fields")
+        try:
+            croniter(value or "* * * * *").get_next()
+        except CroniterBadDateError:
+            raise ValueError(f"{value!r} names no day that there is") from None
+        return value
+
+    @model_validator(mode="after")
+    def _is_one(self) -> "CadenceConfig":
+        if sum(kind is not None for kind in (self.every, self.cron, self.adaptive)) != 1:
+            raise ValueError("a cadence is one of every, cron, adaptive")
+        return self
+
+
+class ActiveHours(_Plain):
+    start: time = Field(alias="from")
+    end: time = Field(alias="to")
+    days: tuple[Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"], ...] = _DAYS  # type: ignore[assignment]
+
+    @field_validator("start", "end", mode="before")
+    @classmethod
+    def _clock(cls, value: object) -> object:
+        """YAML reads 9:30 as a number in base sixty."""
+        if isinstance(value, int) and not isinstance(value, bool):
+            hour, minute = divmod(value, 60)
+            return f"{hour:02}:{minute:02}"
+        return value
+
+
+class GitRef(_Plain):
+    repository: Path
+    ref: str = "HEAD"
+
+
+class McpSource(_Plain):
+    """A tool of an MCP server, which is started in a sandbox over the workspace at each look and then ended."""
+
+    command: Annotated[tuple[str, ...], Field(min_length=1)]
+    tool: Annotated[str, Field(min_length=1)]
+    arguments: dict[str, Any] = Field(default_factory=dict)
+
+
+class EventConfig(_Plain):
+    """What is looked at without asking anybody; a change makes the heartbeat tick."""
+
+    files: tuple[str, ...] = ()
+    """Paths or globs in the workspace."""
+    git_ref: GitRef | None = None
+    command: str = ""
+    """Run in a sandbox over the workspace; its output is what may change."""
+    heartbeat: str = ""
+    """Another one, whose answers are seen."""
+    mcp: McpSource | None = None
+    """A tool whose answer is what may change."""
+    every: Duration = 5.0
+    """How often it is looked at."""
+
+    @model_validator(mode="after")
+    def _is_something(self) -> "EventConfig":
+        if not (self.files or self.git_ref or self.command or self.heartbeat or self.mcp):
+            raise ValueError("an event is one or more of files, git_ref, command, heartbeat, mcp")
+        return self
+
+
+class HeartbeatBudget(_Plain):
+    """Per day of the heartbeat's time zone; what is not named is not bounded."""
+
+    tokens: Annotated[int, Field(ge=0)] | None = None
+    usd: Annotated[float, Field(ge=0)] | None = None
+
+
+class HeartbeatConfig(_Plain):
+    model: str
+    cadence: CadenceConfig | None = None
+    event: EventConfig | None = None
+    active_hours: ActiveHours | None = None
+    timezone: str = "UTC"
+    guard: str = ""
+    """A command in a sandbox over the workspace; only if it exits 0 is the agent asked."""
+    budget: HeartbeatBudget = HeartbeatBudget()
+    thread: str = ""
+    """A thread to ask in; its own standing one where none is named."""
+    workspace: Path | None = None
+    local_only: bool = False
+    notify: bool = True
+    """Whether a person is told what the agent answered."""
+    text: Annotated[str, Field(min_length=1, max_length=_CHARACTERS)]
+
+    @field_validator("timezone")
+    @classmethod
+    def _is_zone(cls, value: str) -> str:
+        try:
+            ZoneInfo(value)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            raise ValueError(f"{value!r} is not a time zone such as Europe/Berlin") from None
+        return value
+
+    @model_validator(mode="after")
+    def _can_tick(self) -> "HeartbeatConfig":
+        if self.cadence is None and self.event is None:
+            raise ValueError("without cadence or event it would never tick")
+        event = self.event
+        if self.workspace is None and (self.guard or (event and (event.files or event.command or event.mcp))):
+            raise ValueError("guard, files, command and mcp need a workspace")
+        return self
+
+    @property
+    def zone(self) -> ZoneInfo:
+        return ZoneInfo(self.timezone)
+
+    @property
+    def cadence_rule(self) -> rhythms.Cadence:
+        match self.cadence:
+            case None:
+                return None
+            case CadenceConfig(every=float(every)):
+                return rhythms.FixedCadence(every)
+            case CadenceConfig(adaptive=AdaptiveConfig() as adaptive):
+                return rhythms.AdaptiveCadence(adaptive.fastest, adaptive.slowest)
+            case CadenceConfig(cron=expression):
+                return CronCadence(str(expression), self.zone)
+
+    @property
+    def hours(self) -> DailyHours | None:
+        if (told := self.active_hours) is None:
+            return None
+        return DailyHours(told.start, told.end, frozenset(_DAYS.index(day) for day in told.days), self.zone)
+
+
+def check_name(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise BadInput(f"{name!r}: a heartbeat's name is of a-z, 0-9 and '-', at most 64 characters")
+    return name
+
+
+def parse_config(content: str, where: str) -> HeartbeatConfig:
+    """A plan from its file's content; `where` names it in errors. Raises `BadInput`, in one line."""
+    found = re.fullmatch(r"---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n(.*))?", content, re.DOTALL)
+    if not found:
+        raise BadInput(f"{where}: begins with front matter between two lines of ---, then what the agent is asked")
+    try:
+        matter = yaml.safe_load(found[1]) or {}
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise BadInput(f"{where}: the front matter is not YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(matter, dict):
+        raise BadInput(f"{where}: the front matter is not a table of names and values")
+    try:
+        return HeartbeatConfig.model_validate({**matter, "text": (found[2] or "").strip()})
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise BadInput(
+            f"{where}: {place + ': ' if place else ''}{first['msg'].removeprefix('Value error, ')}"
+        ) from None
+
+
+def load_config(path: Path) -> HeartbeatConfig:
+    try:
+        return parse_config(path.read_text(encoding="utf-8"), str(path))
+    except FileNotFoundError:
+        raise BadInput(f"{path}: no such heartbeat") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path}: {error}") from None

@@ -1,0 +1,116 @@
+"""Clocks on walls: cron expressions and hours of the day, in a time zone whose days may have 23 or 25 hours.
+
+An hour that does not exist: what was meant for it happens as long after the jump as it would have come after the
+jump's beginning. An hour that comes twice: what names an hour happens the first time only; what happens every hour
+happens in both.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+from croniter import croniter
+
+_AROUND = timedelta(hours=3)
+"""No clock is moved by more."""
+_DAY = 86_400.0
+_MOMENT = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True)
+class CronCadence:
+    """Five fields, to the minute."""
+
+    expression: str
+    zone: ZoneInfo
+
+    def after(self, moment: float) -> float:
+        """The first instant later than `moment`."""
+        local = _naive(moment, self.zone)
+        course = croniter(self.expression, local - self._slack(moment) - _MOMENT)
+        found: float | None = None
+        while True:
+            naive = course.get_next(datetime)
+            later = [instant for instant in self._instants(naive) if instant > moment]
+            found = min([*later, *([] if found is None else [found])], default=None)
+            if found is not None and naive >= _naive(found, self.zone) + self._slack(found):
+                return found
+
+    def latest(self, moment: float, after: float) -> float | None:
+        """The last instant up to `moment` that is later than `after`."""
+        local = _naive(moment, self.zone)
+        course = croniter(self.expression, local + self._slack(moment) + _MOMENT)
+        found, end = None, _naive(after, self.zone) - _AROUND
+        while (naive := course.get_prev(datetime)) >= end:
+            earlier = [instant for instant in self._instants(naive) if after < instant <= moment]
+            found = max([*earlier, *([] if found is None else [found])], default=None)
+            if found is not None and naive <= _naive(found, self.zone) - self._slack(found):
+                break
+        return found
+
+    def _instants(self, naive: datetime) -> Sequence[float]:
+        first = naive.replace(tzinfo=self.zone, fold=0).timestamp()
+        second = naive.replace(tzinfo=self.zone, fold=1).timestamp()
+        every_hour = self.expression.split()[1].startswith("*")
+        return (first, second) if second > first and every_hour else (first,)
+
+    def _slack(self, moment: float) -> timedelta:
+        """How far around a moment the order of wall clock times may not be that of instants."""
+        around = _AROUND.total_seconds()
+        return _AROUND if _offset(moment - around, self.zone) != _offset(moment + around, self.zone) else timedelta(0)
+
+
+@dataclass(frozen=True)
+class DailyHours:
+    """Hours of the day, on some days of the week; those that run past midnight belong to the day they begin on."""
+
+    start: time
+    end: time
+    """Not included; the same as `start` is the whole day."""
+    days: frozenset[int]
+    """Monday is 0."""
+    zone: ZoneInfo
+
+    def contains(self, moment: float) -> bool:
+        local = _naive(moment, self.zone)
+        today, yesterday = local.weekday() in self.days, (local.weekday() - 1) % 7 in self.days
+        if self.start < self.end:
+            return today and self.start <= local.time() < self.end
+        return (today and local.time() >= self.start) or (yesterday and local.time() < self.end)
+
+    def next_opening(self, moment: float) -> float:
+        """The first instant from `moment` on that is included."""
+        if self.contains(moment):
+            return moment
+        day = _naive(moment, self.zone).date() - timedelta(days=1)
+        while True:
+            begins = [*self._begins(day), *self._begins(day + timedelta(days=1))]
+            if found := [instant for instant in begins if instant >= moment and self.contains(instant)]:
+                return min(found)
+            day += timedelta(days=1)
+
+    def _begins(self, day: date) -> Sequence[float]:
+        """The instants around a day at which the hours may begin: when the clock shows it, or when it is moved."""
+        naive = datetime.combine(day, self.start)
+        shown = [naive.replace(tzinfo=self.zone, fold=fold).timestamp() for fold in (0, 1)]
+        noon = datetime.combine(day, time(12)).replace(tzinfo=self.zone).timestamp()
+        return [*shown, *_moved(noon - _DAY, noon, self.zone)]
+
+
+def _moved(before: float, after: float, zone: ZoneInfo) -> Sequence[float]:
+    """When the clock was moved, if it was."""
+    if _offset(before, zone) == (new := _offset(after, zone)):
+        return ()
+    while after - before > 1e-3:
+        middle = (before + after) / 2
+        before, after = (before, middle) if _offset(middle, zone) == new else (middle, after)
+    return (float(round(after)),)
+
+
+def _naive(moment: float, zone: ZoneInfo) -> datetime:
+    return datetime.fromtimestamp(moment, zone).replace(tzinfo=None)
+
+
+def _offset(moment: float, zone: ZoneInfo) -> timedelta | None:
+    return datetime.fromtimestamp(moment, zone).utcoffset()

@@ -1,0 +1,79 @@
+"""The process that stays: it runs what is handed in, takes up what was left, and looks after the heartbeats."""
+
+import asyncio
+import signal
+import time
+from collections.abc import Callable
+
+from gametape.desk import workflow_engine
+from gametape.desk.heartbeats.registry import TICKS
+from gametape.desk.heartbeats.scheduler import HeartbeatScheduler
+from gametape.desk.jobs import Desk
+from gametape.desk.runner import acquire_runner_lock, job_runner
+from gametape.watch.text_features import printable
+
+_SECONDS_BETWEEN_ROUNDS = 60.0
+_SECONDS_TICKS_ARE_KEPT = 86_400.0
+_LOOK = 1.0
+_OVERLAP = 5.0
+"""In seconds: what was on its way into the database at one look is seen at the next."""
+
+
+async def serve(desk: Desk, log: Callable[[str], None], on_ready: Callable[[], None] = lambda: None) -> None:
+    """Run the desk until SIGTERM or Ctrl-C; then everything is left where it is, for the next one. Raises `Refused`
+    where another process is the runner."""
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, ended.set)
+    held = await acquire_runner_lock(desk)
+    with workflow_engine.open_job_client(desk) as errands:
+        left = await asyncio.to_thread(errands.unfinished)
+        log(f"serving {desk.home}; {len(left)} errands to take up")
+        async with job_runner(desk, held):
+            on_ready()
+            jobs = [
+                asyncio.create_task(HeartbeatScheduler(desk, errands, log).run(time.time)),
+                asyncio.create_task(_report(desk, errands, log)),
+                asyncio.create_task(_keep_house(desk, errands)),
+            ]
+            try:
+                waiting = asyncio.create_task(ended.wait())
+                done, _ = await asyncio.wait([waiting, *jobs], return_when=asyncio.FIRST_COMPLETED)
+                for job in done:
+                    job.result()
+            finally:
+                for job in (waiting, *jobs):
+                    job.cancel()
+                await asyncio.gather(waiting, *jobs, return_exceptions=True)
+    log("ended; whatever was under way goes on with the next run")
+
+
+async def _report(desk: Desk, errands: workflow_engine.JobClient, tell: Callable[[str], None]) -> None:
+    """Say what begins and ends, also where both happen between two looks, and what people are told in between."""
+    known: set[str] = set()
+    since = looked = time.time()
+    told = set(await asyncio.to_thread(errands.ended_since, looked - _OVERLAP))
+    while True:
+        before, looked = looked, time.time()
+        now = set(await asyncio.to_thread(errands.unfinished))
+        ended = set(await asyncio.to_thread(errands.ended_since, before - _OVERLAP))
+        for key in sorted((now | ended) - known - told):
+            tell(f"{key}: begun")
+        for notice in await asyncio.to_thread(desk.notifications.since, since):
+            tell(f"notice from {notice.origin}: {printable(' '.join(notice.text.split()) or notice.title)}")
+            since = notice.at
+        over = (known | ended) - now - told
+        for key in sorted(over):
+            tell(f"{key}: {await asyncio.to_thread(errands.state, key)}")
+        known, told = now, ended - now | over
+        await asyncio.sleep(_LOOK)
+
+
+async def _keep_house(desk: Desk, errands: workflow_engine.JobClient) -> None:
+    """Try again what could not be delivered, and drop the steps of old ticks; what they came to is in the log."""
+    while True:
+        await desk.notifications.retry()
+        while await asyncio.to_thread(errands.delete_finished, TICKS, time.time() - _SECONDS_TICKS_ARE_KEPT):
+            pass
+        await asyncio.sleep(_SECONDS_BETWEEN_ROUNDS)

@@ -1,0 +1,132 @@
+"""`draft`: what an agent wants to send to somebody waits for a person to release it."""
+
+import asyncio
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from gametape.agent.agent_state import AgentState
+from gametape.agent.limits import RolloutLimits
+from gametape.agent.recorder import usage_from_steps
+from gametape.agent.tools import standard_tools
+from gametape.agent.tools.argument_schema import parameters_schema
+from gametape.agent.tools.tool import ValidatedTool
+from gametape.core.errors import BadInput
+from gametape.core.messages import ToolResult
+from gametape.core.protocols import Tool, Workspace
+from gametape.core.step import Step
+from gametape.core.trajectory import Trajectory
+from gametape.desk.agent_turns import TurnKeys
+from gametape.desk.outbox import Outbox
+from gametape.desk.threads.lifecycle import CHECKPOINT_BYTES
+from gametape.desk.threads.thread import Thread, ThreadRefused, thread_directory, thread_ids
+from gametape.desk.threads.turn_result import message_key
+from gametape.desk.vault.notes import VaultNotes, vault_tools
+from gametape.desk.vault.vault import Vault
+from gametape.engines.conversation import Model
+from gametape.engines.egress_policy import EgressPolicy
+from gametape.engines.model_names import resolve_model
+from gametape.sandbox.snapshots.store import SnapshotStore
+from gametape.verify.static_analysis.analyzer import StaticAnalyzer
+
+
+class DraftTool(ValidatedTool):
+    name = "draft"
+    description = "Write a message to somebody. It is not sent: a person reads it first, and releases or rejects it."
+    parameters = parameters_schema(
+        ("to", "subject", "text"),
+        to={"type": "string", "minLength": 1, "maxLength": 300},
+        subject={"type": "string", "minLength": 1, "maxLength": 300},
+        text={"type": "string", "minLength": 1, "maxLength": 20_000},
+    )
+
+    def __init__(self, outbox: Outbox, keys: TurnKeys) -> None:
+        self._outbox, self._keys = outbox, keys
+
+    async def act(self, arguments: dict[str, Any], workspace: Workspace) -> ToolResult:  # noqa: ARG002
+        to, subject, text = (arguments[name] for name in ("to", "subject", "text"))
+        name = await asyncio.to_thread(self._outbox.draft, self._keys.next(), self._keys.attempt, to, subject, text)
+        return ToolResult(content=f"drafted as {name}; it waits for a person")
+
+
+MAX_TURNS = 50
+MAX_SECONDS = 3600.0
+"""What the agent has for one answer."""
+
+
+def check_open(thread: Thread, steps: Sequence[Step], anyway: bool = False) -> None:
+    """Raises `Refused` where nothing may be said to a thread as it is; `anyway` goes on with one that is paused."""
+    name = thread.thread_id
+    if thread.archived:
+        raise ThreadRefused(f"{name} is archived; fork it to go on")
+    if thread.paused and not anyway:
+        raise ThreadRefused(f"{name} is paused: {thread.paused}; look at it, then say it with --anyway")
+    spent = usage_from_steps(steps)
+    if thread.budget_tokens is not None and spent.tokens >= thread.budget_tokens:
+        raise ThreadRefused(
+            f"{name} has spent its budget: {spent.tokens} of {thread.budget_tokens} tokens; fork it to go on"
+        )
+    if thread.budget_usd is not None and spent.cost_usd >= thread.budget_usd:
+        raise ThreadRefused(
+            f"{name} has spent its budget: ${spent.cost_usd:.4f} of ${thread.budget_usd:g}; fork it to go on"
+        )
+
+
+def limits_of(thread: Thread, steps: Sequence[Step], key: str, tokens: int | None, usd: float | None) -> RolloutLimits:
+    """Turns and time are those of the answer to `key`, tokens and money those of the thread's life: but this answer
+    may have a budget of its own."""
+    before = usage_from_steps(steps[: next(number for number, step in enumerate(steps) if message_key(step) == key)])
+    most_tokens = [before.tokens + tokens if tokens else None, thread.budget_tokens]
+    most_usd = [before.cost_usd + usd if usd else None, thread.budget_usd]
+    return RolloutLimits(
+        turns=before.turns + MAX_TURNS,
+        wall_seconds=before.earlier_seconds + MAX_SECONDS,
+        tokens=min((most for most in most_tokens if most is not None), default=None),
+        cost_usd=min((most for most in most_usd if most is not None), default=None),
+    )
+
+
+def perimeter_of(thread: Thread, record: Trajectory) -> EgressPolicy:
+    """What may leave this machine: what the thread's file says, and what its record says that it was begun with."""
+    ours = (record.agent.extra or {}).get("gametape") or {}
+    return EgressPolicy(local_only=thread.local_only or bool(ours.get("local_only")))
+
+
+def open_model(home: Path, thread: Thread, record: Trajectory, perimeter: EgressPolicy) -> Model:
+    """The model that the thread was begun with, and no other."""
+    model = resolve_model(thread.model, home, perimeter)
+    if perimeter.local_only and not model.local:
+        raise BadInput(f"{thread.model}: not on this machine, and {thread.thread_id} is to stay here")
+    if model.name != record.agent.model_name:
+        raise BadInput(f"{thread.thread_id} was begun with {record.agent.model_name}, not with {model.name}")
+    return model
+
+
+def thread_tools(
+    thread: Thread, work: AgentState, home: Path, outbox: Outbox, history: bool, longest: float
+) -> list[Tool]:
+    """The standard tools over its sandbox, notes over its vault, drafts for the outbox."""
+    notes = VaultNotes(Vault.open(Path(thread.vault)), thread.thread_id, lambda: work.turn)
+    drafts = TurnKeys(thread.thread_id, lambda: work.turn, "draft")
+    standard = standard_tools(
+        work, toolbox=StaticAnalyzer(home), python=sys.executable, history=history, max_seconds=longest
+    )
+    return [*standard, *vault_tools(notes), DraftTool(outbox, drafts)]
+
+
+def drop_old_checkpoints(home: Path, thread: Thread, store: SnapshotStore, kept: Iterable[str]) -> None:
+    """Drop old checkpoints where they take too much room, but of no thread of the family the first or the last."""
+    if store.used_bytes() <= CHECKPOINT_BYTES // 2:
+        return
+    keep = set(kept)
+    for name in thread_ids(home):
+        place = thread_directory(home, name)
+        if place.read().store == thread.store:
+            checkpoints = [
+                step.gametape_extra.checkpoint
+                for step in place.load_trajectory().steps
+                if step.gametape_extra.checkpoint
+            ]
+            keep |= {checkpoints[0], checkpoints[-1]}
+    store.collect(keep, max_bytes=CHECKPOINT_BYTES // 2)

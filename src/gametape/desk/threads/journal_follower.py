@@ -1,0 +1,46 @@
+"""A record that somebody else is writing, read step by step as it grows."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from gametape.core.step import Step
+
+_IN_TOKENS = ("prompt_token_ids", "completion_token_ids", "logprobs", "loss_mask", "policy_versions")
+
+
+class JournalFollower:
+    """Shows every step after the ones that were there when it was made. `look` shows what has come since."""
+
+    def __init__(self, journal: Path, show: Callable[[Step], None]) -> None:
+        self._journal, self._show = journal, show
+        self._read = self._size()
+
+    def poll(self) -> None:
+        """A line that is not whole yet is left for the next look; of a record that was closed nothing more comes."""
+        if self._size() <= self._read:
+            return
+        with self._journal.open("rb") as file:
+            file.seek(self._read)
+            whole, found, _ = file.read().rpartition(b"\n")
+        self._read += len(whole + found)
+        for line in whole.splitlines():
+            document = json.loads(line)
+            if "step_id" in document:
+                self._show(_without_tokens(document))
+
+    def _size(self) -> int:
+        try:
+            return self._journal.stat().st_size
+        except FileNotFoundError:
+            return 0
+
+
+def _without_tokens(document: dict[str, Any]) -> Step:
+    """Ids are written in short there, and nobody reads them here."""
+    ours = (document.get("extra") or {}).get("gametape") or {}
+    for name in _IN_TOKENS:
+        (document.get("metrics") or {}).pop(name, None)
+        ours.pop(name, None)
+    return Step.model_validate(document)

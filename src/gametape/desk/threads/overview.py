@@ -1,0 +1,113 @@
+"""What a person sees of threads: a line for each, the words of one, what it made of its files."""
+
+import os
+import tempfile
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from gametape.agent.recorder import final_metrics, usage_from_steps
+from gametape.desk.threads.thread import Thread, ThreadDirectory, thread_directory, thread_ids
+from gametape.desk.threads.turn_result import is_answer, message_key
+from gametape.desk.vault.note_files import read_regular_file
+from gametape.record.journal import Journal
+from gametape.record.source_tree import SourceTree
+from gametape.sandbox.snapshots.cleanup import remove_tree
+from gametape.sandbox.snapshots.store import SnapshotStore
+from gametape.verify.git_patch import make_git_patch
+
+_MOST_FILES = 5_000
+_LEFT_OUT = ("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".git")
+
+
+class ThreadSummary(NamedTuple):
+    """A thread and what it has come to."""
+
+    thread: Thread
+    said: int
+    answered: int
+    turns: int
+    tokens: int
+    cost_usd: float
+    last: float
+    """When something was last recorded."""
+
+
+def list_threads(home: Path) -> list[ThreadSummary]:
+    """Every thread, the one that was last active first."""
+    return sorted(
+        (summarize_thread(thread_directory(home, name)) for name in thread_ids(home)), key=lambda one: -one.last
+    )
+
+
+def summarize_thread(place: ThreadDirectory) -> ThreadSummary:
+    thread, steps = place.read(), place.load_trajectory().steps
+    spent = usage_from_steps(steps)
+    times = [datetime.fromisoformat(step.timestamp).timestamp() for step in steps if step.timestamp]
+    return ThreadSummary(
+        thread=thread,
+        said=sum(message_key(step) is not None for step in steps),
+        answered=sum(is_answer(step) for step in steps),
+        turns=spent.turns,
+        tokens=spent.tokens,
+        cost_usd=spent.cost_usd,
+        last=max([thread.created, *times[-1:]]),
+    )
+
+
+def archive_thread(place: ThreadDirectory) -> Path:
+    """Close a thread: its record becomes one ATIF file, and nothing more is said to it. Done twice it is done once."""
+    if place.trajectory == place.journal:
+        with Journal.open(place.journal) as journal:
+            place.update(archived=True)
+            steps = journal.trajectory.steps
+            journal.close(final_metrics=final_metrics(usage_from_steps(steps), len(steps)))
+    if not place.read().archived:
+        place.update(archived=True)
+    return place.trajectory
+
+
+def thread_patch(place: ThreadDirectory) -> str:
+    """What is different about the files since the thread began, in git's format; what tools leave behind is left out,
+    and so are links and what is huge."""
+    thread, steps = place.read(), place.load_trajectory().steps
+    checkpoints = [step.gametape_extra.checkpoint for step in steps if step.gametape_extra.checkpoint]
+    with SnapshotStore(place.store_of(thread)) as store:
+        changed = [path for path in store.diff(checkpoints[0], checkpoints[-1]) if _is_shown(path)]
+        before, after = (_tree(store, name, changed[:_MOST_FILES]) for name in (checkpoints[0], checkpoints[-1]))
+    return make_git_patch(before, after)
+
+
+def _tree(store: SnapshotStore, snapshot: str, paths: list[str]) -> SourceTree:
+    scratch = Path(tempfile.mkdtemp(prefix="gametape-patch-"))
+    try:
+        store.export(snapshot, scratch / "tree")
+        files: dict[str, bytes] = {}
+        executable = set()
+        for path in paths:
+            place = scratch / "tree" / path
+            content = None if _through_link(scratch / "tree", path) else read_regular_file(place)
+            if content is not None:
+                files[path] = content
+                if os.stat(place).st_mode & 0o111:
+                    executable.add(path)
+        return SourceTree(files, frozenset(executable))
+    finally:
+        remove_tree(scratch)
+
+
+def _through_link(root: Path, path: str) -> bool:
+    place = root
+    for part in path.split("/")[:-1]:
+        place = place / part
+        if place.is_symlink():
+            return True
+    return False
+
+
+def _is_shown(path: str) -> bool:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return not any(part in _LEFT_OUT for part in path.split("/"))

@@ -1,0 +1,76 @@
+"""What became of words said to a thread, read from its record: the words are found by their key."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from gametape.agent.recorder import recorded_answers, step_text, usage_from_steps
+from gametape.agent.replay import active_steps
+from gametape.core.step import Step
+from gametape.watch.breaker import BREAKER_EVENT
+
+TurnEnd = Literal["answered", "limit", "error", "paused", "cancelled"]
+_HALTS = ("pause", "stop")
+
+
+@dataclass(frozen=True)
+class ThreadTurnResult:
+    """How it ended. `turns`, `tokens` and `cost_usd` are the thread's in all."""
+
+    ended: TurnEnd
+    answer: str
+    reason: str
+    turns: int
+    tokens: int
+    cost_usd: float
+    step: int
+
+
+def message_key(step: Step) -> str | None:
+    """The key of what was said in a step, if it is one that came from outside."""
+    return (step.gametape_extra.model_extra or {}).get("key")
+
+
+def make_turn_result(steps: Sequence[Step], ended: TurnEnd, reason: str) -> ThreadTurnResult:
+    spent = usage_from_steps(steps)
+    last = next((step for step in reversed(steps) if step.source == "agent"), None)
+    answer = answer_text(last) if last and ended == "answered" else ""
+    return ThreadTurnResult(ended, answer, reason, spent.turns, spent.tokens, spent.cost_usd, steps[-1].step_id)
+
+
+def find_turn_result(steps: Sequence[Step], key: str) -> ThreadTurnResult | None:
+    """The end that what was said under a key has come to, where it has."""
+    line = active_steps(steps)
+    said = next((number for number, step in enumerate(line) if message_key(step) == key), None)
+    if said is None:
+        return None
+    end = next((number for number in range(said + 1, len(line)) if message_key(line[number])), len(line))
+    last = line[end - 1]
+    if is_answer(last):
+        return make_turn_result(line[:end], "answered", "answered")
+    if is_halt(last):
+        return make_turn_result(line[:end], "paused", step_text(last))
+    return None
+
+
+def is_answer(step: Step) -> bool:
+    """Whether a turn is what somebody waits for: words without a call, or the end of the work."""
+    if step.source != "agent" or step.gametape_extra.summary:
+        return False
+    answers, notices = recorded_answers(step)
+    finished = any(answer.call.name == "finish" and not answer.failed for answer in answers)
+    return finished or not (step.tool_calls or notices)
+
+
+def is_halt(step: Step) -> bool:
+    """Whether the watch stopped the agent here, for a person to look."""
+    return any(
+        event.get("kind") == BREAKER_EVENT and event.get("rung") in _HALTS for event in step.gametape_extra.events or ()
+    )
+
+
+def answer_text(step: Step) -> str:
+    """The words of an answer, and the summary where the agent called its work finished."""
+    called = [call for call in step.tool_calls or [] if call.function_name == "finish"]
+    summaries = [str(call.arguments.get("summary", "")) for call in called]
+    return "\n\n".join(filter(None, [step_text(step).strip(), *summaries]))

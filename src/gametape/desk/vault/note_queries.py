@@ -1,0 +1,71 @@
+"""Words in notes, the best lines first."""
+
+import re
+from typing import NamedTuple
+
+from gametape.desk.vault.note_files import note_name, read_notes
+from gametape.desk.vault.repository import Commit, list_commits
+from gametape.desk.vault.vault import Vault
+
+_WORD = re.compile(r"\w+")
+
+
+class NoteSearchHit(NamedTuple):
+    note: str
+    line: int
+    text: str
+
+
+def search_notes(vault: Vault, query: str) -> list[NoteSearchHit]:
+    """Lines that hold words of the query: those with the whole of it first, then by how many of its words they or the
+    name of their note hold."""
+    whole, words = " ".join(query.lower().split()), set(_WORD.findall(query.lower()))
+    scored = []
+    for path, content in read_notes(vault.root).items():
+        note = path.removesuffix(".md")
+        named = words & set(_WORD.findall(note.lower()))
+        for number, line in enumerate(content.decode("utf-8", "replace").splitlines(), start=1):
+            lower = line.lower()
+            inside = words & set(_WORD.findall(lower))
+            exact = bool(whole) and whole in " ".join(lower.split())
+            if inside or exact or (named and number == 1):
+                scored.append((not exact, -len(inside | named), NoteSearchHit(note, number, line.strip())))
+    return [hit for *_, hit in sorted(scored)]
+
+
+_OPEN = re.compile(r"^\s*(?:[-*+]\s+\[ \]\s+|(?:[-*+]\s+)?open:\s*)(?P<what>.*\S)", re.IGNORECASE)
+_BLAMED = re.compile(r"([0-9a-f]{40}) \d+ (\d+)(?: \d+)?")
+
+
+class OpenItem(NamedTuple):
+    note: str
+    line: int
+    text: str
+    commit: Commit
+    """The one that wrote the line as it is."""
+
+
+def list_open_items(vault: Vault) -> list[OpenItem]:
+    repository = vault.repository
+    with repository.locked():
+        files = repository.files(repository.head)
+        found = []
+        for path in sorted(files):
+            note = note_name(path)
+            if note is None:
+                continue
+            lines = repository.content(files[path]).decode("utf-8", "replace").splitlines()
+            opened = {number: match["what"] for number, line in enumerate(lines, 1) if (match := _OPEN.match(line))}
+            if opened:
+                blamed = _blame(vault, path)
+                found += [(note, number, text, blamed[number]) for number, text in opened.items()]
+        known = {name: list_commits(repository, "-1", name)[0] for name in {name for *_, name in found}}
+    every = [OpenItem(note, number, text, known[name]) for note, number, text, name in found]
+    return sorted(every, key=lambda loop: (loop.commit.time, loop.note, loop.line))
+
+
+def _blame(vault: Vault, path: str) -> dict[int, str]:
+    """The commit of every line."""
+    said = vault.repository.git("blame", "--porcelain", "--no-textconv", "HEAD", "--", path).decode("utf-8", "replace")
+    matches = (_BLAMED.fullmatch(line) for line in said.split("\n"))
+    return {int(match[2]): match[1] for match in matches if match}

@@ -1,0 +1,306 @@
+"""Errands as workflows of DBOS: the one file that knows it.
+
+Whatever happens to the process, DBOS has the order, the results of finished steps and the state of every errand in the
+database. Its recovery takes up what was pending for the same executor id and application version, so both are fixed
+here, and the runner's lock sees to it that only one process ever has them. What is stored is JSON; nothing is pickled.
+"""
+
+import asyncio
+import logging
+import logging.handlers
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import sqlalchemy as sa
+from dbos import DBOS, DBOSClient, DBOSConfig, DBOSPortableJSONSerializer, EnqueueOptions
+from dbos._utils import GlobalParams
+
+from gametape.core.errors import BadInput, GametapeError, MissingDependency
+from gametape.desk.database import cancellations, insert_once
+from gametape.desk.disk_full import disk_full_error
+from gametape.desk.jobs import JOB_HANDLERS, Desk, Job, Json, load_handler
+
+_BYTES = 1 << 20
+
+
+class _Log(logging.handlers.RotatingFileHandler):
+    def handleError(self, record: logging.LogRecord) -> None:
+        """A line for which there is no room is dropped; it would go to the terminal."""
+
+
+def log_to_file(path: Path) -> None:
+    """From now on, for the life of this process; only the first file counts."""
+    logger = silence_logger()
+    if not any(isinstance(handler, _Log) for handler in logger.handlers):
+        handler = _Log(path, maxBytes=_BYTES, backupCount=1)
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        logger.addHandler(handler)
+
+
+def silence_logger() -> logging.Logger:
+    """Its logger, which says nothing to anybody else."""
+    logger = logging.getLogger("dbos")
+    logger.propagate = False
+    logger.setLevel(logging.WARNING)
+    if not logger.handlers:
+        logger.addHandler(logging.NullHandler())
+    return logger
+
+
+VERSION = "desk-1"
+"""Raised by hand when stored errands change shape; those of another version are not taken up."""
+EXECUTOR = "desk"
+APPLICATION = "gametape-desk"
+_WORKFLOW = "errand"
+_SERIAL_QUEUE, _PARALLEL_QUEUE = "lines", "beside"
+_AT_ONCE = 4
+"""Errands without a line that run at the same time, and lines that are worked on at the same time, four times that."""
+_POLL = 0.1
+_FORGOTTEN_AT_ONCE = 1000
+
+
+class JobFailed(GametapeError):
+    """An errand ended with an error that nobody foresaw; the log has the whole of it."""
+
+    exit_code = 1
+
+
+@dataclass
+class _RunnerState:
+    """What the workflow function, which DBOS calls with nothing but stored values, finds in this process."""
+
+    desk: Desk | None = None
+    trouble: GametapeError | None = None
+    tasks: set["asyncio.Task[object]"] = field(default_factory=set)
+
+
+_runner_state = _RunnerState()
+GlobalParams.dbos_cloud = False
+"""Read from the environment when DBOS is imported: it would then take its database, its names and whom it reports to
+from there as well."""
+
+
+class DbosSteps:
+    """`Steps` over the workflow that is running."""
+
+    def __init__(self, desk: Desk, key: str) -> None:
+        self._desk, self.key = desk, key
+        self._times = 0
+
+    async def once(self, name: str, act: Callable[[], Awaitable[Json]]) -> Json:
+        async def step() -> Json:
+            try:
+                with _leave_pending_on_disk_full():
+                    result = {"result": await act()}
+            except GametapeError as error:
+                result = _error_to_dict(error)
+            if (task := asyncio.current_task()) and task.cancelling():
+                raise asyncio.CancelledError  # whoever swallowed it was cut off: this is no result to keep
+            return result
+
+        return _result_or_raise(await DBOS.run_step_async({"name": name}, step))
+
+    async def now(self) -> float:
+        async def read() -> float:
+            return time.time()
+
+        self._times += 1
+        return float(await self.once(f"now-{self._times}", read))
+
+    async def cancelled(self) -> bool:
+        return await asyncio.to_thread(is_cancel_requested, self._desk, self.key)
+
+
+@DBOS.workflow(name=_WORKFLOW, max_recovery_attempts=None)
+async def _run_job(kind: str, payload: dict[str, Json]) -> dict[str, Json]:
+    desk, task, key = _runner_state.desk, asyncio.current_task(), DBOS.workflow_id
+    if desk is None or task is None or key is None:
+        raise asyncio.CancelledError  # the runner is closing: left pending for the next one
+    _runner_state.tasks.add(task)
+    try:
+        with _leave_pending_on_disk_full():
+            return {"result": await load_handler(kind)(desk, DbosSteps(desk, key), payload)}
+    except GametapeError as error:
+        return _error_to_dict(error)
+    finally:
+        _runner_state.tasks.discard(task)
+
+
+@contextmanager
+def _leave_pending_on_disk_full() -> Iterator[None]:
+    """A disk that is full ends no errand: it is left pending, and the runner is told to leave."""
+    try:
+        yield
+    except Exception as error:
+        if (found := disk_full_error(error)) is None:
+            raise
+        abort_jobs(found)
+        raise asyncio.CancelledError from error
+
+
+def abort_jobs(why: GametapeError) -> None:
+    """No errand can go on in this process now; the first reason is kept."""
+    _runner_state.trouble = _runner_state.trouble or why
+
+
+def abort_reason() -> GametapeError | None:
+    """Why no errand can go on now, if that is so."""
+    return _runner_state.trouble
+
+
+@contextmanager
+def open_job_client(desk: Desk) -> Iterator["JobClient"]:
+    """To hand in errands and to read their state, in a process that does not run them."""
+    made = DBOSClient(
+        system_database_url=desk.database_url, serializer=DBOSPortableJSONSerializer(), application_name=APPLICATION
+    )
+    try:
+        yield JobClient(made)
+    finally:
+        made.destroy()
+
+
+class JobClient:
+    """What is known of errands. Safe to use from several threads."""
+
+    def __init__(self, client: DBOSClient) -> None:
+        self._client = client
+
+    def submit(self, job: Job) -> None:
+        """Durable when this returns. One whose key is known already changes nothing."""
+        if job.kind not in JOB_HANDLERS:
+            raise BadInput(f"{job.kind}: no kind of work; there are {', '.join(JOB_HANDLERS)}")
+        options: EnqueueOptions = {
+            "workflow_name": _WORKFLOW,
+            "queue_name": _PARALLEL_QUEUE if job.partition_key is None else _SERIAL_QUEUE,
+            "workflow_id": job.key,
+            "app_version": VERSION,
+        }
+        if job.partition_key is not None:
+            options["queue_partition_key"] = job.partition_key
+        self._client.enqueue(options, job.kind, job.payload)
+
+    def state(self, key: str) -> str | None:
+        """`queued`, `running`, `done` or `failed`; None where nobody handed it in."""
+        found = self._client.list_workflows(workflow_ids=[key], load_input=False, load_output=False)
+        return _STATES.get(found[0].status, "failed") if found else None
+
+    def result(self, key: str) -> dict[str, Json]:
+        """Of one that is done: its result, or the error it ended with, raised."""
+        found = self._client.list_workflows(workflow_ids=[key], load_input=False)
+        if not found or found[0].status != "SUCCESS":
+            told = found[0].error or found[0].status if found else "unknown"
+            raise JobFailed(f"{key}: failed: {told}")
+        answer: dict[str, Json] = _result_or_raise(found[0].output)
+        return answer
+
+    def unfinished(self) -> list[str]:
+        """The keys of errands that are waiting or running, oldest first."""
+        found = self._client.list_workflows(status=["ENQUEUED", "PENDING"], load_input=False, load_output=False)
+        return [status.workflow_id for status in found]
+
+    def ended_since(self, since: float) -> list[str]:
+        """The keys of errands that were handed in since then and have ended."""
+        found = self._client.list_workflows(
+            start_time=datetime.fromtimestamp(since, UTC).isoformat(),
+            status=["SUCCESS", "ERROR"],
+            load_input=False,
+            load_output=False,
+        )
+        return [status.workflow_id for status in found]
+
+    def delete_finished(self, prefix: str, before: float) -> int:
+        """Drop what is kept of finished errands whose keys begin so; how many there were. Their keys could be handed in
+        anew after that."""
+        moment = datetime.fromtimestamp(before, UTC).isoformat()
+        found = self._client.list_workflows(
+            workflow_id_prefix=prefix,
+            status=["SUCCESS", "ERROR"],
+            completed_before=moment,
+            load_input=False,
+            load_output=False,
+            limit=_FORGOTTEN_AT_ONCE,
+        )
+        self._client.delete_workflows([status.workflow_id for status in found])
+        return len(found)
+
+
+_STATES = {"ENQUEUED": "queued", "PENDING": "running", "SUCCESS": "done"}
+
+
+def request_cancel(desk: Desk, key: str) -> None:
+    """Ask for an errand to end; its work sees it at its next look."""
+    with desk.database.begin() as connection:
+        insert_once(connection, cancellations, {"key": key, "at": time.time()})
+
+
+def is_cancel_requested(desk: Desk, key: str) -> bool:
+    with desk.database.connect() as connection:
+        found = connection.scalar(sa.select(cancellations.c.key).where(cancellations.c.key == key))
+    return found is not None
+
+
+def migrate(url: str) -> None:
+    """Create or upgrade the tables of DBOS, and the desk's queues in them."""
+    silence_logger()
+    DBOS.migrate(url)
+    made = DBOSClient(system_database_url=url, serializer=DBOSPortableJSONSerializer(), application_name=APPLICATION)
+    try:
+        made.register_queue(_PARALLEL_QUEUE, worker_concurrency=_AT_ONCE, polling_interval_sec=_POLL)
+        made.register_queue(
+            _SERIAL_QUEUE, partition_concurrency=1, worker_concurrency=4 * _AT_ONCE, polling_interval_sec=_POLL
+        )
+    finally:
+        made.destroy()
+
+
+def launch(desk: Desk) -> None:
+    """Begin to run errands on the running event loop; the caller holds the runner's lock."""
+    _runner_state.desk, _runner_state.trouble = desk, None
+    log_to_file(desk.home / "desk" / "desk.log")
+    config: DBOSConfig = {
+        "name": APPLICATION,
+        "system_database_url": desk.database_url,
+        "executor_id": EXECUTOR,
+        "application_version": VERSION,
+        "serializer": DBOSPortableJSONSerializer(),
+        "log_level": "WARNING",
+        "run_migrations": False,
+        "enable_otlp": False,
+        "notification_listener_polling_interval_sec": _POLL,
+    }
+    try:
+        DBOS(config=config)
+        DBOS.launch()
+    except sa.exc.DBAPIError as error:
+        raise MissingDependency(f"the desk's database cannot be used: {error.orig}") from error
+
+
+async def close() -> None:
+    """Stop running errands, in order: each is cut off where it is, and stays pending for the next runner."""
+    _runner_state.desk = None
+    tasks = list(_runner_state.tasks)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    loop = asyncio.get_running_loop()
+    with ThreadPoolExecutor(1) as stopping:  # DBOS made its own threads those of the loop, and ends them
+        await loop.run_in_executor(stopping, DBOS.destroy)
+    loop.set_default_executor(ThreadPoolExecutor())
+
+
+def _error_to_dict(error: GametapeError) -> dict[str, Json]:
+    return {"error": str(error), "exit_code": error.exit_code}
+
+
+def _result_or_raise(kept: Json) -> Json:
+    if "error" not in kept:
+        return kept["result"]
+    error = GametapeError(kept["error"])
+    error.exit_code = kept["exit_code"]
+    raise error

@@ -1,0 +1,36 @@
+"""What can go wrong between asking a model and having its answer."""
+
+from typing import Literal
+
+from gametape.core.errors import GametapeError
+
+EngineErrorKind = Literal["timeout", "rate_limited", "server_error", "cut_stream", "unreachable", "refused", "garbled"]
+_RETRYABLE: frozenset[EngineErrorKind] = frozenset(
+    {"timeout", "rate_limited", "server_error", "cut_stream", "unreachable", "garbled"}
+)
+
+
+class EngineError(GametapeError):
+    """No answer came. `kind` is what the record says; `retry_after` is what the server asked us to wait.
+
+    `wasted_tokens` were paid for and are lost: the part of a stream that came before it was cut.
+    """
+
+    exit_code = 3
+
+    def __init__(
+        self, kind: EngineErrorKind, text: str, retry_after: float | None = None, wasted_tokens: int = 0
+    ) -> None:
+        super().__init__(text)
+        self.kind = kind
+        self.retry_after = retry_after
+        self.wasted_tokens = wasted_tokens
+
+    @property
+    def retryable(self) -> bool:
+        """Whether asking again may help."""
+        return self.kind in _RETRYABLE
+
+
+class ContextTooLong(GametapeError):
+    """The conversation does not fit into the model's window any more; asking again will not help, compaction may."""

@@ -1,0 +1,118 @@
+"""What a model's name stands for, in one place.
+
+smollm2              the embedded model, fetched once
+PATH                 a directory of weights in the form that transformers writes, or of a training run: its last ones
+OWNER/NAME           the same from a model hub, where there is one
+openai:MODEL@URL     a server that speaks OpenAI's protocol
+scripted:NAME        a written policy that knows the task (expert, clumsy, cheat)
+scripted:FILE        a written policy from a file of JSON lines
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from gametape.core.errors import BadInput, MissingDependency
+from gametape.engines.conversation import Model
+from gametape.engines.egress_policy import EgressPolicy
+from gametape.engines.retry import RetryingModel, RetryPolicy
+from gametape.engines.scripted import ScriptedTurn, read_script, scripted_model
+
+ScriptFactory = Callable[[], Sequence[ScriptedTurn]]
+EMBEDDED_MODEL = "smollm2"
+_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+_CHECKPOINT = re.compile(r"\d{8}")
+_CHECKPOINT_FILES = ("state.json", "model.safetensors", "optimizer.safetensors")
+
+
+def resolve_model(
+    name: str, home: Path, egress: EgressPolicy | None = None, scripts: Mapping[str, ScriptFactory] | None = None
+) -> Model:
+    """The model, ready to be spoken to. Weights are loaded only when they are asked for here."""
+    kind, _, rest = name.partition(":")
+    if kind == "scripted":
+        return _scripted(name, rest, scripts or {})
+    if kind == "openai":
+        from gametape.engines.openai import open_server_model  # noqa: PLC0415 - httpx is slow to import
+
+        server = open_server_model(name, egress or EgressPolicy(), home)
+        return RetryingModel(server, RetryPolicy(), server.price)
+    return _weights(name, home, egress or EgressPolicy())
+
+
+def _scripted(name: str, rest: str, scripts: Mapping[str, ScriptFactory]) -> Model:
+    if rest in scripts:
+        return scripted_model(name, scripts[rest]())
+    path = Path(rest)
+    if not rest or not path.is_file():
+        known = f"{', '.join(scripts)}, " if scripts else ""
+        raise BadInput(f"{name}: no such script; give {known}or a file of JSON lines")
+    return scripted_model(name, read_script(path))
+
+
+def _weights(name: str, home: Path, perimeter: EgressPolicy) -> Model:
+    if name == EMBEDDED_MODEL:
+        directory = home / "models" / EMBEDDED_MODEL
+        if not directory.is_dir():
+            raise MissingDependency("smollm2 has not been fetched yet; type: gametape models fetch smollm2")
+    else:
+        directory = Path(name)
+        if not directory.is_dir():
+            if not _HUB_ID.fullmatch(name):
+                raise BadInput(f"{name}: no such model; give smollm2, a directory, openai:MODEL@URL or scripted:FILE")
+            directory = _from_hub(name, perimeter)
+    try:
+        from gametape.engines.torch.build import open_torch_model  # noqa: PLC0415 - needs torch
+    except ImportError as error:
+        raise MissingDependency(
+            f"{name} needs torch and transformers: pip install 'gametape[train]' ({error})"
+        ) from error
+    return open_torch_model(find_weights(directory), name)
+
+
+def find_weights(directory: Path) -> Path:
+    """The directory of weights that a path means: itself, or the last whole checkpoint of the run that lies there."""
+    if not (directory / "checkpoints").is_dir():
+        return directory
+    saved = list_checkpoints(directory / "checkpoints")
+    if not saved:
+        raise BadInput(f"{directory}: the run there has no checkpoint yet")
+    return saved[-1]
+
+
+def list_checkpoints(directory: Path) -> list[Path]:
+    """Those that are whole, oldest first."""
+    if not directory.is_dir():
+        return []
+    named = sorted(path for path in directory.iterdir() if _CHECKPOINT.fullmatch(path.name))
+    return [path for path in named if all((path / name).exists() for name in _CHECKPOINT_FILES)]
+
+
+def _from_hub(name: str, perimeter: EgressPolicy) -> Path:
+    """Where nothing may leave this machine, only what an earlier fetch has left here."""
+    try:
+        from huggingface_hub import snapshot_download  # noqa: PLC0415 - only for models of a hub
+
+        return Path(snapshot_download(name, local_files_only=perimeter.local_only))
+    except ImportError as error:
+        raise MissingDependency(f"{name} is on a hub: pip install 'gametape[train]' ({error})") from error
+    except Exception as error:  # whatever the hub's client raises, the model is not to be had
+        raise MissingDependency(
+            f"{name}: not a directory here, and the hub did not give it: {type(error).__name__}"
+        ) from error
+
+
+def list_model_names(home: Path) -> list[dict[str, Any]]:
+    """Every kind of name, with whether it can be used now."""
+    rows = [
+        (EMBEDDED_MODEL, "SmolLM2-135M-Instruct on this machine", (home / "models" / EMBEDDED_MODEL).is_dir(), True),
+        ("DIRECTORY", "weights as transformers saves them, or a training run", True, True),
+        ("OWNER/NAME", "weights from a model hub, where one can be reached", True, True),
+        ("openai:MODEL@URL", "a server that speaks OpenAI's protocol; trainable if it takes token ids", True, None),
+        ("scripted:FILE", "a policy written down as JSON lines", True, True),
+        ("scripted:expert", "writes the task's own solution", True, True),
+        ("scripted:clumsy", "the same with five kinds of mistakes", True, True),
+        ("scripted:cheat", "attacks the tests instead of solving", True, True),
+    ]
+    return [dict(zip(("name", "what", "available", "trainable"), row, strict=True)) for row in rows]

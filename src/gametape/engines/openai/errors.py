@@ -1,0 +1,79 @@
+"""What a server's failures mean. A server's words are shown in one line, cleaned; what we sent it never is."""
+
+import email.utils
+import json
+import re
+import time
+from typing import Any, NoReturn
+
+import httpx
+
+from gametape.engines.errors import ContextTooLong, EngineError, EngineErrorKind
+
+MAX_MESSAGE_CHARACTERS = 300
+_TOO_LONG = re.compile(
+    r"context[ _-]?(length|window)|maximum (context|model|input) length|max_model_len|too many (input )?tokens|"
+    r"prompt is too long|longer than the (maximum|model)|input is too long",
+    re.IGNORECASE,
+)
+_PASSING = {408: "timeout", 425: "server_error", 429: "rate_limited", 504: "timeout"}
+
+
+def one_line(text: str) -> str:
+    """A server's words as one printable line of at most 300 characters."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return line if len(line) <= MAX_MESSAGE_CHARACTERS else line[: MAX_MESSAGE_CHARACTERS - 1] + "…"
+
+
+def parse_retry_after(value: str | None, now: float | None = None) -> float | None:
+    """The seconds that a Retry-After header asks for, given as seconds or as a date; None where it says nothing."""
+    if value is None:
+        return None
+    if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", value.strip(), re.ASCII):
+        return float(value)
+    try:
+        date = email.utils.parsedate_to_datetime(value)
+        return max(0.0, date.timestamp() - (time.time() if now is None else now))
+    except (ValueError, OverflowError):
+        return None
+
+
+def error_message(body: bytes) -> str:
+    """The message in an error's body, wherever the server put it."""
+    text = body.decode("utf-8", "replace")
+    try:
+        document: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        return one_line(text)
+    for key in ("error", "message", "detail"):
+        if isinstance(document, dict) and key in document:
+            document = document[key]
+    return one_line(document if isinstance(document, str) else json.dumps(document))
+
+
+def raise_for_status(status: int, headers: httpx.Headers, body: bytes, server: str) -> NoReturn:
+    """The trouble that a status other than 200 means."""
+    said = error_message(body)
+    if 300 <= status < 400:
+        raise EngineError("refused", f"{server} redirects elsewhere ({status}), which is not followed: name that URL")
+    if status in {400, 413, 422} and _TOO_LONG.search(said):
+        raise ContextTooLong(f"{server}: {said}")
+    text = f"{server} answered {status}: {said}" if said else f"{server} answered {status}"
+    kind: Any = _PASSING.get(status, "server_error" if status >= 500 else "refused")
+    raise EngineError(kind, text, parse_retry_after(headers.get("retry-after")))
+
+
+def error_from_http(error: httpx.HTTPError | httpx.StreamError, server: str, begun: bool, wasted: int) -> EngineError:
+    """The trouble that a failure of the connection means; `begun` once the answer's headers had come."""
+    kind: EngineErrorKind
+    if isinstance(error, httpx.ConnectTimeout | httpx.ConnectError):
+        kind, what = "unreachable", "cannot be reached"
+    elif isinstance(error, httpx.TimeoutException):
+        kind, what = "timeout", "was silent for too long"
+    elif begun:
+        kind, what = "cut_stream", "broke off in the middle of its answer"
+    elif isinstance(error, httpx.RemoteProtocolError | httpx.DecodingError):
+        kind, what = "garbled", "did not answer in HTTP, or broke off before it answered"
+    else:
+        kind, what = "unreachable", "closed the connection"
+    return EngineError(kind, f"{server} {what} ({type(error).__name__})", wasted_tokens=wasted)

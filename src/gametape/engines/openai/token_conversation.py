@@ -1,0 +1,121 @@
+"""Speaking to a server in token ids, so that its replies can be trained on."""
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import replace
+from typing import Self
+
+from gametape.core.messages import GenerateRequest, Generation, Sampling, WeightUpdate
+from gametape.engines.conversation import Reply, ToolDefinition, ToolResponse
+from gametape.engines.openai.client import ServerClient
+from gametape.engines.openai.engine import ServerEngine
+from gametape.engines.openai.message_conversation import estimate_tokens
+from gametape.engines.openai.server_tokenizer import TokenizerCache, TokenizerCacheMiss
+from gametape.engines.token_conversation import TokenConversation
+
+_OPENING = 64
+"""About what a template or a dialect says of its own at the beginning."""
+
+
+class ServerTokenConversation:
+    """A `TokenConversation` that asks the server for the words it lacks.
+
+    `true_logprobs` says whether the server's log-probabilities are of the distribution it draws from. Where they are
+    not, and the sampling makes a difference, replies come without them: the ids are still exact.
+    """
+
+    def __init__(
+        self,
+        inner: TokenConversation,
+        engine: ServerEngine,
+        client: ServerClient,
+        tokenizer_cache: TokenizerCache,
+        exact_logprobs: bool,
+    ) -> None:
+        self._inner = inner
+        self._engine = engine
+        self._client = client
+        self._lexicon = tokenizer_cache
+        self._true_logprobs = exact_logprobs or is_unmodified(inner.sampling)
+        self._read = 0
+        self._unread = 0
+        self._remember_generations()
+
+    @property
+    def length(self) -> int:
+        """Exact where all of it has been tokenised; what was said since the last turn is estimated."""
+        try:
+            return self._inner.length
+        except TokenizerCacheMiss:
+            return self._read + self._unread
+
+    def begin(self, system: str, tools: Sequence[ToolDefinition], user: str) -> None:
+        self._inner.begin(system, tools, user)
+        described = sum(2 * estimate_tokens(tool) for tool in tools)
+        self._read, self._unread = 0, estimate_tokens({"system": system, "user": user}) + described + _OPENING
+
+    def add_user_message(self, text: str) -> None:
+        self._inner.add_user_message(text)
+        self._unread += estimate_tokens({"user": text})
+
+    def add_tool_responses(self, responses: Sequence[ToolResponse]) -> None:
+        self._inner.add_tool_responses(responses)
+        self._unread += sum(estimate_tokens({answer.call.name: answer.content}) for answer in responses)
+
+    async def ask(self, max_tokens: int) -> Reply:
+        while True:
+            try:
+                reply = await self._inner.ask(max_tokens)
+            except TokenizerCacheMiss as gap:
+                await self._lexicon.fetch(self._client, gap.query)
+            else:
+                self._remember_generations()
+                self._has_read(reply)
+                return reply if self._true_logprobs else _without_logprobs(reply)
+
+    def replay(self, reply: Reply) -> None:
+        self._inner.replay(reply)
+        self._has_read(reply)
+
+    def fork(self) -> Self:
+        other = copy(self)
+        other._inner = self._inner.fork()
+        other._remember_generations()
+        return other
+
+    def _has_read(self, reply: Reply) -> None:
+        if reply.tokens is not None:
+            self._read, self._unread = len(reply.tokens.prompt_ids) + len(reply.tokens.completion_ids), 0
+
+    def _remember_generations(self) -> None:
+        self._inner.engine = _Once(self._engine)
+
+
+class _Once:
+    """An engine that does not sample twice for the same question: its reply may take several tries to be read."""
+
+    def __init__(self, engine: ServerEngine) -> None:
+        self._engine = engine
+        self._last: tuple[GenerateRequest, Generation] | None = None
+
+    async def generate(self, request: GenerateRequest) -> Generation:
+        if self._last is None or self._last[0] != request:
+            self._last = (request, await self._engine.generate(request))
+        return self._last[1]
+
+    async def update_weights(self, update: WeightUpdate) -> None:
+        await self._engine.update_weights(update)
+
+    async def policy_version(self) -> int:
+        return await self._engine.policy_version()
+
+
+def is_unmodified(sampling: Sampling) -> bool:
+    """Whether tokens are drawn from the model's own distribution, or are the likeliest under it."""
+    return sampling.temperature in {0.0, 1.0} and sampling.top_p == 1.0 and sampling.top_k == 0
+
+
+def _without_logprobs(reply: Reply) -> Reply:
+    if reply.tokens is None:
+        return reply
+    return replace(reply, tokens=reply.tokens.model_copy(update={"logprobs": None}))

@@ -1,0 +1,78 @@
+"""What tokens cost. Prices are the user's own words (a TOML file, or the model's name): none are built in, they change.
+
+```toml
+["some-model"]
+input = 1.0    # dollars per million tokens read
+output = 3.0   # dollars per million tokens written
+cached = 0.1   # dollars per million tokens that the server had already read; as `input` where it is not said
+```
+"""
+
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gametape.core.errors import BadInput
+
+
+@dataclass(frozen=True)
+class Price:
+    """Dollars per million tokens. A price that is not known counts as 0, and says so."""
+
+    input: float = 0.0
+    output: float = 0.0
+    cached: float | None = None
+    known: bool = True
+
+    def cost(self, prompt_tokens: int, completion_tokens: int, cached_tokens: int = 0) -> float:
+        """Dollars for a reply; `cached_tokens` are part of `prompt_tokens`."""
+        cached = self.input if self.cached is None else self.cached
+        read = (prompt_tokens - cached_tokens) * self.input + cached_tokens * cached
+        return (read + completion_tokens * self.output) / 1e6
+
+
+FREE = Price()
+UNKNOWN_PRICE = Price(known=False)
+
+
+def parse_price(table: Mapping[str, Any], where: str) -> Price:
+    """A price out of a table with `input` and `output`, perhaps `cached`."""
+    unknown = set(table) - {"input", "output", "cached"}
+    if unknown:
+        raise BadInput(f"{where}: a price has input, output and cached, not {', '.join(sorted(unknown))}")
+    if not {"input", "output"} <= set(table):
+        raise BadInput(f"{where}: a price needs both input and output, in dollars per million tokens")
+    dollars = {name: _dollars(value, f"{where}, {name}") for name, value in table.items()}
+    return Price(dollars["input"], dollars["output"], dollars.get("cached"))
+
+
+def read_prices(file: Path) -> dict[str, Price]:
+    """The prices in a file, by model; none where there is no file."""
+    try:
+        document = tomllib.loads(file.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise BadInput(f"{file}: {error}") from error
+    return {
+        model: parse_price(_table(value, f"{file}, {model}"), f"{file}, {model}") for model, value in document.items()
+    }
+
+
+def _table(value: object, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise BadInput(f"{where}: expected a table with input and output")
+    return value
+
+
+def _dollars(value: object, where: str) -> float:
+    try:
+        dollars = float(value) if isinstance(value, (str, int, float)) and not isinstance(value, bool) else math.nan
+    except ValueError:
+        dollars = math.nan
+    if not math.isfinite(dollars) or dollars < 0:
+        raise BadInput(f"{where}: expected dollars per million tokens, not {value!r}")
+    return dollars

@@ -1,0 +1,111 @@
+"""From a directory of weights, or a network the trainer holds, to an engine."""
+
+import logging
+import os
+from copy import deepcopy
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM
+from transformers.utils.logging import disable_progress_bar
+
+from gametape.core.errors import BadInput
+from gametape.engines.chat_formats.loader import load_chat_format
+from gametape.engines.chat_formats.protocol import Tokenizer
+from gametape.engines.token_conversation import TokenModel
+from gametape.engines.torch import cpu_dtype
+from gametape.engines.torch.attention import cpu, reference
+from gametape.engines.torch.attention.interface import AttentionPlanner
+from gametape.engines.torch.decode_rounds import GraphRunner
+from gametape.engines.torch.decoder import Decoder
+from gametape.engines.torch.decoder_spec import read_decoder_spec
+from gametape.engines.torch.engine import TorchEngine
+from gametape.engines.torch.grammar import GrammarCompiler
+from gametape.engines.torch.kv_blocks import BlockPool
+from gametape.engines.torch.stepper import EngineLimits, Stepper
+from gametape.engines.torch.weights import StandbyWeights
+from gametape.engines.transformers_engine import TransformersEngine
+
+BLOCK_SIZE = 16
+CPU_LIMITS = EngineLimits(token_budget=512)
+"""A CPU's matrix products are faster for 500 rows than for 100; with more, decoding would only wait."""
+GPU_LIMITS = EngineLimits(max_sequences=512, token_budget=8192)
+_WIDTHS = (16, 32, 64, 128)
+"""Of heads that the kernels for a GPU take."""
+
+
+def open_torch_model(directory: Path, name: str) -> TokenModel:
+    """The model in a directory of weights, config and tokenizer files, ready to be spoken to. Code in it is not run."""
+    dialect = load_chat_format(directory)
+    auto: Any = AutoModelForCausalLM
+    dtype = getattr(torch, cpu_dtype.choose_cpu_dtype())
+    disable_progress_bar()
+    try:
+        network = auto.from_pretrained(directory, dtype=dtype, local_files_only=True, trust_remote_code=False)
+    except Exception as error:  # whatever strange files make transformers raise, there is no model in them
+        why = next(iter(str(error).splitlines()), type(error).__name__)
+        raise BadInput(f"{directory} is not a model that can be loaded: {why}") from error
+    engine = build_engine(network, tokenizer=dialect.tokenizer) or _transformers_engine(network, name)
+    window = int(network.config.get_text_config().max_position_embeddings)
+    return TokenModel(name=name, engine=engine, chat_format=dialect, window=window, on_close=engine.close)
+
+
+def build_engine(
+    network: Any,
+    limits: EngineLimits | None = None,
+    kv_tokens: int | None = None,
+    tokenizer: Tokenizer | None = None,
+    own_weights: bool = False,
+) -> TorchEngine | None:
+    """An engine over the very parameters of this network, with room for the keys and values of so many tokens.
+
+    With `own` weights it works on two copies instead, and decodes on while new ones are published. With a tokenizer it
+    can hold requests to grammars. None where the network is of a family that the engine does not run.
+    """
+    stepper = build_stepper(deepcopy(network).requires_grad_(False) if own_weights else network, limits, kv_tokens)
+    if stepper is None:
+        return None
+    grammars = GrammarCompiler(tokenizer, stepper.decoder.spec.vocabulary) if tokenizer else None
+    return TorchEngine(stepper, grammars, StandbyWeights(stepper) if own_weights else None)
+
+
+def build_stepper(network: Any, limits: EngineLimits | None = None, kv_tokens: int | None = None) -> Stepper | None:
+    """The same without a thread, for whoever takes the steps."""
+    spec = read_decoder_spec(network.config)
+    if spec is None:
+        return None
+    decoder = Decoder(network.eval(), spec)
+    on_cpu = decoder.device.type == "cpu"
+    width = 2 * spec.layers * spec.kv_heads * spec.head_dim * decoder.dtype.itemsize
+    blocks = -(-(kv_tokens or _kv_bytes(decoder.device) // width) // BLOCK_SIZE)
+    pool = BlockPool(spec, blocks, BLOCK_SIZE, decoder.device, decoder.dtype)
+    limits = limits or (CPU_LIMITS if on_cpu else GPU_LIMITS)
+    planner, recorded = (cpu.plan, None) if on_cpu else _on_gpu(decoder, pool, limits)
+    return Stepper(decoder, pool, planner, limits, recorded)
+
+
+def _on_gpu(decoder: Decoder, pool: BlockPool, limits: EngineLimits) -> tuple[AttentionPlanner, GraphRunner | None]:
+    """Kernels of our own, where Triton is installed and heads are of a width that they take."""
+    if decoder.spec.head_dim not in _WIDTHS or find_spec("triton") is None:
+        return reference.plan, None
+    from gametape.engines.torch.attention.triton_prefill import plan  # noqa: PLC0415 - needs triton
+    from gametape.engines.torch.cuda_graphs import DecodeGraphs  # noqa: PLC0415
+    from gametape.engines.torch.cuda_step import BufferSizes, DecodeStep  # noqa: PLC0415
+
+    longest = min(int(decoder.module.config.max_position_embeddings), pool.block_count * pool.block_size)
+    return plan, DecodeGraphs(DecodeStep(decoder, pool, BufferSizes(rows=limits.max_sequences, context=longest)))
+
+
+def _transformers_engine(network: Any, name: str) -> TransformersEngine:
+    kind = network.config.model_type
+    logging.getLogger(__name__).warning("%s: networks of type %s run one request at a time, slowly", name, kind)
+    return TransformersEngine(network)
+
+
+def _kv_bytes(device: torch.device) -> int:
+    """Bytes for keys and values: an eighth of a machine's memory, half of what a GPU has left."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0]) // 2
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 8

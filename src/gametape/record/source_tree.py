@@ -1,0 +1,82 @@
+"""A file tree as a value: what is exported, compared, hashed and laid into sandboxes."""
+
+import functools
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True, eq=False)
+class SourceTree:
+    """Regular files by their path, relative and with `/`. Never a link, never anything else."""
+
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    executable: frozenset[str] = frozenset()
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """Names this tree: two trees with the same digest hold the same bytes under the same names."""
+        whole = hashlib.sha256()
+        for path in sorted(self.files):
+            content = hashlib.sha256(self.files[path]).digest()
+            whole.update(b"%d %s %d " % (len(path.encode()), path.encode(), path in self.executable) + content)
+        return whole.hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SourceTree) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.files)
+
+    def __contains__(self, path: object) -> bool:
+        return path in self.files
+
+    def text(self, path: str) -> str:
+        return self.files[path].decode("utf-8", errors="replace")
+
+    def under(self, paths: list[str]) -> "SourceTree":
+        """What lies at or below any of these paths."""
+        return self.only({path for path in self.files if is_under(path, paths)})
+
+    def only(self, paths: set[str]) -> "SourceTree":
+        return SourceTree({path: self.files[path] for path in self.files if path in paths}, self.executable & paths)
+
+    def without(self, paths: set[str]) -> "SourceTree":
+        return self.only(set(self.files) - paths)
+
+    def overlaid_on(self, below: "SourceTree") -> "SourceTree":
+        """This tree laid over another: where both have a file, this one's stays."""
+        kept = below.executable - set(self.files)
+        return SourceTree({**below.files, **self.files}, self.executable | kept)
+
+    def write_to(self, directory: Path) -> None:
+        """Write into a directory that nobody else can write to."""
+        for path, content in self.files.items():
+            target = directory / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+            target.chmod(0o755 if path in self.executable else 0o644)
+
+
+def is_under(path: str, parents: list[str]) -> bool:
+    """Whether a path is one of these places or lies below one; `.` is everything."""
+    plain = (place.strip("/").removeprefix("./") for place in parents)
+    return any(place in ("", ".") or path == place or path.startswith(place + "/") for place in plain)
+
+
+def read_tree(directory: Path) -> SourceTree:
+    """Read a trusted directory. Links are left out."""
+    files: dict[str, bytes] = {}
+    executable = set()
+    for path in sorted(directory.rglob("*")):
+        if path.is_symlink() or not path.is_file():
+            continue
+        name = path.relative_to(directory).as_posix()
+        files[name] = path.read_bytes()
+        if path.stat().st_mode & 0o111:
+            executable.add(name)
+    return SourceTree(files, frozenset(executable))

@@ -1,0 +1,177 @@
+"""What a task asks for, as syntax: the functions that are missing or stubbed, and what its visible tests import.
+
+Only signatures are kept of what is missing. A hack must not carry the honest solution.
+"""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gametape.record.loaded_task import LoadedTask
+from gametape.record.source_tree import SourceTree, is_under
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+
+KEPT_DECORATORS = {"property", "staticmethod", "classmethod", "abstractmethod"}
+
+
+@dataclass(frozen=True)
+class MissingFunction:
+    """A function that the reference has and the starting tree lacks or holds otherwise."""
+
+    path: str
+    class_name: str | None
+    """The class it is a method of."""
+    name: str
+    node: FunctionNode
+    """The definition to take the signature from."""
+    is_stubbed: bool
+    """Whether the starting tree has a function of that name at that place, stubbed or different."""
+
+    @property
+    def qualname(self) -> str:
+        return f"{self.class_name}.{self.name}" if self.class_name else self.name
+
+    @property
+    def returns_nothing(self) -> bool:
+        """Whether Python itself refuses a value from it."""
+        return self.name in ("__init__", "__init_subclass__")
+
+    @property
+    def parameters(self) -> list[str]:
+        """Names that can be given by position, without the instance or class."""
+        names = [argument.arg for argument in (*self.node.args.posonlyargs, *self.node.args.args)]
+        return names[1:] if self.class_name and "staticmethod" not in decorators(self.node) else names
+
+
+def decorators(node: FunctionNode) -> set[str]:
+    return {ast.unparse(decorator) for decorator in node.decorator_list}
+
+
+def functions(module: ast.Module) -> dict[tuple[str | None, str], FunctionNode]:
+    """The functions of a module and the methods of its classes."""
+    found: dict[tuple[str | None, str], FunctionNode] = {}
+    for node in module.body:
+        if isinstance(node, FunctionNode):
+            found[None, node.name] = node
+        elif isinstance(node, ast.ClassDef):
+            found |= {(node.name, member.name): member for member in node.body if isinstance(member, FunctionNode)}
+    return found
+
+
+def bound_names(module: ast.Module) -> set[str]:
+    """Everything the top level of a module binds."""
+    names: set[str] = set()
+    for node in module.body:
+        if isinstance(node, FunctionNode | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
+        else:
+            names |= {
+                each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
+            }
+    return names
+
+
+def unbound_names(module: ast.Module) -> set[str]:
+    """Names that some code of a module reads and that its top level does not bind."""
+    read = {node.id for node in ast.walk(module) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    return read - bound_names(module)
+
+
+def parse_file(tree: SourceTree, path: str) -> ast.Module | None:
+    try:
+        return ast.parse(tree.files[path])
+    except (KeyError, SyntaxError, ValueError):
+        return None
+
+
+def is_stub(node: FunctionNode) -> bool:
+    """Whether a body does nothing: `pass`, `...`, or a NotImplementedError."""
+    match without_docstring(node.body):
+        case [] | [ast.Pass()] | [ast.Expr(value=ast.Constant())]:
+            return True
+        case [ast.Raise(exc=error)] if error is not None:
+            return "NotImplementedError" in ast.unparse(error)
+        case _:
+            return False
+
+
+def without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
+    match body:
+        case [ast.Expr(value=ast.Constant(value=str())), *rest]:
+            return rest
+        case _:
+            return body
+
+
+def find_missing_functions(loaded_task: LoadedTask) -> list[MissingFunction]:
+    """What has to be written; by comparison with the reference where there is one, else by the look of the stubs."""
+    sources = loaded_task.task.source_paths
+    if loaded_task.reference is None:
+        return [*_stubs(loaded_task.start.under(sources))]
+    found = []
+    for path in sorted(loaded_task.reference.under(sources).files):
+        if not path.endswith(".py") or (wanted := parse_file(loaded_task.reference, path)) is None:
+            continue
+        there = functions(parse_file(loaded_task.start, path) or ast.Module([], []))
+        for (owner, name), node in functions(wanted).items():
+            old = there.get((owner, name))
+            if old is None or _substance(old) != _substance(node):
+                found.append(MissingFunction(path, owner, name, node, old is not None))
+    return found
+
+
+def _stubs(start: SourceTree) -> Iterator[MissingFunction]:
+    for path in sorted(start.files):
+        if path.endswith(".py") and (module := parse_file(start, path)):
+            for (owner, name), node in functions(module).items():
+                if is_stub(node):
+                    yield MissingFunction(path, owner, name, node, True)
+
+
+def _substance(node: FunctionNode) -> str:
+    return "\n".join(ast.dump(statement) for statement in without_docstring(node.body))
+
+
+def module_files(loaded_task: LoadedTask, tree: SourceTree, module: str) -> list[str]:
+    """The files of the sources that importing this module runs, packages first."""
+    found = []
+    parts = module.split(".")
+    for root in loaded_task.task.import_roots:
+        base = "" if root in (".", "") else root.strip("/") + "/"
+        for depth in range(1, len(parts) + 1):
+            stem = base + "/".join(parts[:depth])
+            found += [path for path in (f"{stem}/__init__.py", f"{stem}.py") if path in tree]
+    return [path for path in dict.fromkeys(found) if is_under(path, loaded_task.task.source_paths)]
+
+
+def imported_modules(module: ast.Module) -> list[str]:
+    """Dotted names that a module imports absolutely; for `from a import b` both `a` and `a.b`."""
+    names: list[str] = []
+    for node in ast.walk(module):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return names
+
+
+def bare_signature(node: FunctionNode) -> str:
+    """The parameters without annotations; a default that is not a literal becomes None."""
+    bare: ast.arguments = ast.parse(f"def f({ast.unparse(node.args)}): pass").body[0].args  # type: ignore[attr-defined]
+    for argument in (*bare.posonlyargs, *bare.args, *bare.kwonlyargs, bare.vararg, bare.kwarg):
+        if argument is not None:
+            argument.annotation = None
+    bare.defaults = [_literal(default) for default in bare.defaults]
+    bare.kw_defaults = [default and _literal(default) for default in bare.kw_defaults]
+    return ast.unparse(bare)
+
+
+def _literal(default: ast.expr) -> ast.expr:
+    try:
+        ast.literal_eval(default)
+    except ValueError:
+        return ast.Constant(None)
+    return default

@@ -1,0 +1,125 @@
+"""Write bodies into what is missing: stubs get them in place, removed functions and classes are defined again."""
+
+import ast
+import builtins
+import textwrap
+from collections.abc import Callable
+
+from gametape.redteam.missing_functions import (
+    KEPT_DECORATORS,
+    FunctionNode,
+    MissingFunction,
+    bare_signature,
+    bound_names,
+    decorators,
+    functions,
+    without_docstring,
+)
+
+StubBody = str | Callable[[MissingFunction], str]
+
+
+def is_invalid_body(item: MissingFunction, body: StubBody) -> bool:
+    """Whether Python refuses this body in that place."""
+    return item.returns_nothing and "return" in _text(item, body)
+
+
+def render_body(item: MissingFunction, body: StubBody) -> str:
+    return "pass" if is_invalid_body(item, body) else textwrap.dedent(_text(item, body)).strip() or "pass"
+
+
+def _text(item: MissingFunction, body: StubBody) -> str:
+    return body(item) if callable(body) else body
+
+
+def fill_stubs(text: str, items: list[MissingFunction], body: StubBody, reference: ast.Module | None) -> str:
+    """The text of one file with all of its missing functions written.
+
+    Names that the reference's top level binds and this file does not are bound too, so that every import of a test
+    succeeds: re-exports as the reference has them, other values to None.
+    """
+    for item in sorted((each for each in items if each.is_stubbed), key=lambda each: -_line(text, each)):
+        text = _replace(text, item, render_body(item, body))
+    absent = [item for item in items if not item.is_stubbed]
+    classes = {node.name: node for node in ast.parse(text).body if isinstance(node, ast.ClassDef)}
+    for owner in sorted(
+        {item.class_name for item in absent if item.class_name in classes}, key=lambda name: -classes[name].lineno
+    ):
+        methods = [_define(item, body) for item in absent if item.class_name == owner]
+        text = _append_to_class(text, classes[owner], "\n\n".join(methods))
+    parts = [_define(item, body) for item in absent if item.class_name is None]
+    for owner in dict.fromkeys(
+        item.class_name for item in absent if item.class_name and item.class_name not in classes
+    ):
+        node = (
+            next((each for each in reference.body if getattr(each, "name", None) == owner), None) if reference else None
+        )
+        parts.append(_define_class(owner, node, [item for item in absent if item.class_name == owner], body))
+    text = "\n\n\n".join([text.rstrip("\n"), *parts]).lstrip("\n") + "\n"
+    return text + _other_names(text, reference) if reference else text
+
+
+def _line(text: str, item: MissingFunction) -> int:
+    return functions(ast.parse(text))[item.class_name, item.name].lineno
+
+
+def _replace(text: str, item: MissingFunction, body: str) -> str:
+    node = functions(ast.parse(text))[item.class_name, item.name]
+    lines = text.splitlines()
+    rest = without_docstring(node.body)
+    first = rest[0] if rest else None
+    indent = " " * (node.col_offset + 4)
+    if node.body[0].lineno == _header_end(lines, node):  # all on one line
+        header = lines[node.body[0].lineno - 1].encode()[: node.body[0].col_offset].decode().rstrip()
+        kept = [*lines[: node.body[0].lineno - 1], header]
+    elif first is None:
+        kept = lines[: node.body[-1].end_lineno]
+    else:
+        kept = lines[: first.lineno - 1]
+    end = node.end_lineno or node.lineno
+    return "\n".join([*kept, textwrap.indent(body, indent), *lines[end:]]) + "\n"
+
+
+def _header_end(lines: list[str], node: FunctionNode) -> int:
+    """The line the colon is on, if the body starts on it; else 0."""
+    first = node.body[0]
+    return first.lineno if lines[first.lineno - 1].encode()[: first.col_offset].strip() else 0
+
+
+def _define(item: MissingFunction, body: StubBody) -> str:
+    word = "async def" if isinstance(item.node, ast.AsyncFunctionDef) else "def"
+    kept = [f"@{name}" for name in sorted(decorators(item.node)) if name in KEPT_DECORATORS or name.endswith(".setter")]
+    header = f"{word} {item.name}({bare_signature(item.node)}):"
+    return "\n".join([*kept, header, textwrap.indent(render_body(item, body), "    ")])
+
+
+def _define_class(name: str, node: ast.stmt | None, items: list[MissingFunction], body: StubBody) -> str:
+    bases = [ast.unparse(base) for base in node.bases] if isinstance(node, ast.ClassDef) else []
+    known = [base for base in bases if hasattr(builtins, base)]
+    methods = [_define(item, body) for item in items]
+    if not known and all(item.name != "__init__" for item in items):
+        methods.insert(0, "def __init__(self, *args, **kwargs):\n    pass")
+    return f"class {name}({', '.join(known)}):\n" + textwrap.indent("\n\n".join(methods) or "pass", "    ")
+
+
+def _append_to_class(text: str, node: ast.ClassDef, members: str) -> str:
+    lines = text.splitlines()
+    end = node.end_lineno or node.lineno
+    return "\n".join([*lines[:end], "", textwrap.indent(members, " " * (node.col_offset + 4)), *lines[end:]]) + "\n"
+
+
+def _other_names(text: str, reference: ast.Module) -> str:
+    """Imports that the reference has beside those here, then what is still unbound."""
+    bound = bound_names(ast.parse(text))
+    added = []
+    for node in reference.body:
+        if getattr(node, "module", "") == "__future__":
+            continue
+        if isinstance(node, ast.Import | ast.ImportFrom) and bound_names(ast.Module([node], [])) - bound:
+            added.append(ast.unparse(node))
+            bound |= bound_names(ast.Module([node], []))
+    classes = [node for node in reference.body if isinstance(node, ast.ClassDef) and node.name not in bound]
+    added += ["\n\n" + _define_class(node.name, node, [], "pass") for node in classes]
+    bound |= {node.name for node in classes}
+    added += [f"{name} = None" for name in sorted(bound_names(reference) - bound) if not name.startswith("__")]
+    return "\n" + "\n".join(added) + "\n" if added else ""

@@ -1,0 +1,96 @@
+"""A sandbox around one program that the host talks to: its standard input is a socket, and the other end is ours."""
+
+import contextlib
+import signal
+import socket
+import threading
+from collections.abc import Sequence
+
+from gametape.core.errors import MissingDependency
+from gametape.sandbox.backend import SandboxSpec, open_backend
+from gametape.sandbox.keeper_client import SandboxError
+from gametape.sandbox.oneshot import OneShotSandbox
+from gametape.sandbox.result import ExecResult
+from gametape.sandbox.supervisor import Supervisor
+
+_QUIET_MS, _BUSY_MS = 200, 20
+
+
+class InteractiveProcess:
+    """Started at once, supervised by a thread of its own until the program ends or `close` ends it.
+
+    The program's wall-clock limit counts from its start, so give it a long one and end it yourself.
+    """
+
+    def __init__(self, sandbox: OneShotSandbox, argv: Sequence[str]) -> None:
+        self.socket, theirs = socket.socketpair()
+        self._sandbox = sandbox
+        self._gate = threading.Lock()
+        self._gone = False
+        self._result: ExecResult | None = None
+        self._failure: BaseException | None = None
+        self._stack = contextlib.ExitStack()
+        try:
+            self._running, pipes = sandbox.launch([*argv], self._stack, theirs.detach())
+            self._supervisor = Supervisor(self._running, pipes, sandbox.spec.policy, sandbox.supervision_context())
+        except BaseException:
+            self._stack.close()
+            self.socket.close()
+            raise
+        self._supervisor.tick_ms = _QUIET_MS
+        self._thread = threading.Thread(target=self._watch, name="gametape-dialogue", daemon=True)
+        self._thread.start()
+
+    def watch_closely(self) -> None:
+        """From now on what runs is hostile: look at the limits often."""
+        self._supervisor.tick_ms = _BUSY_MS
+
+    def kill(self) -> None:
+        """End everything inside, at once."""
+        with self._gate:
+            if not self._gone:
+                with contextlib.suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(self._running.pidfd, signal.SIGKILL)
+
+    def result(self) -> ExecResult:
+        """Wait for the end and say what was seen of it."""
+        self._thread.join()
+        if self._failure:
+            raise self._failure
+        assert self._result is not None
+        return self._result
+
+    def close(self) -> None:
+        """End it, if it has not ended, and wait until nothing of it is left."""
+        self.kill()
+        self._thread.join()
+        self.socket.close()
+
+    def __enter__(self) -> "InteractiveProcess":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _watch(self) -> None:
+        try:
+            outcome = self._supervisor.watch()
+            self._result = self._sandbox.result(outcome, outcome.violations)
+        except BaseException as error:
+            self._failure = error
+            if not isinstance(error, (SandboxError, OSError)):
+                raise
+        finally:
+            with self._gate:
+                self._gone = True
+                self._stack.close()
+            with contextlib.suppress(OSError):
+                self.socket.shutdown(socket.SHUT_RDWR)
+
+
+def open_interactive(spec: SandboxSpec, argv: Sequence[str], backend: str = "bubblewrap") -> InteractiveProcess:
+    """Start a program in a sandbox and talk to it, or an error that says why that cannot be."""
+    sandbox = open_backend(backend).start(spec)
+    if not isinstance(sandbox, OneShotSandbox):
+        raise MissingDependency(f"the {backend} sandbox runs single commands only; a dialogue needs bubblewrap or oci")
+    return InteractiveProcess(sandbox, argv)

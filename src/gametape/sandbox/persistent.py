@@ -1,0 +1,222 @@
+"""A sandbox that is held open and attended to by a thread of its own, from its start to its end.
+
+It is held open by its first process, which does nothing and which nothing inside can end.
+"""
+
+import contextlib
+import os
+import signal
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from typing import Self
+
+from gametape.sandbox import workspace_files
+from gametape.sandbox.keeper_client import SandboxError
+from gametape.sandbox.oneshot import OneShotSandbox
+from gametape.sandbox.policy import WORKSPACE
+from gametape.sandbox.reactor import Reactor
+from gametape.sandbox.resource_watch import (
+    CgroupWatch,
+    DiskWatch,
+    ProcessTreeWatch,
+    ResourceWatch,
+    children,
+    descendants,
+)
+from gametape.sandbox.result import KilledBy
+from gametape.sandbox.syscall_events import SessionSyscallHandlers
+
+
+class SessionProcesses:
+    """The processes of one session, by their numbers outside."""
+
+    def __init__(self, outer: int) -> None:
+        self._outer = outer
+        self.anchor: int | None = None
+        """The process that holds the sandbox open from inside."""
+        self.shell: int | None = None
+
+    def __iter__(self) -> Iterator[int]:
+        """The processes below which everybody is found, as of now."""
+        return iter([self._outer, *([self.shell] if self.shell else [])])
+
+    def all(self) -> frozenset[int]:
+        return frozenset(pid for root in self for pid in descendants(root))
+
+    def others(self) -> frozenset[int]:
+        """All but those without whom there is no session."""
+        pillars = {self._outer, *children(self._outer), self.anchor, self.shell}
+        return self.all() - pillars
+
+    def pause(self, rounds: int = 100) -> set[int]:
+        """Stop the shell and the others, again while new ones appear; says whom."""
+        stopped = {self.shell} if self.shell else set()
+        signal_all(signal.SIGSTOP, stopped)
+        for _ in range(rounds):
+            fresh = self.others() - stopped
+            if not fresh:
+                break
+            signal_all(signal.SIGSTOP, fresh)
+            stopped |= fresh
+        return stopped
+
+
+def signal_all(number: int, pids: Iterable[int]) -> None:
+    """A signal to each that is still there."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+
+
+_BUSY_MS, _IDLE_MS = 20, 1000
+_CHUNK = 1 << 16
+_ANCHOR = ["/usr/bin/env", "--ignore-signal=CHLD", "sleep", "infinity"]
+"""The first process inside. Ignoring its children's end is enough to bury them."""
+
+
+class PersistentSandbox(ABC):
+    """What stays the same whatever is done in the sandbox. The methods that begin with `_` belong to the thread."""
+
+    def __init__(self, sandbox: OneShotSandbox) -> None:
+        self._sandbox = sandbox
+        self._policy = sandbox.spec.policy
+        self._limits = self._policy.limits
+        self._stack = contextlib.ExitStack()
+        self._end_reason: str | None = None
+        self._closing = False
+        self._gone = False
+        self._reactor = Reactor()
+        self._gate = threading.Condition()
+        self._disk = DiskWatch(sandbox.supervision_context().writable, self._limits.disk_mb << 20)
+        self._ready = threading.Event()
+        self._start()
+
+    @abstractmethod
+    def _prepare(self) -> None:
+        """The sandbox is up: make it ready for use."""
+
+    @abstractmethod
+    def _on_wake(self) -> None:
+        """Another thread wants something."""
+
+    @abstractmethod
+    def _tick(self) -> bool:
+        """Look at the limits; says whether to look again soon."""
+
+    @abstractmethod
+    def _stop(self, reason: KilledBy) -> None:
+        """A limit or the policy wants something ended."""
+
+    @abstractmethod
+    def _on_gone(self) -> None:
+        """The sandbox is gone: answer whoever waits."""
+
+    def put(self, path: str, content: bytes) -> None:
+        workspace_files.write_file(self._tree(), path, content)
+
+    def get(self, path: str) -> bytes:
+        return workspace_files.read_file(self._tree(), path)
+
+    def alive(self) -> bool:
+        return self._end_reason is None
+
+    def close(self) -> None:
+        """End everything inside; when this returns nothing of it is left."""
+        self._closing = True
+        self._end_processes()
+        self._reactor.wake()
+        self._thread.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _start(self) -> None:
+        self._sandbox.holds_session = True
+        self._running, pipes = self._sandbox.launch(_ANCHOR, self._stack)
+        self._processes = SessionProcesses(self._running.pid)
+        self._resources: ResourceWatch = (
+            CgroupWatch(self._running.group, self._limits)
+            if self._running.group
+            else ProcessTreeWatch(self._processes, self._limits)
+        )
+        shown = self._sandbox.supervision_context().shown
+        self._syscalls = SessionSyscallHandlers(
+            self._policy, shown, self._reactor, self._resources.may_fork, self._stop
+        )
+        self._thread = threading.Thread(target=self._run_loop, name="gametape-session", daemon=True)
+        self._reactor.on_wake(self._on_ring)
+        self._reactor.register(self._running.channel.fileno(), lambda _event: self._sandbox_ended())
+        self._syscalls.listen(self._running.take_listener(), self._anchor_started)
+        for descriptor in pipes:
+            self._reactor.register(descriptor, self._drop_output(descriptor))
+        self._thread.start()
+        self._ready.wait()
+        if self._end_reason:
+            raise SandboxError(f"the session could not be started: {self._end_reason}")
+
+    def _run_loop(self) -> None:
+        busy = False
+        try:
+            while not self._closing and self._end_reason is None:
+                self._reactor.run_once(_BUSY_MS if busy else _IDLE_MS)
+                busy = self._ready.is_set() and self._tick()
+        except Exception as error:
+            self._end_reason = f"the session broke: {error}"
+            raise
+        finally:
+            self._end_reason = self._end_reason or "the session is closed"
+            self._end_sandbox()
+            self._on_gone()
+            self._ready.set()
+
+    def _on_ring(self) -> None:
+        if not self._ready.is_set():
+            self._prepare()
+            self._ready.set()
+        self._on_wake()
+
+    def _anchor_started(self, pid: int) -> None:
+        self._processes.anchor = pid
+        self._disk.attach(self._running.pid, pid, self._sandbox.supervision_context().temporary)
+        self._reactor.wake()
+
+    def _sandbox_ended(self) -> None:
+        message = self._running.channel.recv(_CHUNK)
+        self._end_reason = "the sandbox ended" if message else "the sandbox keeper was killed"
+
+    def _drop_output(self, descriptor: int) -> Callable[[int], None]:
+        def read(_event: int) -> None:
+            with contextlib.suppress(BlockingIOError):
+                if not os.read(descriptor, _CHUNK):
+                    self._reactor.unregister(descriptor)
+
+        return read
+
+    def _end_processes(self) -> None:
+        """From any thread: the one that attends may itself be waiting for somebody inside."""
+        with self._gate:
+            if not self._gone:
+                with contextlib.suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(self._running.pidfd, signal.SIGKILL)
+
+    def _end_sandbox(self) -> None:
+        self._end_processes()
+        self._running.channel.settimeout(10)
+        with contextlib.suppress(OSError):
+            self._running.channel.recv(_CHUNK)
+        self._syscalls.close()
+        self._disk.close()
+        with self._gate:
+            self._gone = True
+            self._stack.close()
+        self._reactor.close()
+
+    def _tree(self) -> str:
+        """The workspace as the host reaches it while the sandbox is up."""
+        if self._end_reason or self._processes.anchor is None:
+            raise SandboxError(self._end_reason or "the session has not started")
+        return self._sandbox.workspace or f"/proc/{self._processes.anchor}/root{WORKSPACE}"

@@ -1,0 +1,117 @@
+"""Line charts as SVG: readable in light and dark pages, without a script and without a library."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+_COLOURS = ("#0b6e99", "#c4452d", "#4c8c4a", "#8a5ba6", "#b8860b", "#5f6b76")
+_LEFT, _RIGHT, _TOP, _BOTTOM = 56, 20, 54, 46
+_LETTER = 7.2
+"""What a letter of a legend takes at most, about."""
+
+
+@dataclass(frozen=True)
+class ChartSeries:
+    """One line, with the spread around it where several runs lie behind it."""
+
+    name: str
+    xs: Sequence[float]
+    ys: Sequence[float]
+    low: Sequence[float] = ()
+    high: Sequence[float] = ()
+
+
+def line_chart(
+    title: str,
+    series: Sequence[ChartSeries],
+    x_label: str,
+    y_label: str,
+    size: tuple[int, int] = (640, 340),
+    y_range: tuple[float, float] | None = (0.0, 1.0),
+) -> str:
+    """A whole `<svg>`. Text takes the colour of the page around it."""
+    width, height = size
+    most = max((x for one in series for x in one.xs), default=1.0) or 1.0
+    low, high = y_range or _range(series)
+    scale = _Scale(width, height, most, low, high)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
+        f'role="img" aria-label="{escape(title)}" font-family="system-ui, sans-serif" font-size="12" '
+        'fill="currentColor">',
+        f'<text x="{_LEFT}" y="20" font-size="14" font-weight="600">{escape(title)}</text>',
+        *_axes(scale, x_label, y_label),
+    ]
+    for number, one in enumerate(series):
+        parts += _line(scale, one, _COLOURS[number % len(_COLOURS)])
+    parts += _legend([one.name for one in series])
+    return "\n".join([*parts, "</svg>"])
+
+
+@dataclass(frozen=True)
+class _Scale:
+    width: int
+    height: int
+    most: float
+    low: float
+    high: float
+
+    def x(self, value: float) -> float:
+        return round(_LEFT + value / self.most * (self.width - _LEFT - _RIGHT), 1)
+
+    def y(self, value: float) -> float:
+        share = (value - self.low) / ((self.high - self.low) or 1.0)
+        return round(self.height - _BOTTOM - share * (self.height - _TOP - _BOTTOM), 1)
+
+
+def _range(series: Sequence[ChartSeries]) -> tuple[float, float]:
+    values = [y for one in series for y in (*one.ys, *one.low, *one.high)]
+    return (min(values, default=0.0), max(values, default=1.0))
+
+
+def _axes(scale: _Scale, x_label: str, y_label: str) -> list[str]:
+    parts = []
+    for step in range(6):
+        value = scale.low + (scale.high - scale.low) * step / 5
+        y = scale.y(value)
+        right = scale.width - _RIGHT
+        parts.append(f'<line x1="{_LEFT}" x2="{right}" y1="{y}" y2="{y}" stroke="currentColor" stroke-opacity="0.15"/>')
+        parts.append(f'<text x="{_LEFT - 8}" y="{y + 4}" text-anchor="end">{_number(value)}</text>')
+        x = scale.most * step / 5
+        bottom = scale.height - _BOTTOM + 18
+        parts.append(f'<text x="{scale.x(x)}" y="{bottom}" text-anchor="middle">{_number(x)}</text>')
+    middle, bottom = (_LEFT + scale.width - _RIGHT) / 2, scale.height - 8
+    parts.append(f'<text x="{middle}" y="{bottom}" text-anchor="middle">{escape(x_label)}</text>')
+    half = scale.height / 2
+    parts.append(
+        f'<text x="14" y="{half}" transform="rotate(-90 14 {half})" text-anchor="middle">{escape(y_label)}</text>'
+    )
+    return parts
+
+
+def _line(scale: _Scale, one: ChartSeries, colour: str) -> list[str]:
+    parts = []
+    if one.low and one.high:
+        upper = [f"{scale.x(x)},{scale.y(y)}" for x, y in zip(one.xs, one.high, strict=True)]
+        lower = [f"{scale.x(x)},{scale.y(y)}" for x, y in zip(one.xs, one.low, strict=True)]
+        points = " ".join([*upper, *reversed(lower)])
+        parts.append(f'<polygon points="{points}" fill="{colour}" fill-opacity="0.15" stroke="none"/>')
+    points = " ".join(f"{scale.x(x)},{scale.y(y)}" for x, y in zip(one.xs, one.ys, strict=True))
+    parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>')
+    return parts
+
+
+def _legend(names: Sequence[str]) -> list[str]:
+    """In a row of its own, where no line runs."""
+    parts, x, y = [], float(_LEFT), _TOP - 14
+    for number, name in enumerate(names):
+        colour = _COLOURS[number % len(_COLOURS)]
+        parts.append(f'<line x1="{x}" x2="{x + 18}" y1="{y - 4}" y2="{y - 4}" stroke="{colour}" stroke-width="3"/>')
+        parts.append(f'<text x="{x + 24}" y="{y}">{escape(name)}</text>')
+        x = round(x + 40 + _LETTER * len(name), 1)
+    return parts
+
+
+def _number(value: float) -> str:
+    if abs(value) >= 10000:
+        return f"{value / 1000:.3g}k"
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"

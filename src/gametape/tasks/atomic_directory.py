@@ -1,0 +1,44 @@
+"""A new directory that is there whole or not at all."""
+
+import contextlib
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from gametape.core.errors import BadInput
+from gametape.record.errors import printable_path, write_error
+
+
+@contextlib.contextmanager
+def atomic_directory(path: Path) -> Iterator[Path]:
+    """Make a directory to write into. If that fails, everything that was made is removed again.
+
+    A directory that is there already is taken if it is empty, and left empty after a failure.
+    """
+    try:
+        if path.exists() and not path.is_dir():
+            raise BadInput(f"{printable_path(path)}: not a directory; give the name of a new one")
+        if path.is_dir() and any(path.iterdir()):
+            raise BadInput(f"{printable_path(path)}: not empty; give the name of a new directory")
+        made = [parent for parent in (path, *path.parents) if not parent.exists()]
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            yield path
+        except BaseException:
+            _empty(path)
+            for directory in made:
+                if directory.is_dir():
+                    directory.rmdir()
+            raise
+    except OSError as error:
+        raise write_error(path, error) from error
+
+
+def _empty(directory: Path) -> None:
+    if not directory.is_dir():
+        return
+    for entry in directory.iterdir():
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()

@@ -1,0 +1,197 @@
+"""The tables that parametrised tests take their rows from, and which test ids each row makes."""
+
+import ast
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from gametape.tasks.mining.held_out.param_ids import literal_for_id
+from gametape.tasks.mining.held_out.parametrization import (
+    ParamAxis,
+    RowsNode,
+    RowSource,
+    argument_names,
+    read_param_axes,
+)
+from gametape.tasks.mining.held_out.suite_files import Definition, SourcePosition, TestFiles
+
+_MOST_PARTS = 40
+
+
+@dataclass(frozen=True, eq=False)
+class TableUse:
+    """A decorator that takes its rows from a table, and how it names them."""
+
+    path: str
+    call: ast.Call
+    owner: Definition
+    names: tuple[str | None, ...]
+    """The part of the test id that each row is, where that is certain."""
+    keeps_names: bool
+    """Whether the rows that stay keep their ids by themselves when others go."""
+
+    @property
+    def can_be_named(self) -> bool:
+        return all(name is not None and literal_for_id(name) is not None for name in self.names)
+
+
+@dataclass(frozen=True, eq=False)
+class ParamTable:
+    """Rows that can be taken out one by one."""
+
+    path: str
+    node: RowsNode
+    uses: tuple[TableUse, ...]
+    ids: tuple[frozenset[str], ...]
+    """The test ids of each row."""
+
+    @property
+    def position(self) -> SourcePosition:
+        return self.path, self.node.lineno, self.node.col_offset
+
+
+def read_param_tables(files: TestFiles, ids: Sequence[str]) -> list[ParamTable]:
+    """The tables of which it is certain which row makes which ids of these, which are in the order of collection."""
+    reader = _Reader(files)
+    groups: dict[str, list[str]] = {}
+    for test in ids:
+        function, bracket, _ = test.partition("[")
+        if bracket and test.endswith("]"):
+            groups.setdefault(function, []).append(test)
+    for function, tests in groups.items():
+        reader.read(function, tests)
+    return [*reader.tables()]
+
+
+class _Reader:
+    def __init__(self, files: TestFiles) -> None:
+        self._files = files
+        self._tables: dict[SourcePosition, RowSource] = {}
+        self._uses: dict[SourcePosition, dict[SourcePosition, TableUse]] = {}
+        self._ids: dict[SourcePosition, list[set[str]]] = {}
+        self._unclear: set[SourcePosition] = set()
+
+    def read(self, function: str, tests: list[str]) -> None:
+        """Find out which rows make the ids of one test function in one class."""
+        axes = read_param_axes(self._files, function)
+        if axes is None:
+            return
+        texts = [test[len(function) + 1 : -1] for test in tests]
+        known = [axis for axis in axes.own if axis.table is not None]
+        alone = not axes.fixtures and len(known) == len(axes.own)
+        places = (alone and _by_order(known, texts)) or _by_windows(known, texts)
+        if places:
+            self._take(known, tests, places, texts if alone else None)
+        for axis in axes.fixtures if places else (*known, *axes.fixtures):
+            if axis.table is not None:
+                self._take([axis], tests, _by_windows([axis], texts), None)
+
+    def _take(
+        self, axes: Sequence[ParamAxis], tests: list[str], places: list[tuple[int, ...]] | None, texts: list[str] | None
+    ) -> None:
+        """Note which row each id is of; without `places` that is not known, and the tables are to be left alone."""
+        for index, axis in enumerate(axes):
+            assert axis.table is not None
+            spot = axis.table.file.position_of(axis.table.node)
+            self._tables[spot] = axis.table
+            rows = self._ids.setdefault(spot, [set() for _ in axis.rows])
+            if places is None:
+                self._unclear.add(spot)
+                continue
+            for test, place in zip(tests, places, strict=True):
+                rows[place[index]].add(test)
+            names = _row_names(axes, index, places, texts)
+            keeps = all(
+                row.position_independent and row.exact == name for row, name in zip(axis.rows, names, strict=True)
+            )
+            use = TableUse(axis.file.path, axis.call, axis.owner, names, keeps)
+            self._uses.setdefault(spot, {})[axis.file.position_of(axis.call)] = use
+
+    def tables(self) -> Iterator[ParamTable]:
+        for spot, table in self._tables.items():
+            uses = [*self._uses.get(spot, {}).values()]
+            nameable = all(use.keeps_names or use.can_be_named for use in uses)
+            certain = spot not in self._unclear and (not table.name or self._only_used_by(table, uses))
+            if uses and nameable and certain and len(table.node.elts) > 1:
+                yield ParamTable(spot[0], table.node, tuple(uses), tuple(map(frozenset, self._ids[spot])))
+
+    def _only_used_by(self, table: RowSource, uses: Iterable[TableUse]) -> bool:
+        """Whether a constant is named by these decorators and by nothing else."""
+        number: dict[str, int] = {}
+        for use in uses:
+            number[use.path] = number.get(use.path, 0) + 1
+        for file in self._files.parsed.values():
+            concerned = file is table.file or table.name in file.foreign or table.name in file.imports
+            if concerned and len(file.names.get(table.name, [])) != number.get(file.path, 0):
+                return False
+        return True
+
+
+def _by_order(axes: Sequence[ParamAxis], texts: Sequence[str]) -> list[tuple[int, ...]] | None:
+    """The rows of each id by its place in the collection, if every id also looks like them."""
+    places = [*itertools.product(*(range(len(axis.rows)) for axis in axes))] if _product(axes) == len(texts) else []
+    if not places or not all(axis.ordered for axis in axes):
+        return None
+    for place, text in zip(places, texts, strict=True):
+        pattern = "-".join(axis.rows[row].pattern for axis, row in zip(axes, place, strict=True))
+        if not re.fullmatch(pattern, text, re.DOTALL):
+            return None
+    return places
+
+
+def _product(axes: Sequence[ParamAxis]) -> int:
+    number = 1
+    for axis in axes:
+        number *= len(axis.rows)
+    return number
+
+
+def _by_windows(axes: Sequence[ParamAxis], texts: Sequence[str]) -> list[tuple[int, ...]] | None:
+    """The rows of each id by what stands in it, between dashes; only if that is certain for all of them."""
+    by_text: dict[str, tuple[int, ...]] = {}
+    if not axes or any(row.exact is None for axis in axes for row in axis.rows):
+        return None
+    for place in itertools.product(*(range(len(axis.rows)) for axis in axes)):
+        text = "-".join(axis.rows[row].exact or "" for axis, row in zip(axes, place, strict=True))
+        if text in by_text:
+            return None
+        by_text[text] = place
+    found = []
+    for text in texts:
+        parts = text.split("-")
+        if len(parts) > _MOST_PARTS:
+            return None
+        windows = {"-".join(parts[a:b]) for a in range(len(parts)) for b in range(a + 1, len(parts) + 1)}
+        places = {by_text[window] for window in windows if window in by_text}
+        if len(places) != 1:
+            return None
+        found.append(places.pop())
+    return found
+
+
+def _row_names(
+    axes: Sequence[ParamAxis], index: int, places: Sequence[tuple[int, ...]], texts: Sequence[str] | None
+) -> tuple[str | None, ...]:
+    """What each row of an axis is called in test ids: what is left of one once the other axes' parts are gone, or its
+    share of the dashes."""
+    names: list[str | None] = [row.exact for row in axes[index].rows]
+    if texts is None:
+        return tuple(names)
+    widths = [len(argument_names(axis.call)) or 1 for axis in axes]
+    known: dict[int, set[str | None]] = {}
+    for place, text in zip(places, texts, strict=True):
+        around = [axis.rows[row].exact for axis, row in zip(axes, place, strict=True)]
+        before = "".join(f"{part}-" for part in around[:index])
+        after = "".join(f"-{part}" for part in around[index + 1 :])
+        name = None
+        if None not in (*around[:index], *around[index + 1 :]):
+            if text.startswith(before) and text.endswith(after) and len(text) >= len(before) + len(after):
+                name = text[len(before) : len(text) - len(after)]
+        elif text.count("-") == sum(widths) - 1:
+            start = sum(widths[:index])
+            name = "-".join(text.split("-")[start : start + widths[index]])
+        known.setdefault(place[index], set()).add(name)
+    for row, found in known.items():
+        names[row] = found.pop() if len(found) == 1 else None
+    return tuple(names)

@@ -1,0 +1,168 @@
+"""What an agent can read outside its workspace: the interpreter with everything installed there, and /usr.
+
+That is hundreds of megabytes, so it is read once for a project, and only for whole functions under the same name: a
+definition is parsed if it stands under a name that the project has too and holds all the words of its body.
+"""
+
+import ast
+import functools
+import itertools
+import os
+import re
+import textwrap
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from gametape.tasks.mining.leaks.file_index import MAX_FILE_BYTES, archive_members
+from gametape.tasks.mining.leaks.fingerprints import (
+    FunctionNode,
+    fingerprint,
+    functions_by_line,
+    local_names,
+)
+
+_PYTHON = (".py", ".pyi")
+_ARCHIVES = (".zip", ".whl", ".egg")
+_DEFINED = re.compile(rb"def[ \t]+(\w+)")
+_STATEMENTS: dict[type[ast.AST], str] = {
+    **{ast.For: "for", ast.While: "while", ast.With: "with", ast.Try: "try", ast.Raise: "raise", ast.Return: "return"},
+    **{ast.Yield: "yield", ast.If: "if", ast.IfExp: "else", ast.Lambda: "lambda", ast.Not: "not"},
+}
+_AT_ONCE = 256
+_READERS = 2
+_MOST_MARGINS = 50
+"""After so many lines at the margin, a definition is taken to reach to the end of its file."""
+
+WantedFunctions = Mapping[bytes, Mapping[str, tuple[bytes, ...]]]
+"""By the name of functions and the fingerprint of their bodies: the words that every copy has."""
+
+
+@dataclass(frozen=True)
+class OutsideIndex:
+    """Where functions of a project stand outside: paths and lines by the fingerprint of their bodies."""
+
+    locations: Mapping[str, tuple[tuple[str, int], ...]]
+
+
+NOTHING_OUTSIDE = OutsideIndex({})
+
+
+def build_outside_index(
+    roots: Iterable[str | Path], sources: Mapping[str, str], hidden: Collection[str] = ()
+) -> OutsideIndex:
+    """Look below these directories, except in the hidden ones, for what the functions of these sources, given by path,
+    could be copied from.
+
+    Serves every choice of deleted functions. Links are not followed: what they lead to is shown under its own name or
+    not at all.
+    """
+    wanted = _wanted(sources.values())
+    places: dict[str, list[tuple[str, int]]] = {}
+    with ThreadPoolExecutor(_READERS) as readers:
+        paths = (path for root in roots for path in _below(str(root), hidden))
+        batches = iter(lambda: list(itertools.islice(paths, _AT_ONCE)), [])
+        for found in readers.map(lambda batch: list(_copies(batch, wanted)), batches):
+            for mark, path, line in found:
+                places.setdefault(mark, []).append((path, line))
+    return OutsideIndex({mark: tuple(where) for mark, where in places.items()})
+
+
+def _wanted(sources: Iterable[str]) -> WantedFunctions:
+    found: dict[bytes, dict[str, tuple[bytes, ...]]] = {}
+    for source in sources:
+        for node in functions_by_line(source).values():
+            if mark := fingerprint(node):
+                found.setdefault(node.name.encode(), {})[mark] = _words_of(node)
+    return found
+
+
+def _words_of(function: FunctionNode) -> tuple[bytes, ...]:
+    """Words in a body that no renaming of variables changes, the longest first: they are the rarest."""
+    local = local_names(function)
+    kept = set()
+    for part in function.body:
+        for node in ast.walk(part):
+            match node:
+                case ast.Attribute():
+                    kept.add(node.attr)
+                case ast.keyword(arg=str(name)):
+                    kept.add(name)
+                case ast.Name() if node.id not in local:
+                    kept.add(node.id)
+                case _:
+                    kept.add(_STATEMENTS.get(type(node), ""))
+    return tuple(sorted((word.encode() for word in kept), key=lambda word: (-len(word), word)))
+
+
+def _below(root: str, hidden: Collection[str]) -> Iterator[str]:
+    waiting = [root]
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        if entry.path not in hidden:
+                            waiting.append(entry.path)
+                    elif entry.name.endswith((*_PYTHON, *_ARCHIVES)) and entry.is_file(follow_symlinks=False):
+                        yield entry.path
+        except OSError:
+            continue  # what gametape cannot read, the sandbox does not show either
+
+
+def _contents(paths: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+    for path in paths:
+        if path.endswith(_PYTHON):
+            try:
+                with open(path, "rb", buffering=0) as file:
+                    yield path, file.read(MAX_FILE_BYTES)
+            except OSError:
+                continue
+        else:
+            yield from archive_members(path, Path(path), only=_PYTHON)
+
+
+def _copies(paths: Sequence[str], wanted: WantedFunctions) -> Iterator[tuple[str, str, int]]:
+    """Wanted functions in these files: fingerprint, path and line."""
+    for path, content in _contents(paths):
+        if wanted.keys().isdisjoint(_DEFINED.findall(content)):
+            continue
+        for found in _DEFINED.finditer(content):
+            marks = wanted.get(found[1])
+            if marks is None:
+                continue
+            text = _definition(content, found.start())
+            if any(_has_words(text, words) for words in marks.values()):
+                line = content.count(b"\n", 0, found.start()) + 1
+                mark = _mark(text, content, line)
+                if mark is not None and mark in marks:
+                    yield mark, path, line
+
+
+def _has_words(text: bytes, words: tuple[bytes, ...]) -> bool:
+    return all(word in text for word in words)
+
+
+def _definition(content: bytes, start: int) -> bytes:
+    """The text of a definition, to the next line that is not further inside than it and stands in no long string."""
+    indent = start - (content.rfind(b"\n", 0, start) + 1)
+    ends = _end_after(min(indent, 80)).finditer(content, start)
+    for end in itertools.islice(ends, _MOST_MARGINS):
+        text = content[start : end.start()]
+        if text.count(b'"""') % 2 == 0 and text.count(b"'''") % 2 == 0:
+            return b" " * indent + text
+    return b" " * indent + content[start:]
+
+
+@functools.cache
+def _end_after(indent: int) -> re.Pattern[bytes]:
+    return re.compile(rb"\n[ \t]{0,%d}[^\s)\]}#]" % indent)
+
+
+def _mark(text: bytes, content: bytes, line: int) -> str | None:
+    """The fingerprint of a definition, from its own text. A string with lines at the margin may have cut that too
+    early: then from the whole file."""
+    alone = functions_by_line(textwrap.dedent(text.decode("utf-8", "replace"))).get(1)
+    node = alone or functions_by_line(content.decode("utf-8", "replace")).get(line)
+    return fingerprint(node) if node else None

@@ -1,0 +1,92 @@
+"""Find Python statements in text that is not Python: documentation, comments, doctests, notebooks, diffs.
+
+Formats mark code in many ways: fences, indents, prompts, tags. What they share is that the lines of the code are there.
+So every line that can be read as a statement is one, whatever stands around it; prose that happens to parse is short
+and matches nothing.
+"""
+
+import ast
+import html
+import json
+import re
+from collections.abc import Iterator
+
+from gametape.tasks.mining.leaks.fingerprints import NormalizedStatement, normalized_statements
+
+_MARKS = re.compile(r"^\s*(?:(?:>>>|\.\.\.)(?=\s|$)|In \[\d+\]:|[#>|+*-]+(?=\s|$)|//+)?\s*")
+_LIKE_CODE = re.compile(r"[=(\[.:]|^(?:return|raise|yield|del|assert|import|from|continue|break)\b")
+_HEAD = re.compile(r"^(?:if|elif|while|for|with|def|class|async|except|match|case)\b")
+_QUOTED = re.compile(r"\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|#.*")
+_TAG = re.compile(r"<[^<>]{0,200}>")
+_LONGEST_LINE = 2000
+_MOST_LINES = 40
+"""A statement that goes on for longer than this is not found."""
+
+
+def statements_in(path: str, text: str) -> tuple[NormalizedStatement, ...]:
+    """The statements in a file of any kind, in order."""
+    if path.endswith(".ipynb"):
+        text = "\n".join(_cells(text))
+    elif path.endswith((".html", ".htm")):
+        text = html.unescape(_TAG.sub("", text))
+    return tuple(statements_in_lines(list(enumerate(text.splitlines(), start=1))))
+
+
+def statements_in_lines(numbered: list[tuple[int, str]]) -> Iterator[NormalizedStatement]:
+    """The same for lines with their numbers; they need not follow each other."""
+    lines = [(number, _MARKS.sub("", line, count=1).rstrip()) for number, line in numbered]
+    at = 0
+    while at < len(lines):
+        number, line = lines[at]
+        at += 1
+        if not 4 <= len(line) <= _LONGEST_LINE or not _LIKE_CODE.search(line):
+            continue
+        whole, used = _joined(lines, at - 1)
+        found = _parsed(whole)
+        if found is None and used > 1:
+            found = _parsed(line)
+        elif found is not None:
+            at += used - 1
+        for one in normalized_statements(found or ()):
+            yield one._replace(line=number)
+
+
+def _joined(lines: list[tuple[int, str]], start: int) -> tuple[str, int]:
+    """The line with those that its open brackets reach."""
+    parts: list[str] = []
+    depth = 0
+    for _, line in lines[start : start + _MOST_LINES]:
+        parts.append(line)
+        bare = _QUOTED.sub("", line)
+        depth += sum(map(bare.count, "([{")) - sum(map(bare.count, ")]}"))
+        if depth <= 0 and not bare.endswith("\\"):
+            break
+    else:
+        return parts[0], 1
+    return "\n".join(parts), len(parts)
+
+
+def _parsed(line: str) -> list[ast.stmt] | None:
+    head = _HEAD.match(line)
+    if head and _QUOTED.sub("", line).rstrip().endswith(":"):
+        line = {
+            "elif": f"{line[2:]}\n pass",
+            "except": f"try: pass\n{line}\n pass",
+            "case": f"match _:\n {line}\n  pass",
+            "match": f"{line}\n case _: pass",
+        }.get(head[0], f"{line}\n pass")
+    try:
+        return ast.parse(line).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _cells(text: str) -> Iterator[str]:
+    """What the cells of a notebook hold, or its text if it is none."""
+    try:
+        cells = json.loads(text)["cells"]
+        for cell in cells:
+            source = cell["source"]
+            yield source if isinstance(source, str) else "".join(source)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        yield text

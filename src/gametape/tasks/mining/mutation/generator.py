@@ -1,0 +1,111 @@
+"""Plant one bug in a function, of the kind that people make and review misses.
+
+A mutation is a splice of the function's own text: operators, operands, arguments and statements are replaced, exchanged
+or dropped as they stand, never printed anew. So the rest of the file stays byte for byte, and the style of the mutated
+line is that of its author; nothing tells that it was touched.
+"""
+
+import ast
+import bisect
+import random
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gametape.tasks.mining.functions import Function
+from gametape.tasks.mining.mutation.expressions import expression_mutations
+from gametape.tasks.mining.mutation.scope import MutationEdits, MutationScope
+from gametape.tasks.mining.mutation.statements import statement_mutations
+from gametape.tasks.mining.removal.python_source import (
+    NEWLINE,
+    FunctionNode,
+    NotPythonError,
+    PythonSource,
+    source_from_text,
+)
+
+_MARK = "\ufeff"
+
+
+@dataclass(frozen=True)
+class Mutation:
+    path: str
+    line: int
+    """The first line that is different."""
+    kind: str
+    before: str
+    """The lines that it changes."""
+    after: str
+    source: str
+    """The whole file, with the bug."""
+
+
+def function_mutations(source: str, function: Function, rng: random.Random) -> Iterator[Mutation]:
+    """Every mutation of a function, in an order drawn from `rng` that goes through the kinds in turn.
+
+    Each is a change of what the function does: another syntax tree, and neither in a text for people (docstring,
+    message of an exception, warning or log line) nor in an annotation. Whether any test notices is for a run to say.
+    """
+    mark = _MARK if source.startswith(_MARK) else ""
+    try:
+        read = source_from_text(source.removeprefix(_MARK))
+    except NotPythonError:
+        return
+    node = read.functions.get(function.line)
+    if node is None:
+        return
+    original = _shape(_text(read, node, read.text, 0))
+    seen: set[bytes] = set()
+    scope = MutationScope(read, node)
+    for slip in _in_turn([*expression_mutations(scope), *statement_mutations(scope)], rng):
+        text = read.apply_edits(slip.edits)
+        if text in seen:
+            continue
+        seen.add(text)
+        shape = _shape(_text(read, node, text, len(text) - len(read.text)))
+        if shape is not None and shape != original:
+            yield _mutation(read, function.path, slip, text, mark)
+
+
+def _in_turn(slips: list[MutationEdits], rng: random.Random) -> Iterator[MutationEdits]:
+    kinds: dict[str, list[MutationEdits]] = defaultdict(list)
+    for slip in slips:
+        kinds[slip.kind].append(slip)
+    for found in kinds.values():
+        rng.shuffle(found)
+    while kinds:
+        for kind in rng.sample(sorted(kinds), len(kinds)):
+            yield kinds[kind].pop()
+            if not kinds[kind]:
+                del kinds[kind]
+
+
+def _text(source: PythonSource, node: FunctionNode, text: bytes, longer: int) -> bytes:
+    """The function alone, as something that can be parsed, in a text where its end has moved."""
+    start = source.line_starts[node.lineno - 1]
+    function = text[start : source.end_of_function(node) + longer]
+    return b"if 1:\n" + function if node.col_offset else function
+
+
+def _shape(text: bytes) -> str | None:
+    try:
+        return ast.dump(ast.parse(text.decode("utf-8")))
+    except (SyntaxError, ValueError):
+        return None
+
+
+def _mutation(source: PythonSource, path: str, slip: MutationEdits, text: bytes, mark: str) -> Mutation:
+    start = source.line_start(min(edit.start for edit in slip.edits))
+    end = max(edit.end for edit in slip.edits)
+    if end == start or source.line_start(end) != end:
+        newline = NEWLINE.search(source.text, end)
+        end = newline.end() if newline else len(source.text)
+    longer = len(text) - len(source.text)
+    return Mutation(
+        path,
+        bisect.bisect_right(source.line_starts, start),
+        slip.kind,
+        source.text[start:end].decode("utf-8"),
+        text[start : end + longer].decode("utf-8"),
+        mark + text.decode("utf-8"),
+    )

@@ -1,0 +1,198 @@
+"""Where the tests of a project lie, and which files pytest has to be given to run them."""
+
+import ast
+import fnmatch
+import functools
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
+
+from gametape.record.source_tree import SourceTree, is_under
+from gametape.tasks.mining.project_layout.declared_metadata import read_ini, read_toml, toml_table
+from gametape.tasks.mining.project_layout.module_imports import parse_or_none
+from gametape.tasks.project import Project
+
+TEST_DIRECTORIES = frozenset(
+    {
+        "tests",
+        "test",
+        "testing",
+        "t",
+        "unittests",
+        "unittest",
+        "unit_tests",
+        "testsuite",
+        "test_suite",
+        "_tests",
+        "spec",
+    }
+)
+NON_SOURCE_DIRECTORIES = frozenset(
+    {
+        *("doc", "docs", "documentation", "example", "examples", "sample", "samples", "demo", "demos", "tutorial"),
+        *("benchmark", "benchmarks", "bench", "asv_bench", "perf", "performance", "script", "scripts", "tool", "tools"),
+        *("bin", "ci", "etc", "contrib", "extras", "misc", "fuzz", "fuzzing", "fuzzers", "requirements", "utils"),
+        *("vendor", "_vendor", "vendored", "third_party", "notebooks", "site", "website", "build", "dist", "recipes"),
+        *("changelog", "changes", "news", "licenses", "packaging", "docker", "tasks", "typings", "stubs", "assets"),
+    }
+)
+"""Directories that are neither the package nor its tests, unless somebody declares them."""
+
+_USUAL = ("test_*.py", "*_test.py")
+_OTHERS = ("*_tests.py", "tests.py", "test.py", "tests_*.py", "*test*.py")
+
+
+@functools.lru_cache(maxsize=8)
+def pytest_settings(tree: SourceTree) -> Mapping[str, str]:
+    """The ini options of pytest, as text, from the file that pytest would take."""
+    for path in ("pytest.ini", ".pytest.ini"):
+        if path in tree:
+            return read_ini(tree, path).get("pytest", {})
+    tool = toml_table(read_toml(tree, "pyproject.toml"), "tool", "pytest")
+    if tool:
+        return {key: _text(value) for key, value in {**toml_table(tool, "ini_options"), **tool}.items()}
+    return read_ini(tree, "tox.ini").get("pytest") or read_ini(tree, "setup.cfg").get("tool:pytest") or {}
+
+
+def _text(value: object) -> str:
+    return "\n".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def find_test_paths(tree: SourceTree, packages: tuple[str, ...]) -> tuple[str, ...]:
+    """Directories with tests, whole, and files with tests that lie beside other code."""
+    found = [*_directories(tree)]
+    found += [path for path in _test_files(tree, _python(tree)) if not is_under(path, found) and not _is_aside(path)]
+    hints = [hint for hint in _hints(tree) if hint not in (".", "")]
+    hinted = [place for place in found if is_under(place, hints)]
+    hinted += [hint for hint in hints if _is_suite(tree, hint, packages) and not is_under(hint, found)]
+    hinted += [place for hint in hints for place in found if is_under(hint, [place])]
+    return tuple(sorted(_topmost(set(hinted or found))))
+
+
+def _hints(tree: SourceTree) -> list[str]:
+    settings = pytest_settings(tree)
+    given = shlex.split(settings.get("testpaths", ""), posix=True)
+    plain = [place.removeprefix("./").rstrip("/") for place in given]
+    places = {*tree.files, *(parent for path in tree for parent in _above(path))}
+    return [place for hint in plain for place in ([hint] if "*" not in hint else fnmatch.filter(places, hint))]
+
+
+def _above(path: str) -> Iterator[str]:
+    return (parent.as_posix() for parent in PurePosixPath(path).parents if parent.parts)
+
+
+def _is_suite(tree: SourceTree, place: str, packages: tuple[str, ...]) -> bool:
+    """Whether a hinted place is about tests alone: packages with tests in them are hinted at too."""
+    holds_code = any(is_under(package, [place]) or is_under(place, [package]) for package in packages)
+    return not holds_code and bool(_test_files(tree, _python(tree.under([place]))))
+
+
+def _directories(tree: SourceTree) -> Iterator[str]:
+    """The topmost directories that are called tests and hold some."""
+    holders = {}
+    for path in _test_files(tree, _python(tree)):
+        above = [*_above(path)]
+        named = [place for place in above if _is_test_name(place.rpartition("/")[2])]
+        if named and not _is_aside(named[-1]):
+            holders[path] = named
+    for path, named in holders.items():
+        parent = path.rpartition("/")[0]
+        # what a package offers for the tests of others is called testing too, and has tests of its own inside
+        yield next(place for place in reversed(named) if not place.endswith("/testing") or place in (parent, named[0]))
+
+
+def _is_test_name(name: str) -> bool:
+    return (
+        name.lower() in TEST_DIRECTORIES or name.startswith(("tests_", "test_")) or name.endswith(("_tests", "_test"))
+    )
+
+
+def _is_aside(path: str) -> bool:
+    return any(part.lower() in NON_SOURCE_DIRECTORIES or part.startswith(".") for part in path.split("/")[:1])
+
+
+def _topmost(places: set[str]) -> Iterator[str]:
+    return (place for place in places if not is_under(place, [other for other in places if other != place]))
+
+
+def _python(tree: SourceTree) -> list[str]:
+    return [path for path in tree if path.endswith(".py")]
+
+
+def project_test_files(project: Project) -> tuple[str, ...]:
+    """The files to give to pytest, sorted. It collects a file that it is given, whatever its name is."""
+    return test_files_under(project.tree, project.test_paths)
+
+
+def test_files_under(tree: SourceTree, places: tuple[str, ...]) -> tuple[str, ...]:
+    """The files with tests in these places. Where none has a name for tests, those that hold some all the same."""
+    named = [place for place in places if place in tree]
+    inside = tree.under(list(places))
+    found = {path for path in _test_files(tree, _python(inside), anywhere=True) if not _is_skipped(tree, path, places)}
+    hints = _hints(tree)
+    hinted = {path for path in found if is_under(path, hints)} if hints else set()
+    return tuple(sorted((hinted or found) | {path for path in named if path.endswith(".py")}))
+
+
+project_test_files.__test__ = False  # type: ignore[attr-defined]
+
+
+def _test_files(tree: SourceTree, paths: list[str], anywhere: bool = False) -> list[str]:
+    """By the project's own patterns, or the usual ones, or else by what is in the files: in those whose names speak of
+    tests, or `anywhere` if the place is known to hold some.
+
+    A file that matches a pattern of the project's own but only imports the tests of others is passed over: each test
+    has to be run where it stands.
+    """
+    own = pytest_settings(tree).get("python_files", "").split()
+    readable = [path for path in paths if parse_or_none(tree.files[path]) is not None]
+    if own and (found := [path for path in readable if _matches(path, own) and holds_tests(tree.files[path])]):
+        return found
+    if found := [path for path in readable if is_test_file(path)]:
+        return found
+    others = [path for path in readable if (anywhere or _is_test_like(path)) and holds_tests(tree.files[path])]
+    return [path for path in others if not path.endswith(("/__init__.py", "/conftest.py"))]
+
+
+def is_test_file(path: str) -> bool:
+    """Whether a file has a name that pytest takes for one of tests."""
+    return _matches(path, _USUAL)
+
+
+def _matches(path: str, patterns: tuple[str, ...] | list[str]) -> bool:
+    name = path.rpartition("/")[2]
+    return any(fnmatch.fnmatchcase(path if "/" in pattern else name, pattern) for pattern in patterns)
+
+
+def _is_test_like(path: str) -> bool:
+    *above, name = path.split("/")
+    return any(map(_is_test_name, above)) or _matches(name, _OTHERS)
+
+
+@functools.lru_cache(maxsize=4096)
+def holds_tests(source: bytes) -> bool:
+    """Whether a file defines tests itself: functions or methods that pytest or unittest takes for tests."""
+    module = parse_or_none(source)
+    return module is not None and any(_is_test(node) for node in module.body)
+
+
+def _is_test(node: ast.stmt) -> bool:
+    if isinstance(node, ast.ClassDef):
+        bases = [getattr(base, "attr", getattr(base, "id", "")) for base in node.bases]
+        named = node.name.startswith("Test") or any("Test" in base for base in bases)
+        return named and any(_is_test(inner) for inner in node.body)
+    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test")
+
+
+def _is_skipped(tree: SourceTree, path: str, places: tuple[str, ...]) -> bool:
+    """Whether pytest would not have gone down to this file. What it is told to take by name it takes."""
+    if path in places:
+        return False
+    usual = "*.egg .* _darcs build CVS dist node_modules venv {arch}"
+    patterns = pytest_settings(tree).get("norecursedirs", usual).split()
+    top = next((place for place in places if is_under(path, [place])), "")
+    return any(
+        _matches(place, patterns) or place in patterns
+        for place in _above(path)
+        if place != top and is_under(place, [top])
+    )

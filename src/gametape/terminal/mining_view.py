@@ -1,0 +1,49 @@
+"""Mining on the terminal: what is under way, and how many candidates became tasks."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from gametape.tasks.mining.miner import MiningObserver
+
+
+class _MiningBar:
+    """A line on stderr that says what is going on, with rate and yield."""
+
+    def __init__(self, bar: Progress, console: Console) -> None:
+        self._bar = bar
+        self._console = console
+        self._task = bar.add_task("", total=None, more="")
+        self._valid = self._tried = 0
+
+    def on_status(self, status: str) -> None:
+        self._bar.update(self._task, description=status, total=None, more="")
+        if not self._console.is_terminal:
+            self._console.print(status, markup=False)
+
+    def on_phase_start(self, phase: str, total: int, done: Sequence[dict[str, Any]]) -> None:
+        self._tried = len(done)
+        self._valid = sum("reason" not in record for record in done)
+        self._bar.reset(self._task, description=f"trying {phase}s", total=total, completed=len(done), more="")
+
+    def on_candidate_done(self, record: dict[str, Any]) -> None:
+        self._tried += 1
+        self._valid += "reason" not in record
+        task = self._bar.tasks[0]
+        rate = f"{task.speed * 3600:.0f} an hour, " if task.speed else ""
+        self._bar.update(self._task, advance=1, more=f"{rate}{self._valid / self._tried:.0%} valid")
+
+
+@contextmanager
+def mining_progress() -> Iterator[MiningObserver]:
+    """How mining goes, on stderr."""
+    console = Console(stderr=True)
+    columns = (
+        *(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()),
+        TextColumn("{task.fields[more]}"),
+    )
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        yield _MiningBar(bar, console)

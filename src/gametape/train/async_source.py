@@ -1,0 +1,207 @@
+"""A source in a process of its own: it samples while the learner learns, with weights a few versions old.
+
+The two share memory for the weights, two copies of them: one is read while the other may be written. Everything else
+is small messages. On a cluster the same messages go to other machines.
+"""
+
+import asyncio
+import multiprocessing
+import threading
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gametape.agent.limits import RolloutLimits
+from gametape.core.config import RunConfig
+from gametape.core.errors import GametapeError
+from gametape.train.coach_annotator import CoachAnnotator
+from gametape.train.policy import load_policy
+from gametape.train.prompts import PromptDataset, open_prompt_dataset
+from gametape.train.rollouts import PromptRequest, RolloutGroup
+from gametape.train.sources import Annotator, NullAnnotator, RolloutWorker
+
+Buffers = tuple[dict[str, Tensor], dict[str, Tensor]]
+
+
+_SECONDS_TO_END = 2.0
+
+
+class SamplerEnded(GametapeError):
+    """There is nobody left who samples."""
+
+    exit_code = 3
+
+
+@dataclass(frozen=True)
+class _WeightsReady:
+    """Weights of a version lie in this buffer."""
+
+    version: int
+    buffer: int
+
+
+@dataclass(frozen=True)
+class _SamplerFailed:
+    """The other process ended with this."""
+
+    reason: str
+
+
+class AsyncSource:
+    """A `Source`. At most two versions of weights are on their way; a third waits until the first has been read."""
+
+    def __init__(self, config: RunConfig, start: Path, home: Path, weights: dict[str, Tensor]) -> None:
+        self._buffers: Buffers = (_shared(weights), _shared(weights))
+        self._free = [threading.Event(), threading.Event()]
+        for event in self._free:
+            event.set()
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(
+            target=_sampler_main,
+            args=(theirs, config.model_dump_json(), str(start), str(home), self._buffers),
+            daemon=True,
+        )
+        self._process.start()
+        theirs.close()
+        self._loop = asyncio.get_running_loop()
+        self._finished: asyncio.Queue[RolloutGroup | _SamplerFailed] = asyncio.Queue()
+        threading.Thread(target=self._listen, daemon=True, name="rollouts").start()
+
+    def order(self, draw: PromptRequest) -> None:
+        self._send(draw)
+
+    async def take(self) -> RolloutGroup:
+        """The next that is finished, whichever was ordered first."""
+        group = await self._finished.get()
+        if isinstance(group, _SamplerFailed):
+            self._finished.put_nowait(group)
+            raise SamplerEnded(f"the process that samples rollouts ended: {group.reason}; --resume goes on")
+        return group
+
+    def finished(self) -> list[RolloutGroup]:
+        groups = []
+        while not self._finished.empty():
+            group = self._finished.get_nowait()
+            if isinstance(group, _SamplerFailed):
+                self._finished.put_nowait(group)
+                break
+            groups.append(group)
+        return groups
+
+    async def publish(self, version: int, weights: dict[str, Tensor]) -> None:
+        buffer = version % 2
+        await asyncio.to_thread(self._free[buffer].wait)
+        self._free[buffer].clear()
+        for name, tensor in weights.items():
+            self._buffers[buffer][name].copy_(tensor.detach())
+        self._send(_WeightsReady(version, buffer))
+
+    async def close(self) -> None:
+        self._send(None)
+        await asyncio.to_thread(self._process.join, 10)
+        if self._process.is_alive():
+            self._process.kill()
+
+    def _send(self, message: PromptRequest | _WeightsReady | None) -> None:
+        try:
+            self._pipe.send(message)
+        except OSError:
+            self._tell(_SamplerFailed("its pipe is closed"))
+
+    def _listen(self) -> None:
+        try:
+            while True:
+                message = self._pipe.recv()
+                if isinstance(message, _WeightsReady):
+                    self._free[message.buffer].set()
+                else:
+                    self._tell(message)
+        except (EOFError, OSError):
+            self._process.join(_SECONDS_TO_END)
+            self._tell(_SamplerFailed(f"exit code {self._process.exitcode}"))
+            for event in self._free:
+                event.set()
+
+    def _tell(self, message: RolloutGroup | _SamplerFailed) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._finished.put_nowait, message)
+
+
+def _shared(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.detach().clone().share_memory_() for name, tensor in weights.items()}
+
+
+def _sampler_main(pipe: Connection, config: str, start: str, home: str, buffers: Buffers) -> None:
+    """The other process, from its first line to its last."""
+    torch.set_num_threads(1)
+    try:
+        asyncio.run(_run_sampler(pipe, RunConfig.model_validate_json(config), Path(start), Path(home), buffers))
+    except (EOFError, BrokenPipeError, KeyboardInterrupt):
+        return
+    except Exception as error:
+        pipe.send(_SamplerFailed(f"{type(error).__name__}: {error}"))
+        raise
+
+
+async def _run_sampler(pipe: Connection, config: RunConfig, start: Path, home: Path, buffers: Buffers) -> None:
+    async with open_prompt_dataset(config.tasks, config.seed, home, config.rl.turns) as supply:
+        await _Sampler(pipe, config, start, supply, buffers).run()
+
+
+class _Sampler:
+    """Plays what is ordered, a bounded number of groups at once, and takes up new weights between two steps."""
+
+    def __init__(
+        self, pipe: Connection, config: RunConfig, start: Path, supply: PromptDataset, buffers: Buffers
+    ) -> None:
+        self._pipe, self._buffers, self._rl = pipe, buffers, config.rl
+        self._policy = load_policy(start)
+        limits = RolloutLimits(turns=config.rl.turns, turn_tokens=config.rl.turn_tokens, wall_seconds=None)
+        model = self._policy.sampler(staleness=config.rl.max_staleness)
+        self._engine: Any = model.engine
+        self._players = RolloutWorker(model, supply, limits, config.rl.temperature, config.seed)
+        self._looker: Annotator = CoachAnnotator(config, model, limits) if config.uses_ttf else NullAnnotator()
+        self._room = asyncio.Semaphore(config.rl.groups)
+        self._over = asyncio.Event()
+        self._playing: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> None:
+        loop = asyncio.get_running_loop()
+        threading.Thread(target=self._listen, args=(loop,), daemon=True).start()
+        await self._over.wait()
+        for task in self._playing:
+            task.cancel()
+
+    def _listen(self, loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            while (message := self._pipe.recv()) is not None:
+                loop.call_soon_threadsafe(self._heard, message)
+        except (EOFError, OSError):
+            pass
+        loop.call_soon_threadsafe(self._over.set)
+
+    def _heard(self, message: PromptRequest | _WeightsReady) -> None:
+        if isinstance(message, _WeightsReady):
+            self._policy.load_weights(self._buffers[message.buffer])
+            self._engine.weights_changed(message.version)
+            self._pipe.send(message)
+        else:
+            task = asyncio.ensure_future(self._play(message))
+            self._playing.add(task)
+            task.add_done_callback(self._ended)
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        self._playing.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            self._pipe.send(_SamplerFailed(f"{type(error).__name__}: {error}"))
+
+    async def _play(self, draw: PromptRequest) -> None:
+        async with self._room:
+            group, played = await self._players.run_group(draw, self._rl.group_size)
+            group = await self._looker.annotate(group, played)
+        self._pipe.send(group)

@@ -1,0 +1,194 @@
+"""The coach at work while training: finished groups are looked at, and what it finds becomes targets of the loss."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from random import Random
+from typing import Any
+
+from gametape.agent.episode import Episode
+from gametape.agent.limits import RolloutLimits
+from gametape.agent.task_environment import TaskEnvironment
+from gametape.coach.coach import Coach, CoachSettings
+from gametape.coach.hints import CHECK_FIRST, NO_LEAK_CHECK, LeakChecker, leak_checker_from_files
+from gametape.coach.span_scores import SpanQuery, sample_continuation
+from gametape.coach.statistics import HintStatistics
+from gametape.core.config import RunConfig, TTFConfig
+from gametape.core.environment import Environment
+from gametape.core.hint import Hint
+from gametape.core.messages import Generation, Sampling
+from gametape.core.seeds import seed_for
+from gametape.core.token_segments import split_segments
+from gametape.engines.chat_formats.protocol import insert_hint
+from gametape.engines.token_conversation import TokenModel
+from gametape.record.source_tree import SourceTree
+from gametape.tasks.worlds.experts import perfect_expert, script_episode
+from gametape.tasks.worlds.world import World
+from gametape.train.batch import rollout_advantages
+from gametape.train.distill_target import DistillTarget, distill_target_at
+from gametape.train.rollouts import GroupTarget, RolloutGroup
+
+_REMEMBERED = 64
+
+
+class HintControls:
+    """Passes hints on as they are, or spoils the share of them that the configuration asks for."""
+
+    def __init__(self, config: TTFConfig, seed: int) -> None:
+        self._config, self._seed = config, seed
+        self.texts: dict[str, str] = {}
+        """By type: hints that were seen, to be said in the wrong place."""
+
+    def apply(self, hint: Hint, episode: Episode) -> Hint:
+        """The hint that is used in its place; the record keeps the one that was found."""
+        control = self._config.control
+        rng = Random(seed_for(self._seed, "control", hint.trajectory_id, hint.step))
+        others = [text for kind, text in self.texts.items() if kind != hint.type]
+        if len(self.texts) < _REMEMBERED:
+            self.texts[hint.type] = hint.text
+        if control == "none" or rng.random() >= self._config.control_share:
+            return hint
+        if control == "elsewhere":
+            return _moved(hint, episode, rng)
+        text = rng.choice(others) if control == "shuffled" and others else CHECK_FIRST
+        return hint.model_copy(update={"text": text})
+
+
+def _moved(hint: Hint, episode: Episode, rng: Random) -> Hint:
+    """To another turn of the rollout, where it says nothing about what was done."""
+    turns = [(step.step_id, tokens) for step in episode.steps if step.source == "agent" and (tokens := step.tokens())]
+    step, tokens = rng.choice([turn for turn in turns if turn[0] != hint.step] or turns)
+    return hint.model_copy(update={"step": step, "span": (0, len(tokens.completion_ids))})
+
+
+def leak_checker_for(environment: Environment) -> LeakChecker:
+    """What the agent is shown of a task, its files and what it is told, gives nothing away."""
+    if isinstance(environment, World):
+        return LeakChecker(
+            calls=tuple(frozenset(act.action.values) for act in script_episode(environment, perfect_expert))
+        )
+    if not isinstance(environment, TaskEnvironment) or environment.subject.reference is None:
+        return NO_LEAK_CHECK
+    subject = environment.subject
+    solution = environment.subject.reference.under(subject.task.source_paths)
+    return _of_task(solution, subject.start, environment.system_prompt, environment.user_prompt)
+
+
+@lru_cache(maxsize=64)
+def _of_task(solution: SourceTree, start: SourceTree, system: str, opening: str) -> LeakChecker:
+    """Files that are as they were at the start have nothing to hide, and in a mined package nearly all of them are."""
+    written = [path for path in solution if path not in start or solution.text(path) != start.text(path)]
+    return leak_checker_from_files(map(solution.text, written), [*map(start.text, start), system, opening])
+
+
+@dataclass(frozen=True)
+class AnnotatedEpisode:
+    """A rollout with what the coach said about it."""
+
+    name: str
+    episode: Episode
+    hints: Sequence[Hint]
+    advantage: float
+
+
+class CoachAnnotator:
+    """Looks at the failures of a group, a few of each, and charges what that takes."""
+
+    def __init__(self, config: RunConfig, model: TokenModel, limits: RolloutLimits) -> None:
+        gates, rl = config.gates, config.rl
+        looking = CoachSettings(
+            gates=frozenset(("g0", "g1", "g2")) if config.gated else frozenset(),
+            delta=gates.delta,
+            forks=gates.min_forks,
+            confidence=gates.min_posterior,
+            temperature=rl.temperature,
+            limits=limits,
+        )
+        self._coach = Coach(looking)
+        self._model, self._ttf, self._advantage = model, config.ttf, rl.advantage
+        self._sampling = Sampling(temperature=rl.temperature, seed=config.seed)
+        self._turn_tokens = limits.turn_tokens
+        self._controls = HintControls(config.ttf, config.seed)
+        self._alone = asyncio.Lock()
+        self.last_annotated: AnnotatedEpisode | None = None
+        """The last one that has a target."""
+
+    async def annotate(self, group: RolloutGroup, episodes: Sequence[Episode]) -> RolloutGroup:
+        """One group at a time, so that each is charged what it took."""
+        async with self._alone:
+            return await self._annotate_group(group, episodes)
+
+    async def _annotate_group(self, group: RolloutGroup, episodes: Sequence[Episode]) -> RolloutGroup:
+        failed = [
+            at for at, rolled in enumerate(group.rollouts) if not (rolled.result.passed or rolled.result.infra_error)
+        ]
+        if group.kind == "mixed" and not self._ttf.annotate_mixed_groups:
+            return group
+        chosen = failed[: self._ttf.annotated_per_group]
+        before = self._coach.cost.tokens
+        names = [f"d{group.request.number:08}.{at:03}" for at in chosen]
+        secret = leak_checker_for(episodes[0].environment)
+        pairs = zip(chosen, names, strict=True)
+        found = await asyncio.gather(
+            *(self._coach.annotate(episodes[at], self._model, name, secret) for at, name in pairs)
+        )
+        aims = [
+            GroupTarget(at, *self._distill_target(episodes[at], self._controls.apply(hint, episodes[at]), name))
+            for at, name, hints in zip(chosen, names, found, strict=True)
+            for hint in hints
+            if hint.used
+        ]
+        sampled = 0
+        if self._ttf.objective == "resample":
+            aims, sampled = await self._resampled(aims, episodes)
+        if aims:
+            at = aims[0].rollout
+            advantage = rollout_advantages(group, self._advantage).get(at, 0.0)
+            self.last_annotated = AnnotatedEpisode(
+                names[chosen.index(at)], episodes[at], found[chosen.index(at)], advantage
+            )
+        return replace(group, targets=tuple(aims), coach_tokens=self._coach.cost.tokens - before + sampled)
+
+    def state(self) -> dict[str, Any]:
+        return {"statistics": self._coach.statistics.to_dict(), "controls": self._controls.texts}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._coach.statistics = HintStatistics.from_dict(state["statistics"])
+        self._controls.texts = state["controls"]
+
+    def _distill_target(self, episode: Episode, hint: Hint, name: str) -> tuple[int, DistillTarget]:
+        step = next(step for step in episode.steps if step.step_id == hint.step)
+        tokens = step.tokens()
+        assert tokens is not None
+        prompt = insert_hint(self._model.chat_format, tokens.prompt_ids, hint.text)
+        number, aim = distill_target_at(split_segments(episode.steps), hint.step, prompt, hint.type, hint.text)
+        learn = self._ttf.objective
+        weight = 1.0 if learn == "kl" else self._ttf.weight
+        aim = replace(aim, trajectory_id=name, weight=weight, learn=learn)
+        first, stop = hint.span
+        if learn == "resample" or (first, stop) == (0, aim.length):
+            return number, aim
+        spoken = tokens.completion_ids[:first]
+        return number, replace(aim, start=aim.start + first, length=stop - first, hint_ids=(*aim.hint_ids, *spoken))
+
+    async def _resampled(
+        self, aims: Sequence[GroupTarget], episodes: Sequence[Episode]
+    ) -> tuple[list[GroupTarget], int]:
+        """With what the policy says at each target after the hint; and how many tokens that took."""
+        said = await asyncio.gather(*(self._resample(one.target, episodes[one.rollout]) for one in aims))
+        spoken = (tuple(generation.completion_ids) for generation in said)
+        usages = (generation.usage for generation in said)
+        return (
+            [replace(one, target=replace(one.target, resampled=ids)) for one, ids in zip(aims, spoken, strict=True)],
+            sum(usage.prompt_tokens + usage.completion_tokens for usage in usages),
+        )
+
+    async def _resample(self, aim: DistillTarget, episode: Episode) -> Generation:
+        turns = [step for step in episode.steps if step.source == "agent"]
+        number = next(at for at, step in enumerate(turns, start=1) if step.step_id == aim.step)
+        tokens = turns[number - 1].tokens()
+        assert tokens is not None
+        whole = (0, len(tokens.completion_ids))
+        question = SpanQuery(tokens, number, whole, f"resample/{aim.trajectory_id}/{aim.step}")
+        return await sample_continuation(self._model, question, aim.text, self._turn_tokens, False, self._sampling)

@@ -1,0 +1,40 @@
+"""Messages between the host and a zygote: a length, then that many bytes. The host's end reads them with a cap."""
+
+import json
+import struct
+from collections.abc import Callable
+from typing import Any
+
+LENGTH = struct.Struct("!Q")
+MOST = 1 << 30
+
+
+class FrameError(Exception):
+    """The other side ended, or says something that is no message."""
+
+
+def pack(content: bytes) -> bytes:
+    return LENGTH.pack(len(content)) + content
+
+
+def pack_json(document: Any) -> bytes:
+    return pack(json.dumps(document).encode())
+
+
+def read_frame(receive: Callable[[int], bytes], most: int = MOST) -> bytes:
+    """One message. `receive(n)` gives at most n bytes, and none at the end."""
+    (length,) = LENGTH.unpack(_exactly(receive, LENGTH.size))
+    if length > most:
+        raise FrameError(f"a message of {length} bytes")
+    return _exactly(receive, length)
+
+
+def _exactly(receive: Callable[[int], bytes], wanted: int) -> bytes:
+    parts = []
+    while wanted:
+        part = receive(min(wanted, 1 << 20))
+        if not part:
+            raise FrameError("the other side has ended")
+        parts.append(part)
+        wanted -= len(part)
+    return b"".join(parts)

@@ -1,0 +1,126 @@
+"""Proxy modules in the test process, in place of the agent's modules, which are not there.
+
+`install` puts a finder before all others. It serves the modules a task declares and their parent packages; every
+attribute is asked of the worker. A name that is missing there is missing here, with the same exceptions. Setting an
+attribute of a proxy module, as a monkeypatch does, changes the proxy and not the worker's module.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import socket
+import sys
+import types
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from . import wire_protocol as words
+from .proxy_classes import RemoteClass
+from .proxy_errors import RemoteErrorClass
+from .proxy_remotes import RemoteFunction
+from .proxy_session import ProxySession
+from .wire import WireError
+
+__tracebackhide__ = True  # a failed test shows the test, not these frames
+
+_LOCAL = frozenset({"__path__", "__file__", "__cached__", "__wrapped__", "__test__", "pytest_plugins"})
+_STAR = {dis.opmap[name] for name in ("IMPORT_STAR", "CALL_INTRINSIC_1") if name in dis.opmap}
+_TO_PYTEST = ("_", "test", "pytest", "setup", "teardown", "load_tests", "collect_ignore")
+_CACHED = (RemoteClass, RemoteErrorClass, RemoteFunction, types.ModuleType)
+
+
+def install_proxy(
+    sock: socket.socket,
+    modules: Iterable[str],
+    classes: Iterable[str] = (),
+    import_roots: Iterable[str] = (),
+    seconds: float = 10.0,
+) -> ProxySession:
+    """Serve `modules` from the worker at the other end of the socket.
+
+    `classes` are those whose objects come back as handles (`module:Class`), `import_roots` the directories, in the
+    worker's sandbox, that its imports start from; a call may take `seconds`. Raises ValueError for a module that the
+    test process has, or may need, itself.
+    """
+    served = frozenset(_with_parents(modules))
+    for name in sorted(served):
+        if name in sys.modules or name.partition(".")[0] in sys.stdlib_module_names:
+            raise ValueError(f"{name}: the test process needs a module of this name itself; use shared mode")
+    session = ProxySession(sock, tuple(classes), seconds)
+    session.ask(words.HELLO, tuple(import_roots), tuple(served), tuple(classes))
+    sys.meta_path.insert(0, ProxyFinder(session, served))
+    return session
+
+
+def _with_parents(modules: Iterable[str]) -> Iterable[str]:
+    for module in modules:
+        parts = module.split(".")
+        yield from (".".join(parts[: count + 1]) for count in range(len(parts)))
+
+
+class ProxyModule(types.ModuleType):
+    """A module of the worker. Functions and classes are asked for once, plain data each time."""
+
+    _gametape_session: ProxySession
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _LOCAL:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        session = self._gametape_session
+        importing = sys._getframe(1)
+        if name == "__all__" and importing.f_code.co_code[importing.f_lasti] in _STAR:
+            return _harmless(session.ask(words.MODULE_NAMES, self.__name__)[1], importing.f_globals)
+        value = session.ask(words.MODULE_ATTRIBUTE, self.__name__, name)
+        session.stand_ins.classes.mention(value)
+        if isinstance(value, _CACHED):
+            self.__dict__[name] = value
+        return value
+
+    def __dir__(self) -> list[str]:
+        return list(self._gametape_session.ask(words.MODULE_NAMES, self.__name__)[0])
+
+
+def _harmless(names: Any, taken: dict[str, Any]) -> list[str]:
+    """What a star import takes: the worker chooses these names, so none may replace a builtin or something that the
+    test module has already, or mean something to pytest."""
+    return [
+        name
+        for name in names
+        if type(name) is str and not (name in taken or hasattr(builtins, name) or name.lower().startswith(_TO_PYTEST))
+    ]
+
+
+class ProxyFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds and loads exactly the served modules."""
+
+    def __init__(self, session: ProxySession, served: frozenset[str]) -> None:
+        self._session = session
+        self._served = served
+        session.stand_ins.load = self._load
+
+    def _load(self, name: str) -> types.ModuleType:
+        if name not in self._served:
+            raise WireError(f"the module {name} is not served")
+        return importlib.import_module(name)
+
+    def find_spec(
+        self, fullname: str, _path: Sequence[str] | None = None, _target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname not in self._served:
+            return None
+        doc, is_package = self._session.ask(words.IMPORT, fullname)
+        spec = importlib.machinery.ModuleSpec(fullname, self, origin="the code under test", is_package=is_package)
+        spec.loader_state = doc
+        return spec
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
+        module = ProxyModule(spec.name, spec.loader_state if isinstance(spec.loader_state, str) else None)
+        module._gametape_session = self._session
+        return module
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """All there is to a proxy module stands in the worker."""

@@ -1,0 +1,153 @@
+"""Exceptions of the code under test, as the test process sees them.
+
+One of a class that both sides know by name is that class, with plain arguments. One of the code's own classes is an
+instance of a class built here, with the same name and bases, which a test can import, catch and construct; its
+attributes and methods are those of the real exception, which the worker keeps.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from . import wire_protocol as words
+from .wire import WireError
+from .wire_errors import error_class
+
+__tracebackhide__ = True  # a failed test shows the test, not these frames
+
+if TYPE_CHECKING:
+    from .proxy_classes import RemoteClassTable
+    from .proxy_session import ProxySession
+
+_MOST_CAUSES = 8
+
+
+class RemoteExit(Exception):
+    """The code under test raised SystemExit, KeyboardInterrupt or the like. Here it is an ordinary failure: tests that
+    expect it use shared mode."""
+
+
+class RemoteErrorClass(type):
+    """The class of exception classes that stand for those of the worker."""
+
+    _gametape_class: tuple[ProxySession, int]
+
+    def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> RemoteErrorClass:
+        if "_gametape_class" not in namespace:
+            raise TypeError(f"split mode: a test cannot derive from {bases[0].__name__}; such tests use shared mode")
+        return super().__new__(cls, name, bases, namespace)
+
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        session, number = cls._gametape_class
+        return session.ask(words.GET, number, name)
+
+
+def build_error_class(classes: RemoteClassTable, number: int, description: dict[str, Any]) -> RemoteErrorClass:
+    """Raises WireError or TypeError if the bases do not fit together."""
+    bases: list[Any] = []
+    for reference in description["bases"]:
+        if reference == "RemoteExit":
+            bases.append(RemoteExit)
+        elif type(reference) is str:
+            bases.append(error_class(reference))
+        else:
+            bases.append(classes.get(reference))
+    if not all(isinstance(base, type) and issubclass(base, Exception) for base in bases):
+        raise WireError("an exception with bases that are none")
+    namespace = {
+        "_gametape_class": (classes.session, number),
+        "__module__": description["module"],
+        "__qualname__": description["qualname"],
+        "__doc__": description["doc"],
+        "__init__": _init,
+        "__str__": _text,
+        "__getattr__": _attribute,
+    }
+    return RemoteErrorClass(description["name"], tuple(bases) or (Exception,), namespace)
+
+
+def _init(self: Any, *args: Any, **kwargs: Any) -> None:
+    """The test constructs one itself: the worker says what it is like."""
+    session, number = type(self)._gametape_class
+    _fill(self, session.ask(words.MAKE_ERROR, number, args, kwargs or None))
+
+
+def _text(self: Any) -> str:
+    text: str = self.__dict__.get("_gametape_text", "")
+    return text
+
+
+def _attribute(self: Any, name: str) -> Any:
+    number = self.__dict__.get("_gametape_number")
+    if name.startswith(("__", "_gametape")) or number is None:
+        raise AttributeError(name)
+    return type(self)._gametape_class[0].ask(words.GET, number, name)
+
+
+def _fill(error: Any, fields: Any) -> None:
+    _, args, number, text, _, _ = _checked(fields)
+    known: Any = next(base for base in type(error).__mro__ if not isinstance(base, RemoteErrorClass))
+    with contextlib.suppress(Exception):  # a builtin class whose own arguments these are not
+        known.__init__(error, *args)
+    error.args = args
+    error.__dict__.update(_gametape_number=number, _gametape_text=text)
+
+
+def _checked(fields: Any) -> tuple[Any, Any, Any, Any, Any, Any]:
+    if type(fields) is not tuple or len(fields) != 6:
+        raise WireError("an exception without its fields")
+    _, args, number, text, _, attributes = fields
+    if (
+        type(args) is not tuple
+        or type(attributes) is not dict
+        or type(text) is not str
+        or not (number is None or type(number) is int)
+    ):
+        raise WireError("an exception whose fields are something else")
+    return fields
+
+
+def build_error(classes: RemoteClassTable, fields: Any, causes: int = _MOST_CAUSES) -> Exception:
+    """An exception from what the worker says of it."""
+    reference, args, _, _, cause, attributes = _checked(fields)
+    if not causes:
+        raise WireError("an exception with too many causes")
+    error: Any
+    if reference == "RemoteExit":
+        error = RemoteExit(*args)
+    elif type(reference) is str:
+        error = _known_error(error_class(reference), args, attributes)
+    else:
+        kind: Any = classes.get(reference)
+        if not issubclass(type(kind), RemoteErrorClass):
+            raise WireError("an exception of a class that is none")
+        error = kind.__new__(kind, *args)
+        _fill(error, fields)
+    if cause is not None:
+        error.__cause__ = build_error(classes, cause, causes - 1)
+    return error  # type: ignore[no-any-return]
+
+
+def _known_error(kind: type[Exception], args: tuple[Any, ...], attributes: dict[Any, Any]) -> Exception:
+    try:
+        error = kind(*args)
+    except Exception:
+        error = kind.__new__(kind)
+        error.args = args
+    for name, value in attributes.items():
+        if type(name) is not str or name.startswith("_") or callable(getattr(kind, name, None)):
+            raise WireError("an exception with attributes that are none")
+        with contextlib.suppress(AttributeError, TypeError):  # read-only, or of another type
+            setattr(error, name, value)
+    return error
+
+
+def number_of_error(error: BaseException) -> int | None:
+    """The worker's number for an exception of its own classes."""
+    if not isinstance(type(error), RemoteErrorClass):
+        return None
+    number: int | None = error.__dict__.get("_gametape_number")
+    return number

@@ -1,0 +1,213 @@
+"""What the test process holds of objects that live in the worker: functions, iterators, context managers.
+
+Each does what its kind does and nothing else. Equality and hash are those of the object itself.
+"""
+
+from __future__ import annotations
+
+import dis
+import inspect
+import types
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from . import wire_protocol as words
+from .wire_functions import build_signature
+
+__tracebackhide__ = True  # a failed test shows the test, not these frames
+
+if TYPE_CHECKING:
+    from .proxy_session import ProxySession
+
+_R = TypeVar("_R", bound="RemoteObject")
+_RAISE = dis.opmap["RAISE_VARARGS"]
+
+_MEMORY = frozenset({"__cuda_array_interface__", "__dlpack__", "__dlpack_device__", "__buffer__", "__release_buffer__"})
+
+
+class RemoteObject:
+    """An object of the worker, by its number. The worker keeps it for as long as this one is alive."""
+
+    __slots__ = ("__weakref__", "_gametape_count", "_gametape_number", "_gametape_session")
+    _gametape_count: int
+    _gametape_number: int
+    _gametape_session: ProxySession
+
+    @staticmethod
+    def make(kind: type[_R], session: ProxySession, number: int) -> _R:
+        remote = object.__new__(kind)
+        for name, value in (("session", session), ("number", number), ("count", 1)):
+            object.__setattr__(remote, f"_gametape_{name}", value)
+        return remote
+
+    @staticmethod
+    def count_again(remote: RemoteObject) -> None:
+        object.__setattr__(remote, "_gametape_count", remote._gametape_count + 1)
+
+    @staticmethod
+    def number(remote: RemoteObject) -> int:
+        return remote._gametape_number
+
+    def __del__(self) -> None:
+        self._gametape_session.release(self._gametape_number, self._gametape_count)
+
+    def __reduce_ex__(self, _: Any) -> Any:
+        raise TypeError("split mode: an object of the code under test cannot be pickled")
+
+
+def no_foreign_memory(name: str) -> None:
+    """Refuse the attributes by which libraries take an object for memory: its address would be hostile code's word."""
+    if name.startswith("__array") or name in _MEMORY:
+        raise AttributeError(f"split mode: {name} is not asked for")
+
+
+class RemoteFunction(RemoteObject):
+    """A function or method of the code under test."""
+
+    def describe(self, name: str | None, qualname: str | None, module: str | None, doc: str | None) -> None:
+        self.__name__, self.__qualname__, self.__module__ = name or "", qualname or name or "", module or ""
+        self.__doc__ = doc
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._gametape_session.ask(words.CALL, self._gametape_number, args, kwargs or None)
+
+    def __getattr__(self, name: str) -> Any:
+        no_foreign_memory(name)
+        if name == "__signature__":
+            return _signature(self._gametape_session.ask(words.SIGNATURE, self._gametape_number))
+        return self._gametape_session.ask(words.GET, self._gametape_number, name)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<function {self.__qualname__} of the code under test>"
+
+
+class RemoteMethod:
+    """A method of a handle, looked up when it is called."""
+
+    __slots__ = ("__name__", "__self__")
+
+    def __init__(self, handle: RemoteObject, name: str) -> None:
+        self.__self__ = handle
+        self.__name__ = name
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        handle = self.__self__
+        return handle._gametape_session.ask(words.METHOD, handle._gametape_number, self.__name__, args, kwargs or None)
+
+    def resolve(self) -> Any:
+        """The worker's own object for it."""
+        return self.__self__._gametape_session.ask(words.GET, self.__self__._gametape_number, self.__name__)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.resolve(), name)
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not RemoteMethod:
+            return NotImplemented
+        return self.__self__ is other.__self__ and self.__name__ == other.__name__
+
+    def __hash__(self) -> int:
+        return hash((id(self.__self__), self.__name__))
+
+
+class RemoteIterator(RemoteObject):
+    """A generator or iterator. Each element is fetched when it is asked for, so it may be endless."""
+
+    __slots__ = ()
+
+    def __iter__(self) -> RemoteIterator:
+        return self
+
+    def __next__(self) -> Any:
+        return self._gametape_session.ask(words.NEXT, self._gametape_number)
+
+    def _method(self, name: str, *args: Any) -> Any:
+        return self._gametape_session.ask(words.METHOD, self._gametape_number, name, args, None)
+
+    def send(self, value: Any) -> Any:
+        return self._method("send", value)
+
+    def throw(self, *error: Any) -> Any:
+        return self._method("throw", *error)
+
+    def close(self) -> None:
+        self._method("close")
+
+
+class RemoteAsyncIterator(RemoteObject):
+    """An asynchronous generator or iterator."""
+
+    __slots__ = ()
+
+    def __aiter__(self) -> RemoteAsyncIterator:
+        return self
+
+    def _method(self, name: str, *args: Any) -> Any:
+        return self._gametape_session.ask(words.METHOD, self._gametape_number, name, args, None)
+
+    def __anext__(self) -> Any:
+        return self._method("__anext__")
+
+    def asend(self, value: Any) -> Any:
+        return self._method("asend", value)
+
+    def aclose(self) -> Any:
+        return self._method("aclose")
+
+
+class RemoteAwaitable(RemoteObject):
+    """A coroutine or other awaitable, which the worker runs to its end when the test awaits it."""
+
+    __slots__ = ()
+
+    def wait(self) -> Coroutine[Any, Any, Any]:
+        async def waited() -> Any:
+            return self._gametape_session.ask(words.AWAIT, self._gametape_number)
+
+        return waited()
+
+
+class RemoteContextManager(RemoteObject):
+    """A context manager."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> Any:
+        return self._gametape_session.ask(words.METHOD, self._gametape_number, "__enter__", (), None)
+
+    def __exit__(self, _: Any, error: BaseException | None, traceback: types.TracebackType | None) -> bool:
+        return leave(self, error, traceback)
+
+    def __call__(self, function: Any) -> Any:
+        return self._gametape_session.ask(words.CALL, self._gametape_number, (function,), None)
+
+
+def leave(remote: RemoteObject, error: BaseException | None, traceback: types.TracebackType | None) -> bool:
+    """Leave a context of the worker; whether it swallows the exception.
+
+    It could swallow a failed assertion, or the error that keeps the assertions from being reached. So it may swallow
+    only what the test itself raised, by a `raise` in its own file.
+    """
+    swallowed = remote._gametape_session.ask(words.EXIT, remote._gametape_number, "__exit__", error)
+    return swallowed is True and raised_by_test(error, traceback)
+
+
+def raised_by_test(error: BaseException | None, traceback: types.TracebackType | None) -> bool:
+    if traceback is None or not isinstance(error, Exception) or isinstance(error, AssertionError):
+        return False
+    outer = traceback
+    while traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    code = traceback.tb_frame.f_code
+    same_file = code.co_filename == outer.tb_frame.f_code.co_filename
+    return same_file and code.co_code[traceback.tb_lasti] == _RAISE
+
+
+def _signature(fields: Any) -> inspect.Signature:
+    try:
+        return build_signature(fields)
+    except (TypeError, ValueError, KeyError):
+        raise AttributeError("__signature__") from None

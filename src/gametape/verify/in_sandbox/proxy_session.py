@@ -1,0 +1,228 @@
+"""The conversation with the worker, from the trusted side.
+
+One request is under way at a time. While it is, the worker may ask for callbacks, whose functions run here and may make
+requests of their own. The first thing that no honest worker does, or a call that takes longer than its seconds, ends
+the conversation: that call raises, and so does every later one, at once.
+
+Nothing the worker sends is more than data. It can raise no exception but those of `wire_errors`, of classes built here,
+and those a callback of the same call raised; it can call only the functions that the test handed to it; it can change
+only containers that were arguments of a function or method, and only into exact builtins of the same type.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from . import wire_protocol as words
+from .proxy_translator import ObjectTranslator
+from .wire import WireError, decode, encode
+from .wire_channel import WireChannel
+
+__tracebackhide__ = True  # a failed test shows the test, not these frames
+
+MOST_NESTED = 100
+"""Calls within callbacks within calls."""
+
+
+class CallTimeout(TimeoutError):
+    """The worker did not answer in time."""
+
+
+class ProxySession:
+    """`ask` is the only way to the worker."""
+
+    def __init__(self, sock: socket.socket, classes: tuple[str, ...] = (), seconds: float = 10.0) -> None:
+        self.stand_ins = ObjectTranslator(self, frozenset(classes))
+        self._seconds = seconds
+        self._channel = WireChannel(sock, seconds)
+        self._turn = threading.RLock()
+        self._ids = itertools.count(random.SystemRandom().randrange(1 << 40))
+        self._nested = 0
+        self._deadline = 0.0
+        self._ended: Exception | None = None
+        self._outcome: BaseException | None = None
+        self._releases: list[tuple[int, int]] = []
+
+    @property
+    def lost(self) -> str | None:
+        """Why there is nobody to talk to any more, if so."""
+        return None if self._ended is None else str(self._ended)
+
+    @property
+    def timed_out(self) -> bool:
+        return isinstance(self._ended, CallTimeout)
+
+    def ask(self, operation: int, *fields: Any) -> Any:
+        """Have the worker do something; what it returns or raises. Raises Unsendable, with nothing done, for fields
+        that cannot cross."""
+        if not self._turn.acquire(timeout=self._seconds):
+            raise CallTimeout(f"another thread's call was not over after {self._seconds:g} seconds")
+        try:
+            if self._ended is not None:
+                raise type(self._ended)(f"no answer any more, since: {self._ended}")
+            if self._nested >= MOST_NESTED:
+                raise RecursionError(f"more than {MOST_NESTED} calls within callbacks")
+            if not self._nested:
+                self._deadline = time.monotonic() + self._seconds
+            self._nested += 1
+            try:
+                return self._exchange(operation, fields)
+            finally:
+                self._nested -= 1
+                if not self._nested:
+                    self.stand_ins.forget_errors()
+        finally:
+            self._turn.release()
+
+    def release(self, number: int, count: int) -> None:
+        """The test has dropped its last reference; the worker hears of it with the next request."""
+        self._releases.append((number, count))
+
+    def end(self, error: Exception) -> Exception:
+        """The conversation is over. Returns what is to be raised."""
+        if self._ended is None:
+            self._ended = error
+        return error
+
+    def _exchange(self, operation: int, fields: tuple[Any, ...]) -> Any:
+        releases, self._releases = self._releases, []
+        number = next(self._ids)
+        mutables: list[Any] = []
+        try:
+            body = encode((words.REQUEST, number, operation, fields, tuple(releases)), self.stand_ins.extend, mutables)
+        except BaseException:
+            self._releases += releases
+            raise
+        if not _may_change_arguments(operation, fields):
+            mutables.clear()
+        self._send(body)
+        while True:
+            message = self._receive()
+            if message[0] == words.CALLBACK:
+                self._call_back(message)
+                continue
+            kind, answered, value, updates, printed = message
+            if answered != number or kind not in (words.RETURN, words.SAME, words.RAISE):
+                raise self.end(WireError("an answer to something that was not asked"))
+            self._update(mutables, updates)
+            self._print(printed)
+            self._raise_outcome()
+            if kind == words.RETURN:
+                return value
+            if kind == words.SAME:
+                return self._mutable(mutables, value)
+            if not isinstance(value, Exception):
+                raise self.end(WireError("raised something that is not an exception"))
+            raise value
+
+    def _send(self, body: bytes) -> None:
+        self._guarded(lambda: self._channel.send(body))
+
+    def _receive(self) -> tuple[Any, ...]:
+        message = self._guarded(lambda: decode(self._channel.receive(), self.stand_ins.understand))
+        if type(message) is not tuple or len(message) != 5 or type(message[0]) is not int:
+            raise self.end(WireError("a message of no known form"))
+        return message
+
+    def _guarded(self, action: Callable[[], Any]) -> Any:
+        try:
+            result = action()
+        except WireError as error:
+            raise self.end(error) from None
+        except TimeoutError:
+            result = None
+            self._deadline = 0.0
+        if time.monotonic() > self._deadline:
+            raise self.end(CallTimeout(f"the call was not over after {self._seconds:g} seconds"))
+        return result
+
+    def _call_back(self, message: tuple[Any, ...]) -> None:
+        """Run a function of the test for the worker. An outcome of the test itself (a failure, a skip, an interrupt)
+        is told to the worker as an error and kept, to be raised when the call is over, whatever the worker makes of
+        it."""
+        _, number, callback, args, kwargs = message
+        if type(args) is not tuple or type(kwargs) is not dict or any(type(key) is not str for key in kwargs):
+            raise self.end(WireError("a callback with arguments that are none"))
+        function = self.stand_ins.callback(callback)
+        try:
+            body = encode((words.RETURN, number, function(*args, **kwargs)), self.stand_ins.extend)
+        except BaseException as error:
+            if self._ended is not None:
+                raise
+            told = error
+            if not isinstance(error, Exception):
+                self._outcome = error
+                told = RuntimeError("the test is over")
+            body = encode((words.RAISE, number, told), self.stand_ins.extend)
+        self._send(body)
+
+    def _raise_outcome(self) -> None:
+        outcome, self._outcome = self._outcome, None
+        if outcome is not None:
+            raise outcome
+
+    def _mutable(self, mutables: list[Any], position: Any) -> Any:
+        if type(position) is not int or not 0 <= position < len(mutables):
+            raise self.end(WireError("an argument that was not there"))
+        return mutables[position]
+
+    def _update(self, mutables: list[Any], updates: Any) -> None:
+        if type(updates) is not tuple:
+            raise self.end(WireError("updates that are none"))
+        for update in updates:
+            if type(update) is not tuple or len(update) != 2:
+                raise self.end(WireError("updates that are none"))
+            position, contents = update
+            container = self._mutable(mutables, position)
+            if not isinstance(container, type(contents)) or type(contents) not in _REPLACE:
+                raise self.end(WireError("an argument that became something else"))
+            _REPLACE[type(contents)](container, contents)
+
+    def _print(self, printed: Any) -> None:
+        """What the code printed becomes output of the test process, so that a test can capture it."""
+        if printed is None:
+            return
+        if type(printed) is not tuple or len(printed) != 2 or any(type(text) is not str for text in printed):
+            raise self.end(WireError("output that is no text"))
+        for stream, text in zip((sys.stdout, sys.stderr), printed, strict=True):
+            stream.write(text.encode("utf-8", "replace").decode())
+
+
+def _may_change_arguments(operation: int, fields: tuple[Any, ...]) -> bool:
+    """A comparison or operator that changed its operand could change what the test expects."""
+    if operation == words.SPECIAL:
+        return fields[1] not in words.COMPARISONS | words.BINARY | {"__eq__", "__contains__"}
+    return operation in (words.CALL, words.METHOD, words.MAKE_ERROR)
+
+
+def _replace_list(container: list[Any], contents: list[Any]) -> None:
+    list.__setitem__(container, slice(None), contents)
+
+
+def _replace_dict(container: dict[Any, Any], contents: dict[Any, Any]) -> None:
+    dict.clear(container)
+    dict.update(container, contents)
+
+
+def _replace_set(container: set[Any], contents: set[Any]) -> None:
+    set.clear(container)
+    set.update(container, contents)
+
+
+def _replace_bytearray(container: bytearray, contents: bytearray) -> None:
+    bytearray.__setitem__(container, slice(None), contents)
+
+
+_REPLACE: dict[type, Callable[[Any, Any], None]] = {
+    list: _replace_list,
+    dict: _replace_dict,
+    set: _replace_set,
+    bytearray: _replace_bytearray,
+}

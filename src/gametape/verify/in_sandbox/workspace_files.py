@@ -1,0 +1,188 @@
+"""Files in the sandbox's own /workspace: laid before hostile code exists, looked after between its processes.
+
+Whatever a process left behind must not keep the next one from finding what it should: trees of any depth, closed
+directories, missing ones.
+"""
+
+import contextlib
+import os
+import signal
+from collections.abc import Callable, Iterable
+from typing import Any
+
+WORKSPACE = "/workspace"
+_SCRATCH = ("/tmp", "/dev/shm")
+_HOME = "/tmp/home"
+_TRASH = ".gametape-trash"
+_MOST_ENTRIES, _LONGEST_PATH = 100_000, 2000
+Stamp = tuple[int, int, int]
+"""Of a file or directory: which one it is, its size, and when it was last changed, which only the kernel sets."""
+
+
+class WorkspaceFiles:
+    """The files that every process of a job is to find, kept here so that they can be laid again."""
+
+    def __init__(self, listing: Iterable[tuple[str, int, bool]], content: bytes) -> None:
+        self._files: dict[str, tuple[bytes, bool]] = {}
+        at = 0
+        for path, size, executable in listing:
+            self._files[path] = (content[at : at + size], executable)
+            at += size
+        self._lay()
+        self._laid: dict[str, Stamp] | None = file_stamps()
+        self._stamps = self._laid
+
+    def record_state(self) -> None:
+        """Remember everything as it is now, for `restore`."""
+        self._stamps = file_stamps()
+
+    def restore(self) -> list[str]:
+        """Bring everything back to how it was laid at first; says which files were changed since the last look."""
+        now, known = file_stamps(), self._stamps
+        changed: list[str] = []
+        if known is not None and now is not None:
+            changed = sorted(path for path in known if now.get(path) != known[path] and not os.path.isdir(_at(path)))
+        if not self._relay(now):
+            _quietly(os.chmod, WORKSPACE, 0o755)
+            clear_directory(WORKSPACE)
+            self._lay()
+            self._laid = file_stamps()
+        self._stamps = self._laid
+        return changed
+
+    def _relay(self, now: dict[str, Stamp] | None) -> bool:
+        """Write again what was written over, where nothing else was touched: no directory, no name, no attribute."""
+        if now is None or self._laid is None or now.keys() != self._laid.keys() or _attributes(WORKSPACE):
+            return False
+        differs = [path for path in now if now[path] != self._laid[path]]
+        if any(path not in self._files or now[path][0] != self._laid[path][0] for path in differs):
+            return False
+        for path in differs:
+            if os.stat(_at(path)).st_nlink != 1 or _attributes(_at(path)):
+                return False
+            content, executable = self._files[path]
+            os.chmod(_at(path), 0o644)
+            write(path, content)
+            os.chmod(_at(path), 0o755 if executable else 0o644)
+            self._laid[path] = _stamp(os.stat(_at(path)))
+        return True
+
+    def _lay(self) -> None:
+        for path, (content, executable) in self._files.items():
+            write(path, content)
+            if executable:
+                os.chmod(_at(path), 0o755)
+
+
+def file_stamps() -> dict[str, Stamp] | None:
+    """Everything below the workspace, links as themselves; None when there is more than anybody laid."""
+    found: dict[str, Stamp] = {}
+    waiting = [""]
+    while waiting:
+        directory = waiting.pop()
+        found[directory] = _stamp(os.stat(_at(directory)))
+        if len(found) > _MOST_ENTRIES or len(directory) > _LONGEST_PATH:
+            return None
+        if not os.access(_at(directory), os.R_OK | os.X_OK):
+            continue  # somebody closed it, which its own stamp shows
+        for entry in os.scandir(_at(directory)):
+            path = os.path.join(directory, entry.name)
+            if entry.is_dir(follow_symlinks=False):
+                waiting.append(path)
+            else:
+                found[path] = _stamp(entry.stat(follow_symlinks=False))
+    return found
+
+
+def _stamp(status: os.stat_result) -> Stamp:
+    return status.st_ino, status.st_size, status.st_ctime_ns
+
+
+def _at(path: str) -> str:
+    return os.path.join(WORKSPACE, path)
+
+
+def write(path: str, content: bytes) -> None:
+    os.makedirs(os.path.dirname(_at(path)), exist_ok=True)
+    with open(_at(path), "wb") as file:
+        file.write(content)
+
+
+def kill_other_processes() -> None:
+    """Every process inside but the first one and ourselves, and wait until they are gone."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(-1, signal.SIGKILL)
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            os.waitpid(-1, 0)
+
+
+def clear_scratch() -> None:
+    """Nothing that one process left behind in scratch directories is there for the next."""
+    for place in _SCRATCH:
+        clear_directory(place)
+    _quietly(os.mkdir, _HOME)
+
+
+def clear_directory(place: str) -> None:
+    """Empty a directory, of everything but what is mounted there.
+
+    Directories are moved to the top before they are emptied, so no path gets long and nothing is deep.
+    """
+    trash = os.path.join(place, _TRASH)
+    waiting = [place]
+    moved = 0
+    while waiting:
+        directory = waiting.pop()
+        _quietly(os.chmod, directory, 0o700 if directory != place else 0o755)
+        for name in _attributes(directory) if directory == place else ():
+            _quietly(os.removexattr, directory, name)
+        for entry in _entries(directory):
+            if not entry.is_dir(follow_symlinks=False):
+                _quietly(os.unlink, entry.path)
+            elif _leads_to_a_mount(entry.path):
+                waiting += [entry.path] if entry.path not in _MOUNTS else []
+            elif entry.path != trash:
+                _quietly(os.mkdir, trash)
+                moved += 1
+                target = os.path.join(trash, str(moved))
+                _quietly(os.chmod, entry.path, 0o700)
+                _quietly(os.rename, entry.path, target)
+                waiting.append(target if os.path.isdir(target) else entry.path)
+        if directory != place:
+            _quietly(os.rmdir, directory)
+    _quietly(os.rmdir, trash)
+
+
+def _mounts() -> frozenset[str]:
+    """Where something is mounted. Nobody inside can change that."""
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
+        return frozenset(line.split()[4] for line in file)
+
+
+_MOUNTS = _mounts()
+
+
+def _leads_to_a_mount(path: str) -> bool:
+    """Whether something is mounted there or below: moving the directory would move that too."""
+    return any(mount == path or mount.startswith(f"{path}/") for mount in _MOUNTS)
+
+
+def _attributes(directory: str) -> list[str]:
+    try:
+        return os.listxattr(directory)
+    except OSError:
+        return []
+
+
+def _entries(directory: str) -> list["os.DirEntry[str]"]:
+    try:
+        return [*os.scandir(directory)]
+    except OSError:
+        return []
+
+
+def _quietly(act: Callable[..., None], *arguments: Any) -> None:
+    """What cannot be changed belongs to somebody else, a mount for one, and is in nobody's way."""
+    with contextlib.suppress(OSError):
+        act(*arguments)

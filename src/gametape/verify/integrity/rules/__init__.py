@@ -1,0 +1,1 @@
+"""The integrity rules, one subject a file."""

@@ -1,0 +1,182 @@
+"""Whether a module still offers what it must, read from its syntax tree.
+
+A name counts as offered if the module binds it: by definition, assignment or import, in a branch too. Parameters are
+compared where a definition is found, following imports within the sources and base classes within a module; a name
+bound to something that cannot be read from here (the result of a call, another distribution's function) is taken on
+trust: the tests judge it. Annotations do not matter; names, kinds and order of parameters and whether they have a
+default do.
+"""
+
+import ast
+import builtins
+from collections.abc import Iterator
+
+from gametape.core.task import Task
+from gametape.record.source_tree import SourceTree
+from gametape.verify.layers.imports import absolute_module, module_name
+from gametape.verify.static_analysis.python_source import Function, parse_source
+
+_DEEPEST = 20
+
+ApiDefinition = Function | ast.ClassDef | None
+"""None: bound, but to something that cannot be read from here."""
+
+Found = tuple[bool, ApiDefinition]
+"""Whether a name is bound, and to what."""
+
+
+def missing_from_api(task: Task, sources: SourceTree, module: str, names: list[str]) -> Iterator[tuple[str, int, str]]:
+    """File, line and what is wrong, for each name that the module does not offer as it must."""
+    modules = {name: path for path in sources if (name := module_name(path, task.import_roots))}
+    path = modules.get(module)
+    tree = parse_source(sources.files[path]) if path else None
+    if path is None or tree is None:
+        problem = "cannot be parsed" if path else "is not there"
+        yield path or module.replace(".", "/"), 1, f"{module} must offer {', '.join(names)}, but it {problem}"
+        return
+    book = _NameIndex(sources, modules)
+    for name in names:
+        dotted, has_parameters, parameters = name.partition("(")
+        offered, definition = book.find(module, dotted.strip().split("."))
+        line = definition.lineno if definition else 1
+        if not offered:
+            yield path, 1, f"{module} must offer {name}"
+        elif has_parameters and definition is not None:
+            wanted = _parse_parameters("(" + parameters)
+            actual = _callable(definition)
+            if wanted is not None and actual is not None and not _agree(wanted, actual, "." in dotted, definition):
+                yield path, line, f"{module} must offer {name}, but it is {dotted}({_described(actual)})"
+
+
+class _NameIndex:
+    """Looks names up across the modules of the sources."""
+
+    def __init__(self, sources: SourceTree, modules: dict[str, str]) -> None:
+        self._sources = sources
+        self._modules = modules
+        self._asked: set[tuple[str, ...]] = set()
+
+    def find(self, module: str, names: list[str]) -> Found:
+        """Whether the dotted name is bound there, and its definition where it can be read."""
+        self._asked.clear()
+        return self._look_up(module, names)
+
+    def _look_up(self, module: str, names: list[str]) -> Found:
+        path = self._modules.get(module)
+        tree = parse_source(self._sources.files[path]) if path else None
+        if path is None or tree is None or len(names) > _DEEPEST:
+            return True, None
+        if (module, *names) in self._asked:  # imports or bases in a circle
+            return False, None
+        self._asked.add((module, *names))
+        return self._bound_in(tree, module, path, names)
+
+    def _bound_in(self, tree: ast.Module, module: str, path: str, names: list[str]) -> Found:
+        package = module if path.endswith("__init__.py") else module.rpartition(".")[0]
+        nodes = list(_bindings(tree))[::-1]
+        for node in nodes:  # a definition says most, also where a branch binds the name to something else
+            if isinstance(node, Function | ast.ClassDef) and node.name == names[0]:
+                return self._inside(module, node, names[1:])
+        for node in nodes:
+            if isinstance(node, ast.ImportFrom):
+                found = self._through(node, package, names)
+                if found is not None:
+                    return found
+            elif names[0] in _bound(node):
+                return True, None
+        is_submodule = f"{module}.{names[0]}" in self._modules and path.endswith("__init__.py")
+        made = any(isinstance(node, Function) and node.name == "__getattr__" for node in tree.body)
+        return is_submodule or made, None
+
+    def _through(self, node: ast.ImportFrom, package: str, names: list[str]) -> Found | None:
+        source = absolute_module(package, node.level, node.module) or ""
+        for alias in node.names:
+            if (alias.asname or alias.name) == names[0]:
+                if f"{source}.{alias.name}" in self._modules:
+                    return self._look_up(f"{source}.{alias.name}", names[1:]) if names[1:] else (True, None)
+                return self._look_up(source, [alias.name, *names[1:]])
+            if alias.name == "*" and source in self._modules and not names[0].startswith("_"):
+                found = self._look_up(source, names)
+                if found[0]:
+                    return found
+        return None
+
+    def _inside(self, module: str, node: Function | ast.ClassDef, names: list[str]) -> Found:
+        if not names:
+            return True, node
+        if not isinstance(node, ast.ClassDef):
+            return False, None
+        for inner in reversed(list(_bindings(node))):
+            if isinstance(inner, Function | ast.ClassDef) and inner.name == names[0]:
+                return self._inside(module, inner, names[1:])
+            if names[0] in _bound(inner):
+                return True, None
+        return self._inherited(module, node, names)
+
+    def _inherited(self, module: str, node: ast.ClassDef, names: list[str]) -> Found:
+        for base in node.bases or [ast.Name("object")]:
+            if not isinstance(base, ast.Name):
+                return True, None
+            built_in = getattr(builtins, base.id, None)
+            found = self._look_up(module, [base.id, *names])
+            if found[0] or hasattr(built_in, names[0]):
+                return found if found[0] else (True, None)
+        return False, None
+
+
+def _bindings(scope: ast.Module | ast.ClassDef) -> Iterator[ast.stmt]:
+    """The statements of a scope, those in its branches too."""
+    todo: list[ast.stmt] = list(reversed(scope.body))
+    while todo:
+        node = todo.pop()
+        yield node
+        if isinstance(node, ast.If | ast.Try | ast.TryStar | ast.With | ast.For | ast.While):
+            blocks = [node.body, getattr(node, "orelse", []), getattr(node, "finalbody", [])]
+            blocks += [handler.body for handler in getattr(node, "handlers", [])]
+            todo += [inner for block in reversed(blocks) for inner in reversed(block)]
+
+
+def _bound(node: ast.stmt) -> set[str]:
+    """Names that a statement binds other than by definition."""
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return {alias.asname or alias.name.partition(".")[0] for alias in node.names}
+    if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.For | ast.With):
+        return {name.id for name in ast.walk(node) if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)}
+    return set()
+
+
+def _callable(definition: Function | ast.ClassDef) -> ast.arguments | None:
+    if isinstance(definition, Function):
+        return definition.args
+    made = [node for node in definition.body if isinstance(node, Function) and node.name == "__init__"]
+    return made[-1].args if made else None
+
+
+def _parse_parameters(text: str) -> ast.arguments | None:
+    try:
+        node = ast.parse(f"def _{text}: ...").body[0]
+    except (SyntaxError, ValueError):
+        return None
+    return node.args if isinstance(node, Function) else None
+
+
+def _agree(wanted: ast.arguments, actual: ast.arguments, is_method: bool, definition: ApiDefinition) -> bool:
+    """A task may write the parameters of a method with `self` or without."""
+    bound = isinstance(definition, ast.ClassDef) or is_method
+    return _shape(wanted) == _shape(actual) or (bound and _shape(wanted) == _shape(actual)[1:])
+
+
+def _shape(arguments: ast.arguments) -> list[tuple[str, str, bool]]:
+    positional = [("/", arg.arg) for arg in arguments.posonlyargs] + [("", arg.arg) for arg in arguments.args]
+    plain = len(positional) - len(arguments.defaults)
+    shape = [(kind, name, index >= plain) for index, (kind, name) in enumerate(positional)]
+    shape += [("*", arguments.vararg.arg, False)] if arguments.vararg else []
+    keyword = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    shape += sorted(("=", arg.arg, default is not None) for arg, default in keyword)
+    return shape + ([("**", arguments.kwarg.arg, False)] if arguments.kwarg else [])
+
+
+def _described(arguments: ast.arguments) -> str:
+    marks = {"*": "*", "**": "**"}
+    parts = (marks.get(kind, "") + name + ("=..." if optional else "") for kind, name, optional in _shape(arguments))
+    return ", ".join(parts)

@@ -1,0 +1,121 @@
+"""Read source text that may be hostile: whatever it is, reading it ends soon and never raises."""
+
+import ast
+import functools
+import io
+import tokenize
+from collections.abc import Iterator
+
+from gametape.core.task import Task
+from gametape.record.source_tree import SourceTree, is_under
+
+MOST_BYTES = 1_000_000
+"""Larger files are not read as code: a parser may take a thousand times their size."""
+
+_ENCODINGS = frozenset({"utf-8", "utf-8-sig", "ascii", "iso-8859-1", "iso-8859-15", "cp1252"})
+"""Encodings that ASCII text looks the same in and that decode in linear time (`punycode`, say, does not)."""
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Scope = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
+
+
+def decode_source(content: bytes) -> str | None:
+    """The text as Python would decode it, with plain line ends; None where it would not, or should not be tried."""
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
+        if encoding not in _ENCODINGS or len(content) > MOST_BYTES:
+            return None
+        return content.decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
+    except (SyntaxError, ValueError, LookupError):
+        return None
+
+
+@functools.lru_cache(maxsize=256)
+def parse_source(content: bytes) -> ast.Module | None:
+    """The syntax tree, shared: do not change it. None for what does not parse."""
+    whole = decode_source(content)
+    if whole is None:
+        return None
+    try:
+        return ast.parse(whole)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def own_sources(task: Task, tree: SourceTree) -> SourceTree:
+    """A tree's declared sources, without tests that lie among them."""
+    return tree.only({path for path in tree.under(task.source_paths) if not is_under(path, task.test_paths)})
+
+
+def is_python(path: str) -> bool:
+    return path.endswith((".py", ".pyi"))
+
+
+def docstring(node: ast.AST) -> ast.stmt | None:
+    """The statement that is the node's docstring."""
+    if isinstance(node, Scope) and node.body and isinstance(node.body[0], ast.Expr):
+        value = node.body[0].value
+        if isinstance(value, ast.Constant) and isinstance(value.value, str):
+            return node.body[0]
+    return None
+
+
+def child_blocks(node: ast.AST) -> Iterator[ast.AST]:
+    """What stands below a node outside of expressions: statements, handlers, cases."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.expr | ast.expr_context):
+            yield child
+
+
+def walk_blocks(node: ast.AST) -> Iterator[ast.AST]:
+    """A node and everything below it outside of expressions. No recursion: nesting may be deep."""
+    todo = [node]
+    while todo:
+        node = todo.pop()
+        yield node
+        todo.extend(child_blocks(node))
+
+
+@functools.lru_cache(maxsize=256)
+def functions(module: ast.Module) -> tuple[tuple[str, Function], ...]:
+    """Every function with its dotted name."""
+    found: list[tuple[str, Function]] = []
+    todo: list[tuple[str, ast.AST]] = [("", module)]
+    while todo:
+        prefix, node = todo.pop()
+        for child in child_blocks(node):
+            if isinstance(child, Function):
+                found.append((prefix + child.name, child))
+            todo.append((f"{prefix}{child.name}." if isinstance(child, Function | ast.ClassDef) else prefix, child))
+    return tuple(found)
+
+
+def code_lines(content: bytes) -> frozenset[int]:
+    """Numbers of the lines that hold code: no blank lines, comments or docstrings.
+
+    Of a file that is not Python, or does not parse, these are the lines that are neither blank nor comments.
+    """
+    module = parse_source(content)
+    if module is None:
+        lines = enumerate(stripped_lines(content), 1)
+        return frozenset(number for number, line in lines if line and not line.startswith("#"))
+    found: set[int] = set()
+    todo: list[ast.AST] = [module]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.stmt | ast.expr | ast.excepthandler | ast.arg | ast.keyword):
+            found.update((node.lineno, node.end_lineno or node.lineno))
+        described = docstring(node)
+        todo.extend(child for child in ast.iter_child_nodes(node) if child is not described)
+        if described is not None and isinstance(node, Scope) and not isinstance(node, ast.Module):
+            # a definition that ends with its docstring ends there, but that line is no code
+            found.discard(described.end_lineno or described.lineno)
+    return frozenset(found)
+
+
+def stripped_lines(content: bytes) -> list[str]:
+    """Lines without the white space around them."""
+    whole = decode_source(content)
+    if whole is None:
+        whole = content[:MOST_BYTES].decode("utf-8", errors="replace")
+    return [line.strip() for line in whole.split("\n")]

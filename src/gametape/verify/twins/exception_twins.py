@@ -1,0 +1,137 @@
+"""Twins of `raises` and `warns`.
+
+What has raised raises still when nothing waits for it, and what has not raised will not. So a guard that waits for an
+exception becomes one that waits for a warning, and the other way round. Waiting for another exception contradicts only
+if nothing is both: most builtin exceptions may have a common child, so the other one is always one that libraries do
+not derive their errors from, and only the builtins, whose ancestors are known, get another one.
+"""
+
+import ast
+import builtins
+import random
+from collections.abc import Iterator
+
+from gametape.verify.twins.assertion_twins import TwinEdits
+from gametape.verify.twins.parsed_tests import TestFunction
+from gametape.verify.twins.replacement_literals import replacement_pattern
+from gametape.verify.twins.source_edit import SourceEdit
+
+_UNRELATED_EXCEPTIONS = (
+    "BufferError",
+    "ChildProcessError",
+    "FloatingPointError",
+    "StopAsyncIteration",
+    "UnicodeTranslateError",
+)
+_NEVER_LOOSE = {"KeyboardInterrupt", "BaseException", "GeneratorExit"}
+_METHODS = {
+    "assertRaises": "assertWarns", "assertRaisesRegex": "assertWarnsRegex",
+    "assertWarns": "assertRaises", "assertWarnsRegex": "assertRaisesRegex",
+}  # fmt: skip
+_FUNCTIONS = {"pytest.raises": "warns", "pytest.warns": "raises"}
+
+
+def twins_of_guard(test: TestFunction, statement: ast.stmt, rng: random.Random) -> Iterator[TwinEdits]:
+    """Twins of `with raises(...)` and of `raises(..., function)`, certain to be reached."""
+    for call, is_block in _guards(test, statement):
+        if not test.is_deterministic(statement) or not (
+            call.args or any(each.arg == "expected_exception" for each in call.keywords)
+        ):
+            continue
+        waits = _waits_for_exception(test, call)
+        expected = _expected(call)
+        if waits and isinstance(expected, ast.expr):
+            if not _is_loose(test, expected):
+                yield from _unrelated_exception(test, expected, rng)
+                yield from _pattern(test, call, rng)
+                yield from _guard_of_other_kind(test, call, expected, is_block)
+        elif isinstance(expected, ast.expr):
+            yield from _guard_of_other_kind(test, call, expected, is_block)
+
+
+def _guards(test: TestFunction, statement: ast.stmt) -> Iterator[tuple[ast.Call, bool]]:
+    """Calls that wait for an exception or a warning, and whether what follows is a block."""
+    places: list[ast.expr] = []
+    if isinstance(statement, ast.With | ast.AsyncWith) and len(statement.items) == 1:
+        places = [statement.items[0].context_expr]
+    elif isinstance(statement, ast.Expr | ast.Assign):
+        places = [statement.value]
+    for place in places:
+        if isinstance(place, ast.Call) and (
+            test.called_name(place) in _FUNCTIONS or test.self_method_name(place) in _METHODS
+        ):
+            is_block = isinstance(statement, ast.With | ast.AsyncWith)
+            if is_block or len(place.args) > 1 + ("Regex" in (test.self_method_name(place) or "")):
+                yield place, is_block
+
+
+def _waits_for_exception(test: TestFunction, call: ast.Call) -> bool:
+    return test.called_name(call) == "pytest.raises" or (test.self_method_name(call) or "").startswith("assertRaises")
+
+
+def _expected(call: ast.Call) -> ast.expr | None:
+    if call.args:
+        return call.args[0]
+    return next((each.value for each in call.keywords if each.arg == "expected_exception"), None)
+
+
+def _classes(test: TestFunction, expected: ast.expr) -> list[type] | None:
+    """The builtin classes named; None if any is not a builtin."""
+    nodes = expected.elts if isinstance(expected, ast.Tuple) else [expected]
+    found = [getattr(builtins, (test.resolve(node) or "").removeprefix("builtins."), None) for node in nodes]
+    classes = [each for each in found if isinstance(each, type) and issubclass(each, BaseException)]
+    return classes if len(classes) == len(nodes) else None
+
+
+def _is_loose(test: TestFunction, expected: ast.expr) -> bool:
+    """Whether this may be an exception that ends or skips a run of tests when nothing holds it."""
+    nodes = expected.elts if isinstance(expected, ast.Tuple) else [expected]
+    origins = [test.resolve(node) or "" for node in nodes]
+    return any(o.removeprefix("builtins.") in _NEVER_LOOSE or o.startswith(("pytest.", "_pytest.")) for o in origins)
+
+
+def _unrelated_exception(test: TestFunction, expected: ast.expr, rng: random.Random) -> Iterator[TwinEdits]:
+    classes = _classes(test, expected)
+    if not classes:
+        return
+    unrelated = [
+        name
+        for name in _UNRELATED_EXCEPTIONS
+        if not any(
+            issubclass(getattr(builtins, name), each) or issubclass(each, getattr(builtins, name)) for each in classes
+        )
+        and test.resolve(ast.Name(name, ast.Load())) is not None
+    ]
+    if unrelated:
+        yield "exception", (test.text.replace(expected, rng.choice(unrelated)),)
+
+
+def _pattern(test: TestFunction, call: ast.Call, rng: random.Random) -> Iterator[TwinEdits]:
+    """Another text for the message to match."""
+    nodes = [each.value for each in call.keywords if each.arg in {"match", "expected_regex"}]
+    if test.self_method_name(call) == "assertRaisesRegex" and len(call.args) > 1:
+        nodes.append(call.args[1])
+    for node in nodes:
+        if isinstance(node, ast.Constant):
+            new = replacement_pattern(test.text.text_of(node), node.value, rng)
+            if new is not None:
+                yield "message", (test.text.replace(node, new),)
+
+
+def _guard_of_other_kind(test: TestFunction, call: ast.Call, expected: ast.expr, is_block: bool) -> Iterator[TwinEdits]:
+    """A guard of the other sort, as wrong for the same code."""
+    waits = _waits_for_exception(test, call)
+    kind, name = ("unguarded", "UserWarning") if waits else ("warning", "ValueError")
+    if test.resolve(ast.Name(name, ast.Load())) is None:
+        return
+    function = call.func
+    method = test.self_method_name(call)
+    if method is not None and isinstance(function, ast.Attribute):
+        end = test.text.end(function)
+        yield kind, (SourceEdit(end - len(method), end, _METHODS[method]), test.text.replace(expected, name))
+    elif isinstance(function, ast.Attribute):
+        end = test.text.end(function)
+        new = _FUNCTIONS["pytest." + function.attr]
+        yield kind, (SourceEdit(end - len(function.attr), end, new), test.text.replace(expected, name))
+    elif waits and is_block:
+        yield kind, (test.text.replace(call, 'memoryview(b"")'),)

@@ -1,0 +1,155 @@
+"""Which monitors there are, and how each one's statistic becomes a yes or a no."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from gametape.watch.detector import EDetector, tolerated_rate
+from gametape.watch.monitors.actions import ActionLoop, Silence, SpendRate
+from gametape.watch.monitors.monitor import WINDOW, Evidence, Monitor
+from gametape.watch.monitors.patterns import REFUSALS, TICS, Patterns
+from gametape.watch.monitors.takeover import Takeover, step_marks, topic_words, touched_subjects
+from gametape.watch.monitors.text_repetition import Compression, PhraseFixation, TemplateCollapse, VocabularyDrift
+from gametape.watch.observed_step import ObservedStep
+
+_MOST_TOLERATED = 0.98
+"""A baseline that is already all one thing leaves a monitor nothing to see: it is blind, and says so."""
+_MOST_KEPT = 20_000
+"""Of a baseline's statistics."""
+_AT_LEAST = 20
+"""Of them, to say what is usual where that has no natural scale."""
+
+
+@dataclass(frozen=True)
+class MonitorSpec:
+    """A monitor and its rule: a step counts when its statistic is above a cut.
+
+    The cut is `factor` times the baseline's `quantile`, but no less than `lowest`; without a quantile it is `lowest`.
+    `least` is the lowest tolerated rate. `armed` is the rate tolerated until there is a baseline, for what is
+    wrong whatever was usual.
+    """
+
+    name: str
+    build: Callable[[], Monitor]
+    min_cut: float
+    min_rate: float
+    quantile: float | None = None
+    factor: float = 1.0
+    rate_before_baseline: float | None = None
+    window: int | None = None
+    """How many earlier steps the statistic counts among, where it counts steps: then the cut is a share of them."""
+
+    @property
+    def from_baseline(self) -> bool:
+        """Whether only a baseline can tell what is usual."""
+        return self.quantile is not None or self.window is not None
+
+    def cut_for(self, statistics: Sequence[float]) -> float:
+        if self.quantile is None or not statistics:
+            return self.min_cut
+        ordered = sorted(statistics)
+        usual = ordered[min(len(ordered) - 1, int(self.quantile * len(ordered)))]
+        return max(self.factor * usual, self.min_cut)
+
+
+def monitor_specs(tics: Sequence[str] = TICS) -> tuple[MonitorSpec, ...]:
+    """Every monitor, with rates that natural but repetitive text stays below (`benchmarks/watch.py natural`)."""
+    like_the_last = partial(MonitorSpec, min_cut=29.5, quantile=0.9, factor=1.5, min_rate=0.2, window=WINDOW)
+    taken_over = partial(MonitorSpec, min_cut=27.5, min_rate=0.2, window=WINDOW)
+    return (
+        like_the_last("phrase", PhraseFixation),
+        like_the_last("template", TemplateCollapse),
+        MonitorSpec("compression", Compression, min_cut=1.5, quantile=0.9, factor=1.3, min_rate=0.6),
+        MonitorSpec("vocabulary", VocabularyDrift, min_cut=4.0, quantile=0.9, factor=2.0, min_rate=0.6),
+        taken_over("word", lambda: Takeover(topic_words, "word")),
+        MonitorSpec("tic", lambda: Patterns(tics), min_cut=0.5, min_rate=0.06),
+        taken_over("new tic", lambda: Takeover(step_marks, "tic")),
+        MonitorSpec("silence", Silence, min_cut=0.5, min_rate=0.3),
+        taken_over("subject", lambda: Takeover(touched_subjects, "subject")),
+        MonitorSpec("loop", ActionLoop, min_cut=0.5, min_rate=0.3, rate_before_baseline=0.5),
+        MonitorSpec("refusal", lambda: Patterns(REFUSALS), min_cut=0.5, min_rate=0.1, rate_before_baseline=0.3),
+        MonitorSpec("spend", SpendRate, min_cut=0.0, quantile=0.9, factor=3.0, min_rate=0.3),
+    )
+
+
+class CalibratedMonitor:
+    """A monitor at work: it learns its baseline first, and is watched by a detector from then on."""
+
+    def __init__(self, kind: MonitorSpec) -> None:
+        self.spec = kind
+        self._monitor = kind.build()
+        self._learnt: list[float] = []
+        self._cut = kind.min_cut
+        self.saturated = False
+        self._lacking = 0
+        """Statistics that the baseline of a silent agent still owed when it was over."""
+        self._detector = EDetector(kind.rate_before_baseline) if kind.rate_before_baseline else None
+
+    @property
+    def rate(self) -> float | None:
+        """The rate of steps above the cut that is not held against anyone; None while there is no baseline yet."""
+        return self._detector.tolerated if self._detector else 1.0 if self.saturated else None
+
+    @property
+    def tolerated(self) -> float | None:
+        """The share of steps that may be alike, or count, before there is an alarm."""
+        rate = self.rate
+        return max(rate, min(1.0, self._cut / self.spec.window)) if rate is not None and self.spec.window else rate
+
+    @property
+    def value(self) -> float:
+        return self._detector.value if self._detector else 0.0
+
+    def learn(self, step: ObservedStep) -> bool:
+        """Take a step as healthy. Whether the detector looked at it too, for what is armed."""
+        statistic = self._monitor.update(step)
+        if statistic is None:
+            return False
+        if len(self._learnt) < _MOST_KEPT:
+            self._learnt.append(statistic)
+        return self._judge(statistic)
+
+    def end_baseline(self, steps: int) -> None:
+        """The baseline of so many steps is over: what it showed is what is tolerated from here on. Where it hardly
+        showed anything, as texts of an agent that seldom speaks, the next ones belong to it."""
+        kind = self.spec
+        self._lacking = max(0, min(_AT_LEAST, steps) - len(self._learnt)) if kind.from_baseline else 0
+        if self._lacking:
+            return
+        self._cut = kind.cut_for(self._learnt)
+        rate = tolerated_rate([statistic > self._cut for statistic in self._learnt], kind.min_rate)
+        if kind.window is not None:
+            self.saturated = rate > _MOST_TOLERATED or self._cut >= kind.window
+        else:
+            self.saturated = rate > _MOST_TOLERATED or (kind.quantile is not None and len(self._learnt) < _AT_LEAST)
+        self._detector = None if self.saturated else EDetector(rate)
+        self._learnt = []
+
+    def update(self, step: ObservedStep) -> bool:
+        """Look at a step. Whether it changed the evidence."""
+        if self._lacking:
+            return self._learn_late(step)
+        statistic = self._monitor.update(step)
+        return statistic is not None and self._judge(statistic)
+
+    def _learn_late(self, step: ObservedStep) -> bool:
+        before = len(self._learnt)
+        looked = self.learn(step)
+        self._lacking -= len(self._learnt) - before
+        if not self._lacking:
+            self.end_baseline(0)
+        return looked
+
+    def _judge(self, statistic: float) -> bool:
+        if self._detector is None:
+            return False
+        self._detector.update(statistic > self._cut)
+        return True
+
+    def restart(self) -> None:
+        """After an alarm the evidence begins at nothing again; what is tolerated stays."""
+        if self._detector:
+            self._detector.restart()
+
+    def evidence(self) -> Evidence:
+        return self._monitor.evidence()

@@ -1,0 +1,171 @@
+"""Steps from anyone's logs: ATIF files and journals, JSON of other makers, plain text. Compressed files too."""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from pydantic import ValidationError
+
+from gametape.core.errors import BadInput
+from gametape.core.step import Step
+from gametape.core.validation import problems_from
+from gametape.record.errors import printable_path
+from gametape.record.journal_format import JOURNAL_KEY, SUBAGENT_KEY, is_journal
+from gametape.record.trajectory_file import parse_bytes, require_trajectory
+from gametape.watch.log_formats import ThirdPartyLogParser
+from gametape.watch.log_tail import LogTail
+from gametape.watch.observed_step import ObservedStep, observed_step, observed_steps
+
+LogFormat = Literal["auto", "atif", "jsonl", "text"]
+LOG_SUFFIXES = (".json", ".jsonl", ".log", ".txt")
+TRAJECTORY_SUFFIXES = (".json", ".jsonl")
+_LONGEST_TEXT = 20_000
+_LIST = re.compile(rb"\[\s*(\{|$)")
+"""How a list of JSON objects begins, and no line of a log."""
+
+
+def parse_log_format(name: str) -> LogFormat:
+    match name:
+        case "auto" | "atif" | "jsonl" | "text":
+            return name
+    raise BadInput(f"--format {name}: expected auto, atif, jsonl or text")
+
+
+class LoggedStep(NamedTuple):
+    """A step and where it stands: its number in its file, a line's number or an ATIF step's own. None is a blank line
+    of a text, which counts and says nothing."""
+
+    file: Path
+    step: int
+    observed: ObservedStep | None
+
+
+def log_files(paths: list[Path], suffixes: Sequence[str] = LOG_SUFFIXES) -> list[Path]:
+    """Files as they are, and of a directory everything that is named like one."""
+    found: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            inside = sorted(file for file in path.rglob("*") if file.suffix in suffixes and file.is_file())
+            if not inside:
+                raise BadInput(f"{printable_path(path)}: a directory without {' or '.join(suffixes)} files")
+            found += inside
+        else:
+            found.append(path)
+    return found
+
+
+def trajectory_files(paths: list[Path]) -> list[Path]:
+    return log_files(paths, TRAJECTORY_SUFFIXES)
+
+
+def read_log(path: Path, format: LogFormat = "auto", go_on: Callable[[], bool] = lambda: False) -> Iterator[LoggedStep]:
+    """The steps of one file. At its end, `go_on` says whether to wait for more; a line counts once it is whole."""
+    with LogTail(path, go_on) as source:
+        head = b"" if format == "text" else source.peek_first_line()
+        kind = _guessed(path, head) if format == "auto" else format
+        if kind == "text":
+            yield from _text(source)
+        elif is_journal(head):
+            yield from _journal(source)
+        elif kind == "atif" or _LIST.match(head):
+            yield from _document(path, source.read_all())
+        else:
+            yield from _foreign(path, _objects(source))
+
+
+def _guessed(path: Path, head: bytes) -> LogFormat:
+    """By the first line: a JSON object per line, one JSON document in all, or neither."""
+    if b"\0" in head:
+        raise BadInput(f"{printable_path(path)}: not text (--format text reads it all the same)")
+    if is_journal(head) or _LIST.match(head):
+        return "atif"
+    if not head.startswith(b"{"):
+        return "text"
+    try:
+        document = json.loads(head.decode(errors="replace"))
+    except (ValueError, RecursionError):
+        return "atif" if path.suffix == ".json" or head == b"{" else "text"
+    version = document.get("schema_version")
+    return "atif" if version is not None and ("steps" in document or str(version).startswith("ATIF")) else "jsonl"
+
+
+def _document(path: Path, data: bytes) -> Iterator[LoggedStep]:
+    """One JSON document: a trajectory, or a conversation as other makers keep it."""
+    if b'"schema_version"' not in data:
+        try:
+            document = json.loads(data.decode(errors="replace"))
+        except (ValueError, RecursionError):
+            document = None
+        if isinstance(document, dict) and ("messages" in document or "conversations" in document):
+            document = [document]
+        if isinstance(document, list) and all(isinstance(record, dict) for record in document):
+            yield from _foreign(path, enumerate(document, start=1))
+            return
+    trajectory = require_trajectory(parse_bytes(data), path)
+    yield from (LoggedStep(path, number, seen) for number, seen in observed_steps(trajectory))
+
+
+def _objects(source: LogTail) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The JSON object of each line. What a killed writer leaves behind at the end is no line."""
+    for number, line in source.lines():
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line.decode(errors="replace"))
+        except (ValueError, RecursionError):
+            record = None
+        if isinstance(record, dict):
+            yield number, record
+        elif not source.incomplete:
+            raise BadInput(f"{printable_path(source.path)}: line {number}: expected a JSON object")
+
+
+def _foreign(path: Path, records: Iterable[tuple[int, dict[str, Any]]]) -> Iterator[LoggedStep]:
+    foreign = ThirdPartyLogParser()
+    for number, seen in foreign.steps(records):
+        yield LoggedStep(path, number, seen)
+    if foreign.unknown and not foreign.known:
+        expected = "text, content, message, messages or tool_calls"
+        raise BadInput(
+            f"{printable_path(path)}: nothing that an agent said or did: expected {expected} in its JSON objects"
+        )
+
+
+def _text(source: LogTail) -> Iterator[LoggedStep]:
+    paragraph = 0
+    for number, line in source.lines():
+        text = line[: 4 * _LONGEST_TEXT].decode(errors="replace")[:_LONGEST_TEXT]
+        if text.strip():
+            yield LoggedStep(source.path, number, ObservedStep(text, paragraph=paragraph))
+        else:
+            paragraph += 1
+            yield LoggedStep(source.path, number, None)
+
+
+def _journal(source: LogTail) -> Iterator[LoggedStep]:
+    """The steps of a trajectory that is still running. Its prompts' ids are not looked at."""
+    model = session = None
+    for number, record in _objects(source):
+        if JOURNAL_KEY in record:
+            trajectory = _inside(record, "trajectory")
+            model = _inside(trajectory, "agent").get("model_name")
+            session = trajectory.get("session_id") or trajectory.get("trajectory_id")
+        elif SUBAGENT_KEY not in record:
+            metrics = record.get("metrics")
+            if isinstance(metrics, dict):
+                metrics.pop("prompt_token_ids", None)
+            try:
+                step = Step.model_validate(record)
+            except ValidationError as error:
+                problem = problems_from(error, record)[0]
+                raise BadInput(f"{printable_path(source.path)}: line {number}: {problem}") from None
+            seen = observed_step(step, model, session)
+            if seen is not None:
+                yield LoggedStep(source.path, step.step_id, seen)
+
+
+def _inside(record: dict[str, Any], key: str) -> dict[str, Any]:
+    inner = record.get(key)
+    return inner if isinstance(inner, dict) else {}

@@ -1,0 +1,128 @@
+"""Tool formats that models bring along."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gametape.engines.chat_formats.chat_template import ChatTemplate, read_turn_frame
+from gametape.engines.chat_formats.native import HERMES as HERMES_FORMAT
+from gametape.engines.chat_formats.native import LLAMA as LLAMA_FORMAT
+from gametape.engines.chat_formats.native import NativeChatFormat, detect_tool_call_format
+from gametape.engines.chat_formats.turn_frame import TurnFrame
+from gametape.engines.conversation import Call, ToolResponse
+from gametape.engines.tokenizers.trained import TrainedTokenizer
+
+from ..tiny import CHATML, HERMES, LLAMA, NO_SYSTEM, TOOLS, texts, tokenizer_document
+
+TOKENIZER = TrainedTokenizer(tokenizer_document())
+READ = Call("read", {"path": "a.py"})
+
+
+def native(source) -> NativeChatFormat:
+    template = ChatTemplate(source, {})
+    form = detect_tool_call_format(template)
+    assert form is not None
+    return NativeChatFormat(TOKENIZER, read_turn_frame(template, TOKENIZER, []), template, form)
+
+
+QWEN, LLAMA3 = native(HERMES), native(LLAMA)
+
+
+def test_formats_are_told_apart():
+    assert QWEN.form is HERMES_FORMAT
+    assert LLAMA3.form is LLAMA_FORMAT
+    for source in (CHATML, NO_SYSTEM):
+        assert detect_tool_call_format(ChatTemplate(source, {"bos_token": ""})) is None
+
+
+def test_xml_calls_are_not_taken_for_a_known_format():
+    calls = "<tool_call><function={{ call.function.name }}></function></tool_call>"
+    line = '{"name": "{{ call.function.name }}", "arguments": {{ call.function.arguments | tojson }}}'
+    assert detect_tool_call_format(ChatTemplate(HERMES.replace(line, calls), {})) is None
+
+
+@pytest.mark.parametrize(("dialect", "source"), [(QWEN, HERMES), (LLAMA3, LLAMA)], ids=["hermes", "llama"])
+@pytest.mark.parametrize("answers", [1, 2])
+def test_a_conversation_reads_as_the_template_writes_it(dialect, source, answers):
+    talk = [{"role": "system", "content": "Be good."}, {"role": "user", "content": "Hello"}]
+    calling = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "read", "arguments": {}}}]}
+    results = [{"role": "tool", "name": "read", "content": f'line "{n}"\nend'} for n in range(answers)]
+    template = ChatTemplate(source, {})
+    assert TOKENIZER.decode_with_special(dialect.opening("Be good.", TOOLS, "Hello")) == template.render(talk, TOOLS)
+    called = template.render([*talk, calling], TOOLS, prompt=False)
+    fragment = TOKENIZER.decode_with_special(
+        dialect.answered([ToolResponse(READ, result["content"]) for result in results])
+    )
+    assert called + fragment == template.render([*talk, calling, *results], TOOLS)
+
+
+@settings(deadline=None, max_examples=60)
+@given(texts, st.sampled_from([QWEN, LLAMA3]))
+def test_no_text_makes_a_marker(text, dialect):
+    def markers(ids):
+        return [i for i in ids if i in TOKENIZER.special_ids]
+
+    def tool(words):
+        return [{"name": "t", "description": words, "parameters": {"type": "object", "properties": {f"p{words}": {}}}}]
+
+    for hostile, silent in (
+        (dialect.opening(text, tool(text), text), dialect.opening("", tool("x"), "")),
+        (dialect.answered([ToolResponse(Call(text, {}), text)]), dialect.answered([ToolResponse(READ, "")])),
+        (dialect.told(text), dialect.told("")),
+    ):
+        assert markers(hostile) == markers(silent)
+
+
+def test_a_description_with_a_marker_in_it_still_says_what_it_said():
+    tools = [{"name": "t", "description": 'ends with "<|im_end|>"', "parameters": {}}]
+    ids = QWEN.encode_opening("s", tools, "u")
+    assert json.dumps(tools[0]) in TOKENIZER.decode_with_special(ids)
+
+
+def test_what_is_written_for_the_model_is_read_as_its_own():
+    for dialect in (QWEN, LLAMA3):
+        ids = dialect.encode_call(READ)
+        assert dialect.parse(ids) == ("", (READ,), None)
+        assert dialect.close_turn(ids) == dialect.close_turn([dialect.stop_ids[-1]])
+
+
+def test_calls_are_read():
+    turn = 'Look.\n<tool_call>\n{"name": "read", "arguments": {"path": "a.py"}}\n</tool_call>'
+    for ids in (TOKENIZER.encode(turn), TOKENIZER.encode_with_special(turn)):
+        assert QWEN.parse([*ids, 2]) == ("Look.", (READ,), None)
+    twice = QWEN.parse(TOKENIZER.encode(turn + turn))
+    assert twice.calls == (READ, READ)
+    thought = QWEN.parse(TOKENIZER.encode(f"<think>{turn}</think>Done."))
+    assert (thought.calls, thought.problem) == ((), None)
+    assert LLAMA3.parse(TOKENIZER.encode('{"name": "read", "parameters": {"path": "a.py"}}')) == ("", (READ,), None)
+    assert LLAMA3.parse(TOKENIZER.encode("Hello {")) == ("Hello {", (), None)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "turn"),
+    [(QWEN, '<tool_call>{"name": "read"}'), (QWEN, "<tool_call>read</tool_call>"), (LLAMA3, '{"name": "read"')],
+)
+def test_malformed_calls_are_answered(dialect, turn):
+    parsed = dialect.parse(TOKENIZER.encode(turn))
+    assert (parsed.text, parsed.calls) == (turn, ())
+    assert (parsed.problem or "").startswith("Your tool call cannot be read: ")
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(st.integers(0, TOKENIZER.vocabulary_size + 5), max_size=30), st.sampled_from([QWEN, LLAMA3]))
+def test_any_ids_can_be_read(ids, dialect):
+    parsed = dialect.parse(ids)
+    assert not (parsed.problem and parsed.calls)
+
+
+def test_special_tags_are_still_read():
+    document = json.loads(tokenizer_document())
+    for token in document["added_tokens"]:
+        token["special"] = True
+    tokenizer = TrainedTokenizer(json.dumps(document))
+    template = ChatTemplate(HERMES, {})
+    dialect = NativeChatFormat(tokenizer, TurnFrame((), (), (2,), (2,)), template, HERMES_FORMAT)
+    ids = tokenizer.encode_with_special('<tool_call>{"name": "read", "arguments": {"path": "a.py"}}</tool_call>')
+    assert dialect.parse(ids).calls == (READ,)

@@ -1,0 +1,180 @@
+"""Weights published beside a running engine: decoding goes on, and every token names what sampled it."""
+
+import asyncio
+import time
+from copy import deepcopy
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from gametape.core.errors import BadInput  # noqa: E402
+from gametape.core.messages import GenerateRequest  # noqa: E402
+from gametape.engines.torch.build import build_engine  # noqa: E402
+from gametape.engines.torch.stepper import EngineLimits  # noqa: E402
+from gametape.engines.torch.weights import StandbyWeights  # noqa: E402
+
+from ..tiny import tiny_network  # noqa: E402
+from .networks import GREEDY, ask, check, network, plain, plain_logits, run, stepper  # noqa: E402
+from .recorded import stepper_in_rounds  # noqa: E402
+
+
+def request(prompt, max_tokens, **more):
+    return GenerateRequest(request_id="r", prompt_ids=prompt, max_tokens=max_tokens, sampling=GREEDY, **more)
+
+
+def with_engine(use, trainer, **limits):
+    async def run():
+        engine = build_engine(trainer, EngineLimits(**limits), kv_tokens=2048, own_weights=True)
+        try:
+            return await use(engine)
+        finally:
+            await engine.close()
+
+    return asyncio.run(asyncio.wait_for(run(), 60))
+
+
+async def sampled(engine, tokens):
+    while (await engine.stats()).sampled < tokens:
+        await asyncio.sleep(0.001)
+
+
+def test_the_trainers_module_is_left_alone():
+    trainer = network().requires_grad_(True)
+    before = {name: (value.data_ptr(), value.clone()) for name, value in trainer.state_dict().items()}
+
+    async def use(engine):
+        first = await engine.generate(request([5, 6], 6))
+        await engine.publish(1, plain(seed=1).state_dict())
+        return first, await engine.generate(request([5, 6], 6, min_policy_version=1))
+
+    first, second = with_engine(use, trainer)
+    check(first, [5, 6], GREEDY, {0: plain()})
+    check(second, [5, 6], GREEDY, {1: plain(seed=1)})
+    for name, value in trainer.state_dict().items():
+        assert value.data_ptr() == before[name][0]
+        assert torch.equal(value, before[name][1])
+    assert all(parameter.requires_grad for parameter in trainer.parameters())
+
+
+def test_tokens_are_sampled_while_new_weights_are_written(monkeypatch):
+    entered, written = [], StandbyWeights.write
+
+    def slow(shadow, weights):
+        entered.append(shadow)
+        time.sleep(0.05)
+        written(shadow, weights)
+
+    monkeypatch.setattr(StandbyWeights, "write", slow)
+
+    async def use(engine):
+        running = asyncio.ensure_future(engine.generate(request([4, 5, 6], 1500)))
+        await sampled(engine, 3)
+        publishing = asyncio.ensure_future(engine.publish(1, plain(seed=1).state_dict()))
+        while not entered:
+            await asyncio.sleep(0)
+        before = (await engine.stats()).sampled
+        await publishing
+        during = (await engine.stats()).sampled - before
+        running.cancel()
+        return during
+
+    assert with_engine(use, network()) > 5
+
+
+def test_a_publisher_that_gives_up_does_not_leave_half_of_it():
+    async def use(engine):
+        given_up = asyncio.ensure_future(engine.publish(1, plain(seed=1).state_dict()))
+        await asyncio.sleep(0)
+        given_up.cancel()
+        with pytest.raises(BadInput):
+            await engine.publish(2, plain("qwen2").state_dict())
+        await engine.publish(2, plain(seed=2).state_dict())
+        return await engine.generate(request([5, 6], 8))
+
+    answer = with_engine(use, network())
+    assert set(answer.policy_versions) == {2}
+    check(answer, [5, 6], GREEDY, {2: plain(seed=2)})
+
+
+def trained(module, versions):
+    """Small steps, as a trainer takes them: keys and values of neighbouring versions are nearly the same."""
+    steps = {0: deepcopy(module)}
+    for version in range(1, versions + 1):
+        steps[version] = deepcopy(steps[version - 1])
+        generator = torch.Generator().manual_seed(version)
+        for parameter in steps[version].parameters():
+            parameter.mul_(1 + 1e-3 * torch.randn(parameter.shape, generator=generator))
+    return steps
+
+
+@pytest.mark.parametrize("staleness", [0, 2])
+def test_three_updates_within_a_turn(staleness):
+    """Each token names its weights. With staleness 0 it is exactly theirs; with 2, keys and values are at most two
+    versions old, so the third update has the first ones read again, and what is left is the little that two steps do.
+    """
+    modules, prompt = trained(network(), 3), list(range(40))
+
+    async def use(engine):
+        running = asyncio.ensure_future(engine.generate(request(prompt, 160)))
+        read = []
+        for version in (1, 2, 3):
+            await sampled(engine, 30 * version)
+            before = await engine.stats()
+            await engine.publish(version, modules[version].state_dict())
+            await sampled(engine, before.sampled + 5)
+            after = await engine.stats()
+            read.append(after.read - before.read - (after.sampled - before.sampled))
+        return await running, read
+
+    answer, read = with_engine(use, network(), staleness=staleness)
+    assert sorted(set(answer.policy_versions)) == [0, 1, 2, 3]
+    assert answer.policy_versions == sorted(answer.policy_versions)
+    assert [again > 0 for again in read] == ([True] * 3 if staleness == 0 else [False, False, True])
+    ids = [*prompt, *answer.completion_ids]
+    gaps = []
+    for version, module in modules.items():
+        logprobs = plain_logits(module, ids)[len(prompt) - 1 : -1].log_softmax(-1)
+        for at, named in enumerate(answer.policy_versions):
+            if named == version:
+                gaps.append(abs(float(logprobs[at, answer.completion_ids[at]]) - answer.logprobs[at]))
+    assert max(gaps) < (1e-4 if staleness == 0 else 0.2)
+    if staleness:
+        others = plain_logits(modules[0], ids)[len(prompt) - 1 : -1].log_softmax(-1)
+        named_last = [at for at, named in enumerate(answer.policy_versions) if named == 3]
+        wrong = [abs(float(others[at, answer.completion_ids[at]]) - answer.logprobs[at]) for at in named_last]
+        assert sum(gaps) / len(gaps) < sum(wrong) / len(wrong) / 2
+
+
+def test_recorded_steps_see_the_new_weights():
+    heart = stepper_in_rounds(network("llama-wide"))
+    shadow = StandbyWeights(heart)
+    prompt = list(range(9))
+    told = [ask(heart, prompt, 12)[1]]
+    run(heart)
+    shadow.write(plain("llama-wide", seed=1).state_dict())
+    shadow.swap(1)
+    told.append(ask(heart, prompt, 12)[1])
+    run(heart)
+    for version, (generation,) in enumerate(told):
+        check(generation, prompt, GREEDY, {version: plain("llama-wide", seed=version)})
+
+
+def test_the_swap_takes_far_less_than_a_step():
+    """The best of several, since the machine may be busy with other things."""
+    heart = stepper(tiny_network(4000), slots=8)
+    shadow = StandbyWeights(heart)
+    for at in range(8):
+        ask(heart, [at + 1, at + 2], 100)
+    pauses, steps = [], []
+    for version in range(1, 6):
+        heart.step()
+        shadow.write(tiny_network(4000, seed=version).state_dict())
+        began = time.perf_counter()
+        shadow.swap(version)
+        swapped = time.perf_counter()
+        heart.step()
+        pauses.append(swapped - began)
+        steps.append(time.perf_counter() - swapped)
+    assert min(pauses) < min(steps) / 4

@@ -1,0 +1,172 @@
+"""A suite is played through the real loop, side by side, and taken up again where it ended."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from gametape.agent.limits import RolloutLimits
+from gametape.core.environment import EpisodeScore
+from gametape.core.errors import BadInput
+from gametape.core.messages import GenerateRequest, Generation
+from gametape.core.protocols import Workspace
+from gametape.engines.conversation import Model
+from gametape.engines.errors import EngineError
+from gametape.engines.scripted import ScriptedEngine, scripted_model
+from gametape.engines.token_conversation import TokenModel
+from gametape.evals.attempt import EvalAttempt, attempt_from_trajectory
+from gametape.evals.attempt_log import ATTEMPTS_FILE, AttemptLog
+from gametape.evals.episode_file import save_episode
+from gametape.evals.mistakes import derailed_at
+from gametape.evals.model_selector import ModelSelector
+from gametape.evals.runner import EvalSettings, NullAttemptStore, evaluate
+from gametape.evals.suite import SuiteItem, item_from_world
+from gametape.record.trajectory_file import load_trajectory
+from gametape.sandbox.keeper_client import SandboxError
+from gametape.tasks.worlds.suite import preset_worlds
+from gametape.tasks.worlds.world import World
+
+ITEMS = [item_from_world(world) for world in preset_worlds("worlds:moderate", 6, seed=3)]
+
+
+def played(
+    name: str, order: EvalSettings, keeper: AttemptLog | NullAttemptStore | None = None, items: list[SuiteItem] = ITEMS
+) -> list[EvalAttempt]:
+    async def run() -> list[EvalAttempt]:
+        return await evaluate(
+            items, ModelSelector.for_items(name, Path("/nowhere"), items), order, keeper or NullAttemptStore()
+        )
+
+    return asyncio.run(run())
+
+
+def test_an_expert_passes_everything_and_a_clumsy_one_derails_where_it_erred() -> None:
+    good = played("scripted:expert", EvalSettings(attempts=2))
+    assert len(good) == 12
+    assert all(one.passed and one.horizon == 12 and not any(turn.mistaken for turn in one.turns) for one in good)
+    assert all(sum(turn.load_bearing for turn in one.turns) == 1 for one in good)
+    bad = played("scripted:clumsy", EvalSettings())
+    assert [(one.passed, derailed_at(one)) for one in bad] == [(False, 2)] * 6
+
+
+def test_a_run_does_not_depend_on_how_many_are_under_way() -> None:
+    def told(jobs: int) -> list[tuple[str, int, bool | None, int]]:
+        found = played("scripted:noisy", EvalSettings(attempts=3, jobs=jobs))
+        return [(one.task, one.number, one.passed, one.tokens) for one in found]
+
+    assert told(1) == told(7)
+    assert len({passed for _, _, passed, _ in told(3)}) == 2
+
+
+class Refusing(ScriptedEngine):
+    """Fails every second question."""
+
+    asked = 0
+
+    async def generate(self, request: GenerateRequest) -> Generation:
+        self.asked += 1
+        if self.asked % 2 == 0:
+            raise EngineError("server_error", "no")
+        return await super().generate(request)
+
+
+class One:
+    """The same model for every item."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    def model(self, item: SuiteItem, number: int) -> Model:
+        return self._model
+
+
+def test_a_broken_engine_or_sandbox_says_nothing_about_the_policy(tmp_path: Path) -> None:
+    model = scripted_model("x", [])
+    broken = TokenModel(name="x", engine=Refusing([]), chat_format=model.chat_format, window=model.window)
+
+    class Unopened(World):
+        async def open(self) -> Workspace:
+            raise SandboxError("no sandbox today")
+
+    class Unjudged(World):
+        async def judge(self, environment: Workspace) -> EpisodeScore:
+            raise SandboxError("no verdict today")
+
+    spec = preset_worlds("worlds:easy", 1)[0].spec
+    items = [SuiteItem(Unopened(spec)), SuiteItem(Unjudged(spec))]
+    fine = asyncio.run(evaluate(items, One(scripted_model("x", [])), EvalSettings(), NullAttemptStore()))
+    assert [(one.outcome, one.passed) for one in fine] == [("error", None)] * 2
+    with AttemptLog.open(tmp_path / "run", {}, resume=False) as ledger:
+        first = asyncio.run(evaluate(ITEMS[:2], One(broken), EvalSettings(jobs=1), ledger))
+        assert [one.passed for one in first] == [None, None]
+    with AttemptLog.open(tmp_path / "run", {}, resume=True) as ledger:
+        assert all(one.passed for one in played("scripted:expert", EvalSettings(), ledger, ITEMS[:2]))
+
+
+def test_finished_attempts_are_not_played_again(tmp_path: Path) -> None:
+    with AttemptLog.open(tmp_path / "run", {"seed": 1}, resume=False) as ledger:
+        played("scripted:noisy", EvalSettings(attempts=1), ledger)
+    kept = tmp_path / "run" / ATTEMPTS_FILE
+    kept.write_bytes(kept.read_bytes() + b'{"task": "torn')
+    with AttemptLog.open(tmp_path / "run", {"seed": 1}, resume=True) as ledger:
+        again = played("scripted:noisy", EvalSettings(attempts=3), ledger)
+    assert len(kept.read_text().splitlines()) == 1 + 3 * len(ITEMS)
+    whole = played("scripted:noisy", EvalSettings(attempts=3))
+    assert [one.model_copy(update={"seconds": 0.0}) for one in again] == [
+        one.model_copy(update={"seconds": 0.0}) for one in whole
+    ]
+
+
+def test_a_run_is_resumed_as_it_was_begun_and_by_one_process(tmp_path: Path) -> None:
+    with AttemptLog.open(tmp_path / "run", {"seed": 0}, resume=False):
+        pass  # ended before its first attempt
+    with AttemptLog.open(tmp_path / "run", {"seed": 1}, resume=False) as ledger:
+        ledger.add(EvalAttempt(task="a", outcome="failed", passed=False))
+        with pytest.raises(BadInput, match="another process"):
+            AttemptLog.open(tmp_path / "run", {"seed": 1}, resume=True)
+    with pytest.raises(BadInput, match="--resume"):
+        AttemptLog.open(tmp_path / "run", {"seed": 1}, resume=False)
+    with pytest.raises(BadInput, match="seed 1, not 2"):
+        AttemptLog.open(tmp_path / "run", {"seed": 2}, resume=True)
+    (tmp_path / "run" / ATTEMPTS_FILE).write_text('{"gametape_eval": 1, "seed": 1}\nnot json\n')
+    with pytest.raises(BadInput, match="not a run's attempts"):
+        AttemptLog.open(tmp_path / "run", {"seed": 1}, resume=True)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "file").touch()
+    with pytest.raises(BadInput, match="not empty"):
+        AttemptLog.open(tmp_path / "other", {}, resume=True)
+
+
+def test_a_rollout_that_is_kept_is_a_trajectory_that_says_the_same(tmp_path: Path) -> None:
+    async def run() -> list[EvalAttempt]:
+        cast = ModelSelector.for_items("scripted:clumsy", tmp_path, ITEMS[:1])
+        keep = lambda done, model, number: save_episode(done, model, number, tmp_path)  # noqa: E731
+        return await evaluate(ITEMS[:1], cast, EvalSettings(), NullAttemptStore(), on_episode=keep)
+
+    (attempt,) = asyncio.run(run())
+    (file,) = tmp_path.glob("*.json")
+    record = load_trajectory(file)
+    assert (record.outcome, record.tokens_exact(), record.mask_ok()) == ("failed", True, True)
+    read = attempt_from_trajectory(record)
+    assert (read.task, read.tokens, read.passed) == (attempt.task, attempt.tokens, attempt.passed)
+    assert [turn.tools for turn in read.turns] == [turn.tools for turn in attempt.turns]
+
+
+def test_a_directory_of_weights_plays_many_worlds_through_one_engine(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    from gametape.core.config import TinyConfig
+    from gametape.train.policy import create_tiny_policy
+
+    create_tiny_policy(tmp_path, TinyConfig(width=32, layers=1, heads=2), seed=0)
+
+    async def run() -> list[EvalAttempt]:
+        cast = ModelSelector.for_items(str(tmp_path), tmp_path, ITEMS)
+        order = EvalSettings(attempts=2, jobs=4, limits=RolloutLimits(turn_tokens=6, turns=4))
+        try:
+            return await evaluate(ITEMS[:2], cast, order, NullAttemptStore())
+        finally:
+            await cast.close()
+
+    found = asyncio.run(run())
+    assert [one.passed for one in found] == [False] * 4
+    assert all(one.written_tokens > 0 and one.turns for one in found)

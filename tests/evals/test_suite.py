@@ -1,0 +1,82 @@
+"""What a suite's name stands for, and tasks under standing constraints."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from gametape.agent.constraints import Constraints
+from gametape.core.errors import BadInput
+from gametape.engines.scripted import scripted_model
+from gametape.evals.attempt import EvalAttempt
+from gametape.evals.mistakes import breaches_by_step
+from gametape.evals.runner import EvalSettings, NullAttemptStore, evaluate
+from gametape.evals.suite import SuiteItem, find_tasks, item_from_world, open_suite
+from gametape.record.loaded_task import LoadedTask
+from gametape.tasks.katas.generator import make_katas
+from gametape.tasks.worlds.spec import preset
+from gametape.tasks.worlds.suite import make_suite
+from gametape.tasks.worlds.world import World
+
+from ..agent.bench import DONE, runs
+from ..tasks.made import split_subject, written
+
+
+def names(suite: Path | str, home: Path, limit: int | None = None) -> list[str]:
+    return [one.name if isinstance(one, World) else one.task.name for one in find_tasks(str(suite), home, limit)]
+
+
+def test_every_kind_of_suite_is_found(tmp_path: Path) -> None:
+    katas = make_katas(tmp_path / "deep" / "katas", 3, seed=1)
+    every = names(tmp_path / "deep", tmp_path)
+    assert every == ["katas/arithmetic-1-0000", "katas/strings-1-0001", "katas/lists-1-0002"]
+    assert names(tmp_path / "deep", tmp_path, limit=2) == every[:2]
+    assert len(names(katas[0], tmp_path)) == 1
+    listed = tmp_path / "list.txt"
+    listed.write_text("deep/katas/0001-strings\n\n  deep/katas/0000-arithmetic \n")
+    assert names(listed, tmp_path) == ["katas/strings-1-0001", "katas/arithmetic-1-0000"]
+    make_suite(tmp_path / "worlds", preset("easy"), 4)
+    assert len(names(tmp_path / "worlds", tmp_path)) == 4
+    assert len(names("worlds:easy", tmp_path)) == 100
+    assert item_from_world(World(preset("easy"))).horizon == 8
+
+
+def test_what_is_no_suite_is_said(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe")
+    for name in ("a", "b"):
+        (tmp_path / "twice" / name).mkdir(parents=True)
+        written(tmp_path / "twice" / name)
+    (tmp_path / "wrong.txt").write_text("empty\n")
+    for suite, says in (
+        ("empty", "no task in it"),
+        ("bytes", "not UTF-8"),
+        ("twice", "2 tasks in it are named made/add"),
+        ("wrong.txt", "no task.toml"),
+        ("nowhere", "no such suite"),
+    ):
+        with pytest.raises(BadInput, match=says):
+            find_tasks(str(tmp_path / suite), tmp_path)
+    with pytest.raises(BadInput, match="no such worlds"):
+        find_tasks("worlds:nowhere", tmp_path)
+
+
+class Script:
+    def model(self, item: SuiteItem, number: int) -> object:
+        return scripted_model(
+            "x", [runs("echo > tests/test_add.py"), runs("rm tests/test_add.py; ls"), runs("ls"), DONE]
+        )
+
+
+def test_breaches_of_standing_constraints_are_counted_by_step(tmp_path: Path) -> None:
+    made: list[LoadedTask] = [split_subject()]
+
+    async def run() -> list[EvalAttempt]:
+        async with open_suite(made, tmp_path, constraints=Constraints(unwritable=["tests"])) as items:
+            assert "tests" in items[0].environment.system_prompt
+            return await evaluate(items, Script(), EvalSettings(), NullAttemptStore())  # type: ignore[arg-type]
+
+    (attempt,) = asyncio.run(run())
+    assert breaches_by_step([attempt]) == {1: 1, 2: 1}
+    assert [turn.failed for turn in attempt.turns] == [True, True, False, False]
+    assert attempt.passed is False

@@ -1,0 +1,49 @@
+"""What an attempt to forge a verdict is, and how one is planted."""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from gametape.record.loaded_task import LoadedTask
+from tests.redteam.tasks import tasks
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """`plant` changes a fresh checkout of the task."""
+
+    name: str
+    sentence: str
+    task: str
+    plant: Callable[[Path], None]
+    profile: Literal["train", "full"] = "train"
+
+
+@functools.cache
+def subject_of(name: str) -> LoadedTask:
+    """A task of the repository; `name-bare` is the same without held-out tests."""
+    plain = name.removesuffix("-bare")
+    subject = tasks(plain)[plain]
+    if plain == name:
+        return subject
+    tests = subject.task.tests.model_copy(update={"held_out": [], "groups": {}})
+    return replace(subject, task=subject.task.model_copy(update={"tests": tests, "name": name}))
+
+
+def plant(attempt: Attempt, workspace: Path) -> None:
+    subject_of(attempt.task).start.write_to(workspace)
+    attempt.plant(workspace)
+
+
+def files(**texts: str) -> Callable[[Path], None]:
+    """Plant these texts; in the names, `__` stands for `/` and `_dot_` for a dot."""
+
+    def put(workspace: Path) -> None:
+        for name, text in texts.items():
+            path = workspace / name.replace("__", "/").replace("_dot_", ".")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+
+    return put

@@ -1,0 +1,74 @@
+"""A program in a sandbox that the host talks to."""
+
+import socket
+import time
+
+import pytest
+
+from gametape.sandbox.backend import SandboxSpec
+from gametape.sandbox.interactive import InteractiveProcess, open_interactive
+from gametape.sandbox.policy import SandboxLimits, SandboxPolicy
+
+ECHO = "import socket; s = socket.socket(fileno=0); [s.sendall(d.upper()) for d in iter(lambda: s.recv(100), b'')]"
+
+
+def start(code: str, **limits: float) -> InteractiveProcess:
+    return open_interactive(
+        SandboxSpec(policy=SandboxPolicy(limits=SandboxLimits(**limits))), ["python3", "-I", "-c", code]
+    )  # type: ignore[arg-type]
+
+
+def test_words_go_both_ways_and_the_end_is_told() -> None:
+    with start(ECHO) as dialogue:
+        dialogue.watch_closely()
+        dialogue.socket.sendall(b"hello")
+        assert dialogue.socket.recv(100) == b"HELLO"
+        dialogue.socket.shutdown(socket.SHUT_WR)
+        assert dialogue.result().exit_code == 0
+
+
+def test_a_descriptor_can_be_handed_in() -> None:
+    code = """
+import os, socket
+host = socket.socket(fileno=0)
+_, (given,), _, _ = socket.recv_fds(host, 1, 1)
+os.write(given, b"from inside")
+"""
+    ours, theirs = socket.socketpair()
+    with start(code) as dialogue, ours, theirs:
+        socket.send_fds(dialogue.socket, [b"+"], [theirs.fileno()])
+        assert ours.recv(100) == b"from inside"
+
+
+def test_closing_ends_a_program_that_does_not_end_by_itself() -> None:
+    dialogue = start("import time; time.sleep(1000)")
+    began = time.monotonic()
+    dialogue.close()
+    assert time.monotonic() - began < 5
+    assert dialogue.result().signal == 9
+    dialogue.close()  # and once more is no harm
+
+
+def test_when_the_program_ends_the_socket_ends() -> None:
+    with start("pass") as dialogue:
+        dialogue.socket.settimeout(20)
+        assert dialogue.socket.recv(1) == b""
+        assert dialogue.result().exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("code", "limits", "reason"),
+    [
+        ("x = bytearray(400 << 20)", {"memory_mb": 64}, "memory"),
+        ("import time; time.sleep(1000)", {"wall_seconds": 0.3}, "time"),
+    ],
+)
+def test_limits_hold(code: str, limits: dict[str, float], reason: str) -> None:
+    with start(code, **limits) as dialogue:
+        assert dialogue.result().killed_by == reason
+
+
+def test_what_is_denied_is_written_down() -> None:
+    code = "import socket\ntry: socket.socket(socket.AF_INET)\nexcept OSError: pass"
+    with start(code) as dialogue:
+        assert "socket" in [violation.syscall for violation in dialogue.result().violations]

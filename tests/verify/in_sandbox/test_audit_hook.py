@@ -1,0 +1,107 @@
+"""What runs inside beside hostile code: tried in processes of their own."""
+
+import json
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+from gametape.verify.in_sandbox.audit_hook import RunnerFingerprint
+
+INSIDE = Path(__file__).parents[3] / "src" / "gametape" / "verify"
+
+
+def told(tmp_path: Path, product: str, test: str = "import product") -> list[list[object]]:
+    """What is told when a test runs this product."""
+    sources = tmp_path / "src"
+    sources.mkdir()
+    (sources / "product.py").write_text(textwrap.dedent(product))
+    (tmp_path / "test_it.py").write_text(test)
+    program = f"""
+import sys, json
+sys.path[:0] = [{str(INSIDE)!r}, {str(sources)!r}, {str(tmp_path)!r}]
+from inside import seeing
+heard = []
+seeing.install(lambda *words: heard.append(words), [{str(sources)!r}])
+import test_it
+print(json.dumps(heard))
+"""
+    done = subprocess.run(
+        [sys.executable, "-I", "-B", "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    found: list[list[object]] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def test_an_act_of_the_sources_is_told_with_its_line(tmp_path: Path) -> None:
+    found = told(tmp_path, "import os, gc\n\ngc.get_objects()\nos.kill(os.getpid(), 0)\n")
+    assert [(kind, detail, Path(str(file)).name, line) for kind, detail, file, line in found] == [
+        ("gc.get_objects", "", "product.py", 3),
+        ("os.kill", "itself signal 0", "product.py", 4),
+    ]
+
+
+def test_a_telling_path_is_told_once_and_an_ordinary_one_never(tmp_path: Path) -> None:
+    product = """
+    def look(path):
+        try:
+            open(path).close()
+        except OSError:
+            pass
+    for _ in range(5):
+        look("/proc/self/environ")
+    look("/etc/hostname")
+    """
+    found = told(tmp_path, product)
+    assert [detail for _, detail, _, _ in found] == ["read /proc/self/environ"]
+
+
+def test_what_a_library_does_for_the_sources_is_theirs(tmp_path: Path) -> None:
+    product = "import subprocess\nsubprocess.run(['true'])\n"
+    assert ["subprocess.Popen", "true"] in [words[:2] for words in told(tmp_path, product)]
+
+
+def test_what_tests_imports_and_messages_do_is_not(tmp_path: Path) -> None:
+    product = """
+    import json, decimal, traceback
+    def fail():
+        try:
+            raise ValueError
+        except ValueError:
+            return traceback.format_exc()
+    """
+    test = "import product, gc, subprocess\nproduct.fail()\ngc.get_objects()\nsubprocess.run(['true'])\n"
+    assert told(tmp_path, product, test) == []
+
+
+def test_a_fingerprint_names_what_was_replaced_and_by_whom() -> None:
+    import math
+
+    watch = RunnerFingerprint()
+    assert watch.quick_changes() == watch.changes() == []
+    real = math.isclose
+    try:
+        math.isclose = lambda *_args, **_words: True
+        assert watch.quick_changes() == [f"math.isclose by {__file__}"]
+    finally:
+        math.isclose = real
+    assert watch.changes() == []
+
+
+def test_a_fingerprint_sees_a_body_that_was_swapped() -> None:
+    from _pytest.runner import CallInfo, call_and_report
+
+    watch = RunnerFingerprint()
+    real = call_and_report.__code__
+    try:
+        call_and_report.__code__ = (lambda item, when, log=True, **words: None).__code__
+        assert [name.split(" by ")[0] for name in watch.quick_changes()] == ["_pytest.runner.call_and_report"]
+    finally:
+        call_and_report.__code__ = real
+    kept = CallInfo.__dict__["from_call"]
+    try:
+        CallInfo.from_call = classmethod(lambda cls, *_: None)  # type: ignore[assignment]
+        assert any("CallInfo.from_call" in name for name in watch.changes())
+    finally:
+        CallInfo.from_call = kept
+    assert watch.changes() == []
