@@ -17,9 +17,10 @@ from gametape.tasks.mining.held_out.split import split_held_out
 from gametape.tasks.mining.held_out.trimmed_suite import trim_suite
 from gametape.verify import shared_mode
 from gametape.verify.jobs import function_of
+from gametape.verify.layers.profiles import Profile
 from gametape.verify.runner import ZygotePool
 from gametape.verify.twins.plan import expected_failures
-from gametape.verify.verifier import Profile, Verifier
+from gametape.verify.verifier import Verifier
 
 START = "def roman(n):\n    raise NotImplementedError\n"
 RIGHT = """PARTS = [(10, "X"), (9, "IX"), (5, "V"), (4, "IV"), (1, "I")]

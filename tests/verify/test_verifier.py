@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from gametape.core.verdict import Verdict
+from gametape.verify.layers.profiles import Profile
 from gametape.verify.runner import ZygotePool
-from gametape.verify.verifier import Profile, Verifier
+from gametape.verify.verifier import Verifier
 from tests.verify.small import RIGHT, START, small, workspace
 
 

@@ -43,6 +43,8 @@ _CALL_SECONDS, _AFTER_TIMEOUT = 12.0, 0.25
 class TestProcess:
     """One test process: a test file, and which of its tests to run."""
 
+    __test__ = False
+
     name: str
     path: str
     tests: tuple[str, ...]
@@ -191,12 +193,12 @@ class Zygote:
                 elif "told" in message:
                     data = self.receive_bytes()
                     heard += len(data)
-                    steps[message["told"]].told += data
+                    steps[message["told"]].output += data
                     in_a_hurry = in_a_hurry or b'"result": "timed_out"' in data
                 elif "step" in message:
                     report = steps[message["step"]]
-                    report.status, report.late = message["status"], message["late"]
-                    report.rewritten, report.tampered = tuple(message["rewritten"]), message["tampered"]
+                    report.status, report.timed_out = message["status"], message["late"]
+                    report.changed_files, report.tampered = tuple(message["rewritten"]), message["tampered"]
                 else:
                     done = True
                     break

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from gametape.core.verdict import Check, Signal, Verdict, VerificationMode
 from gametape.record.loaded_task import LoadedTask
 from gametape.verify import result_counts, verdict_cache
 from gametape.verify.integrity import find_flags
 from gametape.verify.layers import ScoringContext, run_layers
+from gametape.verify.layers.profiles import Profile
 from gametape.verify.preparation import PreparedTask, prepare_task
 from gametape.verify.reward import RewardKind, reward
 from gametape.verify.runner import ZygotePool, runner_policy
@@ -26,8 +26,6 @@ from gametape.verify.static_analysis.analyzer import StaticAnalyzer
 from gametape.verify.submission import Submission, read_submission
 from gametape.verify.twin_judgement import TwinJudgement, judge_twins
 from gametape.verify.verifier_run import VerifierRun
-
-Profile = Literal["train", "full"]
 
 
 class Verifier:

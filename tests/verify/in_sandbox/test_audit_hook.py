@@ -1,4 +1,4 @@
-"""What runs inside beside hostile code: tried in processes of their own."""
+"""The audit hook beside hostile code, each time in a process of its own."""
 
 import json
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gametape.verify.in_sandbox.audit_hook import RunnerFingerprint
 
-INSIDE = Path(__file__).parents[3] / "src" / "gametape" / "verify"
+VERIFY = Path(__file__).parents[3] / "src" / "gametape" / "verify"
 
 
 def told(tmp_path: Path, product: str, test: str = "import product") -> list[list[object]]:
@@ -19,10 +19,10 @@ def told(tmp_path: Path, product: str, test: str = "import product") -> list[lis
     (tmp_path / "test_it.py").write_text(test)
     program = f"""
 import sys, json
-sys.path[:0] = [{str(INSIDE)!r}, {str(sources)!r}, {str(tmp_path)!r}]
-from inside import seeing
+sys.path[:0] = [{str(VERIFY)!r}, {str(sources)!r}, {str(tmp_path)!r}]
+from in_sandbox import audit_hook
 heard = []
-seeing.install(lambda *words: heard.append(words), [{str(sources)!r}])
+audit_hook.install_audit_hook(lambda *words: heard.append(words), [{str(sources)!r}])
 import test_it
 print(json.dumps(heard))
 """
