@@ -98,8 +98,8 @@ RUN = """
     sys.path.insert(0, sys.argv[1])
     import pytest
     from in_sandbox import proxy
-    proxy.install_proxy(socket.socket(fileno=int(sys.argv[2])), ["bank.account", "bank.report"], ["bank.account:Account"],
-                  [sys.argv[3]])
+    sock = socket.socket(fileno=int(sys.argv[2]))
+    proxy.install_proxy(sock, ["bank.account", "bank.report"], ["bank.account:Account"], [sys.argv[3]])
     sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "-rA", "--tb=line", sys.argv[4]]))
 """
 
