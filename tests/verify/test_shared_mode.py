@@ -92,7 +92,7 @@ def mixed() -> LoadedTask:
 
 @pytest.fixture(scope="module")
 def verifier(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Verifier]:
-    with ZygotePool(2) as crew, Verifier(mixed(), tmp_path_factory.mktemp("home"), crew) as verifier:
+    with ZygotePool(2) as zygotes, Verifier(mixed(), tmp_path_factory.mktemp("home"), zygotes) as verifier:
         yield verifier
 
 

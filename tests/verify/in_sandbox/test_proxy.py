@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gametape.verify.in_sandbox import proxy
-from tests.verify.in_sandbox.workshop_tools import VERIFY, serving, write_code
+from tests.verify.in_sandbox.worker_process import VERIFY, serving, write_code
 
 ACCOUNT = {
     "bank/__init__.py": "",

@@ -11,10 +11,6 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from .runner_fingerprint import RunnerFingerprint
-
-__all__ = ["RunnerFingerprint", "install_audit_hook"]
-
 Tell = Callable[[str, str, str, int], None]
 Text = Callable[[Any], str]
 Describe = Callable[..., str | None]

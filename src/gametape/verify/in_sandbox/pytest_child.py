@@ -13,6 +13,7 @@ from _pytest.assertion import rewrite
 from . import audit_hook, line_coverage, proxy
 from .child_output import make_writers
 from .reporter import Reporter, guard
+from .runner_fingerprint import RunnerFingerprint
 from .workspace_files import WORKSPACE, in_workspace
 
 _blanked: set[str] = set()
@@ -30,7 +31,7 @@ _compile, rewrite._rewrite_test = rewrite._rewrite_test, _compile_and_blank  # t
 
 
 def run_file(
-    fingerprint: audit_hook.RunnerFingerprint,
+    fingerprint: RunnerFingerprint,
     job: dict[str, Any],
     step: dict[str, Any],
     out: int,

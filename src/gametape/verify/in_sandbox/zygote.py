@@ -10,14 +10,15 @@ import pdb  # noqa: F401
 
 from _pytest.config import get_config
 
-from . import audit_hook, pytest_child
+from . import pytest_child
+from .runner_fingerprint import RunnerFingerprint
 from .supervisor import ChildSupervisor
 
 
 def main() -> None:
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     get_config()._ensure_unconfigure()  # imports pytest's own plugins
-    fingerprint = audit_hook.RunnerFingerprint()
+    fingerprint = RunnerFingerprint()
     ChildSupervisor().work(functools.partial(pytest_child.run_file, fingerprint))
 
 

@@ -34,7 +34,6 @@ from gametape.verify.static_analysis import suppressions
 from gametape.verify.static_analysis.baseline import BaselineStore, ToolBaseline
 from gametape.verify.static_analysis.findings import (
     FindingKey,
-    ToolFinding,
     ToolReport,
     parse_linter_output,
     parse_type_checker_output,
@@ -243,6 +242,3 @@ def _type_policy(loaded_task: LoadedTask) -> SandboxPolicy:
     )
     read_only = interpreter_prefixes(loaded_task.interpreter) if loaded_task.interpreter else ()
     return SandboxPolicy(read_only=read_only, environment=(("MYPYPATH", roots),), limits=LIMITS)
-
-
-__all__ = ["StaticAnalyzer", "ToolBaseline", "ToolFinding", "ToolReport"]
