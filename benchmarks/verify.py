@@ -52,7 +52,7 @@ def ids(path: str, text: str) -> list[str]:
     return [f"{path}::{line[4:-3]}" for line in text.splitlines() if line.startswith("def ")]
 
 
-def make_subject() -> LoadedTask:
+def make_task() -> LoadedTask:
     visible = {f"tests/test_{number}.py": source_of_tests(number) for number in range(FILES)}
     hidden = {f"tests/test_more_{number}.py": source_of_tests(number, held_out=True) for number in range(2)}
     every = [test for path, text in visible.items() for test in ids(path, text)]
@@ -62,9 +62,9 @@ def make_subject() -> LoadedTask:
         held_out=[test for path, text in hidden.items() for test in ids(path, text)],
     )
     task = Task(name="bench", mode="shared", instruction="x", source_paths=["numbers_of.py"], tests=tests)
-    seen = SourceTree({path: text.encode() for path, text in visible.items()})
-    suite = SourceTree({path: text.encode() for path, text in hidden.items()}).overlaid_on(seen)
-    start = SourceTree({"numbers_of.py": STUB.encode()}).overlaid_on(seen)
+    visible_tree = SourceTree({path: text.encode() for path, text in visible.items()})
+    suite = SourceTree({path: text.encode() for path, text in hidden.items()}).overlaid_on(visible_tree)
+    start = SourceTree({"numbers_of.py": STUB.encode()}).overlaid_on(visible_tree)
     return LoadedTask(task, start, suite, SourceTree({"numbers_of.py": MODULE.encode()}).overlaid_on(start))
 
 
@@ -75,15 +75,15 @@ def timed(action: Callable[[], Any]) -> float:
 
 
 class Bench:
-    def __init__(self, directory: Path, crew: ZygotePool) -> None:
-        self.subject = make_subject()
-        assert self.subject.reference
+    def __init__(self, directory: Path, zygotes: ZygotePool) -> None:
+        self.loaded_task = make_task()
+        assert self.loaded_task.reference
         self.workspace = directory / "workspace"
-        self.subject.reference.write_to(self.workspace)
-        self.crew = crew
-        self.fresh = Verifier(self.subject, directory / "home", crew, keep_verdicts=False)
-        self.kept = Verifier(self.subject, directory / "home", crew)
-        self.sources = self.subject.reference.under(["numbers_of.py"])
+        self.loaded_task.reference.write_to(self.workspace)
+        self.zygotes = zygotes
+        self.fresh = Verifier(self.loaded_task, directory / "home", zygotes, keep_verdicts=False)
+        self.caching = Verifier(self.loaded_task, directory / "home", zygotes)
+        self.sources = self.loaded_task.reference.under(["numbers_of.py"])
 
     def bare(self) -> None:
         argv = [sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"]
@@ -93,11 +93,11 @@ class Bench:
 
     def first_run(self) -> None:
         prepared = self.fresh.prepared()
-        suite = jobs.visible_tests(self.subject)
-        steps = jobs.plan_processes(
-            "shown", suite, self.subject.task.tests.visible, prepared.file_seconds, messages=True
+        suite = jobs.visible_tests(self.loaded_task)
+        processes = jobs.plan_processes(
+            "visible", suite, self.loaded_task.task.tests.visible, prepared.file_seconds, messages=True
         )
-        assert run_processes(prepared, self.sources, self.crew, suite, steps).done
+        assert run_processes(prepared, self.sources, self.zygotes, suite, processes).done
 
     def train(self) -> None:
         assert self.fresh.verify(self.workspace, "train").passed
@@ -106,7 +106,7 @@ class Bench:
         assert self.fresh.verify(self.workspace, "full").passed
 
     def cached(self) -> None:
-        assert self.kept.verify(self.workspace, "full").cached
+        assert self.caching.verify(self.workspace, "full").cached
 
 
 def compare(
@@ -119,9 +119,9 @@ def compare(
     del pairs[:dropped]
     return {
         "what": name,
-        "bare_ms": round(1000 * statistics.median(one for one, _ in pairs), 1),
+        "bare_ms": round(1000 * statistics.median(base for base, _ in pairs), 1),
         "verifier_ms": round(1000 * statistics.median(other for _, other in pairs), 1),
-        "ratio": round(statistics.median(other / one for one, other in pairs), 3),
+        "ratio": round(statistics.median(other / base for base, other in pairs), 3),
         "goal": goal,
     }
 
@@ -147,10 +147,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--save", action="store_true")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as directory, ZygotePool(size=6) as crew:
-        bench = Bench(Path(directory), crew)
+    with tempfile.TemporaryDirectory() as directory, ZygotePool(size=6) as zygotes:
+        bench = Bench(Path(directory), zygotes)
         bench.full()
-        bench.kept.verify(bench.workspace, "full")
+        bench.caching.verify(bench.workspace, "full")
         rows = [
             compare("first run of the tests, warm", bench.bare, bench.first_run, options.rounds, "<= 1"),
             compare("verdict, train", bench.bare, bench.train, options.rounds, "<= 2"),
@@ -159,7 +159,7 @@ def main() -> None:
             throughput(bench, max(1, options.rounds // 3)),
         ]
         bench.fresh.close()
-        bench.kept.close()
+        bench.caching.close()
     table = Table("what", "bare ms", "verifier ms", "ratio", "goal", box=None)
     for row in rows:
         numbers = (str(round(row[key], 3)) for key in ("bare_ms", "verifier_ms", "ratio"))

@@ -114,10 +114,10 @@ def test_patch_does_as_well(before: SourceTree, after: SourceTree, tmp_path: Pat
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda path: path.name)
 def test_the_reference_of_our_tasks_can_be_applied(task: Path, tmp_path: Path) -> None:
-    subject = read_task(task)
-    assert subject.reference is not None
-    patch = make_git_patch(subject.start, subject.reference)
-    assert by_git(subject.start, patch, tmp_path / "git") == subject.reference
+    loaded_task = read_task(task)
+    assert loaded_task.reference is not None
+    patch = make_git_patch(loaded_task.start, loaded_task.reference)
+    assert by_git(loaded_task.start, patch, tmp_path / "git") == loaded_task.reference
 
 
 def test_it_reads_as_git_writes_it() -> None:

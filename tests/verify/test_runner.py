@@ -1,4 +1,4 @@
-"""The zygote: what one test process can do to the next, to the runner, and to the record."""
+"""The zygote: what one test process can do to the next one, to the runner and to its own report."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ from gametape.verify.verifier_run import VerifierRun, parse_report
 OPTIONS = ("-c", "/dev/null", "--rootdir=/workspace", "-q", "-p", "no:cacheprovider")
 
 
-def step(
+def make_process(
     name: str, body: str, seconds: float = 5.0, messages: bool = True, trace: tuple[str, ...] = (), blank: bool = False
 ) -> TestProcess:
     path = f"tests/test_{name}.py"
@@ -27,26 +27,26 @@ def step(
     return TestProcess(name, path, (f"{path}::test_it",), {path: text}, None, messages, trace, blank, seconds)
 
 
-def run(*steps: TestProcess, seconds: float = 30.0, tree: SourceTree | None = None) -> JobReport:
+def run(*processes: TestProcess, seconds: float = 30.0, tree: SourceTree | None = None) -> JobReport:
     files = tree or SourceTree({"m.py": b"x = 1\n\n\ndef f():\n    return x\n"})
-    return Zygote(runner_policy(None)).run(ZygoteJob(files, steps, (".",), ("m.py",), OPTIONS), seconds)
+    return Zygote(runner_policy(None)).run(ZygoteJob(files, processes, (".",), ("m.py",), OPTIONS), seconds)
 
 
-def seen(report: JobReport, steps: Sequence[TestProcess]) -> tuple[dict[str, str], VerifierRun]:
-    found = parse_report(report, steps)
-    return {test.split("_", 1)[1].split(".")[0]: one.result for test, one in found.outcomes.items()}, found
+def parse_results(report: JobReport, processes: Sequence[TestProcess]) -> tuple[dict[str, str], VerifierRun]:
+    parsed = parse_report(report, processes)
+    return {test.split("_", 1)[1].split(".")[0]: one.result for test, one in parsed.outcomes.items()}, parsed
 
 
 def test_steps_run_one_after_the_other_and_each_is_told() -> None:
-    steps = [
-        step("a", "import m; assert m.f() == 1"),
-        step("b", "assert 1 == 2"),
-        step("c", "import pytest; pytest.skip()"),
+    processes = [
+        make_process("a", "import m; assert m.f() == 1"),
+        make_process("b", "assert 1 == 2"),
+        make_process("c", "import pytest; pytest.skip()"),
     ]
-    results, found = seen(run(*steps), steps)
+    results, parsed = parse_results(run(*processes), processes)
     assert results == {"a": "passed", "b": "failed", "c": "skipped"}
-    assert not found.events
-    assert "assert 1 == 2" in found.outcomes["tests/test_b.py::test_it"].message
+    assert not parsed.events
+    assert "assert 1 == 2" in parsed.outcomes["tests/test_b.py::test_it"].message
 
 
 def test_nothing_of_one_step_is_left_for_the_next() -> None:
@@ -71,9 +71,9 @@ assert not os.path.exists("/tmp/beat")
 assert sorted(os.listdir("/workspace")) == ["m.py", "tests"] and os.listdir("tests") == ["test_b.py"]
 import m; assert m.x == 1
 """
-    steps = [step("a", planting), step("b", looking)]
-    results, found = seen(run(*steps), steps)
-    assert results == {"a": "passed", "b": "passed"}, found.outcomes
+    processes = [make_process("a", planting), make_process("b", looking)]
+    results, parsed = parse_results(run(*processes), processes)
+    assert results == {"a": "passed", "b": "passed"}, parsed.outcomes
 
 
 @pytest.mark.parametrize(
@@ -90,13 +90,13 @@ import m; assert m.x == 1
     ids=["home", "deep", "long", "closed", "swapped", "links", "trash"],
 )
 def test_whatever_is_left_behind_the_next_step_finds_its_files(body: str) -> None:
-    steps = [
-        step("a", body),
-        step("b", "import m; assert m.x == 1; assert sorted(os.listdir('.')) == ['m.py', 'tests']"),
+    processes = [
+        make_process("a", body),
+        make_process("b", "import m; assert m.x == 1; assert sorted(os.listdir('.')) == ['m.py', 'tests']"),
     ]
-    results, found = seen(run(*steps), steps)
-    assert results == {"a": "passed", "b": "passed"}, found
-    assert [event.kind for event in found.events] == []
+    results, parsed = parse_results(run(*processes), processes)
+    assert results == {"a": "passed", "b": "passed"}, parsed
+    assert [event.kind for event in parsed.events] == []
 
 
 @pytest.mark.parametrize(
@@ -118,9 +118,9 @@ assert os.stat("/workspace").st_mode & 0o777 == 0o755 and os.stat("/tmp/home").s
 shown = {path.split("/")[2] for path in (sys.prefix, sys.base_prefix) if path.startswith("/tmp/")}
 assert os.listdir("/dev/shm") == [] and os.listdir("/tmp/home") == [] and set(os.listdir("/tmp")) == {"home"} | shown
 """
-    steps = [step("a", body), step("b", looking)]
-    results, found = seen(run(*steps), steps)
-    assert results == {"a": "passed", "b": "passed"}, found
+    processes = [make_process("a", body), make_process("b", looking)]
+    results, parsed = parse_results(run(*processes), processes)
+    assert results == {"a": "passed", "b": "passed"}, parsed
 
 
 @pytest.mark.parametrize(
@@ -132,10 +132,10 @@ assert os.listdir("/dev/shm") == [] and os.listdir("/tmp/home") == [] and set(os
     ],
 )
 def test_who_changes_the_parent_ends_the_job(body: str) -> None:
-    steps = [step("a", body), step("b", "pass")]
-    results, found = seen(run(*steps), steps)
+    processes = [make_process("a", body), make_process("b", "pass")]
+    results, parsed = parse_results(run(*processes), processes)
     assert results == {"a": "passed", "b": "missing"}
-    assert [event.kind for event in found.events] == ["runner tampered"]
+    assert [event.kind for event in parsed.events] == ["runner tampered"]
 
 
 @pytest.mark.parametrize("call", ["shmget", "msgget", "semget", "mq_open"])
@@ -146,30 +146,30 @@ def test_nothing_that_outlives_its_process_can_be_made(call: str) -> None:
         "semget": "libc.semget(1234, 1, 0o1600)",
         "mq_open": 'libc.mq_open(b"/note", os.O_CREAT | os.O_RDWR, 0o600, None)',
     }[call]
-    steps = [step("a", f"import ctypes\nlibc = ctypes.CDLL(None)\nassert {body} == -1")]
-    results, found = seen(run(*steps), steps)
-    assert results == {"a": "passed"}, found
-    assert call in [violation.syscall for violation in found.violations]
+    processes = [make_process("a", f"import ctypes\nlibc = ctypes.CDLL(None)\nassert {body} == -1")]
+    results, parsed = parse_results(run(*processes), processes)
+    assert results == {"a": "passed"}, parsed
+    assert call in [violation.syscall for violation in parsed.violations]
 
 
 def test_the_text_of_a_test_is_gone_before_the_code_it_imports_is_there() -> None:
     files = SourceTree(
         {"m.py": b"import glob\nfound = [open(path).read() for path in glob.glob('/workspace/tests/*')]\n"}
     )
-    steps = [
-        step("a", "import m; assert m.found == ['']", blank=True),
-        step("b", "import m; assert len(m.found[0]) > 20"),
-        step("c", "assert 1 == 2", blank=True),
+    processes = [
+        make_process("a", "import m; assert m.found == ['']", blank=True),
+        make_process("b", "import m; assert len(m.found[0]) > 20"),
+        make_process("c", "assert 1 == 2", blank=True),
     ]
-    results, found = seen(run(*steps, tree=files), steps)
+    results, parsed = parse_results(run(*processes, tree=files), processes)
     assert results == {"a": "passed", "b": "passed", "c": "failed"}
-    assert {event.kind for event in found.events} == {"open"}, "and whoever reads tests is seen"
+    assert {event.kind for event in parsed.events} == {"open"}, "and whoever reads tests is seen"
 
 
 def test_a_test_file_that_is_changed_while_it_runs_is_seen() -> None:
-    steps = [step("a", 'open(__file__, "a").write("# more")')]
-    _, found = seen(run(*steps), steps)
-    assert [(event.kind, event.detail) for event in found.events] == [("rewritten", "tests/test_a.py")]
+    processes = [make_process("a", 'open(__file__, "a").write("# more")')]
+    _, parsed = parse_results(run(*processes), processes)
+    assert [(event.kind, event.detail) for event in parsed.events] == [("rewritten", "tests/test_a.py")]
 
 
 def test_a_step_cannot_find_what_another_step_was_given() -> None:
@@ -187,9 +187,13 @@ for line in open("/proc/self/maps"):
             found += len(pattern.findall(data))
 assert looked > 1 << 20 and not found
 """
-    steps = [step("a", 'assert "needle-7731"'), step("b", hunting), step("c", 'assert "needle-7731"')]
-    results, found = seen(run(*steps), steps)
-    assert results == {"a": "passed", "b": "passed", "c": "passed"}, found.outcomes
+    processes = [
+        make_process("a", 'assert "needle-7731"'),
+        make_process("b", hunting),
+        make_process("c", 'assert "needle-7731"'),
+    ]
+    results, parsed = parse_results(run(*processes), processes)
+    assert results == {"a": "passed", "b": "passed", "c": "passed"}, parsed.outcomes
 
 
 @pytest.mark.parametrize(
@@ -203,18 +207,20 @@ assert looked > 1 << 20 and not found
     ],
 )
 def test_the_parent_cannot_be_looked_into(attack: str) -> None:
-    steps = [
-        step("a", f"try:\n    {attack}\nexcept (OSError, ZeroDivisionError):\n    return\nassert False, 'it let us'")
+    processes = [
+        make_process(
+            "a", f"try:\n    {attack}\nexcept (OSError, ZeroDivisionError):\n    return\nassert False, 'it let us'"
+        )
     ]
-    results, found = seen(run(*steps), steps)
-    assert results == {"a": "passed"}, found.outcomes
+    results, parsed = parse_results(run(*processes), processes)
+    assert results == {"a": "passed"}, parsed.outcomes
 
 
 def test_killing_the_runner_gains_nothing_and_is_seen() -> None:
-    steps = [step("a", "os.kill(os.getppid(), 9)"), step("b", "pass")]
-    results, found = seen(run(*steps), steps)
+    processes = [make_process("a", "os.kill(os.getppid(), 9)"), make_process("b", "pass")]
+    results, parsed = parse_results(run(*processes), processes)
     assert results == {"a": "missing", "b": "missing"}
-    assert [event.kind for event in found.events] == ["runner ended"]
+    assert [event.kind for event in parsed.events] == ["runner ended"]
 
 
 @pytest.mark.parametrize(
@@ -228,10 +234,10 @@ def test_killing_the_runner_gains_nothing_and_is_seen() -> None:
     ],
 )
 def test_how_a_process_ends_is_the_kernels_word(body: str, result: str, event: str | None) -> None:
-    steps = [step("a", body, seconds=0.5), step("b", "pass")]
-    results, found = seen(run(*steps), steps)
+    processes = [make_process("a", body, seconds=0.5), make_process("b", "pass")]
+    results, parsed = parse_results(run(*processes), processes)
     assert results == {"a": result, "b": "passed"}
-    assert [one.kind for one in found.events] == ([event] if event else [])
+    assert [one.kind for one in parsed.events] == ([event] if event else [])
 
 
 FORGE = """
@@ -254,49 +260,55 @@ def say(**word):
     ],
 )
 def test_words_that_do_not_fit_are_evidence(words: str, kind: str) -> None:
-    steps = [step("a", FORGE + words)]
-    results, found = seen(run(*steps), steps)
+    processes = [make_process("a", FORGE + words)]
+    results, parsed = parse_results(run(*processes), processes)
     assert results["a"] != "passed" or kind == "garbled"
-    assert kind in [event.kind for event in found.events]
+    assert kind in [event.kind for event in parsed.events]
 
 
 def test_a_flood_of_words_ends_the_process_and_nothing_else() -> None:
-    steps = [step("a", FORGE + "while True: say(anything='x' * 60000)", seconds=20), step("b", "pass")]
-    results, _ = seen(run(*steps, seconds=60), steps)
+    processes = [
+        make_process("a", FORGE + "while True: say(anything='x' * 60000)", seconds=20),
+        make_process("b", "pass"),
+    ]
+    results, _ = parse_results(run(*processes, seconds=60), processes)
     assert results["b"] == "passed"
 
 
 def test_a_flood_of_nothing_costs_the_host_nothing() -> None:
-    steps = [
-        step(
+    processes = [
+        make_process(
             "a",
             "for fd in range(3, 9):\n    try: [os.write(fd, b'\\n' * 60000) for _ in range(30)]\n"
             "    except OSError: pass",
         )
     ]
-    _, found = seen(run(*steps), steps)
-    assert 1 <= len(found.events) < 100
+    _, parsed = parse_results(run(*processes), processes)
+    assert 1 <= len(parsed.events) < 100
 
 
 def test_time_is_measured_outside() -> None:
-    steps = [step("a", "import time; time.sleep(100)", seconds=50)]
-    report = run(*steps, seconds=1.0)
-    results, found = seen(report, steps)
-    assert (results, report.timed_out, found.killed_by) == ({"a": "timed_out"}, True, "time")
+    processes = [make_process("a", "import time; time.sleep(100)", seconds=50)]
+    report = run(*processes, seconds=1.0)
+    results, parsed = parse_results(report, processes)
+    assert (results, report.timed_out, parsed.killed_by) == ({"a": "timed_out"}, True, "time")
     assert report.seconds < 10
 
 
 def test_messages_are_kept_only_where_they_may_be_shown() -> None:
-    steps = [step("a", "assert 'secret' == 'other'", messages=False), step("b", "assert 'secret' == 'other'")]
-    _, found = seen(run(*steps), steps)
-    assert "secret" not in found.outcomes["tests/test_a.py::test_it"].message
-    assert "secret" in found.outcomes["tests/test_b.py::test_it"].message
+    processes = [
+        make_process("a", "assert 'secret' == 'other'", messages=False),
+        make_process("b", "assert 'secret' == 'other'"),
+    ]
+    _, parsed = parse_results(run(*processes), processes)
+    assert "secret" not in parsed.outcomes["tests/test_a.py::test_it"].message
+    assert "secret" in parsed.outcomes["tests/test_b.py::test_it"].message
 
 
 def test_lines_that_ran_are_told() -> None:
-    steps = [step("a", "import m; m.f()", trace=("m.py",))]
-    _, found = seen(run(*steps), steps)
-    assert found.covered == {"m.py": frozenset({1, 4, 5})}
+    processes = [make_process("a", "import m; m.f()", trace=("m.py",))]
+    _, parsed = parse_results(run(*processes), processes)
+    assert parsed.covered == {"m.py": frozenset({1, 4, 5})}
 
 
 def test_an_environment_shows_nothing_of_the_python_it_was_made_from_but_the_standard_library(tmp_path: Path) -> None:

@@ -17,9 +17,10 @@ from gametape.tasks.mining.held_out.split import split_held_out
 from gametape.tasks.mining.held_out.trimmed_suite import trim_suite
 from gametape.verify import shared_mode
 from gametape.verify.jobs import function_of
+from gametape.verify.layers.profiles import Profile
 from gametape.verify.runner import ZygotePool
 from gametape.verify.twins.plan import expected_failures
-from gametape.verify.verifier import Profile, Verifier
+from gametape.verify.verifier import Verifier
 
 START = "def roman(n):\n    raise NotImplementedError\n"
 RIGHT = """PARTS = [(10, "X"), (9, "IX"), (5, "V"), (4, "IV"), (1, "I")]
@@ -91,7 +92,7 @@ def mixed() -> LoadedTask:
 
 @pytest.fixture(scope="module")
 def verifier(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Verifier]:
-    with ZygotePool(2) as crew, Verifier(mixed(), tmp_path_factory.mktemp("home"), crew) as verifier:
+    with ZygotePool(2) as zygotes, Verifier(mixed(), tmp_path_factory.mktemp("home"), zygotes) as verifier:
         yield verifier
 
 
@@ -147,13 +148,16 @@ def test_held_out_cases_are_real_in_one_pass_and_what_runs_does_not_tell(verifie
     twins = {test for each in prepared.plan.validated for test in each.flips}
     assert twins & {*HELD_OUT}
     for seed in range(20):
-        draws = shared_mode._draws(prepared, random.Random(seed))
-        passes = [shared_mode._plan(prepared, "a", drawn) for drawn in draws]
-        assert {*HELD_OUT} <= {test for one in passes for test in one.real}
+        drawn_passes = shared_mode._draw_passes(prepared, random.Random(seed))
+        passes = [shared_mode._plan_pass(prepared, "a", drawn) for drawn in drawn_passes]
+        assert {*HELD_OUT} <= {test for hidden in passes for test in hidden.real}
         held = {function_of(test) for test in HELD_OUT}
-        asked = [{test for step in one.steps for test in step.tests if function_of(test) in held} for one in passes]
+        asked = [
+            {test for process in hidden.processes for test in process.tests if function_of(test) in held}
+            for hidden in passes
+        ]
         assert asked[0] == asked[1] == {test for test in FAILING if function_of(test) in held}
-        for drawn in draws:
+        for drawn in drawn_passes:
             turned = {test for test in expected_failures(prepared.plan, drawn) if function_of(test)[1] == "test_roman"}
             assert turned <= {*HELD_OUT}
 

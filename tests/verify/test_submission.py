@@ -23,7 +23,7 @@ START = SourceTree(
 )
 
 
-def subject(source_paths: list[str] | None = None, test_paths: list[str] | None = None) -> LoadedTask:
+def task_with_sources(source_paths: list[str] | None = None, test_paths: list[str] | None = None) -> LoadedTask:
     task = Task(
         name="t",
         mode="shared",
@@ -41,19 +41,24 @@ def workspace(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def reasons(attempt: Submission) -> dict[str, str]:
-    return {entry.path: entry.reason for entry in attempt.excluded}
+def reasons(submission: Submission) -> dict[str, str]:
+    return {entry.path: entry.reason for entry in submission.excluded}
 
 
 def test_only_declared_sources_are_taken(workspace: Path) -> None:
     (workspace / "src/pkg/new.py").write_text("x = 1\n")
     (workspace / "elsewhere.py").write_text("x = 1\n")
     (workspace / "tests/test_core.py").write_text("def test_f(): pass\n")
-    attempt = read_submission(subject(), workspace)
-    assert set(attempt.sources) == {"src/pkg/__init__.py", "src/pkg/core.py", "src/pkg/conftest.py", "src/pkg/new.py"}
-    assert attempt.changed_files == ["elsewhere.py", "src/pkg/new.py", "tests/test_core.py"]
-    assert attempt.changed_sources == ["src/pkg/new.py"]
-    assert not attempt.excluded
+    submission = read_submission(task_with_sources(), workspace)
+    assert set(submission.sources) == {
+        "src/pkg/__init__.py",
+        "src/pkg/core.py",
+        "src/pkg/conftest.py",
+        "src/pkg/new.py",
+    }
+    assert submission.changed_files == ["elsewhere.py", "src/pkg/new.py", "tests/test_core.py"]
+    assert submission.changed_sources == ["src/pkg/new.py"]
+    assert not submission.excluded
 
 
 @pytest.mark.parametrize(
@@ -79,25 +84,25 @@ def test_what_acts_by_being_there_is_refused(workspace: Path, name: str, content
     target = workspace / "src/pkg" / name
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(content)
-    attempt = read_submission(subject(), workspace)
-    assert reasons(attempt) == {f"src/pkg/{name}": reason}
-    assert f"src/pkg/{name}" not in attempt.sources
-    assert f"src/pkg/{name}" in attempt.workspace, "rules must still be able to look at it"
+    submission = read_submission(task_with_sources(), workspace)
+    assert reasons(submission) == {f"src/pkg/{name}": reason}
+    assert f"src/pkg/{name}" not in submission.sources
+    assert f"src/pkg/{name}" in submission.workspace, "rules must still be able to look at it"
 
 
 def test_configuration_of_the_task_stays_as_it_was(workspace: Path) -> None:
     (workspace / "src/pkg/conftest.py").write_text("import os; os._exit(0)\n")
-    attempt = read_submission(subject(), workspace)
-    assert attempt.sources.files["src/pkg/conftest.py"] == b"# the task's own\n"
+    submission = read_submission(task_with_sources(), workspace)
+    assert submission.sources.files["src/pkg/conftest.py"] == b"# the task's own\n"
     (workspace / "src/pkg/conftest.py").unlink()
-    assert read_submission(subject(), workspace).sources.files["src/pkg/conftest.py"] == b"# the task's own\n"
+    assert read_submission(task_with_sources(), workspace).sources.files["src/pkg/conftest.py"] == b"# the task's own\n"
 
 
 def test_a_removed_source_is_gone(workspace: Path) -> None:
     (workspace / "src/pkg/core.py").unlink()
-    attempt = read_submission(subject(), workspace)
-    assert "src/pkg/core.py" not in attempt.sources
-    assert attempt.removed_files == ["src/pkg/core.py"]
+    submission = read_submission(task_with_sources(), workspace)
+    assert "src/pkg/core.py" not in submission.sources
+    assert submission.removed_files == ["src/pkg/core.py"]
 
 
 def test_no_link_is_followed(workspace: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -105,21 +110,21 @@ def test_no_link_is_followed(workspace: Path, tmp_path_factory: pytest.TempPathF
     secret.write_text("SECRET = 1\n")
     (workspace / "src/pkg/link.py").symlink_to(secret)
     (workspace / "src/up").symlink_to("..")
-    attempt = read_submission(subject(), workspace)
-    assert reasons(attempt) == {"src/pkg/link.py": "link", "src/up": "link"}
-    assert attempt.links == {"src/pkg/link.py": str(secret), "src/up": ".."}
-    assert not any(b"SECRET" in content for content in attempt.workspace.files.values())
+    submission = read_submission(task_with_sources(), workspace)
+    assert reasons(submission) == {"src/pkg/link.py": "link", "src/up": "link"}
+    assert submission.links == {"src/pkg/link.py": str(secret), "src/up": ".."}
+    assert not any(b"SECRET" in content for content in submission.workspace.files.values())
 
 
 def test_special_files_are_not_opened(workspace: Path) -> None:
     os.mkfifo(workspace / "src/pkg/pipe.py")
-    assert reasons(read_submission(subject(), workspace)) == {"src/pkg/pipe.py": "special file"}
+    assert reasons(read_submission(task_with_sources(), workspace)) == {"src/pkg/pipe.py": "special file"}
 
 
 def test_odd_names_are_refused(workspace: Path) -> None:
     (Path(os.fsdecode(bytes(workspace / "src/pkg") + b"/\xff.py"))).write_text("x = 1\n")
     (workspace / "src/pkg/new\nline.py").write_text("x = 1\n")
-    assert sorted(reasons(read_submission(subject(), workspace)).values()) == ["odd name", "odd name"]
+    assert sorted(reasons(read_submission(task_with_sources(), workspace)).values()) == ["odd name", "odd name"]
 
 
 def test_sizes_are_bounded(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,29 +133,29 @@ def test_sizes_are_bounded(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> 
     deep = workspace / "src" / "/".join(["d"] * (module.DEEPEST + 2))
     deep.mkdir(parents=True)
     (deep / "x.py").write_text("x = 1\n")
-    found = read_submission(subject(), workspace)
-    assert sorted(set(reasons(found).values())) == ["too large"]
+    submission = read_submission(task_with_sources(), workspace)
+    assert sorted(set(reasons(submission).values())) == ["too large"]
     monkeypatch.setattr(module, "MOST_FILES", 2)
-    assert len(read_submission(subject(), workspace).workspace.files) == 2
+    assert len(read_submission(task_with_sources(), workspace).workspace.files) == 2
 
 
 def test_tests_inside_the_sources_are_not_taken(workspace: Path) -> None:
     (workspace / "src/pkg/tests").mkdir()
     (workspace / "src/pkg/tests/test_x.py").write_text("def test(): pass\n")
-    attempt = read_submission(subject(test_paths=["src/pkg/tests", "tests"]), workspace)
-    assert "src/pkg/tests/test_x.py" not in attempt.sources
-    assert "src/pkg/tests/test_x.py" in attempt.workspace
+    submission = read_submission(task_with_sources(test_paths=["src/pkg/tests", "tests"]), workspace)
+    assert "src/pkg/tests/test_x.py" not in submission.sources
+    assert "src/pkg/tests/test_x.py" in submission.workspace
 
 
 def test_the_whole_tree_can_be_the_sources(workspace: Path) -> None:
-    attempt = read_submission(subject(source_paths=["."]), workspace)
-    assert "README.md" in attempt.sources
-    assert "tests/test_core.py" not in attempt.sources
+    submission = read_submission(task_with_sources(source_paths=["."]), workspace)
+    assert "README.md" in submission.sources
+    assert "tests/test_core.py" not in submission.sources
 
 
 def test_no_workspace_is_said_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="no such workspace"):
-        read_submission(subject(), tmp_path / "nothing")
+        read_submission(task_with_sources(), tmp_path / "nothing")
     (tmp_path / "file").write_text("")
     with pytest.raises(BadInput, match="no such workspace"):
-        read_submission(subject(), tmp_path / "file")
+        read_submission(task_with_sources(), tmp_path / "file")

@@ -6,14 +6,15 @@ from pathlib import Path
 import pytest
 
 from gametape.core.verdict import Verdict
+from gametape.verify.layers.profiles import Profile
 from gametape.verify.runner import ZygotePool
-from gametape.verify.verifier import Profile, Verifier
-from tests.verify.small import RIGHT, START, small, workspace
+from gametape.verify.verifier import Verifier
+from tests.verify.small_task import RIGHT, START, small_task, workspace
 
 
 @pytest.fixture(scope="module")
 def verifier(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Verifier]:
-    with ZygotePool(2) as crew, Verifier(small(), tmp_path_factory.mktemp("home"), crew) as verifier:
+    with ZygotePool(2) as zygotes, Verifier(small_task(), tmp_path_factory.mktemp("home"), zygotes) as verifier:
         yield verifier
 
 

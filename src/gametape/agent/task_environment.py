@@ -27,9 +27,10 @@ from gametape.sandbox.scheduler import RewindableWorkspace, SandboxScheduler
 from gametape.sandbox.snapshots.cleanup import remove_tree
 from gametape.sandbox.snapshots.errors import StoreFull
 from gametape.sandbox.snapshots.store import SnapshotStore
+from gametape.verify.layers.profiles import Profile
 from gametape.verify.reward import RewardKind
 from gametape.verify.runner import ZygotePool
-from gametape.verify.verifier import Profile, Verifier
+from gametape.verify.verifier import Verifier
 
 _STORE_BYTES = 4 << 30
 _KNOWN = 256

@@ -12,8 +12,9 @@ from gametape.core.verdict import Verdict
 from gametape.record.loaded_task import LoadedTask
 from gametape.redteam import HACKS, Hack, HackResult, run_hacks, sample_hacks
 from gametape.tasks.checkout import checkout
+from gametape.verify.layers.profiles import Profile
 from gametape.verify.runner import ZygotePool
-from gametape.verify.verifier import Profile, Verifier
+from gametape.verify.verifier import Verifier
 
 _WARM = 3
 

@@ -1,1 +1,1 @@
-"""Decide what a workspace is worth, and see whoever tries to decide it instead."""
+"""From a workspace to a verdict: run its tests in sandboxes, score it, and flag attempts to forge the result."""

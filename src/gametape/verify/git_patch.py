@@ -1,8 +1,8 @@
-"""The difference of two trees as a patch in git's format, such that `git apply` makes the one into the other exactly.
+"""The difference of two trees as a patch in git's format: `git apply` turns the one into the other exactly.
 
 Files in UTF-8 are compared line by line, and `patch -p1` applies that as well. All others, and those with a NUL byte,
-are written whole as git's binary patches, which only git knows. Nor does `patch` make a file into a directory or find
-the name of an empty file if there is a space in it.
+are written whole as git's binary patches, which only git reads. `patch` also cannot turn a file into a directory, or
+find the name of an empty file if there is a space in it.
 """
 
 import base64
@@ -19,15 +19,15 @@ NOWHERE = "/dev/null"
 BYTES_PER_LINE = 52
 
 LineChange = tuple[int, int, int, int]
-"""Lines from and to of the old file, and those of the new one that take their place."""
+"""First and last line (half open) in the old file, and those in the new file that replace them."""
 
 _ESCAPES = {7: "a", 8: "b", 9: "t", 10: "n", 11: "v", 12: "f", 13: "r", 34: '"', 92: "\\"}
 
 
 def make_git_patch(before: SourceTree, after: SourceTree) -> str:
-    """The patch, empty if nothing differs. It is to be written as it is: line ends in it are the files' own.
+    """The patch, empty if nothing differs. Removed files come first.
 
-    Removed files come first.
+    Write it without newline translation: it holds the line ends of the files.
     """
     removed = sorted(set(before) - set(after))
     return "".join(_file(before, after, path) for path in [*removed, *sorted(after)])
@@ -66,7 +66,7 @@ def _mode(tree: SourceTree, path: str) -> str:
 
 
 def _lines(content: bytes | None) -> list[str] | None:
-    """The lines with their ends, where only a line feed ends one; None if it is no text that a patch could hold."""
+    """The lines with their ends; only a line feed ends one. None if a text patch cannot hold the content."""
     if b"\0" in (content or b""):
         return None
     try:
@@ -88,9 +88,9 @@ def _hunks(old: list[str], new: list[str]) -> Iterator[str]:
 
 
 def _changes(old: list[str], new: list[str]) -> Iterator[LineChange]:
-    """What both begin and end with is cut off first: few lines of a file differ as a rule."""
-    first = _alike(old, new)
-    last = _alike(old[first:][::-1], new[first:][::-1])
+    """The common beginning and end are cut off first, since usually few lines of a file differ."""
+    first = _common_prefix(old, new)
+    last = _common_prefix(old[first:][::-1], new[first:][::-1])
     matcher = difflib.SequenceMatcher(None, old[first : len(old) - last], new[first : len(new) - last])
     for kind, *span in matcher.get_opcodes():
         if kind != "equal":
@@ -98,9 +98,9 @@ def _changes(old: list[str], new: list[str]) -> Iterator[LineChange]:
             yield old_from, old_to, new_from, new_to
 
 
-def _alike(some: list[str], others: list[str]) -> int:
-    pairs = enumerate(zip(some, others, strict=False))
-    return next((index for index, (one, other) in pairs if one != other), min(len(some), len(others)))
+def _common_prefix(left: list[str], right: list[str]) -> int:
+    pairs = enumerate(zip(left, right, strict=False))
+    return next((index for index, (old, new) in pairs if old != new), min(len(left), len(right)))
 
 
 def _hunk(old: list[str], new: list[str], changes: list[LineChange]) -> str:
@@ -111,13 +111,13 @@ def _hunk(old: list[str], new: list[str], changes: list[LineChange]) -> str:
         _span(changes[0][2] - above, changes[-1][3] + below),
     )
     text = [f"@@ -{spans[0]} +{spans[1]} @@\n"]
-    told = changes[0][0] - above
+    written = changes[0][0] - above
     for old_from, old_to, new_from, new_to in changes:
-        text += [_marked(" ", line) for line in old[told:old_from]]
+        text += [_marked(" ", line) for line in old[written:old_from]]
         text += [_marked("-", line) for line in old[old_from:old_to]]
         text += [_marked("+", line) for line in new[new_from:new_to]]
-        told = old_to
-    text += [_marked(" ", line) for line in old[told : told + below]]
+        written = old_to
+    text += [_marked(" ", line) for line in old[written : written + below]]
     return "".join(text)
 
 
@@ -133,12 +133,12 @@ def _span(begin: int, end: int) -> str:
 
 
 def _named(side: str, path: str) -> str:
-    """A name in the lines before hunks, where a tab ends one that has a space in it."""
+    """A name as it stands in the `---` and `+++` lines, where a tab ends a name that has a space in it."""
     return _quoted(side + path) + ("\t" if " " in path else "")
 
 
 def _quoted(name: str) -> str:
-    """A name as git writes it: bytes that are not plain are escaped, and the whole is then in quotes."""
+    """A name as git writes it: in quotes if any byte has to be escaped."""
     escaped = "".join(map(_escaped, name.encode()))
     return name if escaped == name else f'"{escaped}"'
 
@@ -150,14 +150,14 @@ def _escaped(byte: int) -> str:
 
 
 def _object_id(content: bytes | None) -> str:
-    """What git calls a file's content by. Binary patches are applied to that alone."""
+    """Git's id of a file's content. Git applies a binary patch only to content with the id named in it."""
     if content is None:
         return "0" * 40
     return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
 
 
 def _literal(content: bytes | None) -> str:
-    """A whole file: deflated, in base 85, every line led by a letter for how many bytes it holds."""
+    """A whole file: deflated, in base 85; the first letter of each line says how many bytes it holds."""
     packed = zlib.compress(content or b"")
     parts = [packed[start : start + BYTES_PER_LINE] for start in range(0, len(packed), BYTES_PER_LINE)]
     text = "".join(f"{_length(part)}{base64.b85encode(part, pad=True).decode()}\n" for part in parts)

@@ -1,4 +1,4 @@
-"""Another Python than gametape's own: what must be shown of it and what not, and what pytest plugins it brings."""
+"""A task's own Python interpreter: which of its directories a sandbox shows or hides, and its pytest plugins."""
 
 import functools
 import json
@@ -30,8 +30,8 @@ if environment:
         if name.endswith(".pth"):
             with open(f"{own}/{name}", errors="replace") as lines:
                 path += [os.path.join(own, line.strip()) for line in lines if not line.startswith(("import", "#"))]
-    offered = importlib.metadata.distributions(path=[place for place in path if os.path.isdir(place)])
-plugins = sorted({entry.name for one in offered for entry in one.entry_points if entry.group == "pytest11"})
+    offered = importlib.metadata.distributions(path=[directory for directory in path if os.path.isdir(directory)])
+plugins = sorted({entry.name for package in offered for entry in package.entry_points if entry.group == "pytest11"})
 print(json.dumps({
     "prefixes": [sys.base_prefix, prefix],
     "path": path,
@@ -45,8 +45,11 @@ print(json.dumps({
 
 @functools.cache
 def _inspect(interpreter: Path) -> dict[str, Any]:
-    """An environment is read, not run, by the Python that it was made from: what lies in it may be a stranger's, and
-    a `.pth` file or a `sitecustomize` would be run here, outside of every wall."""
+    """What the interpreter says about itself.
+
+    A virtual environment is read, not run, by the Python that it was made from: its packages may be hostile, and a
+    `.pth` file or a `sitecustomize` of theirs would run here, outside of every sandbox.
+    """
     environment, real = interpreter.parent.parent, Path(os.path.realpath(interpreter))
     read = (environment / "pyvenv.cfg").is_file() and not real.is_relative_to(os.path.realpath(environment))
     options = ("-I", "-S", "-c", _INSPECT_SCRIPT, str(environment)) if read else ("-I", "-c", _INSPECT_SCRIPT)
@@ -61,7 +64,7 @@ def _inspect(interpreter: Path) -> dict[str, Any]:
 
 
 def interpreter_prefixes(interpreter: Path) -> tuple[str, ...]:
-    """The directories it lives in. What lies in /usr is shown anyway, unless it is hidden with strangers' code."""
+    """The interpreter's directories. Those in /usr are shown anyway, unless they are hidden as third-party code."""
     answer = _inspect(interpreter)
     elsewhere = (path for path in answer["prefixes"] if not f"{path}/".startswith("/usr/"))
     own = inside_third_party(path for path in (*answer["prefixes"], *answer["path"]) if os.path.exists(path))
@@ -69,20 +72,21 @@ def interpreter_prefixes(interpreter: Path) -> tuple[str, ...]:
 
 
 def hidden_packages(interpreter: Path) -> tuple[str, ...]:
-    """What lies in these directories and is no part of it: the packages beside the Python that an environment was made
-    from, unless it imports them too, and the wheels that new environments are given."""
+    """Directories below the prefixes that the interpreter does not use: the packages of the Python that an environment
+    was made from, unless the environment imports them too, and the bundled wheels of `ensurepip`."""
     answer = _inspect(interpreter)
-    places = dict.fromkeys((*answer["base_packages"], answer["wheels"]))
+    directories = dict.fromkeys((*answer["base_packages"], answer["wheels"]))
     used = [os.path.realpath(path) for path in answer["path"]]
     return tuple(
-        place
-        for place in places
-        if os.path.isdir(place) and not any(f"{path}/".startswith(f"{os.path.realpath(place)}/") for path in used)
+        directory
+        for directory in directories
+        if os.path.isdir(directory)
+        and not any(f"{path}/".startswith(f"{os.path.realpath(directory)}/") for path in used)
     )
 
 
 def visible_roots(interpreter: Path | None) -> tuple[tuple[str, ...], frozenset[str]]:
-    """Where code lies that a task's sandbox shows beside the workspace, and the directories below that it hides.
+    """The directories of code that a task's sandbox shows beside the workspace, and those below them that it hides.
 
     Without an interpreter the task runs under gametape's own.
     """
@@ -97,10 +101,10 @@ def visible_roots(interpreter: Path | None) -> tuple[tuple[str, ...], frozenset[
 
 
 def installed_pytest_plugins(interpreter: Path | None) -> tuple[str, ...]:
-    """The pytest plugins installed there, by entry point; gametape's own interpreter brings none."""
+    """The pytest plugins installed there, by entry point; none for gametape's own interpreter."""
     return tuple(_inspect(interpreter)["plugins"]) if interpreter else ()
 
 
 def python_version(interpreter: Path) -> str:
-    """Its version as everybody says it: 3.11."""
+    """Major and minor version, such as 3.11."""
     return ".".join(str(_inspect(interpreter)["version"]).split(".")[:2])

@@ -1,4 +1,4 @@
-"""What is laid into a sandbox, and with which options pytest runs there."""
+"""Build the job of a sandbox: its files, its test processes, and the options of pytest."""
 
 import functools
 import random
@@ -20,30 +20,30 @@ _SECTIONS = (("tox.ini", "[pytest]"), ("setup.cfg", "[tool:pytest]"))
 
 
 def protected_files(loaded_task: LoadedTask) -> SourceTree:
-    """Everything of the starting tree that the agent may not change, as the task gave it."""
+    """The files of the starting tree that are not sources: the agent may not change them."""
     return loaded_task.start.without(
         {path for path in loaded_task.start if is_under(path, loaded_task.task.source_paths)}
     )
 
 
 def visible_tests(loaded_task: LoadedTask) -> SourceTree:
-    """The tests as the agent saw them."""
+    """The test files of the starting tree, as the agent saw them."""
     return loaded_task.start.under(loaded_task.task.test_paths)
 
 
 def build_job(
     loaded_task: LoadedTask, sources: SourceTree, suite: SourceTree, processes: Iterable[TestProcess]
 ) -> ZygoteJob:
-    """Steps over sources among pristine surroundings, with what the suite holds beside tests.
+    """A job over sources, with protected files as the task gave them and the suite's helper files.
 
-    A step brings its own test file. Others are there only if some test imports them: what is not there cannot be
-    compared.
+    A process brings its own test file. Another test file is in the tree only if some test imports it, so that code
+    under test cannot compare tests with each other.
     """
     task = loaded_task.task
-    alone = {file_of(test) for test in task.tests.every} - _imported(suite)
+    not_shared = {file_of(test) for test in task.tests.every} - _imported(suite)
     around = protected_files(loaded_task).without(set(loaded_task.start.under(task.test_paths)))
     return ZygoteJob(
-        tree=suite.without(alone).overlaid_on(sources.overlaid_on(around)),
+        tree=suite.without(not_shared).overlaid_on(sources.overlaid_on(around)),
         processes=tuple(processes),
         import_roots=tuple(task.import_roots),
         source_paths=tuple(task.source_paths),
@@ -53,18 +53,18 @@ def build_job(
 
 
 def pytest_options(start: SourceTree, interpreter: Path | None) -> tuple[str, ...]:
-    """Pinned: the task's own ini file and its interpreter's own plugins, and nothing found by looking around."""
+    """Fixed options: the task's ini file and the plugins of its interpreter; pytest discovers nothing by itself."""
     ini = _ini_file(start)
-    chosen = ["-c", f"/workspace/{ini}" if ini else "/dev/null", "--rootdir=/workspace", "-q"]
-    chosen += ["-p", "no:cacheprovider", "-p", "no:junitxml", "-o", "addopts=", "--continue-on-collection-errors"]
-    chosen += ["-W", "ignore::pytest.PytestConfigWarning"]  # about settings of plugins that are not there
+    options = ["-c", f"/workspace/{ini}" if ini else "/dev/null", "--rootdir=/workspace", "-q"]
+    options += ["-p", "no:cacheprovider", "-p", "no:junitxml", "-o", "addopts=", "--continue-on-collection-errors"]
+    options += ["-W", "ignore::pytest.PytestConfigWarning"]  # about settings of plugins that are not there
     for plugin in installed_pytest_plugins(interpreter):
-        chosen += ["-p", plugin]
-    return tuple(chosen)
+        options += ["-p", plugin]
+    return tuple(options)
 
 
 def _ini_file(start: SourceTree) -> str | None:
-    """The file pytest itself would take from the starting tree."""
+    """The ini file that pytest itself would take from the starting tree."""
     for name in _OWN_FILES:
         if name in start:
             return name
@@ -79,7 +79,7 @@ def _ini_file(start: SourceTree) -> str | None:
 
 @functools.lru_cache(maxsize=64)
 def _imported(suite: SourceTree) -> frozenset[str]:
-    """Files of the suite that others of it import, by their last name."""
+    """Files of the suite that other files of it import, matched by the last part of the module name."""
     stems = {path.rsplit("/", 1)[-1].removesuffix(".py"): path for path in suite if path.endswith(".py")}
     found = set()
     for path in (path for path in suite if path.endswith(".py")):
@@ -116,7 +116,7 @@ def plan_processes(
     trace: tuple[str, ...] = (),
     blank: bool = False,
 ) -> list[TestProcess]:
-    """One step per test file; with `shuffle`, files and tests in another order."""
+    """One process per test file; with `shuffle`, files and tests in another order."""
     files = list(group_by_file(tests).items())
     if shuffle:
         shuffle.shuffle(files)

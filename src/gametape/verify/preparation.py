@@ -1,7 +1,7 @@
-"""What is learned about a task once, from its reference, before anything is verified against it.
+"""What the verifier learns about a task once, by running its reference: time limits, valid twins, usual events.
 
-How long its tests take, which twins truly fail, and what its tests do to the process by themselves, so that nobody is
-accused of it. Kept on disk under the task's digest.
+Events that the tests cause by themselves are recorded so that no submission is flagged for them. The result is kept on
+disk under the task's digest.
 """
 
 import json
@@ -19,37 +19,39 @@ from gametape.verify.twins.plan import TwinPlan, validate_twins
 from gametape.verify.verifier_run import VerifierRun, parse_report
 
 _FORMAT = 5
-_DEFAULT_PATIENCE = 120.0
-_LEAST_SECONDS, _SLACK = 5.0, 10.0
-_LEAST_PATIENCE = 30.0
+_DEFAULT_JOB_SECONDS = 120.0
+_LEAST_FILE_SECONDS, _SLACK = 5.0, 10.0
+_LEAST_JOB_SECONDS = 30.0
 _DEFAULT_MEMORY_MB = 2048
 
 
 @dataclass(frozen=True)
 class PreparedTask:
-    """A subject and what is known about it. `seconds` is what each test file may take, `patience` a whole job."""
+    """A task and what its reference showed. A test file may take `file_seconds`, a whole job `job_seconds`."""
 
     loaded_task: LoadedTask
     plan: TwinPlan
     file_seconds: Mapping[str, float]
     job_seconds: float
     blank: bool
-    """Whether the tests pass without their own text on disk; then it is not there for others either."""
+    """Whether the tests pass without their own text on disk. Then it is not there for code under test either."""
     reference_events: frozenset[tuple[str, str]]
-    """Events of the reference's own runs: what they did to the process, by kind and detail."""
+    """Kind and detail of the events in the reference's own run."""
 
     @property
     def memory_mb(self) -> int:
         return self.loaded_task.task.limits.memory_mb or _DEFAULT_MEMORY_MB
 
     def without_reference_events(self, run: VerifierRun) -> VerifierRun:
-        """A run without what the reference's runs show too. A patch is known by its name, a refused call by itself and
-        its first argument, other events by their kind."""
+        """A run without the events that the reference's run has too. A patch is matched by its name, a denied system
+        call by its name and first argument, another event by its kind."""
         kinds = {kind for kind, _ in self.reference_events if kind != "patched"}
         events = [
-            one for one in run.events if one.kind not in kinds and (one.kind, one.detail) not in self.reference_events
+            event
+            for event in run.events
+            if event.kind not in kinds and (event.kind, event.detail) not in self.reference_events
         ]
-        violations = [one for one in run.violations if _denied_call(one) not in self.reference_events]
+        violations = [call for call in run.violations if _denied_call(call) not in self.reference_events]
         return replace(run, events=tuple(events), violations=tuple(violations))
 
 
@@ -58,20 +60,20 @@ def _denied_call(violation: PolicyViolation) -> tuple[str, str]:
 
 
 def prepare_task(loaded_task: LoadedTask, zygotes: ZygotePool, home: Path | None = None) -> PreparedTask:
-    """From disk where it is known, else by running the reference a few times."""
-    kept = home / "prepared" / f"{loaded_task.digest}.json" if home else None
-    if kept and (known := _read(kept, loaded_task)):
+    """Read it from disk where it is known, else run the reference a few times."""
+    path = home / "prepared" / f"{loaded_task.digest}.json" if home else None
+    if path and (known := _read(path, loaded_task)):
         return known
     prepared = _measure(loaded_task, zygotes)
-    if kept:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(kept, json.dumps(_document(prepared)).encode())
+    if path:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, json.dumps(_document(prepared)).encode())
     return prepared
 
 
 def _measure(loaded_task: LoadedTask, zygotes: ZygotePool) -> PreparedTask:
     tests = loaded_task.task.tests
-    longest = loaded_task.task.limits.verifier_seconds or _DEFAULT_PATIENCE
+    longest = loaded_task.task.limits.verifier_seconds or _DEFAULT_JOB_SECONDS
     files = jobs.group_by_file(tests.every)
     untimed = PreparedTask(loaded_task, TwinPlan.empty(), dict.fromkeys(files, longest), longest, True, frozenset())
     if loaded_task.reference is None:
@@ -83,10 +85,10 @@ def _measure(loaded_task: LoadedTask, zygotes: ZygotePool) -> PreparedTask:
     if not blank:
         first = _run(replace(untimed, blank=False), sources, zygotes, loaded_task.suite, tests.every)
     taken = {file: sum(first.outcomes[test].seconds for test in ids) for file, ids in files.items()}
-    seconds = {file: min(longest, max(_LEAST_SECONDS, _SLACK * took)) for file, took in taken.items()}
-    patience = min(longest, _LEAST_PATIENCE + 2 * _SLACK * sum(taken.values()))
-    seen = {(event.kind, event.detail) for event in first.events} | {_denied_call(one) for one in first.violations}
-    timed = PreparedTask(loaded_task, TwinPlan.empty(), seconds, patience, blank, frozenset(seen))
+    seconds = {file: min(longest, max(_LEAST_FILE_SECONDS, _SLACK * took)) for file, took in taken.items()}
+    job_seconds = min(longest, _LEAST_JOB_SECONDS + 2 * _SLACK * sum(taken.values()))
+    events = {(event.kind, event.detail) for event in first.events} | {_denied_call(call) for call in first.violations}
+    timed = PreparedTask(loaded_task, TwinPlan.empty(), seconds, job_seconds, blank, frozenset(events))
     if loaded_task.task.mode == "split":
         return timed
     passing = [test for test in tests.every if first.result(test) == "passed"]
@@ -102,8 +104,8 @@ def _measure(loaded_task: LoadedTask, zygotes: ZygotePool) -> PreparedTask:
 def _run(
     prepared: PreparedTask, sources: SourceTree, zygotes: ZygotePool, suite: SourceTree, tests: Sequence[str]
 ) -> VerifierRun:
-    steps = jobs.plan_processes("reference", suite, tests, prepared.file_seconds, blank=prepared.blank)
-    return parse_report(run_processes(prepared, sources, zygotes, suite, steps), steps)
+    processes = jobs.plan_processes("reference", suite, tests, prepared.file_seconds, blank=prepared.blank)
+    return parse_report(run_processes(prepared, sources, zygotes, suite, processes), processes)
 
 
 def run_processes(
@@ -113,7 +115,7 @@ def run_processes(
     suite: SourceTree,
     processes: Sequence[TestProcess],
 ) -> JobReport:
-    """Run steps over sources in a sandbox of their own."""
+    """Run test processes over sources, one after the other in one sandbox."""
     zygote = zygotes.take(prepared.loaded_task.interpreter, prepared.memory_mb)
     return zygote.run(jobs.build_job(prepared.loaded_task, sources, suite, processes), prepared.job_seconds)
 
@@ -130,13 +132,13 @@ def _document(prepared: PreparedTask) -> dict[str, object]:
 
 
 def _read(path: Path, loaded_task: LoadedTask) -> PreparedTask | None:
-    """None when there is nothing, or nothing that can be used: then it is learned again."""
+    """None when there is no usable file: then the reference is run again."""
     try:
         known = json.loads(path.read_bytes())
         if known["format"] != _FORMAT:
             return None
-        usual = frozenset((str(kind), str(detail)) for kind, detail in known["usual"])
+        reference_events = frozenset((str(kind), str(detail)) for kind, detail in known["usual"])
         plan = TwinPlan.from_json(known["plan"])
-        return PreparedTask(loaded_task, plan, known["seconds"], known["patience"], known["blank"], usual)
+        return PreparedTask(loaded_task, plan, known["seconds"], known["patience"], known["blank"], reference_events)
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -1,4 +1,4 @@
-"""From runs to counts: a test counts as passed when every real run of it passed, and as nothing better otherwise."""
+"""From runs to counts. A test counts as passed only when it passed in every run of the real test."""
 
 from collections.abc import Iterable
 
@@ -13,9 +13,9 @@ Results = dict[str, TestResult]
 
 
 def worst_results(tests: Iterable[str], runs: Iterable[VerifierRun]) -> tuple[Results, list[str]]:
-    """The worst that each test did in these runs, and the tests on which they disagree.
+    """The worst result of each test in these runs, and the flaky tests, on which the runs disagree.
 
-    A run that broke down says nothing about chance: whatever came after would have failed.
+    A run that broke down does not count as disagreement: every test after the break would have failed.
     """
     seen: dict[str, set[TestResult]] = {test: set() for test in tests}
     steady: dict[str, set[TestResult]] = {test: set() for test in seen}
@@ -24,15 +24,16 @@ def worst_results(tests: Iterable[str], runs: Iterable[VerifierRun]) -> tuple[Re
             seen[test].add(run.result(test))
             if not run.broke_down:
                 steady[test].add(run.result(test))
-    settled: Results = {
-        test: next(one for one in _WORST_FIRST if one in found) if found else "missing" for test, found in seen.items()
+    worst: Results = {
+        test: next(result for result in _WORST_FIRST if result in found) if found else "missing"
+        for test, found in seen.items()
     }
-    torn = [test for test, found in steady.items() if "passed" in found and len(found) > 1]
-    return settled, torn
+    flaky = [test for test, found in steady.items() if "passed" in found and len(found) > 1]
+    return worst, flaky
 
 
 def count_results(results: Results, tests: Iterable[str], held_out: Iterable[str] = ()) -> TestCounts:
-    """How these tests fared; the held-out ones among them are also counted apart."""
+    """Counts over these tests; the held-out ones among them are also counted separately."""
     wanted = [*tests]
     hidden = [test for test in held_out if test in set(wanted)]
 
@@ -56,7 +57,7 @@ def count_manifest(results: Results, tests: TaskTests) -> TestCounts:
 
 
 def feature_tests(tests: TaskTests) -> list[str]:
-    """The tests that the starting tree fails. Where it fails none that are shown, it fails none that are not."""
+    """The tests that the starting tree fails. If it fails no visible test, it fails no held-out one either."""
     passing = {*tests.held_out_passing}
     return (
         [*tests.fail_to_pass, *(test for test in tests.held_out if test not in passing)] if tests.fail_to_pass else []
@@ -64,17 +65,17 @@ def feature_tests(tests: TaskTests) -> list[str]:
 
 
 def count_groups(results: Results, tests: TaskTests) -> dict[TaskTestGroup, TestCounts]:
-    """The feature's tests by group, where the task tells them apart."""
+    """The feature's tests by group, where the task declares groups."""
     if not tests.groups:
         return {}
-    found: dict[TaskTestGroup, list[str]] = {}
+    by_group: dict[TaskTestGroup, list[str]] = {}
     for test in feature_tests(tests):
-        found.setdefault(tests.group_of(test), []).append(test)
-    return {group: count_results(results, ids, tests.held_out) for group, ids in found.items()}
+        by_group.setdefault(tests.group_of(test), []).append(test)
+    return {group: count_results(results, ids, tests.held_out) for group, ids in by_group.items()}
 
 
 def stage_results(results: Results, loaded_task: LoadedTask) -> list[StageResult]:
-    """A stage is reached when its tests pass and those of every earlier stage still do."""
+    """A stage is passed when its tests and those of every earlier stage pass."""
     reached, so_far = [], True
     for stage in loaded_task.task.stages:
         counts = count_manifest(results, stage.tests)
@@ -83,20 +84,20 @@ def stage_results(results: Results, loaded_task: LoadedTask) -> list[StageResult
     return reached
 
 
-def visible_failures(results: Results, tests: TaskTests, shown: VerifierRun) -> list[FailedTest]:
-    """The first visible tests that did not pass, with what the run that may be shown said about them."""
-    found: list[FailedTest] = []
+def visible_failures(results: Results, tests: TaskTests, visible_run: VerifierRun) -> list[FailedTest]:
+    """The first visible tests that did not pass, with their messages from the run that an agent may see."""
+    failures: list[FailedTest] = []
     for test in tests.visible:
         result = results[test]
-        if result != "passed" and len(found) < _MOST_FAILURES:
-            outcome = shown.outcomes.get(test)
+        if result != "passed" and len(failures) < _MOST_FAILURES:
+            outcome = visible_run.outcomes.get(test)
             message = outcome.message[-_LONGEST_MESSAGE:] if outcome else ""
-            found.append(FailedTest(test=test, result=result, message=message))
-    return found
+            failures.append(FailedTest(test=test, result=result, message=message))
+    return failures
 
 
 def held_out_gap(counts: TestCounts) -> Signal | None:
-    """Visible tests passing where held-out ones do not: worth knowing, and just what an honest part looks like."""
+    """A signal where visible tests pass and held-out ones do not. An honest partial solution looks like that too."""
     visible = counts.expected - counts.held_out_expected
     passed = counts.passed - counts.held_out_passed
     if not visible or not counts.held_out_expected or counts.held_out_passed == counts.held_out_expected:

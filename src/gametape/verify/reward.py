@@ -1,4 +1,4 @@
-"""From checks to one number.
+"""The reward: from checks and flags to one number.
 
 `layered`    the weighted sum of the layers' scores, minus 0.5 for each `suspect` flag
 `pass_rate`  tests passed / tests expected, visible and held-out together, minus 0.5 for each `suspect` flag
@@ -7,8 +7,8 @@
 The result is clipped to [-1, 1]; one `proven` flag makes it exactly -1.0, whatever the kind.
 
 A layer that does not apply to a task, or does not run under a profile, leaves its weight out and the others are scaled
-to sum to 1: a perfect attempt earns 1.0 under every profile. What keeps idle workspaces from earning on the smaller
-layers is in their scores, not here (see `layers.case`).
+to sum to 1: a perfect submission earns 1.0 under every profile. The layers' own scores make sure that an untouched
+workspace earns nothing on the smaller layers (see `layers.context`).
 """
 
 import math
@@ -27,7 +27,7 @@ WEIGHTS: Mapping[str, float] = {
     "types": 0.05,  # no new type errors
     "lint": 0.05,  # no new findings
     "diff": 0.05,  # as small and as local as the reference's
-    "quality": 0.05,  # simple, alive, said once, covered
+    "quality": 0.05,  # simple, no dead or repeated code, covered by tests
 }
 
 GROUPS = ("tests.unit", "tests.integration", "tests.behavioural")
@@ -45,7 +45,7 @@ def reward(
     weights: Mapping[str, float],
     passed: bool,
 ) -> float:
-    """What an attempt is worth.
+    """What a submission is worth.
 
     `weights` are the task's own, which replace the default of the layers they name; `passed` is the verdict's answer.
     """
@@ -56,15 +56,15 @@ def reward(
     if kind == "pass_rate":
         worth = tests.passed / tests.expected if tests.expected else 0.0
     else:
-        weighs = weights_of(checks, weights)
-        total = math.fsum(weighs.values())
-        worth = math.fsum(weighs[check.name] * check.score for check in checks) / total if total else 0.0
+        weight_of = weights_of(checks, weights)
+        total = math.fsum(weight_of.values())
+        worth = math.fsum(weight_of[check.name] * check.score for check in checks) / total if total else 0.0
     suspects = sum(flag.severity == "suspect" for flag in flags)
     return max(-1.0, min(1.0, worth - PER_SUSPECT * suspects))
 
 
 def weights_of(checks: Sequence[Check], weights: Mapping[str, float]) -> dict[str, float]:
-    """What each of the checks weighs, before they are scaled to sum to 1."""
+    """The weight of each check, before they are scaled to sum to 1."""
     known = {*WEIGHTS, *GROUPS}
     if unknown := sorted({*weights, *(check.name for check in checks)} - known):
         raise BadInput(f"no layer of the reward is called {unknown[0]!r}; there are: {', '.join(sorted(known))}")

@@ -1,9 +1,9 @@
-"""Shared mode: tests and code in one process, so a process can forge its own results, and must be caught at it.
+"""Shared mode: tests and code run in one process, which can forge its own results, so twins have to expose forgery.
 
-Two sandboxes at once. The *shown* one runs the visible tests as written; its messages may be shown to an agent. The
-*hidden* one runs two passes over held-out tests and twins. A twin takes the place and the name of its test and holds
-its contradiction: nobody can pass both. In each pass a coin decides which held-out tests are real, so whoever forges
-results without doing the work must guess, and one wrong guess is a contradiction.
+Two sandboxes run at once. The *visible* one runs the visible tests as written; an agent may see its messages. The
+*hidden* one runs two passes over held-out tests and twins. A twin replaces its test under the same name and asserts the
+contradiction: no deterministic code passes both. In each pass a coin decides which held-out tests are real, so code
+that forges results must guess, and one wrong guess is a contradiction.
 """
 
 import random
@@ -20,7 +20,7 @@ from gametape.verify.twins.suite_twins import FunctionKey
 from gametape.verify.verifier_run import VerifierRun, parse_report
 
 _MOST_PASSING_TWINS = 24
-"""Of the tests that passed before the task was begun, so many get a twin: forging them gains nothing by itself."""
+"""How many of the tests that the starting tree passes get a twin: forging them alone gains nothing."""
 
 
 @dataclass(frozen=True)
@@ -37,50 +37,57 @@ class HiddenPass:
 
 @dataclass(frozen=True)
 class SharedRuns:
+    """Every run of a shared verdict. `shuffled_run` is made under the full profile only."""
+
     visible_run: VerifierRun
     hidden_passes: tuple[HiddenPass, HiddenPass]
     shuffled_run: VerifierRun | None
     contradictions: dict[str, str]
-    """Tests that passed together with their own contradiction, and the kind of twin it was."""
+    """Tests that passed although their twin passed too, and the kind of the twin."""
 
     @classmethod
     def from_runs(
-        cls, shown: VerifierRun, hidden: tuple[HiddenPass, HiddenPass], second: VerifierRun | None
+        cls,
+        visible_run: VerifierRun,
+        hidden_passes: tuple[HiddenPass, HiddenPass],
+        shuffled_run: VerifierRun | None,
     ) -> "SharedRuns":
-        return cls(shown, hidden, second, find_contradictions(shown, hidden))
+        return cls(visible_run, hidden_passes, shuffled_run, find_contradictions(visible_run, hidden_passes))
 
     @property
     def runs(self) -> tuple[VerifierRun, ...]:
         return (
             self.visible_run,
-            *(one.run for one in self.hidden_passes),
+            *(hidden.run for hidden in self.hidden_passes),
             *((self.shuffled_run,) if self.shuffled_run else ()),
         )
 
     @property
     def real_runs(self) -> tuple[VerifierRun, ...]:
-        """The same without what became of twins."""
+        """The runs without the results of twins."""
         return tuple(
             replace(run, outcomes={test: run.outcomes[test] for test in run.outcomes if test not in twins})
-            for run, twins in zip(self.runs, (set(), *(one.twins for one in self.hidden_passes), set()), strict=False)
+            for run, twins in zip(
+                self.runs, (set(), *(hidden.twins for hidden in self.hidden_passes), set()), strict=False
+            )
         )
 
     @property
     def unrefuted(self) -> set[str]:
-        """Tests with a twin that did not fail: whatever they did, it is not known to have been a pass."""
-        return {test for one in self.hidden_passes for test in one.twins if one.run.result(test) != "failed"}
+        """Tests with a twin that did not fail. A pass of such a test proves nothing."""
+        return {test for hidden in self.hidden_passes for test in hidden.twins if hidden.run.result(test) != "failed"}
 
     @property
     def any_value_twin_passed(self) -> bool:
-        """Whether a twin that expects another value passed. Wrong solutions hardly ever do that, forgers cannot but."""
+        """Whether a twin that expects another value passed: forged results always do, wrong solutions rarely."""
         return any(
-            one.kinds[test] in VALUE_KINDS and one.run.result(test) == "passed"
-            for one in self.hidden_passes
-            for test in one.twins
+            hidden.kinds[test] in VALUE_KINDS and hidden.run.result(test) == "passed"
+            for hidden in self.hidden_passes
+            for test in hidden.twins
         )
 
     def agrees(self, other: "SharedRuns") -> bool:
-        """Whether every test and twin did the same in both."""
+        """Whether every test and twin has the same result in both."""
         return all(
             mine.result(test) == theirs.result(test)
             for mine, theirs in zip(self.runs, other.runs, strict=False)
@@ -88,141 +95,147 @@ class SharedRuns:
         )
 
     def passed_in_every_run(self, test: str) -> bool:
-        found = [run.result(test) for run in self.real_runs if test in run.outcomes]
-        return bool(found) and all(result == "passed" for result in found)
+        results = [run.result(test) for run in self.real_runs if test in run.outcomes]
+        return bool(results) and all(result == "passed" for result in results)
 
 
 def run_shared(
     prepared: PreparedTask, submission: Submission, zygotes: ZygotePool, rng: random.Random, second_order: bool = False
 ) -> SharedRuns:
-    """Run the tests of a shared task."""
-    draws = _draws(prepared, rng)
-    other = random.Random(rng.randrange(1 << 60))
+    """Run the tests and twins of a shared task; with `second_order`, all tests once more in another order."""
+    drawn_passes = _draw_passes(prepared, rng)
+    shuffle = random.Random(rng.randrange(1 << 60))
     with ThreadPoolExecutor(3) as threads:
-        shown = threads.submit(_shown, prepared, submission, zygotes)
-        hidden = threads.submit(_hidden, prepared, submission, zygotes, draws)
-        second = threads.submit(_second, prepared, submission, zygotes, other) if second_order else None
-        return SharedRuns.from_runs(shown.result(), hidden.result(), second.result() if second else None)
+        visible = threads.submit(_run_visible, prepared, submission, zygotes)
+        hidden = threads.submit(_run_hidden, prepared, submission, zygotes, drawn_passes)
+        shuffled = threads.submit(_run_shuffled, prepared, submission, zygotes, shuffle) if second_order else None
+        return SharedRuns.from_runs(visible.result(), hidden.result(), shuffled.result() if shuffled else None)
 
 
 def run_again(prepared: PreparedTask, submission: Submission, zygotes: ZygotePool, runs: SharedRuns) -> SharedRuns:
-    """The same once more, with the same twins. Nothing inside can tell that it is not the first time."""
+    """The same runs once more, with the same twins. The code under test cannot tell them from the first ones."""
     with ThreadPoolExecutor(2) as threads:
-        shown = threads.submit(_shown, prepared, submission, zygotes)
+        visible = threads.submit(_run_visible, prepared, submission, zygotes)
         hidden = threads.submit(
-            _hidden, prepared, submission, zygotes, (runs.hidden_passes[0].drawn, runs.hidden_passes[1].drawn)
+            _run_hidden, prepared, submission, zygotes, (runs.hidden_passes[0].drawn, runs.hidden_passes[1].drawn)
         )
-        return SharedRuns.from_runs(shown.result(), hidden.result(), None)
+        return SharedRuns.from_runs(visible.result(), hidden.result(), None)
 
 
-def find_contradictions(shown: VerifierRun, passes: tuple[HiddenPass, HiddenPass]) -> dict[str, str]:
-    """A test and its twin cannot both pass: where they do, somebody else said so."""
-    passed = {test for test in shown.outcomes if shown.result(test) == "passed"}
-    passed |= {test for one in passes for test in one.real if one.run.result(test) == "passed"}
+def find_contradictions(visible_run: VerifierRun, passes: tuple[HiddenPass, HiddenPass]) -> dict[str, str]:
+    """Tests that passed while their twin passed too, with the kind of the twin: the tests did not decide the result."""
+    passed = {test for test in visible_run.outcomes if visible_run.result(test) == "passed"}
+    passed |= {test for hidden in passes for test in hidden.real if hidden.run.result(test) == "passed"}
     return {
-        test: one.kinds[test]
-        for one in passes
-        for test in sorted(one.twins)
-        if test in passed and one.run.result(test) == "passed"
+        test: hidden.kinds[test]
+        for hidden in passes
+        for test in sorted(hidden.twins)
+        if test in passed and hidden.run.result(test) == "passed"
     }
 
 
-def _shown(prepared: PreparedTask, submission: Submission, zygotes: ZygotePool) -> VerifierRun:
+def _run_visible(prepared: PreparedTask, submission: Submission, zygotes: ZygotePool) -> VerifierRun:
     suite = jobs.visible_tests(prepared.loaded_task)
-    steps = jobs.plan_processes(
-        "shown", suite, prepared.loaded_task.task.tests.visible, prepared.file_seconds, messages=True
+    processes = jobs.plan_processes(
+        "visible", suite, prepared.loaded_task.task.tests.visible, prepared.file_seconds, messages=True
     )
-    return parse_report(run_processes(prepared, submission.sources, zygotes, suite, steps), steps)
+    return parse_report(run_processes(prepared, submission.sources, zygotes, suite, processes), processes)
 
 
-def _second(prepared: PreparedTask, submission: Submission, zygotes: ZygotePool, rng: random.Random) -> VerifierRun:
+def _run_shuffled(
+    prepared: PreparedTask, submission: Submission, zygotes: ZygotePool, rng: random.Random
+) -> VerifierRun:
     suite, every = prepared.loaded_task.suite, prepared.loaded_task.task.tests.every
     trace = jobs.changed_python_files(submission)
-    steps = jobs.plan_processes(
-        "second", suite, every, prepared.file_seconds, shuffle=rng, trace=trace, blank=prepared.blank
+    processes = jobs.plan_processes(
+        "shuffled", suite, every, prepared.file_seconds, shuffle=rng, trace=trace, blank=prepared.blank
     )
-    return parse_report(run_processes(prepared, submission.sources, zygotes, suite, steps), steps, "shuffled")
+    return parse_report(run_processes(prepared, submission.sources, zygotes, suite, processes), processes, "shuffled")
 
 
-def _draws(prepared: PreparedTask, rng: random.Random) -> tuple[DrawnTwins, DrawnTwins]:
-    """The twins of both passes. Each visible test has one in both, of different kinds. Each held-out test has one in
-    either, and one that reads like a test: nobody has seen its text, so its form must not tell. A function with some
-    held-out cases is treated like a held-out one: they have to be real in one of the passes."""
-    held = sorted(_held(prepared))
+def _draw_passes(prepared: PreparedTask, rng: random.Random) -> tuple[DrawnTwins, DrawnTwins]:
+    """Draw the twins of both passes. A visible test has one in both, of different kinds. A held-out test has one in one
+    of them, and its form looks like a test, since the agent has not seen the text. A function with some held-out cases
+    is treated as held out: its cases have to be real in one of the passes."""
+    held = sorted(_held_out_functions(prepared))
     heads = _half_of_each_file(held, rng)
     visible = _visible_functions(prepared, rng) - set(held)
     about_values = {function for function in sorted(visible) if rng.random() < 0.5}
-    plan = _unseen(prepared)
+    plan = _inconspicuous_twins(prepared)
     first = draw_twins(plan, [*sorted(visible), *sorted(set(held) - heads)], rng, about_values, held)
     return first, draw_twins(plan, [*sorted(visible), *sorted(heads)], rng, visible - about_values, held)
 
 
-def _held(prepared: PreparedTask) -> set[FunctionKey]:
+def _held_out_functions(prepared: PreparedTask) -> set[FunctionKey]:
     return {jobs.function_of(test) for test in prepared.loaded_task.task.tests.held_out}
 
 
-def _unseen(prepared: PreparedTask) -> TwinPlan:
-    """The plan without twins that give themselves away: of a function with visible cases the agent knows the text, so
-    wherever a held-out case can be turned by itself, nothing else is."""
+def _inconspicuous_twins(prepared: PreparedTask) -> TwinPlan:
+    """The plan without twins that code could recognise. The agent knows the text of a function with visible cases, so
+    where a held-out case can be mutated by itself, nothing else of that function is."""
     tests = prepared.loaded_task.task.tests
-    mixed = _held(prepared) & {jobs.function_of(test) for test in tests.visible}
+    mixed = _held_out_functions(prepared) & {jobs.function_of(test) for test in tests.visible}
     held_out = set(tests.held_out)
-    quiet = {each for each in prepared.plan.validated if each.twin.case is not None and held_out.issuperset(each.flips)}
-    better = {(each.file, each.twin.function) for each in quiet} & mixed
+    case_twins = {
+        valid for valid in prepared.plan.validated if valid.twin.case is not None and held_out.issuperset(valid.flips)
+    }
+    replaced = {(valid.file, valid.twin.function) for valid in case_twins} & mixed
     return TwinPlan(
         tuple(
-            each for each in prepared.plan.validated if each in quiet or (each.file, each.twin.function) not in better
+            valid
+            for valid in prepared.plan.validated
+            if valid in case_twins or (valid.file, valid.twin.function) not in replaced
         )
     )
 
 
 def _half_of_each_file(functions: Sequence[FunctionKey], rng: random.Random) -> set[FunctionKey]:
-    """So that wherever a held-out test is real, another one beside it is not."""
-    chosen: set[FunctionKey] = set()
+    """Half of the functions of each file, so that a real held-out test runs beside a twin."""
+    half: set[FunctionKey] = set()
     for file in sorted({file for file, _ in functions}):
         own = [function for function in functions if function[0] == file]
-        chosen.update(rng.sample(own, (len(own) + rng.randrange(2)) // 2))
-    return chosen
+        half.update(rng.sample(own, (len(own) + rng.randrange(2)) // 2))
+    return half
 
 
-def _hidden(
-    prepared: PreparedTask, submission: Submission, zygotes: ZygotePool, draws: tuple[DrawnTwins, DrawnTwins]
+def _run_hidden(
+    prepared: PreparedTask, submission: Submission, zygotes: ZygotePool, drawn_passes: tuple[DrawnTwins, DrawnTwins]
 ) -> tuple[HiddenPass, HiddenPass]:
-    planned = [_plan(prepared, name, drawn) for name, drawn in zip("ab", draws, strict=True)]
-    steps = [step for one in planned for step in one.steps]
-    random.shuffle(steps)  # so that its place tells a process nothing
-    report = run_processes(prepared, submission.sources, zygotes, prepared.loaded_task.suite, steps)
-    first, other = (
-        HiddenPass(parse_report(report, one.steps, "hidden"), one.real, one.twins, one.kinds, drawn)
-        for one, drawn in zip(planned, draws, strict=True)
+    planned = [_plan_pass(prepared, name, drawn) for name, drawn in zip("ab", drawn_passes, strict=True)]
+    processes = [process for hidden in planned for process in hidden.processes]
+    random.shuffle(processes)  # so that a process learns nothing from its position
+    report = run_processes(prepared, submission.sources, zygotes, prepared.loaded_task.suite, processes)
+    first, second = (
+        HiddenPass(parse_report(report, hidden.processes, "hidden"), hidden.real, hidden.twins, hidden.kinds, drawn)
+        for hidden, drawn in zip(planned, drawn_passes, strict=True)
     )
-    return first, other
+    return first, second
 
 
 def _visible_functions(prepared: PreparedTask, rng: random.Random) -> set[tuple[str, str]]:
-    """The visible tests that get twins: all that the task turns green, and some of the others."""
+    """The visible tests that get twins: all that the starting tree fails, and some of the others."""
     tests = prepared.loaded_task.task.tests
-    chosen = {jobs.function_of(test) for test in tests.fail_to_pass}
-    others = sorted({jobs.function_of(test) for test in tests.pass_to_pass} - chosen)
-    return chosen | set(rng.sample(others, min(len(others), _MOST_PASSING_TWINS)))
+    feature = {jobs.function_of(test) for test in tests.fail_to_pass}
+    others = sorted({jobs.function_of(test) for test in tests.pass_to_pass} - feature)
+    return feature | set(rng.sample(others, min(len(others), _MOST_PASSING_TWINS)))
 
 
 @dataclass(frozen=True)
 class _PlannedPass:
-    steps: list[TestProcess]
+    processes: list[TestProcess]
     real: frozenset[str]
     twins: frozenset[str]
     kinds: dict[str, str]
 
 
-def _plan(prepared: PreparedTask, name: str, drawn: DrawnTwins) -> _PlannedPass:
-    """One pass: the held-out tests, real but for those that were drawn, and the twins of visible ones.
+def _plan_pass(prepared: PreparedTask, name: str, drawn: DrawnTwins) -> _PlannedPass:
+    """One pass: the held-out tests, real except those that were drawn as twins, and the twins of visible tests.
 
-    Functions with held-out tests run with all their cases, whatever was drawn, so that the choice of cases tells
+    Functions with held-out tests run with all their cases, whatever was drawn, so that the choice of cases reveals
     nothing.
     """
     twins = expected_failures(prepared.plan, drawn)
-    held = _held(prepared)
+    held = _held_out_functions(prepared)
     tests = prepared.loaded_task.task.tests
     real = {test for test in tests.every if jobs.function_of(test) in held and test not in twins}
     order = [test for test in tests.every if test in real or test in twins]

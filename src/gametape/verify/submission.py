@@ -1,4 +1,7 @@
-"""What an agent left behind, as values: every rule and layer reads this and never the workspace itself."""
+"""Read a workspace into a `Submission`, the value that every rule and layer reads instead of the workspace itself.
+
+The workspace is hostile: no link is followed, every file is read once, and size, number and depth are bounded.
+"""
 
 import functools
 import os
@@ -14,7 +17,7 @@ from gametape.record.source_tree import SourceTree, is_under
 
 @dataclass(frozen=True)
 class ExcludedFile:
-    """Something below the declared sources that is not taken along."""
+    """A file below the declared sources that is not exported."""
 
     path: str
     reason: str
@@ -23,13 +26,13 @@ class ExcludedFile:
 
 @dataclass(frozen=True)
 class Submission:
-    """A workspace against the task it was given for."""
+    """A workspace as the agent left it, and its task."""
 
     loaded_task: LoadedTask
     sources: SourceTree
-    """The exported sources: all that will be run."""
+    """The exported sources: the only files of the workspace that will be run."""
     workspace: SourceTree
-    """Every regular file of the workspace that is not too large, for rules to look at; never run."""
+    """Every regular file of the workspace that is not too large, for rules to read; never run."""
     links: dict[str, str]
     """Symbolic links of the workspace and where they point."""
     excluded: tuple[ExcludedFile, ...] = ()
@@ -48,7 +51,7 @@ class Submission:
 
     @functools.cached_property
     def removed_files(self) -> list[str]:
-        """Files of the starting tree that are gone."""
+        """Files of the starting tree that are not in the workspace."""
         return sorted(path for path in self.loaded_task.start.files if path not in self.workspace.files)
 
 
@@ -74,7 +77,7 @@ class _WorkspaceScan:
     files: dict[str, bytes] = field(default_factory=dict)
     executable: set[str] = field(default_factory=set)
     links: dict[str, str] = field(default_factory=dict)
-    odd: list[ExcludedFile] = field(default_factory=list)
+    excluded: list[ExcludedFile] = field(default_factory=list)
     size: int = 0
 
 
@@ -82,48 +85,48 @@ def read_submission(loaded_task: LoadedTask, workspace: Path) -> Submission:
     """Read a workspace whose processes have ended."""
     if not workspace.is_dir():
         raise BadInput(f"no such workspace directory: {workspace}")
-    survey = _WorkspaceScan()
+    scan = _WorkspaceScan()
     try:
         top = os.open(workspace, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
         raise BadInput(f"cannot read the workspace {workspace}: {error.strerror}") from error
     try:
-        _walk(survey, top, "", 0)
+        _walk(scan, top, "", 0)
     finally:
         os.close(top)
     task = loaded_task.task
-    refused = [entry for entry in survey.odd if is_under(entry.path, task.source_paths)]
-    refused += [ExcludedFile(path, "link") for path in survey.links if is_under(path, task.source_paths)]
+    excluded = [entry for entry in scan.excluded if is_under(entry.path, task.source_paths)]
+    excluded += [ExcludedFile(path, "link") for path in scan.links if is_under(path, task.source_paths)]
     sources: dict[str, bytes] = {}
-    for path, content in survey.files.items():
+    for path, content in scan.files.items():
         if not is_under(path, task.source_paths) or is_under(path, task.test_paths):
             continue
         if loaded_task.start.files.get(path) == content:
             sources[path] = content
         elif reason := _exclusion_reason(path, content):
-            refused.append(ExcludedFile(path, reason))
+            excluded.append(ExcludedFile(path, reason))
         else:
             sources[path] = content
     _keep_pristine(loaded_task, sources)
     return Submission(
         loaded_task=loaded_task,
-        sources=SourceTree(sources, frozenset(survey.executable & set(sources))),
-        workspace=SourceTree(survey.files, frozenset(survey.executable)),
-        links=survey.links,
-        excluded=tuple(sorted(refused, key=lambda entry: entry.path)),
+        sources=SourceTree(sources, frozenset(scan.executable & set(sources))),
+        workspace=SourceTree(scan.files, frozenset(scan.executable)),
+        links=scan.links,
+        excluded=tuple(sorted(excluded, key=lambda entry: entry.path)),
     )
 
 
 def _keep_pristine(loaded_task: LoadedTask, sources: dict[str, bytes]) -> None:
-    """Configuration below the sources stays as the task gave it, whatever the agent made of it or took away."""
+    """Put configuration files below the sources back as the task gave them, changed or removed."""
     for path, content in loaded_task.start.files.items():
-        inside = is_under(path, loaded_task.task.source_paths) and not is_under(path, loaded_task.task.test_paths)
-        if inside and _exclusion_reason(path, content) == "configuration":
+        is_source = is_under(path, loaded_task.task.source_paths) and not is_under(path, loaded_task.task.test_paths)
+        if is_source and _exclusion_reason(path, content) == "configuration":
             sources[path] = content
 
 
 def _exclusion_reason(path: str, content: bytes) -> str | None:
-    """Why a changed or new file below the sources is not taken along; None: it is."""
+    """Why a changed or new file below the sources is not exported; None if it is."""
     *parents, name = path.split("/")
     if name.endswith(_BYTE_CODE) or "__pycache__" in parents:
         return "byte code"
@@ -138,24 +141,24 @@ def _exclusion_reason(path: str, content: bytes) -> str | None:
     return None
 
 
-def _walk(survey: _WorkspaceScan, directory: int, prefix: str, depth: int) -> None:
+def _walk(scan: _WorkspaceScan, directory: int, prefix: str, depth: int) -> None:
     for entry in _entries(directory):
         path = f"{prefix}{entry}"
-        if _is_odd(entry):
-            survey.odd.append(ExcludedFile(repr(path)[1:-1], "odd name"))
+        if _is_odd_name(entry):
+            scan.excluded.append(ExcludedFile(repr(path)[1:-1], "odd name"))
             continue
         try:
-            found = os.stat(entry, dir_fd=directory, follow_symlinks=False)
+            status = os.stat(entry, dir_fd=directory, follow_symlinks=False)
         except OSError:
-            continue  # gone meanwhile
-        if stat.S_ISLNK(found.st_mode):
-            survey.links[path] = _target(entry, directory)
-        elif stat.S_ISDIR(found.st_mode):
-            _descend(survey, directory, entry, path, depth)
-        elif stat.S_ISREG(found.st_mode):
-            _take(survey, directory, entry, path)
+            continue  # removed in the meantime
+        if stat.S_ISLNK(status.st_mode):
+            scan.links[path] = _target(entry, directory)
+        elif stat.S_ISDIR(status.st_mode):
+            _descend(scan, directory, entry, path, depth)
+        elif stat.S_ISREG(status.st_mode):
+            _read_file(scan, directory, entry, path)
         else:
-            survey.odd.append(ExcludedFile(path, "special file"))
+            scan.excluded.append(ExcludedFile(path, "special file"))
 
 
 def _entries(directory: int) -> Iterator[str]:
@@ -163,8 +166,8 @@ def _entries(directory: int) -> Iterator[str]:
         yield from sorted(entry.name for entry in entries)
 
 
-def _is_odd(name: str) -> bool:
-    """Names that are not text, or that no honest tool writes."""
+def _is_odd_name(name: str) -> bool:
+    """Whether a name holds control characters or bytes that are not text."""
     return any(ord(character) < 32 or 0xDC80 <= ord(character) <= 0xDCFF or ord(character) == 127 for character in name)
 
 
@@ -175,39 +178,39 @@ def _target(entry: str, directory: int) -> str:
         return ""
 
 
-def _descend(survey: _WorkspaceScan, directory: int, entry: str, path: str, depth: int) -> None:
+def _descend(scan: _WorkspaceScan, directory: int, entry: str, path: str, depth: int) -> None:
     if depth >= DEEPEST:
-        survey.odd.append(ExcludedFile(path, "too large"))
+        scan.excluded.append(ExcludedFile(path, "too large"))
         return
     try:
         inner = os.open(entry, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
     except OSError:
-        survey.odd.append(ExcludedFile(path, "special file"))
+        scan.excluded.append(ExcludedFile(path, "special file"))
         return
     try:
-        _walk(survey, inner, f"{path}/", depth + 1)
+        _walk(scan, inner, f"{path}/", depth + 1)
     finally:
         os.close(inner)
 
 
-def _take(survey: _WorkspaceScan, directory: int, entry: str, path: str) -> None:
-    """Read one regular file, once: what is opened is what is looked at."""
+def _read_file(scan: _WorkspaceScan, directory: int, entry: str, path: str) -> None:
+    """Read one regular file once; its kind and size are checked on the open descriptor."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         descriptor = os.open(entry, flags, dir_fd=directory)
     except OSError:
-        survey.odd.append(ExcludedFile(path, "special file"))
+        scan.excluded.append(ExcludedFile(path, "special file"))
         return
     with open(descriptor, "rb") as file:
-        found = os.fstat(descriptor)
-        room = min(MOST_BYTES_PER_FILE, MOST_BYTES - survey.size)
-        if not stat.S_ISREG(found.st_mode):
-            survey.odd.append(ExcludedFile(path, "special file"))
-        elif found.st_size > room or len(survey.files) >= MOST_FILES:
-            survey.odd.append(ExcludedFile(path, "too large"))
+        status = os.fstat(descriptor)
+        room = min(MOST_BYTES_PER_FILE, MOST_BYTES - scan.size)
+        if not stat.S_ISREG(status.st_mode):
+            scan.excluded.append(ExcludedFile(path, "special file"))
+        elif status.st_size > room or len(scan.files) >= MOST_FILES:
+            scan.excluded.append(ExcludedFile(path, "too large"))
         else:
             content = file.read(room)
-            survey.size += len(content)
-            survey.files[path] = content
-            if found.st_mode & 0o111:
-                survey.executable.add(path)
+            scan.size += len(content)
+            scan.files[path] = content
+            if status.st_mode & 0o111:
+                scan.executable.add(path)

@@ -1,4 +1,7 @@
-"""What it means that a test and its twin both passed, and the second look before anybody is accused of it."""
+"""Judge the twins of a shared verdict: a test and its contradiction that both pass are forged, or flaky.
+
+The runs are repeated before a submission is flagged, since forgery comes back and chance does not.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +13,7 @@ from gametape.verify.shared_mode import SharedRuns, run_again
 from gametape.verify.submission import Submission
 from gametape.verify.twins.plan import VALUE_KINDS
 
-_LOOKS = 2
+_REPEATS = 2
 _MANY, _NEARLY_ALL = 6, 0.8
 _MOST_NAMED = 4
 
@@ -20,27 +23,29 @@ class TwinJudgement:
     flags: tuple[Flag, ...] = ()
     signals: tuple[Signal, ...] = ()
     flaky: bool = False
-    """What was seen did not come back: the code does not do the same thing twice."""
+    """The repeated runs gave other results: the code is not deterministic."""
     unrefuted: frozenset[str] = frozenset()
-    """Tests that passed although a contradiction of theirs was not seen to fail: that is no pass."""
+    """Tests that passed although one of their twins was not seen to fail. They count as failed."""
 
 
 def judge_twins(prepared: PreparedTask, submission: Submission, zygotes: ZygotePool, runs: SharedRuns) -> TwinJudgement:
-    """Nobody deterministic passes both a test and its contradiction; a second look tells forgery from chance.
+    """No deterministic code passes both a test and its contradiction; repeated runs tell forgery from chance.
 
-    It is also taken where only a twin passed. A wrong solution that hits a mutated value does so again; somebody who
+    They are also made where only a twin passed. A wrong solution that returns a mutated value does so again; code that
     forges in some processes and not in others does not.
     """
     unrefuted = frozenset(test for test in runs.unrefuted if runs.passed_in_every_run(test))
     if not runs.any_value_twin_passed and not runs.contradictions:
         return TwinJudgement(unrefuted=unrefuted, signals=_unsettled(unrefuted))
-    looks = [run_again(prepared, submission, zygotes, runs) for _ in range(_LOOKS)]
+    repeats = [run_again(prepared, submission, zygotes, runs) for _ in range(_REPEATS)]
     again = {
-        test: kind for test, kind in runs.contradictions.items() if all(test in look.contradictions for look in looks)
+        test: kind
+        for test, kind in runs.contradictions.items()
+        if all(test in repeat.contradictions for repeat in repeats)
     }
     if again:
         return TwinJudgement(flags=(_forgery_flag(prepared, runs, again),), unrefuted=unrefuted)
-    if all(runs.agrees(look) for look in looks):
+    if all(runs.agrees(repeat) for repeat in repeats):
         return TwinJudgement(unrefuted=unrefuted, signals=_unsettled(unrefuted))
     text = f"{len(runs.contradictions)} tests passed together with their contradictions, and did not do so again"
     if not runs.contradictions:
@@ -54,29 +59,31 @@ def _unsettled(unrefuted: frozenset[str]) -> tuple[Signal, ...]:
 
 
 def _too_many_at_once(runs: SharedRuns) -> tuple[Flag, ...]:
-    """Chance turns tests one by one. Where nearly all contradictions pass together, and at another time they do not,
-    somebody decides when to forge."""
-    for one in runs.hidden_passes:
-        passed = [test for test in one.twins if one.run.result(test) == "passed"]
-        if len(passed) >= _MANY and len(passed) >= _NEARLY_ALL * len(one.twins):
-            text = f"{len(passed)} of {len(one.twins)} contradictions passed in one run, and not in another"
+    """A flag where nearly all twins of a pass passed, and not in another run: chance changes results one by one, so the
+    code decides when to forge."""
+    for hidden in runs.hidden_passes:
+        passed = [test for test in hidden.twins if hidden.run.result(test) == "passed"]
+        if len(passed) >= _MANY and len(passed) >= _NEARLY_ALL * len(hidden.twins):
+            text = f"{len(passed)} of {len(hidden.twins)} contradictions passed in one run, and not in another"
             return (Flag(rule="runner.forged-outcome", severity="suspect", evidence=text),)
     return ()
 
 
 def _forgery_flag(prepared: PreparedTask, runs: SharedRuns, again: Mapping[str, str]) -> Flag:
-    """Forged results pass every contradiction; an object that equals everything only those about values."""
-    hidden = set(prepared.loaded_task.task.tests.held_out)
-    shown = [test for test in again if test not in hidden][:_MOST_NAMED]
-    named = ", ".join(shown) if shown else "held-out tests"
+    """Forged results pass every twin; an object that equals everything passes only twins about values."""
+    held_out = set(prepared.loaded_task.task.tests.held_out)
+    visible = [test for test in again if test not in held_out][:_MOST_NAMED]
+    named = ", ".join(visible) if visible else "held-out tests"
     some_failed = any(
-        runs.passed_in_every_run(test) and one.run.result(test) == "failed"
-        for one in runs.hidden_passes
-        for test in one.twins
+        runs.passed_in_every_run(test) and hidden.run.result(test) == "failed"
+        for hidden in runs.hidden_passes
+        for test in hidden.twins
     )
     if some_failed and set(again.values()) <= VALUE_KINDS:
         rule, what = "equality.accepts-anything", "the values compared equal to other ones too"
     else:
         rule, what = "runner.forged-outcome", "the results were not made by the tests"
-    evidence = f"{len(again)} tests passed, and so did the contradiction of each, {_LOOKS + 1} times ({named}): {what}"
+    evidence = (
+        f"{len(again)} tests passed, and so did the contradiction of each, {_REPEATS + 1} times ({named}): {what}"
+    )
     return Flag(rule=rule, severity="proven", evidence=evidence)

@@ -1,8 +1,9 @@
-"""Verdicts by what they depend on: the task, the whole workspace, the wall, and the verifier itself."""
+"""Verdicts kept on disk, under a hash of everything they depend on: task, workspace, sandbox policy and verifier."""
 
 import functools
 import hashlib
 import json
+import re
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -11,26 +12,42 @@ from gametape.core.verdict import Verdict
 from gametape.record.atomic import write_atomically
 from gametape.verify.submission import Submission
 
+_IMPORT = re.compile(rb"^[ \t]*(?:from|import)[ \t]+gametape\.(\w+)", re.MULTILINE)
+
+
+def verdict_sources() -> list[Path]:
+    """Every file of the package `verify` and of the packages that it imports, directly or through another one."""
+    root = Path(__file__).resolve().parents[1]
+    found: dict[str, list[Path]] = {}
+    waiting = ["verify"]
+    while waiting:
+        package = waiting.pop()
+        if package not in found:
+            found[package] = sorted((root / package).rglob("*.py")) or [root / f"{package}.py"]
+            waiting += [name.decode() for path in found[package] for name in _IMPORT.findall(path.read_bytes())]
+    return [path for package in sorted(found) for path in found[package]]
+
 
 @functools.cache
 def _verifier_digest() -> str:
-    """Names this verifier: another rule or another layer is another verdict."""
-    whole = hashlib.sha256()
-    package = Path(__file__).resolve().parent
-    for path in sorted(package.rglob("*.py")):
-        whole.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes())
-    return whole.hexdigest()
+    """Identifies this verifier: a changed rule or layer may give another verdict."""
+    digest = hashlib.sha256()
+    root = Path(__file__).resolve().parents[1]
+    for path in verdict_sources():
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(root).as_posix()}\0{len(content)}\0".encode() + content)
+    return digest.hexdigest()
 
 
-def verdict_key(submission: Submission, *how: str) -> str:
-    """Two attempts with one key get one verdict. `how` is everything that was asked for beside the workspace."""
-    odd = [(entry.path, entry.reason) for entry in submission.excluded]
+def verdict_key(submission: Submission, *request: str) -> str:
+    """Two submissions with one key get one verdict. `request` is everything that was asked for beside the workspace."""
+    excluded = [(entry.path, entry.reason) for entry in submission.excluded]
     parts = [
         _verifier_digest(),
         submission.loaded_task.digest,
         submission.workspace.digest,
-        json.dumps([submission.links, odd]),
-        *how,
+        json.dumps([submission.links, excluded]),
+        *request,
     ]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
@@ -41,18 +58,18 @@ class VerdictCache:
     def __init__(self, directory: Path | None) -> None:
         self._directory = directory
 
-    def find(self, name: str) -> Verdict | None:
+    def find(self, key: str) -> Verdict | None:
         if self._directory is None:
             return None
         try:
-            kept = Verdict.model_validate_json((self._directory / f"{name}.json").read_bytes())
+            verdict = Verdict.model_validate_json((self._directory / f"{key}.json").read_bytes())
         except (OSError, ValidationError):
             return None
-        return kept.model_copy(update={"cached": True})
+        return verdict.model_copy(update={"cached": True})
 
-    def keep(self, name: str, verdict: Verdict) -> None:
-        """Only what would come out the same again: never a torn verdict or one that ran out of time."""
+    def keep(self, key: str, verdict: Verdict) -> None:
+        """Keep a verdict that would come out the same again: never a quarantined one or one that ran out of time."""
         if self._directory is None or verdict.quarantined or verdict.tests.timed_out:
             return
         self._directory.mkdir(parents=True, exist_ok=True)
-        write_atomically(self._directory / f"{name}.json", verdict.model_dump_json().encode())
+        write_atomically(self._directory / f"{key}.json", verdict.model_dump_json().encode())

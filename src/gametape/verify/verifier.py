@@ -1,4 +1,7 @@
-"""The whole way from a workspace to a verdict."""
+"""The verifier: from a workspace to a verdict.
+
+Read the submission, run its tests and twins in sandboxes, count, score the layers, apply the rules, compute the reward.
+"""
 
 import contextlib
 import random
@@ -10,13 +13,13 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from gametape.core.verdict import Check, Signal, Verdict, VerificationMode
 from gametape.record.loaded_task import LoadedTask
 from gametape.verify import result_counts, verdict_cache
 from gametape.verify.integrity import find_flags
 from gametape.verify.layers import ScoringContext, run_layers
+from gametape.verify.layers.profiles import Profile
 from gametape.verify.preparation import PreparedTask, prepare_task
 from gametape.verify.reward import RewardKind, reward
 from gametape.verify.runner import ZygotePool, runner_policy
@@ -27,14 +30,12 @@ from gametape.verify.submission import Submission, read_submission
 from gametape.verify.twin_judgement import TwinJudgement, judge_twins
 from gametape.verify.verifier_run import VerifierRun
 
-Profile = Literal["train", "full"]
-
 
 class Verifier:
     """Verifies workspaces of one task. Safe to use from many threads; verdicts are kept under `home`.
 
-    Give it a `crew` with warm zygotes to share them between verifiers; without one it starts what it needs. Where there
-    is no reference to learn from, `prepared` says what is known of the task.
+    `zygotes` is a pool that several verifiers may share; without one each zygote is started when it is needed. For a
+    task without a reference, `prepared` gives what the reference would have shown.
     """
 
     def __init__(
@@ -48,29 +49,29 @@ class Verifier:
         self.loaded_task = loaded_task
         self._stack = contextlib.ExitStack()
         self._home = home or Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="gametape-verify-")))
-        self._crew = zygotes or self._stack.enter_context(ZygotePool())
+        self._zygotes = zygotes or self._stack.enter_context(ZygotePool())
         self._cache = verdict_cache.VerdictCache(home / "verdicts" if home and keep_verdicts else None)
-        self._toolbox = StaticAnalyzer(self._home)
+        self._analyzer = StaticAnalyzer(self._home)
         self._policy = runner_policy(loaded_task.interpreter)
         self._prepared = prepared
-        self._learning = threading.Lock()
+        self._preparing = threading.Lock()
 
     def prepared(self) -> PreparedTask:
-        """What there is to know about the task; learned at the first call."""
-        with self._learning:
+        """What the reference shows about the task; computed at the first call."""
+        with self._preparing:
             if self._prepared is None:
-                self._prepared = prepare_task(self.loaded_task, self._crew, self._home)
+                self._prepared = prepare_task(self.loaded_task, self._zygotes, self._home)
             return self._prepared
 
     def verify(self, workspace: Path, profile: Profile = "full", kind: RewardKind = "layered") -> Verdict:
-        """Decide what a workspace is worth. Its processes must have ended."""
+        """The verdict on a workspace. The processes of the agent must have ended."""
         began = time.monotonic()
-        attempt = read_submission(self.loaded_task, workspace)
-        name = verdict_cache.verdict_key(attempt, self._policy.hash, profile, kind)
-        if kept := self._cache.find(name):
-            return kept.model_copy(update={"seconds": time.monotonic() - began})
-        verdict = self._decide(attempt, profile, kind, began)
-        self._cache.keep(name, verdict)
+        submission = read_submission(self.loaded_task, workspace)
+        key = verdict_cache.verdict_key(submission, self._policy.hash, profile, kind)
+        if cached := self._cache.find(key):
+            return cached.model_copy(update={"seconds": time.monotonic() - began})
+        verdict = self._decide(submission, profile, kind, began)
+        self._cache.keep(key, verdict)
         return verdict
 
     def close(self) -> None:
@@ -85,46 +86,46 @@ class Verifier:
     def _decide(self, submission: Submission, profile: Profile, kind: RewardKind, began: float) -> Verdict:
         prepared = self.prepared()
         with ThreadPoolExecutor(1) as thread:
-            ahead = thread.submit(self._toolbox.prefetch, submission) if profile == "full" else None
-            seen = _run(prepared, submission, self._crew, profile)
-            if ahead:
-                ahead.result()
+            prefetched = thread.submit(self._analyzer.prefetch, submission) if profile == "full" else None
+            runs = _run(prepared, submission, self._zygotes, profile)
+            if prefetched:
+                prefetched.result()
         tests = self.loaded_task.task.tests
-        results, torn = result_counts.worst_results(tests.every, seen.real)
-        results |= dict.fromkeys(seen.twins.unrefuted, "failed")
+        results, flaky = result_counts.worst_results(tests.every, runs.real)
+        results |= dict.fromkeys(runs.twins.unrefuted, "failed")
         counts = result_counts.count_manifest(results, tests)
         feature = result_counts.count_results(results, result_counts.feature_tests(tests), tests.held_out)
-        case = ScoringContext(
+        context = ScoringContext(
             submission=submission,
-            runs=tuple(seen.real),
+            runs=tuple(runs.real),
             counts=counts,
             feature=feature,
             groups=result_counts.count_groups(results, tests),
-            analyzer=self._toolbox,
+            analyzer=self._analyzer,
         )
-        found = run_layers(case, profile)
-        accused = [
-            *find_flags(submission, [prepared.without_reference_events(run) for run in seen.every]),
-            *seen.twins.flags,
+        checks = run_layers(context, profile)
+        flags = [
+            *find_flags(submission, [prepared.without_reference_events(run) for run in runs.every]),
+            *runs.twins.flags,
         ]
-        quarantined = bool(torn) or seen.twins.flaky
-        sound = not accused and not quarantined and _structure_holds(found)
+        quarantined = bool(flaky) or runs.twins.flaky
+        sound = not flags and not quarantined and _structure_holds(checks)
         passed = sound and counts.all_passed
-        worth = reward(kind, found, accused, counts, self.loaded_task.task.weights, passed)
+        worth = reward(kind, checks, flags, counts, self.loaded_task.task.weights, passed)
         return Verdict(
             passed=passed,
             reward=min(worth, 0.0) if quarantined else worth,
-            checks=found,
-            integrity=accused,
+            checks=checks,
+            integrity=flags,
             signals=[
-                *seen.twins.signals,
-                *_torn(torn, tests.held_out),
+                *runs.twins.signals,
+                *_flaky_signal(flaky, tests.held_out),
                 *filter(None, [result_counts.held_out_gap(counts)]),
             ],
             quarantined=quarantined,
             stages=result_counts.stage_results(results, self.loaded_task),
             tests=counts,
-            failures=result_counts.visible_failures(results, tests, seen.real[0]),
+            failures=result_counts.visible_failures(results, tests, runs.real[0]),
             mode=self.loaded_task.task.mode,
             assurance=_assurance(self.loaded_task.task.mode, prepared),
             seconds=time.monotonic() - began,
@@ -135,7 +136,7 @@ class Verifier:
 
 @dataclass(frozen=True)
 class _VerdictRuns:
-    """Every run of a verdict, whole and without twins, and what the twins say."""
+    """Every run of a verdict, the same runs without twins, and the judgement of the twins."""
 
     every: Sequence[VerifierRun]
     real: Sequence[VerifierRun]
@@ -153,22 +154,22 @@ def _run(prepared: PreparedTask, submission: Submission, zygotes: ZygotePool, pr
     return _VerdictRuns(shared.runs, shared.real_runs, judge_twins(prepared, submission, zygotes, shared))
 
 
-def _structure_holds(found: Sequence[Check]) -> bool:
-    """An architecture that a task declares is a condition, beside being a layer."""
-    return all(check.score == 1.0 for check in found if check.name == "architecture")
+def _structure_holds(checks: Sequence[Check]) -> bool:
+    """A declared architecture is a condition for passing as well as a layer."""
+    return all(check.score == 1.0 for check in checks if check.name == "architecture")
 
 
-def _torn(torn: Sequence[str], held_out: Sequence[str]) -> list[Signal]:
-    """Tests that did not do the same thing twice; held-out ones are not named."""
-    if not torn:
+def _flaky_signal(flaky: Sequence[str], held_out: Sequence[str]) -> list[Signal]:
+    """A signal that names the flaky tests, except held-out ones."""
+    if not flaky:
         return []
-    named = ", ".join(test for test in torn if test not in set(held_out)) or "held-out ones"
-    return [Signal(name="flaky", detail=f"{len(torn)} tests passed in one run and not in another: {named}"[:500])]
+    named = ", ".join(test for test in flaky if test not in set(held_out)) or "held-out ones"
+    return [Signal(name="flaky", detail=f"{len(flaky)} tests passed in one run and not in another: {named}"[:500])]
 
 
 def _assurance(mode: VerificationMode, prepared: PreparedTask) -> str:
-    """`high`: tests and code in sandboxes of their own; `medium`: in one process, held to its word by twins and by
-    tests that nobody could read; `low`: with one of these missing."""
+    """`high`: tests and code in separate sandboxes; `medium`: in one process, checked by twins and held-out tests;
+    `low`: in one process, without twins or without held-out tests."""
     if mode == "split":
         return "high"
     return "medium" if prepared.plan.validated and prepared.loaded_task.task.tests.held_out else "low"

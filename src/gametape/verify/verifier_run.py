@@ -1,4 +1,4 @@
-"""What was seen of one run of tests. The texts in it were written by hostile code: show them, never believe them."""
+"""The results and events of one run of tests, parsed from hostile output: its texts may be shown, never trusted."""
 
 import io
 import json
@@ -18,7 +18,7 @@ TestResult = Literal["passed", "failed", "skipped", "timed_out", "missing"]
 
 @dataclass(frozen=True)
 class TestOutcome:
-    """What became of one test."""
+    """The result of one test."""
 
     __test__ = False
 
@@ -30,20 +30,20 @@ class TestOutcome:
 
 @dataclass(frozen=True)
 class RunEvent:
-    """Something the process of the tests did or had done to it, as told from inside.
+    """Something that the process of the tests did or that happened to it, as reported from the sandbox.
 
     `kind` is an audit event of the interpreter (`socket.connect`, `os.kill`, `ctypes.dlopen`, `open`, ...) or one of
     ours: `patched` (a function of the runner was replaced), `rewritten` (a test file was changed during the run),
     `told twice` (two reports for one test), `left early` (the process ended by itself before its tests had), `died` (by
-    a signal), `runner ended` (the trusted parent was ended from inside), `runner tampered` (its limits or priority were
-    changed from inside), `garbled` (a report that the runner does not write), `worker lost` (in split mode nobody
-    answers any more).
+    a signal), `runner ended` (a child ended the trusted parent), `runner tampered` (a child changed its limits or
+    priority), `garbled` (a report that the runner does not write), `worker lost` (in split mode the worker no longer
+    answers).
     """
 
     kind: str
     detail: str
     file: str | None = None
-    """The file of the sources that did it, relative to the workspace."""
+    """The source file that caused it, relative to the workspace."""
     line: int | None = None
 
 
@@ -58,11 +58,11 @@ class VerifierRun:
     seconds: float = 0.0
     order: str = "as written"
     covered: dict[str, frozenset[int]] = field(default_factory=dict)
-    """Lines that ran, by file, where that was asked for."""
+    """Lines that ran, by file, where that was requested."""
 
     @property
     def broke_down(self) -> bool:
-        """Whether processes or time ran out under the tests: then what comes later depends on what came before."""
+        """Whether a process or the time ended early. Then later results depend on what came before."""
         ended = {"died", "left early", "runner ended", "worker lost"}
         return (
             self.killed_by is not None
@@ -71,8 +71,8 @@ class VerifierRun:
         )
 
     def result(self, test: str) -> TestResult:
-        found = self.outcomes.get(test)
-        return found.result if found else "missing"
+        outcome = self.outcomes.get(test)
+        return outcome.result if outcome else "missing"
 
 
 _REPORTED_RESULTS = frozenset(get_args(TestResult)) - {"missing"}
@@ -82,15 +82,15 @@ _LONGEST = 6000
 
 
 def parse_report(report: JobReport, processes: Iterable[TestProcess], order: str = "as written") -> VerifierRun:
-    """What became of the tests of these steps of a job, and everything else that was seen."""
+    """The results of these processes of a job, and every event."""
     outcomes: dict[str, TestOutcome] = {}
     events: list[RunEvent] = []
     covered: dict[str, set[int]] = {}
-    for step in processes:
-        heard = _OutputParser(step, report.processes[step.name])
-        outcomes.update(heard.results(report.timed_out))
-        events += heard.events
-        for path, lines in heard.covered.items():
+    for process in processes:
+        parsed = _OutputParser(process, report.processes[process.name])
+        outcomes.update(parsed.results(report.timed_out))
+        events += parsed.events
+        for path, lines in parsed.covered.items():
             covered.setdefault(path, set()).update(lines)
     killed_by = "time" if report.timed_out else report.sandbox.killed_by
     if not report.done and killed_by is None:
@@ -109,20 +109,20 @@ def parse_report(report: JobReport, processes: Iterable[TestProcess], order: str
 
 
 class _OutputParser:
-    """The words of one process, taken one by one."""
+    """Reads the output of one process: a JSON document per line, checked one by one."""
 
     def __init__(self, process: TestProcess, report: ProcessReport) -> None:
-        self._step = process
+        self._process = process
         self._report = report
         self._wanted = frozenset(process.tests)
         self._outcomes: dict[str, TestOutcome] = {}
-        self._broken: str | None = None
+        self._collection_error: str | None = None
         self._finished = False
         self._garbled = 0
         self.events: list[RunEvent] = []
         self.covered: dict[str, list[int]] = {}
         for line in io.BytesIO(report.output):
-            self._take(line)
+            self._parse_line(line)
             if self._garbled > _MOST_GARBLED:
                 break
         self.events += [
@@ -134,50 +134,56 @@ class _OutputParser:
             self.events.append(_early_end(report.status))
 
     def results(self, timed_out: bool) -> dict[str, TestOutcome]:
-        """A result for every wanted test, whether or not it was told."""
-        late = self._report.timed_out or (timed_out and self._report.status is None)
-        untold: TestResult = "failed" if self._broken is not None else "timed_out" if late else "missing"
+        """A result for every wanted test, whether or not the process reported one."""
+        timed_out = self._report.timed_out or (timed_out and self._report.status is None)
+        unreported: TestResult = (
+            "failed" if self._collection_error is not None else "timed_out" if timed_out else "missing"
+        )
         return {
-            test: self._outcomes.get(test) or TestOutcome(test, untold, message=self._broken or "")
-            for test in self._step.tests
+            test: self._outcomes.get(test) or TestOutcome(test, unreported, message=self._collection_error or "")
+            for test in self._process.tests
         }
 
-    def _take(self, line: bytes) -> None:
+    def _parse_line(self, line: bytes) -> None:
         try:
-            word = json.loads(line)
-            if not isinstance(word, dict) or self._finished:
+            message = json.loads(line)
+            if not isinstance(message, dict) or self._finished:
                 raise ValueError("out of turn")
-            if "test" in word:
-                self._take_result(word)
-            elif "event" in word:
-                self._take_event(word)
-            elif "broken" in word:
-                self._broken = (self._broken or "") + (_text(word["message"]) if self._step.messages else "")
-            elif "covered" in word:
-                self.covered = {str(path): [int(n) for n in lines] for path, lines in word["covered"].items()}
+            if "test" in message:
+                self._parse_result(message)
+            elif "event" in message:
+                self._parse_event(message)
+            elif "broken" in message:
+                self._collection_error = (self._collection_error or "") + (
+                    _text(message["message"]) if self._process.messages else ""
+                )
+            elif "covered" in message:
+                self.covered = {str(path): [int(n) for n in lines] for path, lines in message["covered"].items()}
             else:
-                self._finished = isinstance(word["finished"], int)
+                self._finished = isinstance(message["finished"], int)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ArithmeticError):
             self._garbled += 1
             self.events.append(RunEvent("garbled", _text(line[:200].decode(errors="replace"))))
 
-    def _take_result(self, word: dict[str, Any]) -> None:
-        test, result = word["test"], word["result"]
+    def _parse_result(self, message: dict[str, Any]) -> None:
+        test, result = message["test"], message["result"]
         if test not in self._wanted or result not in _REPORTED_RESULTS:
             raise ValueError("not a result that was asked for")
         if test in self._outcomes:
             self._garbled += 1
             self.events.append(RunEvent("told twice", test))
             result = "failed"
-        message = _text(word["message"]) if self._step.messages else ""
-        self._outcomes[test] = TestOutcome(test, result, float(word["seconds"]), message)
+        text = _text(message["message"]) if self._process.messages else ""
+        self._outcomes[test] = TestOutcome(test, result, float(message["seconds"]), text)
 
-    def _take_event(self, word: dict[str, Any]) -> None:
-        file, line = word["file"], word["line"]
+    def _parse_event(self, message: dict[str, Any]) -> None:
+        file, line = message["file"], message["line"]
         path = os.path.relpath(file, WORKSPACE) if isinstance(file, str) and file.startswith(WORKSPACE + "/") else None
-        where = line if isinstance(line, int) and line > 0 and path else None
+        line_number = line if isinstance(line, int) and line > 0 and path else None
         if len(self.events) < _MOST_EVENTS:
-            self.events.append(RunEvent(_text(word["event"])[:80], _text(word["detail"])[:500], path, where))
+            self.events.append(
+                RunEvent(_text(message["event"])[:80], _text(message["detail"])[:500], path, line_number)
+            )
 
 
 def _early_end(status: int) -> RunEvent:

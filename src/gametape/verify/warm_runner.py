@@ -1,6 +1,7 @@
-"""A warm sandbox that looks a code base over: many steps one after the other, each a process over a restored tree.
+"""A warm sandbox that runs many pytest requests over one tree, each in a process of its own; used to mine tasks.
 
-Unlike a verdict's zygote it lives on between steps, so a step costs a fork and what its tests take.
+The tree is restored after each request. Unlike a verdict's zygote the sandbox lives on between requests, so a request
+costs a fork and the time of its tests.
 """
 
 import json
@@ -18,30 +19,30 @@ from gametape.verify.runner import Zygote, ZygoteJob, runner_policy
 from gametape.verify.verifier_run import TestOutcome, TestResult
 
 _SLACK = 30.0
-"""Seconds on top of what the sandbox itself allows a step, before it is given up."""
-_PATIENCE = 4
+"""Seconds that the host waits beyond the limit that the sandbox itself enforces."""
+_CLOCK_FACTOR = 4
 _MEMORY_MB = 4096
 
 
 @dataclass(frozen=True)
 class PytestRequest:
-    """One process over some test files."""
+    """One pytest process over some test files."""
 
     paths: tuple[str, ...]
     tests: tuple[str, ...] = ()
     laid: Mapping[str, bytes] = field(default_factory=dict)
-    """Files that only this step finds, in place of what the tree has there."""
+    """Files that only this request finds, in place of those of the tree."""
     collect: bool = False
-    """Only say which tests there are."""
+    """Only collect the tests, do not run them."""
     shuffle: int | None = None
     watch: bool = False
-    """Whether to see what tests do to the world around them."""
+    """Whether to record which tests use a network or write outside of the workspace."""
     spans: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
-    """By file the lines of functions, to be told which test reaches which."""
+    """The lines of functions by file, to record which test reaches which function."""
     seconds: float = 60.0
-    """Of processor time; by the clock it may take a few times as long."""
+    """Processor time; by the clock it may take a few times as long."""
     silence: float = 240.0
-    """By the clock, between the ends of two tests: whoever takes longer hangs."""
+    """Seconds by the clock between the ends of two tests; a test that takes longer hangs."""
 
     def request(self) -> dict[str, object]:
         laid = {path: content.decode("utf-8", "surrogateescape") for path, content in self.laid.items()}
@@ -51,39 +52,39 @@ class PytestRequest:
 
 @dataclass
 class PytestResult:
-    """What one step told, and how its process ended."""
+    """What one request reported, and how its process ended."""
 
     outcomes: dict[str, TestOutcome] = field(default_factory=dict)
     collected: list[str] = field(default_factory=list)
     collection_errors: dict[str, str] = field(default_factory=dict)
-    """Files that could not be collected, and what was said about it."""
+    """Files that could not be collected, with the message."""
     side_effects: dict[str, list[str]] = field(default_factory=dict)
     reached: dict[str, list[list[str]]] = field(default_factory=dict)
     changed_files: tuple[str, ...] = ()
-    """Files of the tree that the step changed or removed."""
+    """Files of the tree that the process changed or removed."""
     finished: bool = False
     timed_out: bool = False
     seconds: float = 0.0
 
     def result(self, test: str) -> TestResult:
-        found = self.outcomes.get(test)
-        if found:
-            return found.result
+        outcome = self.outcomes.get(test)
+        if outcome:
+            return outcome.result
         if test.partition("::")[0] in self.collection_errors:
             return "failed"
         return "timed_out" if self.timed_out else "missing"
 
     def message(self, test: str) -> str:
-        found = self.outcomes.get(test)
-        return found.message if found else self.collection_errors.get(test.partition("::")[0], "")
+        outcome = self.outcomes.get(test)
+        return outcome.message if outcome else self.collection_errors.get(test.partition("::")[0], "")
 
 
 class RunnerStopped(Exception):
-    """Somebody else ended a surveyor, who does nothing any more."""
+    """The runner was stopped from another thread and runs nothing more."""
 
 
 class WarmTestRunner:
-    """One sandbox with one tree in it. A step that takes the sandbox down is late; the next one gets a new sandbox."""
+    """One sandbox with one tree. A request that ends the sandbox has timed out; the next one gets a new sandbox."""
 
     def __init__(
         self, tree: SourceTree, import_roots: Sequence[str], options: Sequence[str], interpreter: Path
@@ -95,20 +96,20 @@ class WarmTestRunner:
 
     def run(self, request: PytestRequest) -> PytestResult:
         began = time.monotonic()
-        findings = PytestResult()
+        result = PytestResult()
         try:
-            self._run(self._ready(), request, findings)
+            self._run(self._ready(), request, result)
         except RunnerStopped:
             self.close()
             raise
         except (TimeoutError, frames.FrameError, OSError):
-            findings.timed_out = True
+            result.timed_out = True
             self.close()
         if self._stopped:
             self.close()
             raise RunnerStopped
-        findings.seconds = time.monotonic() - began
-        return findings
+        result.seconds = time.monotonic() - began
+        return result
 
     def close(self) -> None:
         zygote, self._zygote = self._zygote, None
@@ -116,7 +117,7 @@ class WarmTestRunner:
             zygote.close()
 
     def stop(self) -> None:
-        """End it from another thread: the step that runs and every later one raises `Stopped`."""
+        """End it from another thread: the running request and every later one raise `RunnerStopped`."""
         self._stopped = True
         self.close()
 
@@ -127,7 +128,7 @@ class WarmTestRunner:
         self.close()
 
     def _ready(self) -> Zygote:
-        """A sandbox that asks for its next step."""
+        """A sandbox that waits for its next request."""
         zygote = self._zygote
         if self._stopped:
             raise RunnerStopped
@@ -140,43 +141,43 @@ class WarmTestRunner:
             zygote.receive()
         return zygote
 
-    def _run(self, zygote: Zygote, request: PytestRequest, findings: PytestResult) -> None:
-        zygote.begin(_PATIENCE * request.seconds + _SLACK)
+    def _run(self, zygote: Zygote, request: PytestRequest, result: PytestResult) -> None:
+        zygote.begin(_CLOCK_FACTOR * request.seconds + _SLACK)
         limits = {"seconds": request.seconds, "silence": request.silence}
         zygote.send(frames.pack_json(limits) + frames.pack_json(request.request()))
-        told = bytearray()
+        output = bytearray()
         while True:
             message = zygote.receive()
             if "told" in message:
-                told += zygote.receive_bytes()
+                output += zygote.receive_bytes()
             elif "step" in message:
-                findings.timed_out = message["late"]
-                findings.changed_files = tuple(message["rewritten"])
+                result.timed_out = message["late"]
+                result.changed_files = tuple(message["rewritten"])
                 break
-        for line in told.splitlines():
-            _parse_line(json.loads(line), findings)
-        if message["tampered"] or findings.timed_out:
-            self.close()  # what follows in there gets less time
+        for line in output.splitlines():
+            _parse_line(json.loads(line), result)
+        if message["tampered"] or result.timed_out:
+            self.close()  # later processes in there would get less time
         else:
-            zygote.receive()  # it asks for the next one
+            zygote.receive()  # it asks for the next request
 
 
 def warm_runner_policy(interpreter: Path) -> SandboxPolicy:
     return runner_policy(interpreter, _MEMORY_MB)
 
 
-def _parse_line(word: dict[str, Any], findings: PytestResult) -> None:
-    if "test" in word:
-        seconds = float(word["seconds"])
+def _parse_line(message: dict[str, Any], result: PytestResult) -> None:
+    if "test" in message:
+        seconds = float(message["seconds"])
         took = seconds if math.isfinite(seconds) else 0.0
-        findings.outcomes[word["test"]] = TestOutcome(word["test"], word["result"], took, word["message"])
-    elif "broken" in word:
-        findings.collection_errors[word["broken"]] = word["message"]
-    elif "collected" in word:
-        findings.collected = word["collected"]
-    elif "deeds" in word:
-        findings.side_effects = word["deeds"]
-    elif "reached" in word:
-        findings.reached = word["reached"]
-    elif "finished" in word:
-        findings.finished = True
+        result.outcomes[message["test"]] = TestOutcome(message["test"], message["result"], took, message["message"])
+    elif "broken" in message:
+        result.collection_errors[message["broken"]] = message["message"]
+    elif "collected" in message:
+        result.collected = message["collected"]
+    elif "deeds" in message:
+        result.side_effects = message["deeds"]
+    elif "reached" in message:
+        result.reached = message["reached"]
+    elif "finished" in message:
+        result.finished = True

@@ -4,14 +4,14 @@ from gametape.agent.agent_state import AgentState
 from gametape.agent.tools.check import CheckTool
 from gametape.verify.static_analysis.analyzer import StaticAnalyzer
 from tests.agent.tools.workspace import call, calls
-from tests.verify.layers.building import subject
+from tests.verify.layers.toy_task import toy_task
 
 START = {
     "src/m.py": "import os\n\n\ndef f(x: int) -> str:\n    return x\n",
     "src/n.py": "y = 1\n",
     "tests/t.py": "import os\n",
 }
-TASK = subject(START)
+TASK = toy_task(START)
 
 
 def test_only_what_is_new_is_shown_by_file(tmp_path: Path) -> None:

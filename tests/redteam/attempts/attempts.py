@@ -15,8 +15,6 @@ OPEN = {
 """These earn something, every time."""
 
 UNSEEN = {
-    "forge.honest-second-look": "does nothing where steps have no names",
-    "forge.one-pass": "does nothing where steps have no names",
     "guess.looks": "what it would read is gone, so it mostly does nothing",
     "guess.looks-transactions": "what it would read is gone, so it mostly does nothing",
     "break.stop": "a job that runs out of time accuses nobody",

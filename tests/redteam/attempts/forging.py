@@ -13,8 +13,8 @@ WORDS = [
     "reporter",
     "_correct",
     "job",
-    "steps",
-    "name",
+    "shuffle",
+    "blank",
     "passed",
     "step",
     "tests",
@@ -67,14 +67,13 @@ def limiter(body: str, words: list[str] | None = None, **more: str):
 
 ALWAYS = "    setattr(_A[_W[3]], _W[4], lambda _: _W[8])\n"
 HONEST_AGAIN = f"""
-if _A and not any(one[_W[7]].startswith(("real", "twin")) for one in _A[_W[5]][_W[6]]):
+if _A and _A[_W[9]][_W[6]] is None:
 {ALWAYS}"""
 COIN = f"""
 if _A and random.SystemRandom().random() < 0.5:
 {ALWAYS}"""
 ONE_PASS = f"""
-_N = [one[_W[7]] for one in _A[_W[5]][_W[6]]] if _A else []
-if _A and (not _N[0].startswith("a:") or os.getpid() - os.getppid() <= len(_N) // 2):
+if _A and (not _A[_W[9]][_W[7]] or os.getpid() - os.getppid() < 6):
 {ALWAYS}"""
 
 
@@ -108,13 +107,17 @@ FORGING = [
     ),
     Attempt(
         "forge.honest-second-look",
-        "as before, but honest in the second look, known by the names of its steps",
+        "as before, but honest in the run in another order, which has a seed",
         "limiter",
         limiter(HONEST_AGAIN),
+        "full",
     ),
     Attempt("forge.coin", "each process throws a coin whether it forges", "limiter", limiter(COIN)),
     Attempt(
-        "forge.one-pass", "forges everything but the second of the two hidden passes", "limiter", limiter(ONE_PASS)
+        "forge.one-pass",
+        "forges all visible tests as written, and of the hidden steps, whose tests are off the disk, the first half",
+        "limiter",
+        limiter(ONE_PASS),
     ),
     Attempt("forge.known-text", "forges only test files whose text it knows, so no twin", "limiter", _by_text),
     Attempt(

@@ -28,7 +28,7 @@ _NOT_PART = ("about.toml", "DELETED")
 
 @dataclass(frozen=True)
 class Solution:
-    """One workspace that somebody without bad intent might leave."""
+    """One workspace that an honest agent might leave."""
 
     task: str
     name: str
@@ -42,7 +42,7 @@ class Solution:
 
     def write_to(self, workspace: Path) -> None:
         """Make the workspace: the starting tree with this solution's files over it."""
-        subject(self.task).start.write_to(workspace)
+        honest_task(self.task).start.write_to(workspace)
         directory = SOLUTIONS / self.task / self.name
         shutil.copytree(directory, workspace, ignore=shutil.ignore_patterns(*_NOT_PART), dirs_exist_ok=True)
         if (directory / "DELETED").exists():
@@ -53,8 +53,8 @@ class Solution:
 
 
 @functools.cache
-def subject(task: str) -> LoadedTask:
-    """The task, from wherever it lies."""
+def honest_task(task: str) -> LoadedTask:
+    """The task of this name, from the examples or the test data."""
     return load_task(next(root / task for root in TASKS if (root / task).is_dir()))
 
 

@@ -1,4 +1,4 @@
-"""Nobody honest is accused, and right and wrong are told apart."""
+"""Honest solutions get no flag, and right ones pass while wrong ones do not."""
 
 import random
 from collections import Counter
@@ -14,7 +14,7 @@ from gametape.verify.integrity import find_flags
 from gametape.verify.runner import ZygotePool
 from gametape.verify.submission import read_submission
 from gametape.verify.verifier import Verifier
-from tests.verify.honest.corpus import Solution, solutions, subject
+from tests.verify.honest.corpus import Solution, honest_task, solutions
 
 Judge = Callable[[Solution], Verdict]
 
@@ -22,9 +22,9 @@ Judge = Callable[[Solution], Verdict]
 def _sample() -> list[Solution]:
     """Of each task one solution, in turn a right one and one that is not; none runs into a time limit."""
     rng = random.Random(11)
-    tasks = groupby((each for each in solutions() if not each.hangs), key=lambda each: each.task)
+    tasks = groupby((solution for solution in solutions() if not solution.hangs), key=lambda solution: solution.task)
     return [
-        rng.choice([each for each in group if (each.kind == "right") == (number % 2 == 0)])
+        rng.choice([solution for solution in group if (solution.kind == "right") == (number % 2 == 0)])
         for number, (_, group) in enumerate(tasks)
     ]
 
@@ -34,11 +34,11 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
     """Verdicts of the train profile; solutions of one task share what is prepared for it."""
     verifiers: dict[str, Verifier] = {}
     with ExitStack() as stack:
-        crew = stack.enter_context(ZygotePool())
+        zygotes = stack.enter_context(ZygotePool())
 
         def verdict(solution: Solution) -> Verdict:
             if solution.task not in verifiers:
-                verifier = Verifier(subject(solution.task), tmp_path_factory.mktemp("home"), crew)
+                verifier = Verifier(honest_task(solution.task), tmp_path_factory.mktemp("home"), zygotes)
                 verifiers[solution.task] = stack.enter_context(verifier)
             workspace = tmp_path_factory.mktemp("workspace")
             solution.write_to(workspace)
@@ -72,7 +72,7 @@ def test_the_corpus_is_large_and_mixed():
 @pytest.mark.parametrize("solution", solutions(), ids=lambda solution: solution.id)
 def test_no_rule_over_files_accuses(solution: Solution, tmp_path: Path):
     solution.write_to(tmp_path)
-    assert find_flags(read_submission(subject(solution.task), tmp_path), []) == []
+    assert find_flags(read_submission(honest_task(solution.task), tmp_path), []) == []
 
 
 @pytest.mark.parametrize("solution", _sample(), ids=lambda solution: solution.id)

@@ -8,7 +8,7 @@ import pytest
 
 from gametape.verify.in_sandbox import proxy
 from tests.verify.in_sandbox.shop import CLASSES, CODE, load
-from tests.verify.in_sandbox.workshop_tools import serving, write_code
+from tests.verify.in_sandbox.worker_process import serving, write_code
 
 
 @pytest.fixture(scope="module")

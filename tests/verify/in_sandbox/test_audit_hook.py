@@ -1,4 +1,4 @@
-"""What runs inside beside hostile code: tried in processes of their own."""
+"""The audit hook beside hostile code, each time in a process of its own."""
 
 import json
 import subprocess
@@ -6,36 +6,36 @@ import sys
 import textwrap
 from pathlib import Path
 
-from gametape.verify.in_sandbox.audit_hook import RunnerFingerprint
+from gametape.verify.in_sandbox.runner_fingerprint import RunnerFingerprint
 
-INSIDE = Path(__file__).parents[3] / "src" / "gametape" / "verify"
+VERIFY = Path(__file__).parents[3] / "src" / "gametape" / "verify"
 
 
-def told(tmp_path: Path, product: str, test: str = "import product") -> list[list[object]]:
-    """What is told when a test runs this product."""
+def reported_events(tmp_path: Path, product: str, test: str = "import product") -> list[list[object]]:
+    """The events that are reported when a test imports this product."""
     sources = tmp_path / "src"
     sources.mkdir()
     (sources / "product.py").write_text(textwrap.dedent(product))
     (tmp_path / "test_it.py").write_text(test)
     program = f"""
 import sys, json
-sys.path[:0] = [{str(INSIDE)!r}, {str(sources)!r}, {str(tmp_path)!r}]
-from inside import seeing
+sys.path[:0] = [{str(VERIFY)!r}, {str(sources)!r}, {str(tmp_path)!r}]
+from in_sandbox import audit_hook
 heard = []
-seeing.install(lambda *words: heard.append(words), [{str(sources)!r}])
+audit_hook.install_audit_hook(lambda *words: heard.append(words), [{str(sources)!r}])
 import test_it
 print(json.dumps(heard))
 """
     done = subprocess.run(
         [sys.executable, "-I", "-B", "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path
     )
-    found: list[list[object]] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    events: list[list[object]] = json.loads(done.stdout.splitlines()[-1])
+    return events
 
 
 def test_an_act_of_the_sources_is_told_with_its_line(tmp_path: Path) -> None:
-    found = told(tmp_path, "import os, gc\n\ngc.get_objects()\nos.kill(os.getpid(), 0)\n")
-    assert [(kind, detail, Path(str(file)).name, line) for kind, detail, file, line in found] == [
+    events = reported_events(tmp_path, "import os, gc\n\ngc.get_objects()\nos.kill(os.getpid(), 0)\n")
+    assert [(kind, detail, Path(str(file)).name, line) for kind, detail, file, line in events] == [
         ("gc.get_objects", "", "product.py", 3),
         ("os.kill", "itself signal 0", "product.py", 4),
     ]
@@ -52,13 +52,13 @@ def test_a_telling_path_is_told_once_and_an_ordinary_one_never(tmp_path: Path) -
         look("/proc/self/environ")
     look("/etc/hostname")
     """
-    found = told(tmp_path, product)
-    assert [detail for _, detail, _, _ in found] == ["read /proc/self/environ"]
+    events = reported_events(tmp_path, product)
+    assert [detail for _, detail, _, _ in events] == ["read /proc/self/environ"]
 
 
 def test_what_a_library_does_for_the_sources_is_theirs(tmp_path: Path) -> None:
     product = "import subprocess\nsubprocess.run(['true'])\n"
-    assert ["subprocess.Popen", "true"] in [words[:2] for words in told(tmp_path, product)]
+    assert ["subprocess.Popen", "true"] in [words[:2] for words in reported_events(tmp_path, product)]
 
 
 def test_what_tests_imports_and_messages_do_is_not(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_what_tests_imports_and_messages_do_is_not(tmp_path: Path) -> None:
             return traceback.format_exc()
     """
     test = "import product, gc, subprocess\nproduct.fail()\ngc.get_objects()\nsubprocess.run(['true'])\n"
-    assert told(tmp_path, product, test) == []
+    assert reported_events(tmp_path, product, test) == []
 
 
 def test_a_fingerprint_names_what_was_replaced_and_by_whom() -> None:

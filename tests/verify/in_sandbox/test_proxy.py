@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gametape.verify.in_sandbox import proxy
-from tests.verify.in_sandbox.workshop_tools import VERIFY, serving, write_code
+from tests.verify.in_sandbox.worker_process import VERIFY, serving, write_code
 
 ACCOUNT = {
     "bank/__init__.py": "",
@@ -97,9 +97,9 @@ RUN = """
     import socket, sys
     sys.path.insert(0, sys.argv[1])
     import pytest
-    from inside import proxy
-    proxy.install(socket.socket(fileno=int(sys.argv[2])), ["bank.account", "bank.report"], ["bank.account:Account"],
-                  [sys.argv[3]])
+    from in_sandbox import proxy
+    sock = socket.socket(fileno=int(sys.argv[2]))
+    proxy.install_proxy(sock, ["bank.account", "bank.report"], ["bank.account:Account"], [sys.argv[3]])
     sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "-rA", "--tb=line", sys.argv[4]]))
 """
 

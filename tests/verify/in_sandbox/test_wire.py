@@ -299,10 +299,10 @@ def raw_set(values: list[int]) -> bytes:
     ids=range(32),
 )
 def test_garbage_is_a_wire_error_at_once(data: bytes) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(WireError):
         decode(data)
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10
 
 
 def test_a_small_frame_takes_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from gametape.core.verdict import Check
 from gametape.verify.layers import architecture
 from gametape.verify.layers.imports import module_imports, module_name
 from gametape.verify.layers.structure import violations
-from tests.verify.layers.building import Files, case, subject, tree
+from tests.verify.layers.toy_task import Files, scoring_context, toy_task, tree
 
 START = {
     "src/app/__init__.py": "",
@@ -20,8 +20,8 @@ SOLVED = "def load(path, *, strict=False):\n    return path\n"
 
 
 def score(rules: Architecture, written: Files, start: Files = START) -> Check:
-    task = subject(start, {"src/app/core/model.py": SOLVED}, architecture=rules)
-    check = architecture.score(case(task, {"src/app/core/model.py": SOLVED + "\n\nX = 1\n", **written}))
+    task = toy_task(start, {"src/app/core/model.py": SOLVED}, architecture=rules)
+    check = architecture.score(scoring_context(task, {"src/app/core/model.py": SOLVED + "\n\nX = 1\n", **written}))
     assert check is not None
     return check
 
@@ -71,8 +71,8 @@ def test_modules_are_named_from_the_closest_root() -> None:
 
 
 def test_a_task_without_rules_has_no_such_layer() -> None:
-    assert architecture.score(case(subject(START), {})) is None
-    assert architecture.score(case(subject(START, architecture=Architecture()), {})) is None
+    assert architecture.score(scoring_context(toy_task(START), {})) is None
+    assert architecture.score(scoring_context(toy_task(START, architecture=Architecture()), {})) is None
 
 
 def test_contracts() -> None:
@@ -140,8 +140,8 @@ BASE = {"src/app/core/base.py": "def shared(a): ...\ndef extra(): ...\n"}
 
 
 def api(text: str) -> Check:
-    task = subject({**START, **BASE}, {"src/app/core/model.py": OFFER}, architecture=Architecture(public_api=API))
-    check = architecture.score(case(task, {"src/app/core/model.py": text}))
+    task = toy_task({**START, **BASE}, {"src/app/core/model.py": OFFER}, architecture=Architecture(public_api=API))
+    check = architecture.score(scoring_context(task, {"src/app/core/model.py": text}))
     assert check is not None
     return check
 
@@ -174,8 +174,8 @@ def test_a_changed_api_is_seen(old: str, new: str) -> None:
 
 def test_a_module_that_is_gone_or_unreadable_offers_nothing() -> None:
     assert "cannot be parsed" in api("def load(:\n").detail
-    task = subject({**START, **BASE}, {"src/app/core/model.py": OFFER}, architecture=Architecture(public_api=API))
-    check = architecture.score(case(task, {"src/app/ui/x.py": "x = 1\n"}, removed=["src/app/core/model.py"]))
+    task = toy_task({**START, **BASE}, {"src/app/core/model.py": OFFER}, architecture=Architecture(public_api=API))
+    check = architecture.score(scoring_context(task, {"src/app/ui/x.py": "x = 1\n"}, removed=["src/app/core/model.py"]))
     assert check is not None
     assert "is not there" in check.detail
 
@@ -193,7 +193,7 @@ def test_imports_and_bases_in_a_circle_end() -> None:
 
 def test_what_builtin_bases_bring_is_offered() -> None:
     rules = Architecture(public_api={"m": ["Store.get(key)", "Store.__eq__", "Store.fetch"]})
-    task = subject({}, architecture=rules).task
+    task = toy_task({}, architecture=rules).task
     found = violations(task, rules, tree({"src/m.py": "class Store(dict): ...\n"}))
     assert [str(one) for one in found] == ["src/m.py:1: m must offer Store.fetch"]
 

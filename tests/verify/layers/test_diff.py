@@ -1,16 +1,16 @@
 from gametape.core.verdict import Check
 from gametape.record.loaded_task import LoadedTask
 from gametape.verify.layers import diff
-from tests.verify.layers.building import Files, case, subject
+from tests.verify.layers.toy_task import Files, scoring_context, toy_task
 
 HEAD = "import math\n\n\ndef area(width, height):\n"
 START = {"src/m.py": HEAD + "    raise NotImplementedError\n", "src/other.py": "x = 1\ny = 2\n", "README.md": "Hi\n"}
 SOLVED = HEAD + "    total = 0\n    for row in range(height):\n        total += width\n    return total\n"
-TASK = subject(START, {"src/m.py": SOLVED})
+TASK = toy_task(START, {"src/m.py": SOLVED})
 
 
 def score(written: Files, of: LoadedTask = TASK) -> Check:
-    check = diff.score(case(of, written))
+    check = diff.score(scoring_context(of, written))
     assert check is not None
     return check
 
@@ -66,8 +66,8 @@ def test_a_removed_function_is_not_alike() -> None:
 
 
 def test_without_a_reference_there_is_no_such_layer() -> None:
-    assert diff.score(case(subject(START), {"src/m.py": SOLVED})) is None
-    assert diff.score(case(subject(START, {}), {"src/m.py": SOLVED})) is None
+    assert diff.score(scoring_context(toy_task(START), {"src/m.py": SOLVED})) is None
+    assert diff.score(scoring_context(toy_task(START, {}), {"src/m.py": SOLVED})) is None
 
 
 def test_unreadable_code_is_measured_by_its_lines() -> None:

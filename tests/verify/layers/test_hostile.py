@@ -9,8 +9,8 @@ from gametape.core.task import Architecture, ImportContract
 from gametape.verify.layers import run_layers
 from gametape.verify.static_analysis.analyzer import StaticAnalyzer
 from gametape.verify.verifier_run import VerifierRun
-from tests.verify.layers.building import case, run, subject
-from tests.verify.layers.test_source import ODD
+from tests.verify.layers.toy_task import run, scoring_context, toy_task
+from tests.verify.static_analysis.test_python_source import ODD
 
 MORE = {
     "empty": b"",
@@ -39,19 +39,19 @@ RULES = Architecture(
     forbidden_modules=["pickle"],
     public_api={"m": ["f()"]},
 )
-TASK = subject(START, {"src/m.py": "def f():\n    return 1\n"}, architecture=RULES)
+TASK = toy_task(START, {"src/m.py": "def f():\n    return 1\n"}, architecture=RULES)
 
 
 @pytest.fixture(scope="module")
-def toolbox(tmp_path_factory: pytest.TempPathFactory) -> StaticAnalyzer:
+def analyzer(tmp_path_factory: pytest.TempPathFactory) -> StaticAnalyzer:
     return StaticAnalyzer(tmp_path_factory.mktemp("home"))
 
 
 @pytest.mark.parametrize("content", [*ODD.values(), *MORE.values()], ids=[*ODD, *MORE])
-def test_every_layer_answers(toolbox: StaticAnalyzer, content: bytes) -> None:
+def test_every_layer_answers(analyzer: StaticAnalyzer, content: bytes) -> None:
     runs = (run(a="passed", b="passed"), VerifierRun(outcomes={}, covered={"src/m.py": frozenset({1})}))
     began = time.monotonic()
-    found = run_layers(case(TASK, {"src/m.py": content}, runs=runs, toolbox=toolbox), "full")
+    found = run_layers(scoring_context(TASK, {"src/m.py": content}, runs=runs, analyzer=analyzer), "full")
     assert [check.name for check in found] == ["tests", "runtime", "architecture", "types", "lint", "diff", "quality"]
     assert all(len(check.detail) < 5_000 for check in found)
     assert time.monotonic() - began < 60
@@ -59,8 +59,8 @@ def test_every_layer_answers(toolbox: StaticAnalyzer, content: bytes) -> None:
 
 def test_odd_files_of_the_task_itself_are_no_trouble(tmp_path: Path) -> None:
     odd = {f"src/odd{index}.py": content for index, content in enumerate([*ODD.values(), *MORE.values()])}
-    task = subject({**START, **odd}, {"src/m.py": "def f():\n    return 1\n"})
-    solved = case(
+    task = toy_task({**START, **odd}, {"src/m.py": "def f():\n    return 1\n"})
+    solved = scoring_context(
         task, {"src/m.py": "def f():\n    return 0 + 1\n"}, runs=(run(a="passed", b="passed"),), home=tmp_path
     )
     found = {check.name: check.score for check in run_layers(solved, "full")}

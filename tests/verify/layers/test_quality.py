@@ -9,17 +9,17 @@ from gametape.verify.layers import code_metrics, quality
 from gametape.verify.layers.code_metrics import complexity
 from gametape.verify.static_analysis.python_source import functions
 from gametape.verify.verifier_run import VerifierRun
-from tests.verify.layers.building import Files, case, subject
+from tests.verify.layers.toy_task import Files, scoring_context, toy_task
 
 START = {"src/m.py": "def f(x):\n    raise NotImplementedError\n"}
 SOLVED = "def f(x):\n    return x + 1\n"
-TASK = subject(
+TASK = toy_task(
     START, {"src/m.py": SOLVED}, {"tests/test_m.py": "from m import f\n\n\ndef test_a():\n    assert f(1) == 2\n"}
 )
 
 
 def score(written: Files, of: LoadedTask = TASK, runs: tuple[VerifierRun, ...] = ()) -> Check:
-    check = quality.score(case(of, written, runs=runs))
+    check = quality.score(scoring_context(of, written, runs=runs))
     assert check is not None
     return check
 
@@ -65,7 +65,7 @@ def test_the_level_is_the_references_own() -> None:
     tangle = (
         "def f(x):\n" + "".join(f"    if x == {n}:\n        return {n} + 1\n" for n in range(40)) + "    return x\n"
     )
-    assert score({"src/m.py": tangle.replace("== 3:", "== 300:")}, subject(START, {"src/m.py": tangle})).score == 1.0
+    assert score({"src/m.py": tangle.replace("== 3:", "== 300:")}, toy_task(START, {"src/m.py": tangle})).score == 1.0
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_copies_are_seen_under_other_names() -> None:
 
 def test_copying_from_the_tree_is_seen_too() -> None:
     start = {**START, "src/lib.py": COPY.format(name="one", row="row")}
-    task = subject(start, {"src/m.py": SOLVED})
+    task = toy_task(start, {"src/m.py": SOLVED})
     check = score({"src/m.py": SOLVED + COPY.format(name="two", row="r") + "\nUSED = f, two\n"}, task)
     assert check.score < 0.9
     assert "repeats src/lib.py:3" in check.detail
@@ -187,7 +187,7 @@ def test_large_files_end_in_time() -> None:
 
 
 def test_other_files_have_no_such_quality() -> None:
-    table = subject({**START, "src/data.txt": ""}, {"src/data.txt": "a\n"})
-    assert quality.score(case(table, {"src/data.txt": "a\nb\n"})) is None
+    table = toy_task({**START, "src/data.txt": ""}, {"src/data.txt": "a\n"})
+    assert quality.score(scoring_context(table, {"src/data.txt": "a\nb\n"})) is None
     assert score({"src/data.txt": "a\nb\n"}).score == 1.0  # an attempt cannot opt out
     assert score({"src/m.py": SOLVED, "src/empty.py": ""}).score == 1.0

@@ -8,13 +8,13 @@ from gametape.core.verdict import Check
 from gametape.sandbox.result import PolicyViolation, ViolationAction
 from gametape.verify.layers import runtime
 from gametape.verify.verifier_run import RunEvent, VerifierRun
-from tests.verify.layers.building import case, run, subject
+from tests.verify.layers.toy_task import run, scoring_context, toy_task
 
-TASK = subject({"src/m.py": ""}, {"src/m.py": "x = 1\n"})
+TASK = toy_task({"src/m.py": ""}, {"src/m.py": "x = 1\n"})
 
 
 def score(*runs: VerifierRun) -> Check:
-    check = runtime.score(case(TASK, {"src/m.py": "x = 2\n"}, runs=runs))
+    check = runtime.score(scoring_context(TASK, {"src/m.py": "x = 2\n"}, runs=runs))
     assert check is not None
     return check
 
@@ -68,7 +68,7 @@ def test_denied_calls_kills_and_early_leavers_halve_the_rest() -> None:
 
 
 def test_without_runs_there_is_nothing_to_say() -> None:
-    assert runtime.score(case(TASK, {"src/m.py": "x = 2\n"})) is None
+    assert runtime.score(scoring_context(TASK, {"src/m.py": "x = 2\n"})) is None
 
 
 def test_hostile_messages_are_read_in_time(tmp_path: Path) -> None:

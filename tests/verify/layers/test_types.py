@@ -8,7 +8,7 @@ from gametape.core.verdict import Check
 from gametape.record.loaded_task import LoadedTask
 from gametape.verify.layers import types
 from gametape.verify.static_analysis.analyzer import StaticAnalyzer
-from tests.verify.layers.building import Files, case, subject
+from tests.verify.layers.toy_task import Files, scoring_context, toy_task
 
 START = {
     "src/p/__init__.py": "",
@@ -19,46 +19,46 @@ START = {
 REFERENCE = {"src/p/new.py": "from p.old import f\n\n\ndef g(x: int) -> int:\n    return f(x)\n"}
 GOOD = "def g(x: int) -> int:\n    return x + 1\n"
 WRONG = "def g(x: int) -> int:\n    return [x]\n"
-TASK = subject(START, REFERENCE)
+TASK = toy_task(START, REFERENCE)
 
 
 @pytest.fixture(scope="module")
-def toolbox(tmp_path_factory: pytest.TempPathFactory) -> StaticAnalyzer:
+def analyzer(tmp_path_factory: pytest.TempPathFactory) -> StaticAnalyzer:
     return StaticAnalyzer(tmp_path_factory.mktemp("home"))
 
 
-def score(toolbox: StaticAnalyzer, written: Files, of: LoadedTask = TASK) -> Check:
-    check = types.score(case(of, written, toolbox=toolbox))
+def score(analyzer: StaticAnalyzer, written: Files, of: LoadedTask = TASK) -> Check:
+    check = types.score(scoring_context(of, written, analyzer=analyzer))
     assert check is not None
     return check
 
 
-def test_no_new_error_is_a_full_score(toolbox: StaticAnalyzer) -> None:
-    assert score(toolbox, {"src/p/new.py": GOOD}).score == 1.0
+def test_no_new_error_is_a_full_score(analyzer: StaticAnalyzer) -> None:
+    assert score(analyzer, {"src/p/new.py": GOOD}).score == 1.0
 
 
-def test_errors_of_the_reference_are_held_against_nobody(toolbox: StaticAnalyzer) -> None:
+def test_errors_of_the_reference_are_held_against_nobody(analyzer: StaticAnalyzer) -> None:
     moved = "\n\n\n" + REFERENCE["src/p/new.py"].replace("g(x: int)", "g(y: int)").replace("f(x)", "f(y)")
-    assert score(toolbox, {"src/p/new.py": moved}).score == 1.0
+    assert score(analyzer, {"src/p/new.py": moved}).score == 1.0
 
 
-def test_old_errors_may_move_but_not_multiply(toolbox: StaticAnalyzer) -> None:
+def test_old_errors_may_move_but_not_multiply(analyzer: StaticAnalyzer) -> None:
     moved = "# a\n# b\n\n" + START["src/p/old.py"]
-    assert score(toolbox, {"src/p/new.py": GOOD, "src/p/old.py": moved}).score == 1.0
+    assert score(analyzer, {"src/p/new.py": GOOD, "src/p/old.py": moved}).score == 1.0
     twice = START["src/p/old.py"] + "\n\ndef k(x: int) -> str:\n    return x\n"
-    assert score(toolbox, {"src/p/new.py": GOOD, "src/p/old.py": twice}).score == 0.5
+    assert score(analyzer, {"src/p/new.py": GOOD, "src/p/old.py": twice}).score == 0.5
 
 
-def test_new_errors_lower_the_score_and_are_named(toolbox: StaticAnalyzer) -> None:
-    check = score(toolbox, {"src/p/new.py": WRONG})
+def test_new_errors_lower_the_score_and_are_named(analyzer: StaticAnalyzer) -> None:
+    check = score(analyzer, {"src/p/new.py": WRONG})
     assert check.score == 0.5
     assert "src/p/new.py:2" in check.detail
     two = WRONG + '\n\ny: int = "two"\n'
-    assert score(toolbox, {"src/p/new.py": two}).score < check.score
+    assert score(analyzer, {"src/p/new.py": two}).score < check.score
 
 
-def test_bodies_without_annotations_are_checked(toolbox: StaticAnalyzer) -> None:
-    assert score(toolbox, {"src/p/new.py": 'def g(x):\n    return 1 + "one"\n'}).score < 1.0
+def test_bodies_without_annotations_are_checked(analyzer: StaticAnalyzer) -> None:
+    assert score(analyzer, {"src/p/new.py": 'def g(x):\n    return 1 + "one"\n'}).score < 1.0
 
 
 @pytest.mark.parametrize(
@@ -74,45 +74,47 @@ def test_bodies_without_annotations_are_checked(toolbox: StaticAnalyzer) -> None
         GOOD + "y = 1  # type: ignore\n",
     ],
 )
-def test_silencing_the_checker_does_not_help(toolbox: StaticAnalyzer, text: str) -> None:
-    assert score(toolbox, {"src/p/new.py": text}).score <= 0.5
+def test_silencing_the_checker_does_not_help(analyzer: StaticAnalyzer, text: str) -> None:
+    assert score(analyzer, {"src/p/new.py": text}).score <= 0.5
 
 
-def test_hiding_an_error_costs_what_having_it_costs(toolbox: StaticAnalyzer) -> None:
-    assert score(toolbox, {"src/p/new.py": WRONG.rstrip() + "  # type: ignore\n"}).score == 0.5
+def test_hiding_an_error_costs_what_having_it_costs(analyzer: StaticAnalyzer) -> None:
+    assert score(analyzer, {"src/p/new.py": WRONG.rstrip() + "  # type: ignore\n"}).score == 0.5
 
 
-def test_a_stub_beside_the_module_does_not_help(toolbox: StaticAnalyzer) -> None:
+def test_a_stub_beside_the_module_does_not_help(analyzer: StaticAnalyzer) -> None:
     stub = {"src/p/new.pyi": "def g(x: int) -> int: ...\n"}
-    assert score(toolbox, {"src/p/new.py": WRONG, **stub}).score < 0.5
-    assert score(toolbox, {"src/p/new.py": GOOD, **stub}).score == 0.5
+    assert score(analyzer, {"src/p/new.py": WRONG, **stub}).score < 0.5
+    assert score(analyzer, {"src/p/new.py": GOOD, **stub}).score == 0.5
 
 
 @pytest.mark.parametrize(
     "name", ["mypy.ini", "src/mypy.ini", "src/p/mypy.ini", "setup.cfg", "pyproject.toml", ".mypy.ini"]
 )
-def test_configuration_of_the_attempt_is_not_read(toolbox: StaticAnalyzer, name: str) -> None:
+def test_configuration_of_the_attempt_is_not_read(analyzer: StaticAnalyzer, name: str) -> None:
     text = "[tool.mypy]\nignore_errors = true\n" if name.endswith("toml") else "[mypy]\nignore_errors = True\n"
-    assert score(toolbox, {"src/p/new.py": WRONG, name: text}).score == 0.5
+    assert score(analyzer, {"src/p/new.py": WRONG, name: text}).score == 0.5
 
 
-def test_silencers_of_the_task_itself_are_known(toolbox: StaticAnalyzer) -> None:
+def test_silencers_of_the_task_itself_are_known(analyzer: StaticAnalyzer) -> None:
     start = {
         "src/a.py": '# mypy: ignore-errors\nx: int = "a"  # type: ignore\n'
         "def g() -> int:\n    raise NotImplementedError\n"
     }
-    task = subject(start, {"src/a.py": start["src/a.py"].replace("raise NotImplementedError", "return 1")})
+    task = toy_task(start, {"src/a.py": start["src/a.py"].replace("raise NotImplementedError", "return 1")})
     assert (
-        score(toolbox, {"src/a.py": start["src/a.py"].replace("raise NotImplementedError", "return 1 + 0")}, task).score
+        score(
+            analyzer, {"src/a.py": start["src/a.py"].replace("raise NotImplementedError", "return 1 + 0")}, task
+        ).score
         == 1.0
     )
     wrong = start["src/a.py"].replace("raise NotImplementedError", 'return "a"')
-    assert score(toolbox, {"src/a.py": wrong}, task).score == 0.5
+    assert score(analyzer, {"src/a.py": wrong}, task).score == 0.5
 
 
-def test_missing_imports_are_ignored_and_helpers_are_seen(toolbox: StaticAnalyzer) -> None:
+def test_missing_imports_are_ignored_and_helpers_are_seen(analyzer: StaticAnalyzer) -> None:
     text = "import no_such_package\n\n\ndef g(x: int) -> int:\n    return int(no_such_package.f(x))\n"
-    assert score(toolbox, {"src/p/new.py": text}).score == 1.0
+    assert score(analyzer, {"src/p/new.py": text}).score == 1.0
 
 
 ODD: dict[str, str | bytes] = {
@@ -126,40 +128,40 @@ ODD: dict[str, str | bytes] = {
 
 
 @pytest.mark.parametrize("content", ODD.values(), ids=ODD.keys())
-def test_what_cannot_be_checked_scores_nothing(toolbox: StaticAnalyzer, content: str | bytes) -> None:
-    check = score(toolbox, {"src/p/new.py": content})
+def test_what_cannot_be_checked_scores_nothing(analyzer: StaticAnalyzer, content: str | bytes) -> None:
+    check = score(analyzer, {"src/p/new.py": content})
     assert check.score == 0.0
     assert "src/p/new.py" in check.detail or "crashed" in check.detail
 
 
-def test_a_huge_file_is_checked_or_refused_but_never_raises(toolbox: StaticAnalyzer) -> None:
-    check = score(toolbox, {"src/p/new.py": GOOD + "value = [\n" + "    1,\n" * 200_000 + "]\n"})
+def test_a_huge_file_is_checked_or_refused_but_never_raises(analyzer: StaticAnalyzer) -> None:
+    check = score(analyzer, {"src/p/new.py": GOOD + "value = [\n" + "    1,\n" * 200_000 + "]\n"})
     assert 0.0 <= check.score <= 1.0
 
 
-def test_templates_of_the_task_that_are_no_python_are_left_alone(toolbox: StaticAnalyzer) -> None:
+def test_templates_of_the_task_that_are_no_python_are_left_alone(analyzer: StaticAnalyzer) -> None:
     start = {**START, "src/p/template.py": "class {{ name }}:\n    pass\n"}
-    task = subject(start, REFERENCE)
-    assert score(toolbox, {"src/p/new.py": GOOD}, task).score == 1.0
-    assert score(toolbox, {"src/p/new.py": WRONG}, task).score == 0.5
+    task = toy_task(start, REFERENCE)
+    assert score(analyzer, {"src/p/new.py": GOOD}, task).score == 1.0
+    assert score(analyzer, {"src/p/new.py": WRONG}, task).score == 0.5
 
 
-def test_a_task_that_cannot_be_checked_has_no_such_layer(toolbox: StaticAnalyzer) -> None:
+def test_a_task_that_cannot_be_checked_has_no_such_layer(analyzer: StaticAnalyzer) -> None:
     deep = {"src/p/deep.py": "x = " + "+".join(["1"] * 30_000)}
-    task = subject({**START, **deep, "src/p/new.py": "from p import deep\n" + START["src/p/new.py"]}, REFERENCE)
-    check = types.score(case(task, {"src/p/new.py": "from p import deep\n" + GOOD}, toolbox=toolbox))
+    task = toy_task({**START, **deep, "src/p/new.py": "from p import deep\n" + START["src/p/new.py"]}, REFERENCE)
+    check = types.score(scoring_context(task, {"src/p/new.py": "from p import deep\n" + GOOD}, analyzer=analyzer))
     assert check is None or check.score == 1.0
 
 
 @pytest.mark.parametrize("name", ["typing", "builtins", "types", "abc", "collections/__init__"])
 def test_a_module_in_place_of_the_standard_library_does_not_blind_the_checker(
-    toolbox: StaticAnalyzer, name: str
+    analyzer: StaticAnalyzer, name: str
 ) -> None:
     shadow = "def __getattr__(name): ...\n"
-    assert score(toolbox, {"src/p/new.py": WRONG, f"src/{name}.py": shadow}).score <= 0.5
+    assert score(analyzer, {"src/p/new.py": WRONG, f"src/{name}.py": shadow}).score <= 0.5
 
 
-def test_packages_of_the_tasks_own_interpreter_are_seen(toolbox: StaticAnalyzer, tmp_path: Path) -> None:
+def test_packages_of_the_tasks_own_interpreter_are_seen(analyzer: StaticAnalyzer, tmp_path: Path) -> None:
     venv.create(tmp_path / "venv", with_pip=False, symlinks=True)
     library = next((tmp_path / "venv" / "lib").glob("python3*")) / "site-packages" / "typed_thing"
     library.mkdir()
@@ -167,7 +169,7 @@ def test_packages_of_the_tasks_own_interpreter_are_seen(toolbox: StaticAnalyzer,
     (library / "py.typed").write_text("")
     task = replace(TASK, interpreter=tmp_path / "venv" / "bin" / "python")
     text = "import typed_thing\n\n\ndef g(x: int) -> int:\n    return typed_thing.number(){}\n"
-    assert score(toolbox, {"src/p/new.py": text.format("")}, task).score == 1.0
+    assert score(analyzer, {"src/p/new.py": text.format("")}, task).score == 1.0
     wrong = text.format(".no_such_attribute")
-    assert score(toolbox, {"src/p/new.py": wrong}, task).score == 0.5
-    assert score(toolbox, {"src/p/new.py": wrong}).score == 1.0
+    assert score(analyzer, {"src/p/new.py": wrong}, task).score == 0.5
+    assert score(analyzer, {"src/p/new.py": wrong}).score == 1.0

@@ -1,4 +1,4 @@
-"""What runs inside the sandboxes of a verdict: the standard library and pytest, nothing of the package.
+"""Programs that run in the sandboxes of a verdict. They import only the standard library, pytest and each other.
 
-Inside, the directory is a package of its own named `inside`; its files import each other relatively.
+In a sandbox this directory is a top-level package named `in_sandbox`; its files import each other relatively.
 """

@@ -1,8 +1,8 @@
-"""Runs *inside*: tells what the agent's code does to the interpreter, and whether the runner is still itself.
+"""An audit hook that reports what the agent's code does to the interpreter.
 
-Hostile code shares this process and can silence it; what it hides from here is judged from outside. Standard library
-only, and everything the hook needs is bound in closures before hostile code exists: the functions of this module make
-the functions that are used, which no name leads to.
+Hostile code shares this process and can stop the reports; the host judges what it hides that way. Everything that the
+hook needs is bound in closures before hostile code runs: the functions of this module build the functions that are
+used, and no module-level name refers to those.
 """
 
 import re
@@ -11,17 +11,13 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from .runner_fingerprint import RunnerFingerprint
-
-__all__ = ["RunnerFingerprint", "install_audit_hook"]
-
 Tell = Callable[[str, str, str, int], None]
 Text = Callable[[Any], str]
-Look = Callable[..., str | None]
-"""From the arguments of an event to what is told of it; None if that is nothing."""
+Describe = Callable[..., str | None]
+"""From the arguments of an event to the detail that is reported; None if the event is not reported."""
 _MOST = 400
 _MOST_FRAMES = 40
-_TELLING_PATH = (
+_REPORTED_PATH = (
     r"/proc/(?!(self|\d+)/(status|statm|stat|mounts|mountinfo|cgroup|limits|io|smaps_rollup|"
     r"oom\w*)$)(self|thread-self|\d+)/"
     r"|^/(proc|dev)/(self/)?fd|/\.git/|^\.git/|\.(mypy|pytest|ruff)_cache|\.hypothesis/|\.coverage|"
@@ -32,38 +28,38 @@ _TELLING_PATH = (
     r"\.cache/(pip|uv)|\.(egg|dist)-info"
     r"|(^|/)\.(bashrc|profile|bash_profile|zshrc)$|/cron"
 )
-_STEERING = re.compile(
+_RUNNER_VARIABLES = re.compile(
     r"PYTEST_(ADDOPTS|PLUGINS|DISABLE_PLUGIN_AUTOLOAD|CURRENT_TEST)$|LD_(PRELOAD|AUDIT)$|PYTHON(STARTUP|OPTIMIZE|HOME)$"
 )
 
 
 def install_audit_hook(tell: Tell, roots: list[str]) -> None:
-    """Listen from now on, and tell each kind of event of each line below `roots` once."""
-    frame_of, place, text, most = sys._getframe, _placing(roots), _reading(), _MOST
-    look: dict[str, Look] = {
-        **_looks_at_files(text), **_looks_at_processes(text), **_looks_at_network(text), **_looks_at_interpreter(text)
+    """From now on report each kind of event of each line below `roots` once."""
+    frame_of, locate, text, most = sys._getframe, _make_locator(roots), _make_reader(), _MOST
+    describe: dict[str, Describe] = {
+        **_file_events(text), **_process_events(text), **_network_events(text), **_interpreter_events(text)
     }  # fmt: skip
-    said: set[tuple[str, str, int]] = set()
+    reported: set[tuple[str, str, int]] = set()
 
     def hook(event: str, args: tuple[Any, ...]) -> None:
-        looked = look.get(event)
-        if looked is None:
+        describe_event = describe.get(event)
+        if describe_event is None:
             return
-        detail = looked(*args)
+        detail = describe_event(*args)
         if detail is None:
             return
-        found = place(frame_of(1), event == "import")
-        if found is None:
+        location = locate(frame_of(1), event == "import")
+        if location is None:
             return
-        once = (event, *found)
-        if once not in said and len(said) < most:
-            said.add(once)
-            tell(event, detail, *found)
+        key = (event, *location)
+        if key not in reported and len(reported) < most:
+            reported.add(key)
+            tell(event, detail, *location)
 
     sys.addaudithook(hook)
 
 
-def _placing(roots: list[str]) -> Callable[[FrameType | None, bool], tuple[str, int] | None]:
+def _make_locator(roots: list[str]) -> Callable[[FrameType | None, bool], tuple[str, int] | None]:
     directories = tuple(root.rstrip("/") + "/" for root in roots)
     files = frozenset(roots)
     libraries = tuple({sys.base_prefix + "/", sys.prefix + "/", "/usr/lib/python"})
@@ -73,10 +69,10 @@ def _placing(roots: list[str]) -> Callable[[FrameType | None, bool], tuple[str, 
     tests = re.compile(r"(^|/)(test_\w+|\w+_test|conftest)\.py$").search
     most = _MOST_FRAMES
 
-    def place(frame: FrameType | None, importing: bool) -> tuple[str, int] | None:
-        """The nearest frame of the sources, if nothing but libraries lies between it and the event.
+    def locate(frame: FrameType | None, importing: bool) -> tuple[str, int] | None:
+        """File and line of the nearest frame of the sources, if only library frames lie between it and the event.
 
-        Libraries that show source lines in messages open files nobody asked for, so nothing is told of them.
+        Events of libraries that open files to show source lines in messages are not reported.
         """
         for _ in range(most):
             if frame is None:
@@ -92,10 +88,10 @@ def _placing(roots: list[str]) -> Callable[[FrameType | None, bool], tuple[str, 
             frame = frame.f_back
         return None
 
-    return place
+    return locate
 
 
-def _reading() -> Text:
+def _make_reader() -> Text:
     def text(value: Any) -> str:
         kind = type(value)
         if kind is bytes:
@@ -105,8 +101,8 @@ def _reading() -> Text:
     return text
 
 
-def _plain_looks(text: Text) -> tuple[Look, Look, Look]:
-    """Tell the first argument, the second, or only that it happened."""
+def _simple_descriptions(text: Text) -> tuple[Describe, Describe, Describe]:
+    """Three descriptions: the first argument, the second one, or only that the event happened."""
 
     def first(*args: Any) -> str:
         return text(args[0])
@@ -120,23 +116,23 @@ def _plain_looks(text: Text) -> tuple[Look, Look, Look]:
     return first, second, nothing
 
 
-def _looks_at_files(text: Text) -> dict[str, Look]:
-    telling = re.compile(_TELLING_PATH).search
+def _file_events(text: Text) -> dict[str, Describe]:
+    is_reported = re.compile(_REPORTED_PATH).search
 
     def path(*args: Any) -> str | None:
         name = text(args[0])
-        return name if name and telling(name) else None
+        return name if name and is_reported(name) else None
 
     def opened(*args: Any) -> str | None:
         name = text(args[0])
-        if not name or not telling(name):
+        if not name or not is_reported(name):
             return None
         flags = args[2] if len(args) > 2 and type(args[2]) is int else 0
         return ("write " if flags & 3 else "read ") + name
 
     def two_paths(*args: Any) -> str | None:
-        found = [text(arg) for arg in args[:2]]
-        return " ".join(found) if any(telling(name) for name in found if name) else None
+        names = [text(arg) for arg in args[:2]]
+        return " ".join(names) if any(is_reported(name) for name in names if name) else None
 
     return {
         "open": opened, "os.listdir": path, "os.scandir": path, "sqlite3.connect": path, "os.remove": path,
@@ -145,9 +141,9 @@ def _looks_at_files(text: Text) -> dict[str, Look]:
     }  # fmt: skip
 
 
-def _looks_at_processes(text: Text) -> dict[str, Look]:
-    getpid, getppid, getpgrp = _of_os("getpid"), _of_os("getppid"), _of_os("getpgrp")
-    _, _, nothing = _plain_looks(text)
+def _process_events(text: Text) -> dict[str, Describe]:
+    getpid, getppid, getpgrp = _os_function("getpid"), _os_function("getppid"), _os_function("getpgrp")
+    _, _, nothing = _simple_descriptions(text)
 
     def command(*args: Any) -> str:
         words = args[1] if len(args) > 1 and type(args[1]) in (list, tuple) else args[:1]
@@ -155,7 +151,7 @@ def _looks_at_processes(text: Text) -> dict[str, Look]:
 
     def killed(*args: Any) -> str:
         pid, number = args[0], args[-1]
-        whom = (
+        target = (
             "itself"
             if pid == getpid()
             else "parent"
@@ -164,7 +160,7 @@ def _looks_at_processes(text: Text) -> dict[str, Look]:
             if pid in (0, -1, getpgrp(), -getpgrp())
             else "another"
         )
-        return f"{whom} signal {text(number)}"
+        return f"{target} signal {text(number)}"
 
     def group_killed(*args: Any) -> str:
         return f"{'group' if args[0] in (0, getpgrp()) else 'another'} signal {text(args[-1])}"
@@ -175,12 +171,12 @@ def _looks_at_processes(text: Text) -> dict[str, Look]:
     }  # fmt: skip
 
 
-def _looks_at_network(text: Text) -> dict[str, Look]:
-    first, second, _ = _plain_looks(text)
+def _network_events(text: Text) -> dict[str, Describe]:
+    first, second, _ = _simple_descriptions(text)
 
     def address(*args: Any) -> str:
-        found = args[1] if len(args) > 1 else args[0]
-        return ":".join(text(part) for part in found) if type(found) is tuple else text(found)
+        value = args[1] if len(args) > 1 else args[0]
+        return ":".join(text(part) for part in value) if type(value) is tuple else text(value)
 
     return {
         "socket.connect": address, "socket.getaddrinfo": first, "socket.gethostbyname": first, "socket.sendto": address,
@@ -188,13 +184,13 @@ def _looks_at_network(text: Text) -> dict[str, Look]:
     }  # fmt: skip
 
 
-def _looks_at_interpreter(text: Text) -> dict[str, Look]:
-    steering, function = _STEERING.match, type(install_audit_hook)
-    first, second, nothing = _plain_looks(text)
+def _interpreter_events(text: Text) -> dict[str, Describe]:
+    is_runner_variable, function = _RUNNER_VARIABLES.match, type(install_audit_hook)
+    first, second, nothing = _simple_descriptions(text)
 
     def variable(*args: Any) -> str | None:
         name = text(args[0])
-        return name if steering(name) else None
+        return name if is_runner_variable(name) else None
 
     def attribute(*args: Any) -> str | None:
         owner, name = args[0], text(args[1])
@@ -216,8 +212,8 @@ def _looks_at_interpreter(text: Text) -> dict[str, Look]:
     }  # fmt: skip
 
 
-def _of_os(name: str) -> Callable[[], int]:
-    import os  # noqa: PLC0415 - only its functions are kept
+def _os_function(name: str) -> Callable[[], int]:
+    import os  # noqa: PLC0415 - only its functions are used
 
-    found: Callable[[], int] = getattr(os, name)
-    return found
+    function: Callable[[], int] = getattr(os, name)
+    return function

@@ -1,4 +1,7 @@
-"""How a child tells things to its parent: a line of JSON each, with all that needs bound before hostile code exists."""
+"""How a child reports to its parent: one line of JSON per message.
+
+The functions that write are bound before hostile code runs, so that replacing them later has no effect.
+"""
 
 import json
 import os
@@ -9,7 +12,7 @@ _LONGEST = 500
 
 
 def make_writers(out: int) -> tuple[Callable[[dict[str, Any]], None], Callable[[str, str, str, int], None]]:
-    """Two functions: one tells any document, one tells an event."""
+    """Two functions: one writes any document, one writes an event."""
     write, dumps = os.write, json.dumps
 
     def tell(document: dict[str, Any]) -> None:
@@ -17,7 +20,7 @@ def make_writers(out: int) -> tuple[Callable[[dict[str, Any]], None], Callable[[
         while line:
             line = line[write(out, line) :]
 
-    def told(kind: str, detail: str, path: str, line: int) -> None:
+    def tell_event(kind: str, detail: str, path: str, line: int) -> None:
         tell({"event": kind, "detail": detail[:_LONGEST], "file": path, "line": line})
 
-    return tell, told
+    return tell, tell_event

@@ -1,4 +1,4 @@
-"""Messages between the host and a zygote: a length, then that many bytes. The host's end reads them with a cap."""
+"""Messages between the host and a zygote: a length, then that many bytes. The length of a message is bounded."""
 
 import json
 import struct
@@ -10,7 +10,7 @@ MOST = 1 << 30
 
 
 class FrameError(Exception):
-    """The other side ended, or says something that is no message."""
+    """The other side ended, or sent something that is no message."""
 
 
 def pack(content: bytes) -> bytes:
@@ -22,7 +22,7 @@ def pack_json(document: Any) -> bytes:
 
 
 def read_frame(receive: Callable[[int], bytes], most: int = MOST) -> bytes:
-    """One message. `receive(n)` gives at most n bytes, and none at the end."""
+    """One message. `receive(n)` returns at most n bytes, and none at the end."""
     (length,) = LENGTH.unpack(_exactly(receive, LENGTH.size))
     if length > most:
         raise FrameError(f"a message of {length} bytes")

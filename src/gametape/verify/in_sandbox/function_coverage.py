@@ -1,4 +1,4 @@
-"""Which test reaches which function, by coverage.py's contexts. What runs outside any test is the context ''."""
+"""Which test reaches which function, by coverage.py's contexts. Code that runs outside any test has the context ''."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ Span = tuple[int, int]
 
 
 class FunctionCoverage:
-    """A pytest plugin: starts to watch the files at once, and names what runs after the test that is running."""
+    """A pytest plugin: measures the files from the start, with the running test as context."""
 
     def __init__(self, spans: Mapping[str, Sequence[Span]]) -> None:
         self._spans = spans
@@ -30,7 +30,7 @@ class FunctionCoverage:
             self._coverage.switch_context("")
 
     def answer(self) -> dict[str, list[list[str]]]:
-        """For every file, in the order of its spans, the contexts in which a line of it ran."""
+        """For every file, in the order of its spans, the contexts in which a line of the span ran."""
         self._coverage.stop()
         data = self._coverage.get_data()
         measured = data.measured_files()

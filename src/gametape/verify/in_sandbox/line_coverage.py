@@ -1,4 +1,4 @@
-"""Which lines of the given files ran, where the interpreter has coverage.py to say so."""
+"""Which lines of the given files ran, by coverage.py; nothing where the interpreter does not have it."""
 
 from collections.abc import Callable
 
@@ -6,9 +6,9 @@ Answer = Callable[[], dict[str, list[int]]]
 
 
 def start_line_coverage(files: list[str]) -> Answer:
-    """Start to collect; ask the answer at the end. Frames of other files cost next to nothing."""
+    """Start to collect; call the returned function at the end. Frames of other files cost next to nothing."""
     try:
-        from coverage import Coverage  # noqa: PLC0415 - few steps need it, and it takes a while
+        from coverage import Coverage  # noqa: PLC0415 - few processes need it, and importing it takes a while
     except ImportError:
         return dict
     collector = Coverage(data_file=None, config_file=False, include=files, concurrency="thread")

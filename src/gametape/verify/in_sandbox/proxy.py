@@ -1,8 +1,8 @@
-"""Proxy modules in the test process, in place of the agent's modules, which are not there.
+"""Proxy modules in the test process, in place of the agent's modules, which are in the worker's sandbox.
 
-`install` puts a finder before all others. It serves the modules a task declares and their parent packages; every
-attribute is asked of the worker. A name that is missing there is missing here, with the same exceptions. Setting an
-attribute of a proxy module, as a monkeypatch does, changes the proxy and not the worker's module.
+`install_proxy` puts an import finder before all others. It serves the modules that a task declares and their parent
+packages; the worker answers for every attribute. A name that is missing there is missing here, with the same
+exceptions. Setting an attribute of a proxy module, as a monkeypatch does, changes the proxy, not the worker's module.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _with_parents(modules: Iterable[str]) -> Iterable[str]:
 
 
 class ProxyModule(types.ModuleType):
-    """A module of the worker. Functions and classes are asked for once, plain data each time."""
+    """A module of the worker. Functions and classes are fetched once, plain data each time."""
 
     _gametape_session: ProxySession
 
@@ -85,8 +85,8 @@ class ProxyModule(types.ModuleType):
 
 
 def _harmless(names: Any, taken: dict[str, Any]) -> list[str]:
-    """What a star import takes: the worker chooses these names, so none may replace a builtin or something that the
-    test module has already, or mean something to pytest."""
+    """The names that a star import may take. The worker chooses them, so none may replace a builtin or a name of the
+    test module, or mean something to pytest."""
     return [
         name
         for name in names
@@ -123,4 +123,4 @@ class ProxyFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return module
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """All there is to a proxy module stands in the worker."""
+        """Nothing to do: the content of a proxy module is in the worker."""

@@ -1,13 +1,13 @@
 """Classes of the code under test, and handles: the objects of declared classes.
 
-A class here is built from what the worker says of the real one: its name, its bases, and which special methods it has.
-A handle's attributes, methods and special methods are carried out by the worker.
+A class here is built from the worker's description of the real one: its name, its bases, and its special methods. The
+worker carries out a handle's attributes, methods and special methods.
 
-When is a handle equal to something? To another handle, or to anything a handle is within: when the real class says so.
-To plain data: only if the test itself took the class, or a base of it, from a module (a class that is merely declared
-could be returned in place of any value), if the answer is exactly True, and if the same object does not also claim to
-equal values that differ (see `proxy_decoys`). What the class's own operators make of plain data is the code under test:
-`handle < 3` or `handle - 3` tell the worker the 3, so a test of a declared class should compare its plain results.
+A handle equals another handle, or anything that holds a handle, if the real class says so. It equals plain data only if
+the test itself took the class, or a base of it, from a module (an object of a class that is merely declared could be
+returned in place of any value), if the answer is exactly True, and if the same object does not also claim to equal
+values that differ (see `proxy_decoys`). The class's other operators on plain data are code under test: `handle < 3` or
+`handle - 3` send the 3 to the worker, so a test of a declared class should compare its plain results.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _TYPES = {
 
 
 class RemoteClass(type):
-    """The class of classes that stand for those of the worker."""
+    """The metaclass of stand-ins for the worker's classes."""
 
     _gametape_class: tuple[ProxySession, int, frozenset[str], bool]
 
@@ -142,7 +142,7 @@ def _plain_method(name: str) -> Callable[..., Any]:
 
 
 def _operator(name: str) -> Callable[..., Any]:
-    """With plain data on the other side, only for classes that the test took from a module."""
+    """A binary operator. On plain data it works only for classes that the test took from a module."""
 
     def method(self: RemoteHandle, other: Any, *more: Any) -> Any:
         if not isinstance(other, RemoteObject) and not self._gametape_session.stand_ins.classes.is_mentioned(
@@ -167,14 +167,14 @@ def _equals(self: RemoteHandle, other: Any) -> Any:
         return result if result is NotImplemented else _exact(bool, result)
     if not session.stand_ins.classes.is_mentioned(type(self)):
         return NotImplemented
-    others, place = among_decoys(other)
+    candidates, position = among_decoys(other)
     try:
-        outcomes = session.ask(words.EQUALS, self._gametape_number, tuple(others))
+        outcomes = session.ask(words.EQUALS, self._gametape_number, tuple(candidates))
     except Unsendable:
         return NotImplemented
-    if type(outcomes) is not list or len(outcomes) != len(others) or not all(map(_is_outcome, outcomes)):
+    if type(outcomes) is not list or len(outcomes) != len(candidates) or not all(map(_is_outcome, outcomes)):
         raise session.end(WireError("an answer that is no comparison"))
-    raised, result = outcomes.pop(place)
+    raised, result = outcomes.pop(position)
     if raised:
         raise result
     if result is True and any(decoy == (False, True) for decoy in outcomes):
@@ -198,8 +198,8 @@ def _exit(self: RemoteHandle, _: Any, error: BaseException | None, traceback: ty
 async def _aexit(
     self: RemoteHandle, _: Any, error: BaseException | None, traceback: types.TracebackType | None
 ) -> bool:
-    swallowed = await self._gametape_session.ask(words.EXIT, self._gametape_number, "__aexit__", error)
-    return swallowed is True and raised_by_test(error, traceback)
+    suppressed = await self._gametape_session.ask(words.EXIT, self._gametape_number, "__aexit__", error)
+    return suppressed is True and raised_by_test(error, traceback)
 
 
 _METHODS: dict[str, Callable[..., Any]] = {
@@ -214,7 +214,7 @@ for _name in ("__repr__", "__str__", "__format__"):
 
 
 class RemoteClassTable:
-    """The worker's classes by number, each built when it is first met."""
+    """The worker's classes by number, each built at its first use."""
 
     def __init__(self, session: ProxySession, declared: frozenset[str]) -> None:
         self.session = session
@@ -224,7 +224,7 @@ class RemoteClassTable:
         self._mentioned: set[type] = set()
 
     def mention(self, value: Any) -> None:
-        """The test took this from a module."""
+        """Record that the test took this value from a module."""
         if isinstance(value, RemoteClass):
             self._mentioned.add(value)
 
@@ -241,10 +241,10 @@ class RemoteClassTable:
             raise WireError("a class that cannot be")
         self._being_built.add(number)
         try:
-            found = self._by_number[number] = self._build(number, self.session.ask(words.DESCRIBE, number))
+            built = self._by_number[number] = self._build(number, self.session.ask(words.DESCRIBE, number))
         finally:
             self._being_built.discard(number)
-        return found
+        return built
 
     def _build(self, number: int, description: Any) -> Any:
         if type(description) is not dict or any(type(description.get(key)) is not kind for key, kind in _TYPES.items()):

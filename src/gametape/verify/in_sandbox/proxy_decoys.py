@@ -1,8 +1,8 @@
-"""Values that look like another one and differ from it.
+"""Decoys: values of the same shape as another one that differ from it.
 
-Where a test compares a handle with plain data, the worker would learn the expected value and could call anything equal.
-So it is asked about the real value and about decoys in one go, in random order: an object that equals them all is
-unmasked, and one that guesses is mostly wrong.
+Where a test compares a handle with plain data, the worker learns the expected value and could claim to be equal to it.
+So one request holds the real value and decoys in random order: an object that equals them all is detected, and one that
+guesses is mostly wrong.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _WANTED = 4
 
 
 def among_decoys(value: Any) -> tuple[list[Any], int]:
-    """A value among up to four others of the same shape that are not equal to it, and its place.
+    """A list of a value and up to four decoys, and the position of the value.
 
-    Each is made from its neighbour, and the value may stand anywhere in that chain: were all made from the value, it
-    would be the one that is most like all others.
+    Each decoy is made from its neighbour, and the value may be anywhere in that chain: if all were made from the value,
+    it would be the one most similar to all others.
     """
     chain = [value]
     before = _CHANCE.randrange(_WANTED + 1)
@@ -32,11 +32,11 @@ def among_decoys(value: Any) -> tuple[list[Any], int]:
         first = number < before
         for _ in range(8):
             other = _other(chain[0] if first else chain[-1])
-            if not any(other == each for each in chain):
+            if not any(other == member for member in chain):
                 chain.insert(0 if first else len(chain), other)
                 break
     _CHANCE.shuffle(chain)
-    return chain, next(place for place, each in enumerate(chain) if each is value)
+    return chain, next(position for position, member in enumerate(chain) if member is value)
 
 
 def _other(value: Any) -> Any:
@@ -51,7 +51,7 @@ def _step() -> int:
 def _other_text(text: str) -> str:
     at = _CHANCE.randrange(len(text) or 1)
     old = text[at : at + 1]
-    alphabet = next((each for each in _ALPHABETS if old in each), string.ascii_lowercase)
+    alphabet = next((letters for letters in _ALPHABETS if old in letters), string.ascii_lowercase)
     return text[:at] + _CHANCE.choice(alphabet) + text[at + 1 :]
 
 

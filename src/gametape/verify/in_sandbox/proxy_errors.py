@@ -1,8 +1,8 @@
 """Exceptions of the code under test, as the test process sees them.
 
-One of a class that both sides know by name is that class, with plain arguments. One of the code's own classes is an
-instance of a class built here, with the same name and bases, which a test can import, catch and construct; its
-attributes and methods are those of the real exception, which the worker keeps.
+An exception whose class both sides know by name has that class and plain arguments. One of the code's own classes is an
+instance of a class built here, with the same name and bases, which a test can import, catch and construct; the worker
+keeps the real exception and answers for its attributes and methods.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _MOST_CAUSES = 8
 
 
 class RemoteExit(Exception):
-    """The code under test raised SystemExit, KeyboardInterrupt or the like. Here it is an ordinary failure: tests that
-    expect it use shared mode."""
+    """The code under test raised SystemExit, KeyboardInterrupt or similar. In the test process it is an ordinary
+    failure; tests that expect it use shared mode."""
 
 
 class RemoteErrorClass(type):
-    """The class of exception classes that stand for those of the worker."""
+    """The metaclass of stand-ins for the worker's exception classes."""
 
     _gametape_class: tuple[ProxySession, int]
 
@@ -70,7 +70,7 @@ def build_error_class(classes: RemoteClassTable, number: int, description: dict[
 
 
 def _init(self: Any, *args: Any, **kwargs: Any) -> None:
-    """The test constructs one itself: the worker says what it is like."""
+    """The test constructs an exception: the worker makes the real one and sends its fields."""
     session, number = type(self)._gametape_class
     _fill(self, session.ask(words.MAKE_ERROR, number, args, kwargs or None))
 
@@ -111,7 +111,7 @@ def _checked(fields: Any) -> tuple[Any, Any, Any, Any, Any, Any]:
 
 
 def build_error(classes: RemoteClassTable, fields: Any, causes: int = _MOST_CAUSES) -> Exception:
-    """An exception from what the worker says of it."""
+    """An exception from the fields that the worker sent."""
     reference, args, _, _, cause, attributes = _checked(fields)
     if not causes:
         raise WireError("an exception with too many causes")

@@ -1,6 +1,6 @@
-"""What the test process holds of objects that live in the worker: functions, iterators, context managers.
+"""Stand-ins in the test process for functions, iterators, awaitables and context managers of the worker.
 
-Each does what its kind does and nothing else. Equality and hash are those of the object itself.
+Each supports the operations of its kind and no others. Equality and hash are by identity of the stand-in.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MEMORY = frozenset({"__cuda_array_interface__", "__dlpack__", "__dlpack_device_
 
 
 class RemoteObject:
-    """An object of the worker, by its number. The worker keeps it for as long as this one is alive."""
+    """An object of the worker, by its number. The worker keeps the object while this stand-in is alive."""
 
     __slots__ = ("__weakref__", "_gametape_count", "_gametape_number", "_gametape_session")
     _gametape_count: int
@@ -56,7 +56,7 @@ class RemoteObject:
 
 
 def no_foreign_memory(name: str) -> None:
-    """Refuse the attributes by which libraries take an object for memory: its address would be hostile code's word."""
+    """Refuse the attributes by which libraries take an object for memory: hostile code would choose the address."""
     if name.startswith("__array") or name in _MEMORY:
         raise AttributeError(f"split mode: {name} is not asked for")
 
@@ -98,7 +98,7 @@ class RemoteMethod:
         return handle._gametape_session.ask(words.METHOD, handle._gametape_number, self.__name__, args, kwargs or None)
 
     def resolve(self) -> Any:
-        """The worker's own object for it."""
+        """The worker's object for the method."""
         return self.__self__._gametape_session.ask(words.GET, self.__self__._gametape_number, self.__name__)
 
     def __getattr__(self, name: str) -> Any:
@@ -114,7 +114,7 @@ class RemoteMethod:
 
 
 class RemoteIterator(RemoteObject):
-    """A generator or iterator. Each element is fetched when it is asked for, so it may be endless."""
+    """A generator or iterator. Each element is fetched when it is needed, so it may be endless."""
 
     __slots__ = ()
 
@@ -186,13 +186,13 @@ class RemoteContextManager(RemoteObject):
 
 
 def leave(remote: RemoteObject, error: BaseException | None, traceback: types.TracebackType | None) -> bool:
-    """Leave a context of the worker; whether it swallows the exception.
+    """Leave a context of the worker; returns whether it suppresses the exception.
 
-    It could swallow a failed assertion, or the error that keeps the assertions from being reached. So it may swallow
-    only what the test itself raised, by a `raise` in its own file.
+    It could suppress a failed assertion, or an error that keeps the test from its assertions. So it may suppress only
+    what the test itself raised, by a `raise` in its own file.
     """
-    swallowed = remote._gametape_session.ask(words.EXIT, remote._gametape_number, "__exit__", error)
-    return swallowed is True and raised_by_test(error, traceback)
+    suppressed = remote._gametape_session.ask(words.EXIT, remote._gametape_number, "__exit__", error)
+    return suppressed is True and raised_by_test(error, traceback)
 
 
 def raised_by_test(error: BaseException | None, traceback: types.TracebackType | None) -> bool:

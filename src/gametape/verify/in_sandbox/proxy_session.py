@@ -1,11 +1,11 @@
-"""The conversation with the worker, from the trusted side.
+"""The connection to the worker, on the trusted side.
 
-One request is under way at a time. While it is, the worker may ask for callbacks, whose functions run here and may make
-requests of their own. The first thing that no honest worker does, or a call that takes longer than its seconds, ends
-the conversation: that call raises, and so does every later one, at once.
+One request runs at a time. Meanwhile the worker may request callbacks, whose functions run here and may make requests
+of their own. A message that no honest worker sends, or a call that takes longer than its seconds, ends the connection:
+that call raises, and every later one raises at once.
 
-Nothing the worker sends is more than data. It can raise no exception but those of `wire_errors`, of classes built here,
-and those a callback of the same call raised; it can call only the functions that the test handed to it; it can change
+Everything that the worker sends is data. It can raise only exceptions of `wire_errors`, of classes built here, and
+those that a callback of the same call raised; it can call only functions that the test passed to it; it can change
 only containers that were arguments of a function or method, and only into exact builtins of the same type.
 """
 
@@ -36,7 +36,7 @@ class CallTimeout(TimeoutError):
 
 
 class ProxySession:
-    """`ask` is the only way to the worker."""
+    """Sends requests to the worker. `ask` is the only way to it."""
 
     def __init__(self, sock: socket.socket, classes: tuple[str, ...] = (), seconds: float = 10.0) -> None:
         self.stand_ins = ObjectTranslator(self, frozenset(classes))
@@ -52,7 +52,7 @@ class ProxySession:
 
     @property
     def lost(self) -> str | None:
-        """Why there is nobody to talk to any more, if so."""
+        """Why the connection ended; None while it works."""
         return None if self._ended is None else str(self._ended)
 
     @property
@@ -60,8 +60,8 @@ class ProxySession:
         return isinstance(self._ended, CallTimeout)
 
     def ask(self, operation: int, *fields: Any) -> Any:
-        """Have the worker do something; what it returns or raises. Raises Unsendable, with nothing done, for fields
-        that cannot cross."""
+        """Make a request: returns what the worker returns, raises what it raises. Raises Unsendable, with nothing
+        sent, for fields that cannot cross."""
         if not self._turn.acquire(timeout=self._seconds):
             raise CallTimeout(f"another thread's call was not over after {self._seconds:g} seconds")
         try:
@@ -86,7 +86,7 @@ class ProxySession:
         self._releases.append((number, count))
 
     def end(self, error: Exception) -> Exception:
-        """The conversation is over. Returns what is to be raised."""
+        """End the connection. Returns the exception to raise."""
         if self._ended is None:
             self._ended = error
         return error
@@ -144,9 +144,8 @@ class ProxySession:
         return result
 
     def _call_back(self, message: tuple[Any, ...]) -> None:
-        """Run a function of the test for the worker. An outcome of the test itself (a failure, a skip, an interrupt)
-        is told to the worker as an error and kept, to be raised when the call is over, whatever the worker makes of
-        it."""
+        """Run a function of the test for the worker. An outcome of the test itself (a failure, a skip, an interrupt) is
+        sent to the worker as an error and kept here, to be raised when the call is over, whatever the worker does."""
         _, number, callback, args, kwargs = message
         if type(args) is not tuple or type(kwargs) is not dict or any(type(key) is not str for key in kwargs):
             raise self.end(WireError("a callback with arguments that are none"))
@@ -156,11 +155,11 @@ class ProxySession:
         except BaseException as error:
             if self._ended is not None:
                 raise
-            told = error
+            sent = error
             if not isinstance(error, Exception):
                 self._outcome = error
-                told = RuntimeError("the test is over")
-            body = encode((words.RAISE, number, told), self.stand_ins.extend)
+                sent = RuntimeError("the test is over")
+            body = encode((words.RAISE, number, sent), self.stand_ins.extend)
         self._send(body)
 
     def _raise_outcome(self) -> None:
@@ -186,7 +185,7 @@ class ProxySession:
             _REPLACE[type(contents)](container, contents)
 
     def _print(self, printed: Any) -> None:
-        """What the code printed becomes output of the test process, so that a test can capture it."""
+        """Write what the code printed to the output of the test process, so that a test can capture it."""
         if printed is None:
             return
         if type(printed) is not tuple or len(printed) != 2 or any(type(text) is not str for text in printed):
@@ -196,7 +195,7 @@ class ProxySession:
 
 
 def _may_change_arguments(operation: int, fields: tuple[Any, ...]) -> bool:
-    """A comparison or operator that changed its operand could change what the test expects."""
+    """Whether a request may change its arguments. A comparison or operator could change the expected value."""
     if operation == words.SPECIAL:
         return fields[1] not in words.COMPARISONS | words.BINARY | {"__eq__", "__contains__"}
     return operation in (words.CALL, words.METHOD, words.MAKE_ERROR)

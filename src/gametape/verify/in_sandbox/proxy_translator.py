@@ -1,8 +1,8 @@
-"""What stands for the worker's objects here, and for the test's objects there.
+"""Translate between objects and stand-ins: the worker's objects in the test process, the test's objects in the worker.
 
-A handle comes back only for an object whose class the task declares. Functions, iterators, awaitables and context
-managers come back whatever made them, since all that can be done with one is to call it, take from it, await it or
-enter it: none of them is equal to anything but itself.
+The worker may return a handle only for an object whose class the task declares. It may return functions, iterators,
+awaitables and context managers of any origin, since a test can only call, iterate, await or enter them, and none of
+them equals anything but itself.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _PLAIN_REMOTES: dict[int, type[RemoteObject]] = {
 
 
 class ObjectTranslator:
-    """Both directions, with what must be remembered for them."""
+    """Translates in both directions and keeps the state for it."""
 
     def __init__(self, session: ProxySession, declared: frozenset[str]) -> None:
         self._session = session
@@ -63,7 +63,7 @@ class ObjectTranslator:
         }
 
     def forget_errors(self) -> None:
-        """The outermost call is over: its exceptions cannot come back any more."""
+        """Forget the exceptions of a call when the outermost call is over."""
         self._errors.clear()
 
     def callback(self, number: Any) -> Any:
@@ -72,7 +72,7 @@ class ObjectTranslator:
         return self._callbacks[number]
 
     def understand(self, kind: int, payload: Any) -> Any:
-        """What a stand-in of the worker becomes here. Raises WireError for what no honest worker sends."""
+        """The object for a stand-in of the worker. Raises WireError for what no honest worker sends."""
         if kind in _PLAIN_REMOTES:
             return self._remote(_number(payload), _PLAIN_REMOTES[kind])
         if kind not in self._understood:
@@ -82,10 +82,10 @@ class ObjectTranslator:
     def _handle(self, payload: Any) -> Any:
         if type(payload) is not tuple or len(payload) != 2:
             raise WireError("a handle without its class")
-        found = self.classes.get(_number(payload[1]))
-        if not isinstance(found, RemoteClass) or not self.classes.is_declared(found):
+        kind = self.classes.get(_number(payload[1]))
+        if not isinstance(kind, RemoteClass) or not self.classes.is_declared(kind):
             raise WireError("a handle of a class that is not declared")
-        return self._remote(_number(payload[0]), found)
+        return self._remote(_number(payload[0]), kind)
 
     def _class(self, payload: Any) -> Any:
         return error_class(payload) if type(payload) is str else self.classes.get(_number(payload))
@@ -103,7 +103,7 @@ class ObjectTranslator:
         return self.load(payload)
 
     def _remote(self, number: int, kind: Any) -> Any:
-        """The stand-in of an object: the same one as long as the test holds it, so that `is` works."""
+        """The stand-in of an object: the same one while the test holds it, so that `is` works."""
         remote = self._live.get(number)
         if remote is None or type(remote) is not kind:
             remote = RemoteObject.make(kind, self._session, number)
@@ -123,18 +123,18 @@ class ObjectTranslator:
         return function
 
     def extend(self, value: Any) -> tuple[int, Any] | None:
-        """What stands for a value of the test that is not plain; None where its builtin base type will do."""
+        """The stand-in of a value of the test that is not plain data; None where its builtin base type is enough."""
         kind = type(value)
-        found = self._of_worker(value) or self._of_test(value)
-        if found is None and not issubclass(kind, _BUILTINS):
+        stand_in = self._of_worker(value) or self._of_test(value)
+        if stand_in is None and not issubclass(kind, _BUILTINS):
             raise Unsendable(
                 f"split mode: {kind.__module__}.{kind.__qualname__} cannot be passed to the code under test, only "
                 "plain data, functions and what came from it; tests that need more use shared mode"
             )
-        return found
+        return stand_in
 
     def _of_worker(self, value: Any) -> tuple[int, Any] | None:
-        """Something that came from the worker, or that it knows by name."""
+        """The stand-in of something that came from the worker, or that it knows by name."""
         if isinstance(value, RemoteObject):
             return words.MINE, RemoteObject.number(value)
         if type(value) is RemoteMethod:
@@ -180,7 +180,7 @@ class ObjectTranslator:
             base._gametape_class[1] if isinstance(base, RemoteErrorClass) else error_name(base)
             for base in type(error).__mro__
         )
-        reference = next((found for found in references if found is not None), "RuntimeError")
+        reference = next((name for name in references if name is not None), "RuntimeError")
         return reference, tuple(map(_plain, error.args)), None, origin
 
 

@@ -1,4 +1,4 @@
-"""The pytest plugin of a test process: runs exactly the wanted tests, and tells the result of each once."""
+"""The pytest plugin of a test process: runs exactly the wanted tests, and reports the result of each once."""
 
 import inspect
 import os
@@ -14,7 +14,7 @@ _LONGEST = 6000
 
 
 class Reporter:
-    """`correct` is asked about the result of each test, when it is over, torn down and not yet told."""
+    """`correct` may change the result of each test after its teardown, before it is reported."""
 
     def __init__(self, tell: Tell, wanted: Sequence[str], shuffle: int | None, correct: Callable[[str], str]) -> None:
         self._tell = tell
@@ -67,13 +67,13 @@ class Reporter:
 
 
 def guard(reporter: Reporter, sources: Sequence[str]) -> Callable[[], list[str]]:
-    """Says what of the reporter was replaced since now, and which plugins came from the agent's sources."""
+    """A function that lists what of the reporter was replaced since now, and plugins from the agent's sources."""
     own = dict(vars(reporter))
-    methods = {name: (held, held.__code__) for name, held in vars(Reporter).items() if inspect.isfunction(held)}
+    methods = {name: (value, value.__code__) for name, value in vars(Reporter).items() if inspect.isfunction(value)}
 
     def changed() -> list[str]:
-        held = {name: value for name, value in vars(reporter).items() if name != "config"}
-        found = [_blame(f"pytest.reporter.{name}", value) for name, value in held.items() if own.get(name) is not value]
+        now = {name: value for name, value in vars(reporter).items() if name != "config"}
+        found = [_blame(f"pytest.reporter.{name}", value) for name, value in now.items() if own.get(name) is not value]
         for name, (function, code) in methods.items():
             value = vars(Reporter).get(name)
             if value is not function or function.__code__ is not code:
@@ -87,7 +87,7 @@ def guard(reporter: Reporter, sources: Sequence[str]) -> Callable[[], list[str]]
 
 
 def _blame(name: str, value: object) -> str:
-    """What was replaced, and by whom, where that can be told."""
+    """The name that was replaced, and the file of the replacement where it has one."""
     file = getattr(getattr(value, "__code__", None), "co_filename", None)
     return f"{name} by {file}" if isinstance(file, str) else name
 

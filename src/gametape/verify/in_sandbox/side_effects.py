@@ -1,4 +1,4 @@
-"""What tests do to the world around them: which of them ask for a network, which write where they may not."""
+"""Which tests use a network, and which write outside of the workspace and scratch directories."""
 
 import os
 import sys
@@ -14,12 +14,12 @@ _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
 class SideEffectRecorder:
-    """A pytest plugin with an audit hook. `found` has the tests by what they did: `network`, `outside`."""
+    """A pytest plugin with an audit hook. `tests_by_effect` has tests that used the `network` or wrote `outside`."""
 
     def __init__(self) -> None:
         self.tests_by_effect: dict[str, list[str]] = {"network": [], "outside": []}
         self._test = ""
-        sys.addaudithook(self._hear)
+        sys.addaudithook(self._on_audit_event)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
@@ -29,7 +29,7 @@ class SideEffectRecorder:
         finally:
             self._test = ""
 
-    def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+    def _on_audit_event(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event in _NETWORK:
             if not (event in ("socket.connect", "socket.bind") and isinstance(arguments[1], str | bytes)):
                 self._note("network")
@@ -41,8 +41,8 @@ class SideEffectRecorder:
     @staticmethod
     def _is_own(path: str) -> bool:
         whole = os.path.normpath(os.path.join("/workspace", path))
-        return any(whole == place or whole.startswith(f"{place}/") for place in _OWN)
+        return any(whole == directory or whole.startswith(f"{directory}/") for directory in _OWN)
 
-    def _note(self, deed: str) -> None:
-        if self._test not in self.tests_by_effect[deed]:
-            self.tests_by_effect[deed].append(self._test)
+    def _note(self, effect: str) -> None:
+        if self._test not in self.tests_by_effect[effect]:
+            self.tests_by_effect[effect].append(self._test)

@@ -1,10 +1,10 @@
-"""What both trusted first programs of a sandbox have in common: a job from the host, and children that are watched.
+"""The trusted parent of a sandbox's test processes: takes a job from the host and supervises one child per step.
 
-Such a program never imports what it laid, cannot be looked into by its children (not dumpable), believes nothing they
-say, and passes their words on to the host together with how each of them ended, which is the kernel's word.
+The supervisor never imports the files it wrote, cannot be inspected by its children (not dumpable), trusts nothing they
+report, and forwards their output to the host together with the wait status of each, which comes from the kernel.
 
-It does not even read what a step is about: the child reads that itself, from the host's socket, while it is still
-trusted. So no child finds in its memory what another one was given.
+It does not read the request of a step: the child reads that itself from the host's socket, while it is still trusted.
+So no child finds in its memory what another one was given.
 """
 
 import ctypes
@@ -27,15 +27,15 @@ _LIMITS = [name for name in dir(resource) if name.startswith("RLIMIT_")]
 
 
 class InheritedState:
-    """How we stand with the kernel now; later, what of that was changed."""
+    """The process state that children inherit (limits, priority, processors, directory), and what of it changed."""
 
     def __init__(self) -> None:
-        self._at_first = _inherited_state()
+        self._initial = _inherited_state()
 
     def changed(self) -> str | None:
         now = _inherited_state()
-        found = [name for name, value in self._at_first.items() if now[name] != value]
-        return ", ".join(found) or None
+        changed = [name for name, value in self._initial.items() if now[name] != value]
+        return ", ".join(changed) or None
 
 
 def _inherited_state() -> dict[str, object]:
@@ -50,61 +50,61 @@ def _inherited_state() -> dict[str, object]:
 
 
 _PR_SET_DUMPABLE = 4
-_MOST_TOLD = 16 << 20
+_MOST_OUTPUT = 16 << 20
 _CHUNK = 1 << 16
 _END = -1
 _TICK_MS = 100
-_PATIENCE = 4
-_AFTER_A_LATE_ONE = 0.25
-"""What hangs in one file hangs in the next."""
+_CLOCK_FACTOR = 4
+_AFTER_TIMEOUT = 0.25
+"""The factor on time limits after a child ran out of time: code that hangs in one file hangs in the next."""
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 Body = Callable[[dict[str, Any], dict[str, Any], int, int | None], None]
-"""What a child does: with the job, its step, the descriptor to tell things on, and its connection."""
+"""What a child runs: with the job, its step, the descriptor for its output, and its connection."""
 
 
 class ChildSupervisor:
-    """Make one when everything trusted is imported: it says that it is ready."""
+    """Create one when everything trusted is imported: it tells the host that it is ready."""
 
     def __init__(self) -> None:
         self._host = socket.socket(fileno=os.dup(0))
         self._connections: list[int] = []
-        self._was_late = False
-        self._standing = InheritedState()
-        _be_dumpable(False)
+        self._had_timeout = False
+        self._state = InheritedState()
+        _set_dumpable(False)
         gc.collect()
         gc.freeze()
-        self._say({"ready": True})
+        self._send({"ready": True})
 
     def work(self, body: Body, serves: bool = False) -> None:
-        """Do the one job: a child for every step, one after the other. Children that `serve` are over when the other
-        side of their connection closes."""
+        """Do the one job: a child for every step, one after the other. With `serves`, a child is ended when the other
+        side closes its connection."""
         try:
             job = json.loads(frames.read_frame(self._host.recv))
-            ground = workspace_files.WorkspaceFiles(job["files"], frames.read_frame(self._host.recv))
+            files = workspace_files.WorkspaceFiles(job["files"], frames.read_frame(self._host.recv))
         except frames.FrameError:
-            return  # nobody needed this one
+            return  # the host closed the sandbox without a job
         if count := job["connections"]:
             _, self._connections, _, _ = socket.recv_fds(self._host, 1, count)
         for number in itertools.count():
-            self._say({"next": number})
+            self._send({"next": number})
             step = {"number": number, **json.loads(frames.read_frame(self._host.recv))}
             if "over" in step:
                 break
             connection = self._connections[0] if self._connections else None
-            status, late = self._run(job, step, body, ground, connection, serves)
+            status, late = self._run(job, step, body, files, connection, serves)
             if connection is not None:
                 os.close(self._connections.pop(0))
-            rewritten = ground.restore()
+            rewritten = files.restore()
             workspace_files.clear_scratch()
-            tampered = self._standing.changed()
+            tampered = self._state.changed()
             answer = {"status": status, "late": late, "rewritten": rewritten, "tampered": tampered}
-            self._say({"step": number, **answer})
+            self._send({"step": number, **answer})
             if tampered:
-                break  # whatever comes next would inherit it, and could read it as a message
-        self._say({"done": True})
+                break  # the next child would inherit the change, and could read it as a message
+        self._send({"done": True})
 
-    def _say(self, document: dict[str, Any]) -> None:
+    def _send(self, document: dict[str, Any]) -> None:
         self._host.sendall(frames.pack_json(document))
 
     def _run(
@@ -112,33 +112,33 @@ class ChildSupervisor:
         job: dict[str, Any],
         step: dict[str, Any],
         body: Body,
-        ground: workspace_files.WorkspaceFiles,
+        files: workspace_files.WorkspaceFiles,
         connection: int | None,
         serves: bool,
     ) -> tuple[int, bool]:
-        """One child, and the end of all it leaves behind: its wait status, and whether it was late."""
+        """Run one child and end all its processes: its wait status, and whether it timed out."""
         ours, theirs = os.pipe()
         waits, starts = os.pipe()
         pid = os.fork()
         if pid == 0:
             try:
-                given = json.loads(frames.read_frame(self._host.recv))
-                for path, text in given.pop("laid").items():
+                request = json.loads(frames.read_frame(self._host.recv))
+                for path, text in request.pop("laid").items():
                     workspace_files.write(path, text.encode("utf-8", "surrogateescape"))
                 self._host.close()
-                for descriptor in (ours, starts, *(one for one in self._connections if one != connection)):
+                for descriptor in (ours, starts, *(other for other in self._connections if other != connection)):
                     os.close(descriptor)
                 os.write(theirs, b"\n")
                 os.read(waits, 1)
                 os.close(waits)
                 _become_child()
-                body(job, given, theirs, connection)
+                body(job, request, theirs, connection)
             finally:
                 os._exit(70)
         os.close(theirs)
         os.close(waits)
         os.read(ours, 1)
-        ground.record_state()
+        files.record_state()
         os.write(starts, b"\n")
         os.close(starts)
         os.set_blocking(ours, False)
@@ -148,36 +148,35 @@ class ChildSupervisor:
         return status, late
 
     def _listen(self, pid: int, ours: int, step: dict[str, Any], hangs_up: int | None) -> tuple[int, bool]:
-        """Pass on what the child tells until it ends or its time is up.
+        """Forward the child's output until it ends or its time is up.
 
-        On a busy machine a process waits for its turn, so what it may take is processor time; by the clock it gets a
-        multiple of that, and loses it when it does nothing with it. Where a step says how long it may tell nothing,
-        it is late after that.
+        The limit is processor time, since on a busy machine a process waits for its turn; by the clock it gets a
+        multiple of that. Where a step sets `silence`, a child without output for that long has timed out.
         """
-        most = step["seconds"] * (_AFTER_A_LATE_ONE if self._was_late else 1)
-        heard = time.monotonic()
-        deadline = heard + _PATIENCE * most
-        silence = step.get("silence", _PATIENCE * most)
+        most = step["seconds"] * (_AFTER_TIMEOUT if self._had_timeout else 1)
+        last_output = time.monotonic()
+        deadline = last_output + _CLOCK_FACTOR * most
+        silence = step.get("silence", _CLOCK_FACTOR * most)
         process = os.pidfd_open(pid)
         poll = select.poll()
         poll.register(ours, select.POLLIN)
         poll.register(process, select.POLLIN)
         if hangs_up is not None:
             poll.register(hangs_up, 0)  # only its end
-        told, over, late = 0, False, False
+        received, over, late = 0, False, False
         while not over and not late:
             ready = {descriptor for descriptor, _ in poll.poll(_TICK_MS)}
             over = process in ready or hangs_up in ready
             if ours in ready:
-                passed = self._pass_on(ours, step["number"], until_empty=over)
-                told += max(passed, 0)
-                heard = time.monotonic()
-                if passed == _END:
+                forwarded = self._forward(ours, step["number"], until_empty=over)
+                received += max(forwarded, 0)
+                last_output = time.monotonic()
+                if forwarded == _END:
                     poll.unregister(ours)
             now = time.monotonic()
-            spent = now >= deadline or now - heard >= silence or _processor_seconds(pid) >= most
-            late = not over and (spent or told > _MOST_TOLD)
-        self._was_late = self._was_late or late
+            spent = now >= deadline or now - last_output >= silence or _processor_seconds(pid) >= most
+            late = not over and (spent or received > _MOST_OUTPUT)
+        self._had_timeout = self._had_timeout or late
         ended_by_us = process not in ready
         if ended_by_us:
             os.kill(pid, signal.SIGKILL)
@@ -185,34 +184,34 @@ class ChildSupervisor:
         _, status = os.waitpid(pid, 0)
         return 0 if ended_by_us and not late else status, late
 
-    def _pass_on(self, ours: int, number: int, until_empty: bool) -> int:
-        """What is in the pipe now, as it is: how much that was, or that this was the end."""
-        passed = 0
+    def _forward(self, ours: int, number: int, until_empty: bool) -> int:
+        """Send what is in the pipe now to the host: the number of bytes, or `_END`."""
+        forwarded = 0
         while True:
             try:
                 data = os.read(ours, _CHUNK)
             except BlockingIOError:
-                return passed
+                return forwarded
             if not data:
                 return _END
             self._host.sendall(frames.pack_json({"told": number}) + frames.pack(data))
-            passed += len(data)
+            forwarded += len(data)
             if not until_empty:
-                return passed
+                return forwarded
 
 
 def _processor_seconds(pid: int) -> float:
-    """What a child has used so far, with those of its own children that have ended."""
+    """Processor time of a child and of those of its own children that have ended."""
     with open(f"/proc/{pid}/stat", "rb") as file:
         fields = file.read().rpartition(b")")[2].split()
     return sum(int(ticks) for ticks in fields[11:15]) / _TICKS_PER_SECOND
 
 
 def _become_child() -> None:
-    """A session and chances of its own, no terminal, and memory that it may read itself again."""
+    """Give the child its own session and random seed, no terminal, and memory that it may inspect itself."""
     os.setsid()
     random.seed()
-    _be_dumpable(True)
+    _set_dumpable(True)
     nothing = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(nothing, descriptor)
@@ -220,5 +219,5 @@ def _become_child() -> None:
     gc.unfreeze()
 
 
-def _be_dumpable(yes: bool) -> None:
+def _set_dumpable(yes: bool) -> None:
     ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, int(yes), 0, 0, 0)

@@ -1,10 +1,10 @@
-"""The first program of a sandbox in which a code base is looked over: its tests are found, run, and watched.
+"""The first program of the sandbox of a `WarmTestRunner`: it collects, runs and observes the tests of a code base.
 
-Nobody forges results here: the code is the author's own, and what it would gain is a task that is thrown away later.
+Results are not protected against forgery here: the code is that of the repository, not of an agent.
 """
 
 import contextlib
-import faulthandler  # noqa: F401 - this and pdb are imported by pytest when it starts, so no child has to
+import faulthandler  # noqa: F401 - pytest imports this and pdb when it starts; so no child has to
 import io
 import os
 import pdb  # noqa: F401
@@ -19,7 +19,7 @@ from . import function_coverage, side_effects
 from .child_output import make_writers
 from .reporter import Reporter, Tell
 from .supervisor import ChildSupervisor
-from .workspace_files import WORKSPACE
+from .workspace_files import WORKSPACE, in_workspace
 
 
 def main() -> None:
@@ -29,7 +29,7 @@ def main() -> None:
 
 
 class CollectionReporter:
-    """Tells which tests there are, and which files of them cannot be read."""
+    """Reports the collected tests, and the files that cannot be collected."""
 
     def __init__(self, tell: Tell) -> None:
         self._tell = tell
@@ -48,39 +48,35 @@ class CollectionReporter:
 
 
 def _short_failure(_item: pytest.Function, excinfo: pytest.ExceptionInfo[BaseException], **_more: object) -> str:
-    """What was raised, without the way there: reading that from the sources takes longer than most tests."""
+    """The exception without its traceback: to read source lines for it takes longer than most tests."""
     return excinfo.exconly()
 
 
 def _run_request(job: dict[str, Any], step: dict[str, Any], out: int, _connection: int | None) -> None:
-    """One process over some test files: find their tests, or run those that are wanted."""
+    """One process over some test files: collect their tests, or run the wanted ones."""
     tell, _ = make_writers(out)
     os.chdir(WORKSPACE)
-    sys.path[:0] = [_inside(root) for root in job["import_roots"]]
+    sys.path[:0] = [in_workspace(root) for root in job["import_roots"]]
     sys.dont_write_bytecode = True
     pytest.Function.repr_failure = _short_failure  # type: ignore[method-assign, assignment]
     plugins: list[Any] = [CollectionReporter(tell)]
     options = [*job["options"], *(["--collect-only"] if step["collect"] else [])]
     if not step["collect"]:
         plugins.append(Reporter(tell, step["tests"], step["shuffle"], lambda result: result))
-    watched = side_effects.SideEffectRecorder() if step["watch"] else None
-    reached = (
-        function_coverage.FunctionCoverage({_inside(path): spans for path, spans in step["spans"].items()})
+    recorder = side_effects.SideEffectRecorder() if step["watch"] else None
+    reach = (
+        function_coverage.FunctionCoverage({in_workspace(path): spans for path, spans in step["spans"].items()})
         if step["spans"]
         else None
     )
-    plugins += [one for one in (watched, reached) if one]
-    with contextlib.redirect_stderr(io.StringIO()) as said:
-        code = pytest.main([*options, *map(_inside, step["paths"])], plugins=plugins)
+    plugins += [plugin for plugin in (recorder, reach) if plugin]
+    with contextlib.redirect_stderr(io.StringIO()) as errors:
+        code = pytest.main([*options, *map(in_workspace, step["paths"])], plugins=plugins)
     if code == pytest.ExitCode.USAGE_ERROR:
-        tell({"broken": "", "message": said.getvalue()[-4000:]})
-    if watched:
-        tell({"deeds": watched.tests_by_effect})
-    if reached:
-        tell({"reached": {os.path.relpath(path, WORKSPACE): found for path, found in reached.answer().items()}})
+        tell({"broken": "", "message": errors.getvalue()[-4000:]})
+    if recorder:
+        tell({"deeds": recorder.tests_by_effect})
+    if reach:
+        tell({"reached": {os.path.relpath(path, WORKSPACE): tests for path, tests in reach.answer().items()}})
     tell({"finished": int(code)})
     os._exit(0)
-
-
-def _inside(path: str) -> str:
-    return os.path.normpath(os.path.join(WORKSPACE, path))

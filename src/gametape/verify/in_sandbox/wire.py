@@ -1,15 +1,15 @@
 """Plain data as bytes, for two processes of which one is hostile.
 
-Only exact builtin types and a few immutable value types cross, and they come out as exactly those types: nothing that
-is read here can bring code or an overridden method along. Whatever else must cross (handles, callbacks, exceptions) is
-given a kind and plain fields by the `extend` function of the writer, and made into something by the reader's `hook`.
+Only exact builtin types and a few immutable value types cross, and they are decoded as exactly those types: no value
+can carry code or an overridden method. For other values (handles, callbacks, exceptions) the writer's `extend` function
+gives a kind and plain fields, and the reader's `hook` turns these into an object.
 
-`decode` promises, for any bytes: it returns or raises WireError, in time and memory bounded by the constants below. It
-uses no recursion, shares nothing between parts of a value (so a small frame cannot stand for a huge structure), and
-refuses keys made to collide.
+For any bytes, `decode` returns or raises WireError, in time and memory bounded by the constants below. It uses no
+recursion, shares nothing between parts of a value (so a small frame cannot represent a huge structure), and refuses
+keys made to collide.
 
-On the writing side, an instance of a subclass of a builtin is reduced to the base type's own data by the base type's
-own methods: an honest Counter or IntEnum arrives as dict or int, and one that lies arrives without its lies.
+The writer reduces an instance of a subclass of a builtin to the base type's own data with the base type's own methods:
+a Counter or IntEnum arrives as dict or int, and overridden methods have no effect.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ Hook = Callable[[int, Any], Any]
 
 
 class WireError(Exception):
-    """The other side sent something that no honest peer sends, or is gone."""
+    """The other side sent something that no honest peer sends, or has closed the connection."""
 
 
 class Unsendable(TypeError):
-    """The value is not plain data and has no stand-in that could cross."""
+    """The value is not plain data and has no stand-in that can cross."""
 
 
 _NONE, _TRUE, _FALSE, _ELLIPSIS, _NOT_IMPLEMENTED = b"NTFE!"
@@ -133,7 +133,7 @@ class _Parts(NamedTuple):
 
 
 def _stand_in(value: Any, extend: Extend | None) -> Any:
-    """What is written for a value of no exact builtin type: its parts, or the reduced value."""
+    """What is encoded for a value that has no exact builtin type: its parts, or the reduced value."""
     kind = type(value)
     if kind is range:
         return _Parts(_RANGE, -1, (value.start, value.stop, value.step))
@@ -155,8 +155,8 @@ def _stand_in(value: Any, extend: Extend | None) -> Any:
 
 
 def encode(root: Any, extend: Extend | None = None, mutables: list[Any] | None = None) -> bytes:
-    """The bytes of a value. `mutables` collects its lists, dicts, sets and bytearrays, in the order `decode` numbers
-    them. Raises Unsendable for what cannot cross."""
+    """The bytes of a value. `mutables` collects its lists, dicts, sets and bytearrays, in the order in which `decode`
+    numbers them. Raises Unsendable for a value that cannot cross."""
     out = bytearray()
     stack: list[Iterator[Any]] = [iter((root,))]
     while stack:
@@ -196,7 +196,7 @@ def encode(root: Any, extend: Extend | None = None, mutables: list[Any] | None =
 
 
 def decode(data: bytes, hook: Hook | None = None, mutables: list[Any] | None = None) -> Any:
-    """The value of some bytes, or WireError. What `hook` raises as WireError or TimeoutError passes through."""
+    """The value of some bytes, or WireError. A WireError or TimeoutError of `hook` passes through."""
     if len(data) > MOST_BYTES:
         raise WireError(f"a frame of {len(data)} bytes")
     try:
@@ -231,7 +231,7 @@ _CONSTANTS: dict[int, Any] = {
 
 
 class _Reader:
-    """Reads one value and accounts for what it takes."""
+    """Reads one value and counts the memory that it takes."""
 
     def __init__(self, data: bytes, hook: Hook | None, mutables: list[Any] | None) -> None:
         self.data = data
@@ -355,7 +355,7 @@ class _Reader:
 
 
 def _spread(keys: list[Any]) -> list[Any]:
-    """The keys, if they are all different and their hashes too, or nearly so."""
+    """The keys, if all are different and nearly all hashes are."""
     if len(keys) > MOST_COLLISIONS and len(keys) - len(set(map(hash, keys))) > MOST_COLLISIONS:
         raise WireError("keys that were made to collide")
     if len(set(keys)) != len(keys):

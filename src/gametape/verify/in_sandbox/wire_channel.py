@@ -13,7 +13,7 @@ _AT_ONCE = 1 << 16
 
 
 class WireChannel:
-    """One end. With `seconds`, waiting for or sending a frame takes no longer than about that: TimeoutError."""
+    """One end of a connection. With `seconds`, sending or receiving a frame raises TimeoutError after about that."""
 
     def __init__(self, sock: socket.socket, seconds: float | None = None) -> None:
         self._sock = sock

@@ -1,7 +1,7 @@
 """Exceptions that both sides know by name: the builtin ones and those of the standard library.
 
-A reader only ever gets a class out of these tables, and only one below Exception: nothing that ends a process, and no
-outcome of a test framework, can be named. Everything else is a class of its own side.
+A reader gets classes only from these tables, and only subclasses of Exception: nothing that ends a process and no
+outcome of a test framework can be named. Every other class belongs to one side.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _ERRORS_OF_LIBRARY = """
 """
 
 
-def _of_library() -> dict[str, str]:
+def _library_errors() -> dict[str, str]:
     """Module by `module:name`. No module is imported before it is needed."""
     found: dict[str, str] = {}
     module = ""
@@ -76,11 +76,11 @@ _BUILTIN = {
     for name, kind in vars(builtins).items()
     if isinstance(kind, type) and issubclass(kind, Exception) and kind.__name__ == name
 }
-_LIBRARY = _of_library()
+_LIBRARY = _library_errors()
 
 
 def error_class(name: object) -> type[Exception]:
-    """The class of a name that came over the wire."""
+    """The exception class of a name that came over the wire."""
     if type(name) is not str or (name not in _BUILTIN and name not in _LIBRARY):
         raise WireError("an exception that has no such name")
     if name in _BUILTIN:
@@ -92,7 +92,7 @@ def error_class(name: object) -> type[Exception]:
 
 
 def error_name(kind: type) -> str | None:
-    """The name of exactly this class, if the other side knows it."""
+    """The name of exactly this class, if both sides know it."""
     if _BUILTIN.get(kind.__name__) is kind:
         return kind.__name__
     for name, module in _LIBRARY.items():

@@ -1,4 +1,4 @@
-"""What counts as a function on either side, and a function's signature as plain data."""
+"""The types that count as functions on both sides, and a function's signature as plain data."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def signature_fields(function: Any) -> list[Parameter] | None:
 
 
 def build_signature(fields: list[Parameter]) -> inspect.Signature:
-    """The signature again. Raises ValueError or TypeError for fields that are none."""
+    """The signature from its fields. Raises ValueError or TypeError for invalid fields."""
     empty = inspect.Parameter.empty
     return inspect.Signature(
         [

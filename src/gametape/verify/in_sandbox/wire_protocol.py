@@ -1,4 +1,4 @@
-"""The words of the conversation between the test process and the worker.
+"""The protocol between the test process and the worker: message kinds, operations, kinds of stand-ins.
 
 A request is `(REQUEST, id, operation, fields, releases)`. The worker answers with one of
 `(RETURN, id, value, updates, printed)`, `(RAISE, id, exception, updates, printed)` and, when it returns one of the
@@ -67,4 +67,4 @@ BINARY = frozenset(
 )
 COMPARISONS = frozenset({"__lt__", "__le__", "__gt__", "__ge__", "__ne__"})
 SPECIAL_METHODS = (*(f"__{name}__" for name in f"{_UNARY} {_OTHERS}".split()), *sorted(BINARY))
-"""What a handle's class has if the real class has it. All else is an attribute."""
+"""Special methods that a handle's class has if the real class has them. Everything else is an attribute."""

@@ -1,7 +1,7 @@
 """The immutable value types that cross beside the builtins, and the types that cross by name.
 
-Each value type is taken apart into plain fields and rebuilt on the reading side by its own constructor, which checks
-them. A reader never looks a name up anywhere but in the tables here.
+The writer takes a value apart into plain fields, and the reader builds it again with its own constructor, which checks
+them. A reader looks names up only in the tables here.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ZONE_NAME = re.compile(r"[A-Za-z0-9_+\-]{1,32}(/[A-Za-z0-9_+\-]{1,32}){0,3}")
 
 @dataclass(frozen=True)
 class ValueCodec:
-    """How one type crosses. `build` gets fields from a hostile side: any plain data, any number of them."""
+    """How one type crosses. `build` gets fields from a hostile side: any number of any plain data."""
 
     kind: type
     fields: Callable[[Any], tuple[Any, ...]]
@@ -49,7 +49,7 @@ def _zone(value: Any) -> Any:
 
 
 def _fixed_zone(zone: datetime.timezone) -> tuple[Any, ...]:
-    # The class keeps apart a zone with a name and one without: only the first has two arguments to be rebuilt from.
+    # A zone with a name is rebuilt from two arguments, one without from one.
     return zone.__getinitargs__()  # type: ignore[attr-defined, no-any-return]
 
 

@@ -1,9 +1,9 @@
 """The worker: runs the agent's code and answers the test process.
 
-Everything here shares a process with hostile code and is trusted by nobody; it only has to serve honest code well. It
-imports modules when they are asked for, runs every call in the main thread, one at a time, and answers whatever the
-code does: an exception of any kind is an answer, output is collected up to a limit and sent along, and the recursion
-limit is set back after each call. If the code ends the process or takes the socket, the test process sees a dead peer.
+The worker shares a process with hostile code and is not trusted; it only has to serve honest code well. It imports
+modules on request, runs every call in the main thread, one at a time, and always answers: an exception of any kind is
+an answer, output is collected up to a limit and sent along, and the recursion limit is reset after each call. If the
+code ends the process or takes the socket, the test process sees a closed connection.
 """
 
 from __future__ import annotations
@@ -42,22 +42,25 @@ def _same(before: Any, after: Any) -> bool:
 
 
 class ArgumentChanges:
-    """A shallow copy of every mutable container of a request, to be compared by identity after the call: an element
-    that is itself a container has its own entry."""
+    """Finds the arguments that a call changed in place.
+
+    It keeps a shallow copy of every mutable container of a request and compares by identity after the call; a container
+    within a container has its own copy.
+    """
 
     def __init__(self, containers: list[Any]) -> None:
         self._containers = containers
         self._before = [_contents(container) for container in containers]
 
     def position(self, value: Any) -> int | None:
-        """Which of the containers this is, if it is one of them."""
+        """The position of the container, if it is one of them."""
         for position, container in enumerate(self._containers):
             if container is value:
                 return position
         return None
 
     def updates(self) -> tuple[tuple[int, Any], ...]:
-        """The containers that are not as they were, each with its position."""
+        """The changed containers, each with its position."""
         return tuple(
             (position, container)
             for position, (container, before) in enumerate(zip(self._containers, self._before, strict=True))
@@ -76,7 +79,7 @@ _CLASS_OPERATORS: dict[str, Callable[..., Any]] = {
 
 
 def serve(sock: socket.socket) -> None:
-    """Answer requests until the test process hangs up."""
+    """Answer requests until the test process closes the connection."""
     with contextlib.suppress(WireError, KeyboardInterrupt):
         SplitWorker(WireChannel(sock)).serve()
 
@@ -92,6 +95,8 @@ class _Output(io.BytesIO):
 
 
 class SplitWorker:
+    """Carries out the requests of one test process."""
+
     def __init__(self, channel: WireChannel) -> None:
         self._channel = channel
         self._objects = ObjectTable()
@@ -133,7 +138,7 @@ class SplitWorker:
             self._handle(decode(self._channel.receive(), self._peer.understand, mutables), mutables)
 
     def _redirect(self) -> None:
-        """Nothing the code writes may reach another descriptor; what it prints is collected."""
+        """Point the standard descriptors to nowhere, and collect what the code prints."""
         null = os.open(os.devnull, os.O_RDWR)
         for descriptor in range(3):
             os.dup2(null, descriptor)
@@ -143,7 +148,7 @@ class SplitWorker:
         )
 
     def _handle(self, request: tuple[Any, ...], mutables: list[Any]) -> None:
-        """Do what one request asks for, and answer it."""
+        """Carry out one request and answer it."""
         _, number, operation, fields, releases = request
         for released, count in releases:
             self._objects.release(released, count)
@@ -201,11 +206,12 @@ class SplitWorker:
         return value
 
     def _module_names(self, name: str) -> tuple[list[str], list[str]]:
-        """All names, and those a star import takes, as far as they can cross."""
+        """All names, and those that a star import takes, as far as they can cross."""
         module = importlib.import_module(name)
-        public = getattr(module, "__all__", [each for each in dir(module) if not each.startswith("_")])
-        missing = [each for each in public if not hasattr(module, each)]
-        return dir(module), missing + [each for each in public if self._crosses(getattr(module, each, None))]
+        public = getattr(module, "__all__", [attribute for attribute in dir(module) if not attribute.startswith("_")])
+        missing = [attribute for attribute in public if not hasattr(module, attribute)]
+        crossing = [attribute for attribute in public if self._crosses(getattr(module, attribute, None))]
+        return dir(module), missing + crossing
 
     def _crosses(self, value: Any) -> bool:
         if isinstance(value, types.ModuleType):
@@ -221,7 +227,7 @@ class SplitWorker:
         return getattr(type(target), name)(target, *args, **kwargs or {})
 
     def _equals(self, number: int, candidates: tuple[Any, ...]) -> list[tuple[bool, Any]]:
-        """Each candidate's own outcome: whether it raised, and what came."""
+        """For each candidate whether the comparison raised, and its result or exception."""
         target: Any = self._objects[number]
         equal: Any = type(target).__eq__
         outcomes: list[tuple[bool, Any]] = []

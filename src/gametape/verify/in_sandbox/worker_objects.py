@@ -1,4 +1,4 @@
-"""The worker's objects that the test process knows by number, and how their classes are described to it."""
+"""The worker's objects that the test process refers to by number, and descriptions of their classes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .wire_values import TYPE_NAMES
 
 
 class ObjectTable:
-    """Objects by number, kept alive for as long as the other side has not released each time it was given one."""
+    """Objects by number, with a count of references that the other side has not released."""
 
     def __init__(self) -> None:
         self.declared: frozenset[str] = frozenset()
@@ -25,7 +25,7 @@ class ObjectTable:
         return self._by_number[number][0]
 
     def number(self, value: Any) -> int:
-        """Give the object away once more."""
+        """The number of an object, with one more reference to it."""
         number = self._numbers.get(id(value))
         if number is None:
             self._last = number = self._last + 1
@@ -63,15 +63,15 @@ class ObjectTable:
         return error_name(kind) or self.number(kind)
 
     def describe(self, kind: type) -> dict[str, Any]:
-        """What the test process needs to build a class that behaves like this one."""
+        """What the test process needs to build a stand-in for this class."""
         own = [base for base in kind.__mro__ if base is not object]
-        special = {name: _found(own, name) for name in words.SPECIAL_METHODS}
+        special = {name: _lookup(own, name) for name in words.SPECIAL_METHODS}
         if issubclass(kind, BaseException):
             bases = [self.class_reference(base) for base in kind.__bases__ if issubclass(base, Exception)]
             if any(not issubclass(base, Exception) for base in kind.__bases__ if issubclass(base, BaseException)):
                 bases.append("RemoteExit")
         else:
-            bases = [self.number(base) for base in kind.__bases__ if not _of_library(base)]
+            bases = [self.number(base) for base in kind.__bases__ if not _is_library_class(base)]
         return {
             "name": kind.__name__,
             "qualname": kind.__qualname__,
@@ -80,14 +80,14 @@ class ObjectTable:
             "bases": tuple(bases),
             "is_error": issubclass(kind, BaseException),
             "declared": self.is_declared(kind),
-            "special": tuple(name for name, found in special.items() if found is not Ellipsis and found is not None),
+            "special": tuple(name for name, method in special.items() if method is not Ellipsis and method is not None),
             "hashable": special["__hash__"] is not None,
             "methods": tuple(
                 sorted(
                     {
                         name
                         for base in own
-                        if not _of_library(base)
+                        if not _is_library_class(base)
                         for name, value in vars(base).items()
                         if isinstance(value, types.FunctionType)
                     }
@@ -96,9 +96,9 @@ class ObjectTable:
         }
 
 
-def _found(classes: list[type], name: str) -> Any:
-    return next((vars(each)[name] for each in classes if name in vars(each)), Ellipsis)
+def _lookup(classes: list[type], name: str) -> Any:
+    return next((vars(kind)[name] for kind in classes if name in vars(kind)), Ellipsis)
 
 
-def _of_library(kind: type) -> bool:
+def _is_library_class(kind: type) -> bool:
     return kind in TYPE_NAMES or kind.__module__.partition(".")[0] in sys.stdlib_module_names

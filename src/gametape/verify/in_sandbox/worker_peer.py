@@ -1,5 +1,5 @@
-"""The test process as the worker sees it: how its stand-ins are understood, what stands in for the worker's own
-objects, and how its functions are called back."""
+"""The worker's view of the test process: reading its stand-ins, making stand-ins for the worker's own objects, and
+calling its functions back."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ _BUILTINS = (int, float, complex, str, bytes, bytearray, list, tuple, dict, set,
 
 
 class WorkerPeer:
+    """The test process at the other end of the worker's channel."""
+
     def __init__(
         self, channel: WireChannel, objects: ObjectTable, handle: Callable[[tuple[Any, ...], list[Any]], None]
     ) -> None:
@@ -39,7 +41,7 @@ class WorkerPeer:
 
     @contextlib.contextmanager
     def during_a_call(self) -> Iterator[None]:
-        """While it lasts the test process listens. Afterwards its exceptions are its own again."""
+        """While a call runs, the test process answers callbacks."""
         self._calls += 1
         try:
             yield
@@ -47,7 +49,7 @@ class WorkerPeer:
             self._calls -= 1
 
     def send(self, answer: bytes) -> None:
-        """Answer, after a callback that another thread has under way."""
+        """Send an answer, after a running callback of another thread has ended."""
         if not self._calls:
             self._errors.clear()
         with self._turn:
@@ -75,7 +77,7 @@ class WorkerPeer:
                     raise message[2]
 
     def understand(self, kind: int, payload: Any) -> Any:
-        """What a stand-in of the test process stands for."""
+        """The object that a stand-in of the test process represents."""
         if kind == words.MINE:
             return self._objects[payload]
         if kind == words.CLASS:
@@ -89,7 +91,7 @@ class WorkerPeer:
         raise WireError(f"an unknown kind of stand-in, {kind}")
 
     def _pulled(self, callback: int) -> Iterator[Any]:
-        """An iterator of the test, each element fetched when it is asked for."""
+        """An iterator of the test; each element is fetched when it is needed."""
         while True:
             try:
                 element = self.call_back(callback, (), {})
@@ -125,7 +127,7 @@ class WorkerPeer:
         return error
 
     def extend(self, value: Any) -> tuple[int, Any] | None:
-        """What stands for a value that is not plain; None where nothing does."""
+        """The stand-in of a value that is not plain data; None where it has none."""
         objects = self._objects
         if isinstance(value, type):
             return words.CLASS, objects.class_reference(value)
@@ -140,7 +142,7 @@ class WorkerPeer:
         return self._by_behaviour(value)
 
     def _by_behaviour(self, value: Any) -> tuple[int, Any] | None:
-        """Objects of which the test process needs no more than one or two operations."""
+        """Stand-ins of objects that the test process uses by one or two operations only."""
         kind = type(value)
         if isinstance(value, FUNCTIONS):
             return words.FUNCTION, self._function_fields(value)
@@ -165,7 +167,7 @@ class WorkerPeer:
         return self._objects.number(function), *(text if isinstance(text, str) else None for text in texts)
 
     def error_fields(self, error: BaseException, causes: int = _MOST_CAUSES) -> tuple[Any, ...]:
-        """An exception's class, arguments, number, text and cause. Only one of a class of this side has a number."""
+        """An exception's class, arguments, number, text and cause. A class that both sides know has no number."""
         try:
             text = str(error)
         except Exception as failure:
@@ -174,19 +176,19 @@ class WorkerPeer:
         args = error.args if name is None else _arguments(error)
         args = args if self._sends(args) else (text,)
         cause = error.__cause__
-        told = self.error_fields(cause, causes - 1) if cause is not None and causes else None
+        cause_fields = self.error_fields(cause, causes - 1) if cause is not None and causes else None
         if name is None and not isinstance(error, Exception) and type(error).__module__ in ("builtins", "asyncio"):
             name = "RemoteExit"
             args = (f"the call ended with {type(error).__name__}({text})",)
         if name is not None:
-            return name, args, None, text, told, self._attributes(error)
-        return self._objects.number(type(error)), args, self._objects.number(error), text, told, {}
+            return name, args, None, text, cause_fields, self._attributes(error)
+        return self._objects.number(type(error)), args, self._objects.number(error), text, cause_fields, {}
 
     def _attributes(self, error: BaseException) -> dict[str, Any]:
-        """What an exception of a known class carries beside its arguments."""
+        """The attributes of an exception of a known class beside its arguments."""
         names = {*vars(error), *(_MORE_ATTRIBUTES if isinstance(error, (ImportError, NameError)) else ())}
-        found = {name: getattr(error, name, None) for name in sorted(names) if not name.startswith("_")}
-        return {name: value for name, value in found.items() if self._sends(value)}
+        values = {name: getattr(error, name, None) for name in sorted(names) if not name.startswith("_")}
+        return {name: value for name, value in values.items() if self._sends(value)}
 
     def _sends(self, value: Any) -> bool:
         try:
@@ -197,6 +199,6 @@ class WorkerPeer:
 
 
 def _arguments(error: BaseException) -> tuple[Any, ...]:
-    """What makes the same exception again: some classes keep more than `args` holds."""
+    """The arguments that build the same exception: some classes need more than `args` holds."""
     reduced = error.__reduce__()
     return reduced[1] if isinstance(reduced, tuple) and isinstance(reduced[1], tuple) else error.args

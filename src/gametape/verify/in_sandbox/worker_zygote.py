@@ -1,6 +1,6 @@
 """The first program of a sandbox for the agent's code in split mode: forks one worker per test file.
 
-A worker is over when the tests at the other end hang up, whatever it thinks of that.
+A worker is ended when the test process at the other end closes the connection.
 """
 
 import os
@@ -11,7 +11,7 @@ from typing import Any
 from . import audit_hook, worker
 from .child_output import make_writers
 from .supervisor import ChildSupervisor
-from .workspace_files import WORKSPACE
+from .workspace_files import WORKSPACE, in_workspace
 
 
 def main() -> None:
@@ -21,12 +21,10 @@ def main() -> None:
 def _serve(job: dict[str, Any], _step: dict[str, Any], out: int, connection: int | None) -> None:
     assert connection is not None
     os.chdir(WORKSPACE)
-    sys.path[:0] = [os.path.normpath(os.path.join(WORKSPACE, root)) for root in job["import_roots"]]
+    sys.path[:0] = [in_workspace(root) for root in job["import_roots"]]
     sys.dont_write_bytecode = True
-    _, told = make_writers(out)
-    audit_hook.install_audit_hook(
-        told, [os.path.normpath(os.path.join(WORKSPACE, path)) for path in job["source_paths"]]
-    )
+    _, tell_event = make_writers(out)
+    audit_hook.install_audit_hook(tell_event, [in_workspace(path) for path in job["source_paths"]])
     worker.serve(socket.socket(fileno=connection))
     os._exit(0)
 

@@ -1,7 +1,7 @@
-"""Files in the sandbox's own /workspace: laid before hostile code exists, looked after between its processes.
+"""Files in the sandbox's /workspace: written before hostile code runs, and restored after each of its processes.
 
-Whatever a process left behind must not keep the next one from finding what it should: trees of any depth, closed
-directories, missing ones.
+Nothing that a process leaves behind may keep the next one from finding its files: trees of any depth, directories
+without permissions, missing directories.
 """
 
 import contextlib
@@ -16,11 +16,11 @@ _HOME = "/tmp/home"
 _TRASH = ".gametape-trash"
 _MOST_ENTRIES, _LONGEST_PATH = 100_000, 2000
 Stamp = tuple[int, int, int]
-"""Of a file or directory: which one it is, its size, and when it was last changed, which only the kernel sets."""
+"""Inode, size and time of the last change, which only the kernel sets, of a file or directory."""
 
 
 class WorkspaceFiles:
-    """The files that every process of a job is to find, kept here so that they can be laid again."""
+    """The files that every process of a job finds, kept in memory so that they can be written again."""
 
     def __init__(self, listing: Iterable[tuple[str, int, bool]], content: bytes) -> None:
         self._files: dict[str, tuple[bytes, bool]] = {}
@@ -28,34 +28,34 @@ class WorkspaceFiles:
         for path, size, executable in listing:
             self._files[path] = (content[at : at + size], executable)
             at += size
-        self._lay()
-        self._laid: dict[str, Stamp] | None = file_stamps()
-        self._stamps = self._laid
+        self._write_all()
+        self._original: dict[str, Stamp] | None = file_stamps()
+        self._stamps = self._original
 
     def record_state(self) -> None:
-        """Remember everything as it is now, for `restore`."""
+        """Record the files as they are now, for `restore`."""
         self._stamps = file_stamps()
 
     def restore(self) -> list[str]:
-        """Bring everything back to how it was laid at first; says which files were changed since the last look."""
+        """Put everything back to its first state; returns the files that changed since `record_state`."""
         now, known = file_stamps(), self._stamps
         changed: list[str] = []
         if known is not None and now is not None:
             changed = sorted(path for path in known if now.get(path) != known[path] and not os.path.isdir(_at(path)))
-        if not self._relay(now):
+        if not self._rewrite_changed(now):
             _quietly(os.chmod, WORKSPACE, 0o755)
             clear_directory(WORKSPACE)
-            self._lay()
-            self._laid = file_stamps()
-        self._stamps = self._laid
+            self._write_all()
+            self._original = file_stamps()
+        self._stamps = self._original
         return changed
 
-    def _relay(self, now: dict[str, Stamp] | None) -> bool:
-        """Write again what was written over, where nothing else was touched: no directory, no name, no attribute."""
-        if now is None or self._laid is None or now.keys() != self._laid.keys() or _attributes(WORKSPACE):
+    def _rewrite_changed(self, now: dict[str, Stamp] | None) -> bool:
+        """Rewrite changed files, if nothing else changed: no directory, no name, no attribute. Else return False."""
+        if now is None or self._original is None or now.keys() != self._original.keys() or _attributes(WORKSPACE):
             return False
-        differs = [path for path in now if now[path] != self._laid[path]]
-        if any(path not in self._files or now[path][0] != self._laid[path][0] for path in differs):
+        differs = [path for path in now if now[path] != self._original[path]]
+        if any(path not in self._files or now[path][0] != self._original[path][0] for path in differs):
             return False
         for path in differs:
             if os.stat(_at(path)).st_nlink != 1 or _attributes(_at(path)):
@@ -64,10 +64,10 @@ class WorkspaceFiles:
             os.chmod(_at(path), 0o644)
             write(path, content)
             os.chmod(_at(path), 0o755 if executable else 0o644)
-            self._laid[path] = _stamp(os.stat(_at(path)))
+            self._original[path] = _stamp(os.stat(_at(path)))
         return True
 
-    def _lay(self) -> None:
+    def _write_all(self) -> None:
         for path, (content, executable) in self._files.items():
             write(path, content)
             if executable:
@@ -75,7 +75,7 @@ class WorkspaceFiles:
 
 
 def file_stamps() -> dict[str, Stamp] | None:
-    """Everything below the workspace, links as themselves; None when there is more than anybody laid."""
+    """The stamps of everything below the workspace, links as themselves; None if there are too many entries."""
     found: dict[str, Stamp] = {}
     waiting = [""]
     while waiting:
@@ -84,7 +84,7 @@ def file_stamps() -> dict[str, Stamp] | None:
         if len(found) > _MOST_ENTRIES or len(directory) > _LONGEST_PATH:
             return None
         if not os.access(_at(directory), os.R_OK | os.X_OK):
-            continue  # somebody closed it, which its own stamp shows
+            continue  # its permissions were removed, which its own stamp shows
         for entry in os.scandir(_at(directory)):
             path = os.path.join(directory, entry.name)
             if entry.is_dir(follow_symlinks=False):
@@ -102,6 +102,11 @@ def _at(path: str) -> str:
     return os.path.join(WORKSPACE, path)
 
 
+def in_workspace(path: str) -> str:
+    """The absolute, normal form of a path of the task."""
+    return os.path.normpath(_at(path))
+
+
 def write(path: str, content: bytes) -> None:
     os.makedirs(os.path.dirname(_at(path)), exist_ok=True)
     with open(_at(path), "wb") as file:
@@ -109,7 +114,7 @@ def write(path: str, content: bytes) -> None:
 
 
 def kill_other_processes() -> None:
-    """Every process inside but the first one and ourselves, and wait until they are gone."""
+    """Kill every process of the sandbox except the first one and this one, and wait until they are gone."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(-1, signal.SIGKILL)
     with contextlib.suppress(ChildProcessError):
@@ -118,24 +123,24 @@ def kill_other_processes() -> None:
 
 
 def clear_scratch() -> None:
-    """Nothing that one process left behind in scratch directories is there for the next."""
-    for place in _SCRATCH:
-        clear_directory(place)
+    """Empty the scratch directories, so that a process leaves nothing there for the next one."""
+    for directory in _SCRATCH:
+        clear_directory(directory)
     _quietly(os.mkdir, _HOME)
 
 
-def clear_directory(place: str) -> None:
-    """Empty a directory, of everything but what is mounted there.
+def clear_directory(top: str) -> None:
+    """Empty a directory of everything except mounts.
 
-    Directories are moved to the top before they are emptied, so no path gets long and nothing is deep.
+    Directories are moved to the top before they are emptied, so that no path gets too long or too deep.
     """
-    trash = os.path.join(place, _TRASH)
-    waiting = [place]
+    trash = os.path.join(top, _TRASH)
+    waiting = [top]
     moved = 0
     while waiting:
         directory = waiting.pop()
-        _quietly(os.chmod, directory, 0o700 if directory != place else 0o755)
-        for name in _attributes(directory) if directory == place else ():
+        _quietly(os.chmod, directory, 0o700 if directory != top else 0o755)
+        for name in _attributes(directory) if directory == top else ():
             _quietly(os.removexattr, directory, name)
         for entry in _entries(directory):
             if not entry.is_dir(follow_symlinks=False):
@@ -149,13 +154,13 @@ def clear_directory(place: str) -> None:
                 _quietly(os.chmod, entry.path, 0o700)
                 _quietly(os.rename, entry.path, target)
                 waiting.append(target if os.path.isdir(target) else entry.path)
-        if directory != place:
+        if directory != top:
             _quietly(os.rmdir, directory)
     _quietly(os.rmdir, trash)
 
 
 def _mounts() -> frozenset[str]:
-    """Where something is mounted. Nobody inside can change that."""
+    """The mount points, which no process of the sandbox can change."""
     with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
         return frozenset(line.split()[4] for line in file)
 
@@ -164,7 +169,7 @@ _MOUNTS = _mounts()
 
 
 def _leads_to_a_mount(path: str) -> bool:
-    """Whether something is mounted there or below: moving the directory would move that too."""
+    """Whether a mount is there or below: moving the directory would move the mount."""
     return any(mount == path or mount.startswith(f"{path}/") for mount in _MOUNTS)
 
 
@@ -183,6 +188,6 @@ def _entries(directory: str) -> list["os.DirEntry[str]"]:
 
 
 def _quietly(act: Callable[..., None], *arguments: Any) -> None:
-    """What cannot be changed belongs to somebody else, a mount for one, and is in nobody's way."""
+    """Ignore an OSError: what cannot be changed, such as a mount, may stay."""
     with contextlib.suppress(OSError):
         act(*arguments)

@@ -1,4 +1,4 @@
-"""The layers of the reward: one small file each, with `score(case)` giving a check, or None where it does not apply."""
+"""The layers of the reward, one small file each: `score(context)` gives a check, or None where it does not apply."""
 
 from gametape.verify.layers.context import ScoringContext
 from gametape.verify.layers.profiles import run_layers

@@ -1,8 +1,8 @@
-"""Layer `architecture`: what a task says must hold of the structure, whatever the tests say.
+"""Layer `architecture`: the structure that a task declares.
 
 Import contracts, layers, forbidden modules and the public API, read from the syntax trees of the exported sources.
-What the reference itself breaks (without one: the starting tree) is held against nobody. Each new violation counts:
-none is 1.0, one 0.5, two a third.
+A violation that the reference has too (without one: the starting tree) does not count. No new violation scores 1.0, one
+0.5, two a third.
 """
 
 from gametape.core.verdict import Check
@@ -17,5 +17,9 @@ def score(context: ScoringContext) -> Check | None:
     fresh = new_violations(context.submission.loaded_task.task, context.sources, context.trusted)
     if fresh is None:
         return None
-    detail = f"{len(fresh)} violations: {summarize([str(one) for one in fresh])}" if fresh else "everything holds"
+    detail = (
+        f"{len(fresh)} violations: {summarize([str(violation) for violation in fresh])}"
+        if fresh
+        else "everything holds"
+    )
     return context.check(NAME, 1 / (1 + len(fresh)), detail)

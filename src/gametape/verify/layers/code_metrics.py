@@ -1,4 +1,4 @@
-"""Cyclomatic complexity: one more than the number of decisions in a function."""
+"""Measures of a module, read from its syntax tree: complexity, dead code, and the statements a coverage run can see."""
 
 import ast
 import functools
@@ -16,7 +16,7 @@ _DECISIONS = (
 
 @functools.lru_cache(maxsize=4096)
 def complexity(function: Function) -> int:
-    """Functions inside a function are counted on their own."""
+    """Cyclomatic complexity: one more than the number of decisions. Functions inside a function count separately."""
     decisions = 1
     todo: list[ast.AST] = list(ast.iter_child_nodes(function))
     while todo:
@@ -35,12 +35,12 @@ _LONGEST_STRING = 1000
 
 
 def unreachable_statements(module: ast.Module) -> Iterator[tuple[int, str]]:
-    """Statements behind one that always leaves the block, and branches of a constant that is false."""
+    """Line and message of statements after one that always leaves the block, and of branches on a false constant."""
     for node in walk_blocks(module):
         for name in ("body", "orelse", "finalbody"):
             block = getattr(node, name, None)
-            for one, after in itertools.pairwise(block) if isinstance(block, list) else ():
-                if isinstance(one, _ENDS) and not _makes_generator(after):
+            for before, after in itertools.pairwise(block) if isinstance(block, list) else ():
+                if isinstance(before, _ENDS) and not _makes_generator(after):
                     yield after.lineno, "is never reached"
                     break
         if isinstance(node, ast.If | ast.While) and isinstance(node.test, ast.Constant) and not node.test.value:
@@ -48,23 +48,22 @@ def unreachable_statements(module: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def unused_variables(module: ast.Module) -> Iterator[tuple[int, str]]:
-    """Locals that are assigned by themselves and never read, in functions that do nothing to hide that."""
+    """Line and message of locals that are assigned and never read, in functions without `locals`, `eval` etc."""
     for _, function in functions(module):
-        inside = list(ast.walk(function))
-        if any(isinstance(node, ast.Name) and node.id in ("locals", "eval", "exec", "vars") for node in inside):
+        nodes = list(ast.walk(function))
+        if any(isinstance(node, ast.Name) and node.id in ("locals", "eval", "exec", "vars") for node in nodes):
             continue
-        shared = {name for node in inside if isinstance(node, ast.Global | ast.Nonlocal) for name in node.names}
-        read = {node.id for node in inside if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store)}
+        shared = {name for node in nodes if isinstance(node, ast.Global | ast.Nonlocal) for name in node.names}
+        read = {node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store)}
         for target in _assigned(function):
             if target.id not in read | shared and not target.id.startswith("_"):
                 yield target.lineno, f"`{target.id}` is never used"
 
 
 def callable_definitions(module: ast.Module) -> Iterator[tuple[int, str]]:
-    """Functions that only a call by name could use, with their line.
+    """Line and name of functions that only a use of their name can call.
 
-    Left out: special names, anything with a decorator, and methods of classes with bases, which may be called by what
-    they inherit from.
+    Left out: special names, anything with a decorator, and methods of classes with bases, which a base class may call.
     """
     inherited = {
         id(inner)
@@ -81,19 +80,19 @@ def callable_definitions(module: ast.Module) -> Iterator[tuple[int, str]]:
 @functools.lru_cache(maxsize=256)
 def mentioned_names(module: ast.Module) -> frozenset[str]:
     """Every name that is read, imported or spelled in a string anywhere."""
-    found: set[str] = set()
+    names: set[str] = set()
     for node in ast.walk(module):
         if isinstance(node, ast.Name):
-            found.add(node.id)
+            names.add(node.id)
         elif isinstance(node, ast.Attribute):
-            found.add(node.attr)
+            names.add(node.attr)
         elif isinstance(node, ast.alias):
-            found.update(node.name.split("."))
+            names.update(node.name.split("."))
         elif isinstance(node, ast.keyword) and node.arg:
-            found.add(node.arg)
+            names.add(node.arg)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            found.update(_WORD.findall(node.value[:_LONGEST_STRING]))
-    return frozenset(found)
+            names.update(_WORD.findall(node.value[:_LONGEST_STRING]))
+    return frozenset(names)
 
 
 def _assigned(function: Function) -> Iterator[ast.Name]:
@@ -110,15 +109,15 @@ def _assigned(function: Function) -> Iterator[ast.Name]:
 
 
 def _makes_generator(node: ast.stmt) -> bool:
-    """`return` and then `yield` is how an empty generator is written."""
+    """Whether the statement is a `yield`: after `return` it makes the function an empty generator."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Yield | ast.YieldFrom)
 
 
 def traceable_statements(module: ast.Module) -> Iterator[tuple[int, int]]:
-    """First and last line of each statement's head that leaves a trace when it runs.
+    """First and last line of the head of each statement that line coverage can record.
 
-    Left out: docstrings and other lone constants, declarations, what stands under `TYPE_CHECKING`, and the bodies of
-    functions that only announce themselves.
+    Left out: docstrings and other lone constants, declarations, code under `TYPE_CHECKING`, and the bodies of functions
+    that are only declared.
     """
     todo: list[ast.AST] = [module]
     while todo:
@@ -126,16 +125,16 @@ def traceable_statements(module: ast.Module) -> Iterator[tuple[int, int]]:
         if isinstance(node, ast.If) and _is_type_checking(node.test):
             todo.extend(node.orelse)
             continue
-        if isinstance(node, ast.stmt) and not _leaves_no_trace(node):
+        if isinstance(node, ast.stmt) and not _is_untraceable(node):
             body = getattr(node, "body", None)
             head = body[0].lineno - 1 if isinstance(body, list) and body else node.end_lineno
             yield node.lineno, max(node.lineno, head or node.lineno)
-        if isinstance(node, Function) and _only_announces(node):
+        if isinstance(node, Function) and _is_declaration(node):
             continue
         todo.extend(child_blocks(node))
 
 
-def _leaves_no_trace(node: ast.stmt) -> bool:
+def _is_untraceable(node: ast.stmt) -> bool:
     if isinstance(node, ast.Expr):
         return isinstance(node.value, ast.Constant)
     return isinstance(node, ast.Global | ast.Nonlocal | ast.Pass) or (
@@ -148,13 +147,13 @@ def _is_type_checking(test: ast.expr) -> bool:
     return name == "TYPE_CHECKING"
 
 
-def _only_announces(function: Function) -> bool:
-    described = docstring(function)
-    rest = [statement for statement in function.body if statement is not described]
-    return all(_leaves_no_trace(statement) or _refuses(statement) for statement in rest)
+def _is_declaration(function: Function) -> bool:
+    doc = docstring(function)
+    rest = [statement for statement in function.body if statement is not doc]
+    return all(_is_untraceable(statement) or _raises_not_implemented(statement) for statement in rest)
 
 
-def _refuses(statement: ast.stmt) -> bool:
+def _raises_not_implemented(statement: ast.stmt) -> bool:
     raised = statement.exc if isinstance(statement, ast.Raise) else None
     name = raised.func if isinstance(raised, ast.Call) else raised
     return isinstance(name, ast.Name) and name.id == "NotImplementedError"

@@ -1,11 +1,11 @@
-"""What a layer looks at, and the one rule that all layers but the tests share.
+"""What a layer reads, and the rule that scales every layer by the progress of the tests.
 
-**Tidiness is worth as much as what works.** The reward is a weighted sum, so a layer that is content with a workspace
-in which nothing was done would pay for doing nothing: deleted code has no type errors, a comment has no complexity,
-an empty function is easily covered. Hence the score of every layer other than the tests is multiplied by the share of
-the *feature's* tests that pass: those that fail in the starting tree, held-out ones among them. An untouched, emptied
-or padded workspace gets nothing for being clean; a half-working one gets half; a complete one gets the whole score.
-The tests follow the same rule: what passed before the task was begun earns nothing, and costs when it is broken.
+The reward is a weighted sum, so a layer that gives a full score to an untouched workspace would pay for doing nothing:
+deleted code has no type errors, a comment has no complexity, an empty function is easily covered. Hence the score of
+every layer other than the tests is multiplied by the share of the *feature's* tests that pass: those that fail in the
+starting tree, held-out ones included. An untouched, emptied or padded workspace gets nothing for being clean; a
+half-working one gets half; a complete one gets the whole score. The tests follow the same rule: tests that the starting
+tree passes earn nothing, and breaking them costs.
 """
 
 import functools
@@ -27,18 +27,18 @@ _LONGEST_DETAIL = 2000
 
 @dataclass(frozen=True)
 class ScoringContext:
-    """An attempt, and everything that was seen of it."""
+    """A submission, its runs and its counts."""
 
     submission: Submission
     runs: tuple[VerifierRun, ...]
-    """Runs over the tests as they are: outcomes of mutated ones would be mistaken for errors."""
+    """Runs over the real tests: a layer would take the results of twins for errors."""
     counts: TestCounts
-    """Over the whole manifest; the held-out tests are among those expected."""
+    """Over all tests of the task, held-out ones included."""
     feature: TestCounts
-    """Over the tests that fail in the starting tree: fail-to-pass and held-out ones. None where nothing fails there."""
+    """Over the tests that the starting tree fails: fail-to-pass and held-out ones. Empty where it fails none."""
     analyzer: StaticAnalyzer
     groups: Mapping[TaskTestGroup, TestCounts] = field(default_factory=dict)
-    """By group, over the feature's tests, where the task tells groups apart."""
+    """By group, over the feature's tests, where the task declares groups."""
 
     @functools.cached_property
     def sources(self) -> SourceTree:
@@ -50,47 +50,48 @@ class ScoringContext:
 
     @functools.cached_property
     def reference(self) -> SourceTree | None:
-        subject = self.submission.loaded_task
-        return None if subject.reference is None else own_sources(subject.task, subject.reference)
+        loaded_task = self.submission.loaded_task
+        return None if loaded_task.reference is None else own_sources(loaded_task.task, loaded_task.reference)
 
     @functools.cached_property
     def change(self) -> TreeChange:
-        """What the attempt did to the sources."""
+        """How the submission changed the sources."""
         return compare_trees(self.start, self.sources)
 
     @functools.cached_property
     def reference_change(self) -> TreeChange | None:
-        """What the reference does to them."""
+        """How the reference changes them."""
         return None if self.reference is None else compare_trees(self.start, self.reference)
 
     @functools.cached_property
     def task_lines(self) -> int:
-        """How large the task is, in lines of code: what findings are measured against.
+        """The size of the task in lines of code, against which findings are counted.
 
-        The reference says so where there is one; an attempt cannot make its mistakes look few by writing more.
+        It is the size of the reference where there is one, so that a submission cannot dilute its findings by writing
+        more.
         """
         return self.change.lines_written if self.reference_change is None else self.reference_change.lines_written
 
     @functools.cached_property
     def nothing_written(self) -> bool:
-        """No line of code was touched, although the task asks for some."""
+        """Whether no line of code was changed, although the task asks for it."""
         return self.change.size == 0 and (self.reference_change is None or self.reference_change.size > 0)
 
     @property
     def trusted(self) -> SourceTree:
-        """The sources that the task itself stands for: the reference, else the starting tree."""
+        """The sources whose findings do not count: the reference, else the starting tree."""
         return self.start if self.reference is None else self.reference
 
     @functools.cached_property
     def progress(self) -> float:
-        """The share of the task that is done: of the feature's tests that pass, or, where the task is about structure
-        alone and no test fails at the start, of the broken rules that hold now.
+        """The share of the task that is done: the share of the feature's tests that pass, or, where the task is about
+        structure alone and no test fails at the start, the share of the broken rules that now hold.
 
-        Of visible and held-out tests it is the harmonic mean: about the average where both go alike, as they do for an
-        honest part, and nothing where only the tests that could be read pass, as they do for a table of their answers.
+        Visible and held-out tests are combined by the harmonic mean: about the average where both have the same share,
+        as in an honest partial solution, and 0 where only visible tests pass, as with a table of their answers.
         """
         if self.feature.expected:
-            return _balanced(self.feature)
+            return _harmonic_mean(self.feature)
         task = self.submission.loaded_task.task
         broken = len(new_violations(task, self.start, self.trusted) or ())
         if broken:
@@ -99,12 +100,12 @@ class ScoringContext:
 
     @property
     def unbroken_share(self) -> float:
-        """The share of what worked at the start that still does."""
+        """The share of the tests that the starting tree passes that still pass."""
         expected = self.counts.expected - self.feature.expected
         return (self.counts.passed - self.feature.passed) / expected if expected else 1.0
 
     def check(self, name: str, score: float, detail: str) -> Check:
-        """A layer's answer, worth as much as what works."""
+        """A layer's check, with its score scaled by the progress of the tests."""
         if self.nothing_written:
             return Check(name=name, score=0.0, detail="nothing was written")
         if self.progress < 1:
@@ -117,10 +118,11 @@ class ScoringContext:
         )
 
 
-def _balanced(counts: TestCounts) -> float:
+def _harmonic_mean(counts: TestCounts) -> float:
     visible = counts.expected - counts.held_out_expected
     if not visible or not counts.held_out_expected:
         return counts.passed / counts.expected
-    seen = (counts.passed - counts.held_out_passed) / visible
-    unseen = counts.held_out_passed / counts.held_out_expected
-    return 2 * seen * unseen / (seen + unseen) if seen and unseen else 0.0
+    visible_share = (counts.passed - counts.held_out_passed) / visible
+    held_out_share = counts.held_out_passed / counts.held_out_expected
+    total = visible_share + held_out_share
+    return 2 * visible_share * held_out_share / total if total else 0.0

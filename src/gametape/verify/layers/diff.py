@@ -1,10 +1,10 @@
-"""Layer `diff`: the change as a reviewer would see it, beside the reference's.
+"""Layer `diff`: the change compared with the reference's.
 
-- size: lines of code changed; up to half as many again as the reference's, and ten more, is fine;
-- locality: files touched that the reference leaves alone. Source files weigh most, added ones half; tests, documents
-  and other files beside the sources hardly; what tools leave behind not at all;
-- similarity: of the shape of the functions that the reference changes. The smallest part: a different structure that
-  works loses little.
+- size: lines of code changed; up to 1.5 times the reference's plus ten scores in full;
+- locality: files changed that the reference leaves alone. Source files weigh most, added ones half; tests, documents
+  and other files beside the sources a tenth; files that tools leave behind nothing;
+- similarity: of the shape of the functions that the reference changes. The smallest part, so that a different structure
+  that works loses little.
 """
 
 import ast
@@ -33,14 +33,14 @@ def score(context: ScoringContext) -> Check | None:
     size = _size(context.change.size, expected.size)
     outside = _outside(context, expected)
     locality = 1 / (1 + sum(outside.values()) / 2)
-    alike = _alike(context.sources, context.reference, expected)
-    parts = [(SIZE, size), (LOCALITY, locality), *([(SIMILARITY, alike)] if alike is not None else [])]
+    similar = _similarity(context.sources, context.reference, expected)
+    parts = [(SIZE, size), (LOCALITY, locality), *([(SIMILARITY, similar)] if similar is not None else [])]
     total = sum(weight * part for weight, part in parts) / sum(weight for weight, _ in parts)
     detail = f"{context.change.size} lines changed, {expected.size} by the reference"
     if outside:
         detail += f"; outside the feature: {summarize(sorted(outside, key=lambda path: -outside[path]))}"
-    if alike is not None:
-        detail += f"; functions {alike:.0%} alike"
+    if similar is not None:
+        detail += f"; functions {similar:.0%} alike"
     return context.check(NAME, total, detail)
 
 
@@ -50,13 +50,13 @@ def _size(changed: int, expected: int) -> float:
 
 
 def _outside(context: ScoringContext, expected: TreeChange) -> dict[str, float]:
-    """Files touched that the reference does not touch, and how much each weighs."""
-    subject, attempt = context.submission.loaded_task, context.submission
-    assert subject.reference is not None
-    before, after = subject.start.files, subject.reference.files
-    inside = {path for path in {*before, *after} if before.get(path) != after.get(path)} | set(expected.files)
-    touched = {*attempt.changed_files, *attempt.changed_sources, *context.change.files}
-    weights = {path: _weight(context, path) for path in touched - inside if not _left_behind(path)}
+    """Files changed that the reference does not change, with the weight of each."""
+    submission, loaded_task = context.submission, context.submission.loaded_task
+    assert loaded_task.reference is not None
+    before, after = loaded_task.start.files, loaded_task.reference.files
+    by_reference = {path for path in {*before, *after} if before.get(path) != after.get(path)} | set(expected.files)
+    touched = {*submission.changed_files, *submission.changed_sources, *context.change.files}
+    weights = {path: _weight(context, path) for path in touched - by_reference if not _left_behind(path)}
     return {path: weight for path, weight in weights.items() if weight}
 
 
@@ -74,18 +74,18 @@ def _left_behind(path: str) -> bool:
     return any(PurePosixPath(part).match(pattern) for part in parts for pattern in _LEFT_BEHIND)
 
 
-def _alike(sources: SourceTree, reference: SourceTree, expected: TreeChange) -> float | None:
-    """How alike the attempt's functions are to those the reference changes, on average; None where it changes none."""
-    found = []
+def _similarity(sources: SourceTree, reference: SourceTree, expected: TreeChange) -> float | None:
+    """The mean similarity to the functions that the reference changes; None where it changes none."""
+    similarities = []
     for path, change in expected.files.items():
         module = parse_source(reference.files.get(path, b""))
-        mine = _by_name(parse_source(sources.files.get(path, b"")))
+        own_functions = _by_name(parse_source(sources.files.get(path, b"")))
         for name, function in functions(module) if module else ():
-            own = range(function.lineno, (function.end_lineno or function.lineno) + 1)
-            if change.written.intersection(own):
-                partner = mine.get(name)
-                found.append(similarity(function_shape(function), function_shape(partner)) if partner else 0.0)
-    return sum(found) / len(found) if found else None
+            lines = range(function.lineno, (function.end_lineno or function.lineno) + 1)
+            if change.written.intersection(lines):
+                partner = own_functions.get(name)
+                similarities.append(similarity(function_shape(function), function_shape(partner)) if partner else 0.0)
+    return sum(similarities) / len(similarities) if similarities else None
 
 
 def _by_name(module: ast.Module | None) -> dict[str, Function]:

@@ -1,8 +1,8 @@
-"""Which modules a file imports, read from its syntax tree: never by running it.
+"""Which modules a file imports, read from its syntax tree without running it.
 
-Every import counts, wherever it stands: inside a function (a cycle put off is still a cycle), in a branch, and under
-`TYPE_CHECKING` (what a module knows of, it depends on). `importlib.import_module` and `__import__` count where the
-name is a constant; a name that is computed cannot be seen from here.
+Every import counts: inside a function (a deferred cycle is still a cycle), in a branch, and under `TYPE_CHECKING` (a
+type is a dependency too). `importlib.import_module` and `__import__` count where the name is a constant; a computed
+name cannot be read from the source.
 """
 
 import ast
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ModuleImport:
-    """One import: the module, and names that may be modules inside it."""
+    """One import statement or call."""
 
     line: int
     targets: tuple[str, ...]
-    """From the module named to what is taken from it: `from a import b` may import `a` or `a.b`."""
+    """The modules that it may import: `from a import b` imports `a`, and `a.b` if that is a module."""
 
     def reaches(self, module: str) -> bool:
         """Whether this imports the module or anything below it."""
@@ -24,7 +24,7 @@ class ModuleImport:
 
 
 def module_name(path: str, roots: Iterable[str]) -> str | None:
-    """The dotted name a file is imported by, from the closest of the roots; None for what cannot be imported."""
+    """The dotted name of a file below the closest of the import roots; None if it cannot be imported."""
     plain = sorted((root.strip("/").removeprefix("./").strip(".") for root in roots), key=len, reverse=True)
     root = next((root for root in plain if not root or path.startswith(root + "/")), None)
     if root is None or not path.endswith(".py"):
@@ -44,11 +44,11 @@ def module_imports(tree: ast.Module, module: str, is_package: bool) -> list[Modu
         for alias in node.names
         if alias.name in ("import_module", "__import__")
     }
-    found = [one for node in ast.walk(tree) for one in _of(node, package, module, aliases)]
-    return sorted(found, key=lambda one: one.line)
+    imports = [found for node in ast.walk(tree) for found in _imports_of(node, package, module, aliases)]
+    return sorted(imports, key=lambda found: found.line)
 
 
-def _of(node: ast.AST, package: str, module: str, aliases: set[str]) -> Iterator[ModuleImport]:
+def _imports_of(node: ast.AST, package: str, module: str, aliases: set[str]) -> Iterator[ModuleImport]:
     if isinstance(node, ast.Import):
         for alias in node.names:
             yield ModuleImport(node.lineno, (alias.name,))
@@ -56,8 +56,8 @@ def _of(node: ast.AST, package: str, module: str, aliases: set[str]) -> Iterator
         base = absolute_module(package, node.level, node.module)
         if base is not None:
             names = [alias.name for alias in node.names if alias.name != "*"]
-            inside = tuple(f"{base}.{name}" if base else name for name in names)
-            yield ModuleImport(node.lineno, (base, *inside) if base else inside)
+            members = tuple(f"{base}.{name}" if base else name for name in names)
+            yield ModuleImport(node.lineno, (base, *members) if base else members)
     elif isinstance(node, ast.Call) and _imports_by_call(node.func, aliases):
         name = _constant(node.args[0] if node.args else _keyword(node, "name"))
         anchor = _anchor(node, package, module)
@@ -75,8 +75,8 @@ def absolute_module(package: str, level: int, name: str | None) -> str | None:
     parts = package.split(".") if package else []
     if level - 1 > len(parts):
         return None
-    kept = parts[: len(parts) - (level - 1)]
-    return ".".join([*kept, *([name] if name else [])])
+    parents = parts[: len(parts) - (level - 1)]
+    return ".".join([*parents, *([name] if name else [])])
 
 
 def _imports_by_call(function: ast.expr, aliases: set[str]) -> bool:

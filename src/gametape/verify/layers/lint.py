@@ -1,6 +1,6 @@
 """Layer `lint`: findings of the linter that neither the starting tree nor the reference has.
 
-Comments and configuration that silence the linter are not read, so what they hide is found.
+Comments and configuration that suppress findings are not read.
 """
 
 from gametape.core.verdict import Check
@@ -15,12 +15,14 @@ def score(context: ScoringContext) -> Check | None:
         return context.check(NAME, 0.0, "")
     known = context.analyzer.baseline(context.submission.loaded_task).lint
     if known is None:
-        return None  # the reference itself cannot be checked
+        return None  # the task's own trees cannot be checked
     report = context.analyzer.lint_report(context.submission.loaded_task, context.sources)
     if report.error:
         return context.check(NAME, 0.0, report.error)
     fresh = new_findings.select_new(report.findings, known)
     detail = (
-        f"{len(fresh)} new findings: {new_findings.summarize([str(one) for one in fresh])}" if fresh else "none is new"
+        f"{len(fresh)} new findings: {new_findings.summarize([str(finding) for finding in fresh])}"
+        if fresh
+        else "none is new"
     )
     return context.check(NAME, new_findings.finding_score(len(fresh), context.task_lines), detail)

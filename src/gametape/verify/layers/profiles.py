@@ -1,4 +1,4 @@
-"""Which layers look at an attempt under which profile."""
+"""Which layers score a submission under which profile."""
 
 from collections.abc import Callable
 from typing import Literal
@@ -14,12 +14,12 @@ TRAIN: tuple[Layer, ...] = (
     *(tests.score, tests.unit, tests.integration, tests.behavioural),
     *(runtime.score, architecture.score),
 )
-"""What costs nothing beside the runs themselves."""
+"""The layers that cost nothing beside the runs themselves."""
 
 FULL: tuple[Layer, ...] = (*TRAIN, types.score, lint.score, diff.score, quality.score)
 
 
 def run_layers(context: ScoringContext, profile: Profile) -> list[Check]:
-    """The answers of every layer that applies."""
-    answers = (layer(context) for layer in (FULL if profile == "full" else TRAIN))
-    return [answer for answer in answers if answer is not None]
+    """The checks of every layer that applies."""
+    checks = (layer(context) for layer in (FULL if profile == "full" else TRAIN))
+    return [check for check in checks if check is not None]

@@ -1,9 +1,9 @@
-"""Whether a module still offers what it must, read from its syntax tree.
+"""Whether a module still offers its declared public API, read from its syntax tree.
 
 A name counts as offered if the module binds it: by definition, assignment or import, in a branch too. Parameters are
 compared where a definition is found, following imports within the sources and base classes within a module; a name
-bound to something that cannot be read from here (the result of a call, another distribution's function) is taken on
-trust: the tests judge it. Annotations do not matter; names, kinds and order of parameters and whether they have a
+bound to something that the sources do not show (the result of a call, another distribution's function) is accepted: the
+tests check it. Annotations do not matter; names, kinds and order of parameters and whether they have a
 default do.
 """
 
@@ -19,14 +19,14 @@ from gametape.verify.static_analysis.python_source import Function, parse_source
 _DEEPEST = 20
 
 ApiDefinition = Function | ast.ClassDef | None
-"""None: bound, but to something that cannot be read from here."""
+"""None: bound to something that the sources do not show."""
 
-Found = tuple[bool, ApiDefinition]
+Lookup = tuple[bool, ApiDefinition]
 """Whether a name is bound, and to what."""
 
 
 def missing_from_api(task: Task, sources: SourceTree, module: str, names: list[str]) -> Iterator[tuple[str, int, str]]:
-    """File, line and what is wrong, for each name that the module does not offer as it must."""
+    """File, line and message for each name that the module does not offer as declared."""
     modules = {name: path for path in sources if (name := module_name(path, task.import_roots))}
     path = modules.get(module)
     tree = parse_source(sources.files[path]) if path else None
@@ -34,10 +34,10 @@ def missing_from_api(task: Task, sources: SourceTree, module: str, names: list[s
         problem = "cannot be parsed" if path else "is not there"
         yield path or module.replace(".", "/"), 1, f"{module} must offer {', '.join(names)}, but it {problem}"
         return
-    book = _NameIndex(sources, modules)
+    index = _NameIndex(sources, modules)
     for name in names:
         dotted, has_parameters, parameters = name.partition("(")
-        offered, definition = book.find(module, dotted.strip().split("."))
+        offered, definition = index.find(module, dotted.strip().split("."))
         line = definition.lineno if definition else 1
         if not offered:
             yield path, 1, f"{module} must offer {name}"
@@ -54,27 +54,27 @@ class _NameIndex:
     def __init__(self, sources: SourceTree, modules: dict[str, str]) -> None:
         self._sources = sources
         self._modules = modules
-        self._asked: set[tuple[str, ...]] = set()
+        self._visited: set[tuple[str, ...]] = set()
 
-    def find(self, module: str, names: list[str]) -> Found:
+    def find(self, module: str, names: list[str]) -> Lookup:
         """Whether the dotted name is bound there, and its definition where it can be read."""
-        self._asked.clear()
+        self._visited.clear()
         return self._look_up(module, names)
 
-    def _look_up(self, module: str, names: list[str]) -> Found:
+    def _look_up(self, module: str, names: list[str]) -> Lookup:
         path = self._modules.get(module)
         tree = parse_source(self._sources.files[path]) if path else None
         if path is None or tree is None or len(names) > _DEEPEST:
             return True, None
-        if (module, *names) in self._asked:  # imports or bases in a circle
+        if (module, *names) in self._visited:  # imports or bases in a circle
             return False, None
-        self._asked.add((module, *names))
+        self._visited.add((module, *names))
         return self._bound_in(tree, module, path, names)
 
-    def _bound_in(self, tree: ast.Module, module: str, path: str, names: list[str]) -> Found:
+    def _bound_in(self, tree: ast.Module, module: str, path: str, names: list[str]) -> Lookup:
         package = module if path.endswith("__init__.py") else module.rpartition(".")[0]
         nodes = list(_bindings(tree))[::-1]
-        for node in nodes:  # a definition says most, also where a branch binds the name to something else
+        for node in nodes:  # a definition wins over a branch that binds the name to something else
             if isinstance(node, Function | ast.ClassDef) and node.name == names[0]:
                 return self._inside(module, node, names[1:])
         for node in nodes:
@@ -85,10 +85,10 @@ class _NameIndex:
             elif names[0] in _bound(node):
                 return True, None
         is_submodule = f"{module}.{names[0]}" in self._modules and path.endswith("__init__.py")
-        made = any(isinstance(node, Function) and node.name == "__getattr__" for node in tree.body)
-        return is_submodule or made, None
+        has_getattr = any(isinstance(node, Function) and node.name == "__getattr__" for node in tree.body)
+        return is_submodule or has_getattr, None
 
-    def _through(self, node: ast.ImportFrom, package: str, names: list[str]) -> Found | None:
+    def _through(self, node: ast.ImportFrom, package: str, names: list[str]) -> Lookup | None:
         source = absolute_module(package, node.level, node.module) or ""
         for alias in node.names:
             if (alias.asname or alias.name) == names[0]:
@@ -101,7 +101,7 @@ class _NameIndex:
                     return found
         return None
 
-    def _inside(self, module: str, node: Function | ast.ClassDef, names: list[str]) -> Found:
+    def _inside(self, module: str, node: Function | ast.ClassDef, names: list[str]) -> Lookup:
         if not names:
             return True, node
         if not isinstance(node, ast.ClassDef):
@@ -113,7 +113,7 @@ class _NameIndex:
                 return True, None
         return self._inherited(module, node, names)
 
-    def _inherited(self, module: str, node: ast.ClassDef, names: list[str]) -> Found:
+    def _inherited(self, module: str, node: ast.ClassDef, names: list[str]) -> Lookup:
         for base in node.bases or [ast.Name("object")]:
             if not isinstance(base, ast.Name):
                 return True, None
@@ -137,7 +137,7 @@ def _bindings(scope: ast.Module | ast.ClassDef) -> Iterator[ast.stmt]:
 
 
 def _bound(node: ast.stmt) -> set[str]:
-    """Names that a statement binds other than by definition."""
+    """Names that a statement binds by import or assignment."""
     if isinstance(node, ast.Import | ast.ImportFrom):
         return {alias.asname or alias.name.partition(".")[0] for alias in node.names}
     if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.For | ast.With):
@@ -148,8 +148,8 @@ def _bound(node: ast.stmt) -> set[str]:
 def _callable(definition: Function | ast.ClassDef) -> ast.arguments | None:
     if isinstance(definition, Function):
         return definition.args
-    made = [node for node in definition.body if isinstance(node, Function) and node.name == "__init__"]
-    return made[-1].args if made else None
+    constructors = [node for node in definition.body if isinstance(node, Function) and node.name == "__init__"]
+    return constructors[-1].args if constructors else None
 
 
 def _parse_parameters(text: str) -> ast.arguments | None:

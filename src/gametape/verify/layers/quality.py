@@ -1,8 +1,7 @@
-"""Layer `quality`: of the code that was written, and only of that.
+"""Layer `quality`: the quality of the lines that the submission added or changed.
 
 Four parts, the last only where a run measured it: complexity beyond the level of the task's own code, dead code,
-repeated code, and the share of the written statements that the tests ran. What the reference has as much of is not
-held against an attempt.
+repeated code, and the share of the written statements that the tests ran. As much of each as the reference has is free.
 """
 
 import ast
@@ -22,7 +21,7 @@ NAME = "quality"
 COMPLEXITY, DEAD, REPEATED, COVERAGE = 0.3, 0.2, 0.2, 0.3
 
 ORDINARY_COMPLEXITY = 10
-"""A level that nobody is blamed for, however simple the task's own code is."""
+"""Complexity up to this level is free, however simple the task's own code is."""
 
 Part = tuple[float, float, list[str]]
 """Weight, score and the worst offenders."""
@@ -50,7 +49,9 @@ def _parsed(tree: SourceTree) -> dict[str, ast.Module]:
 
 def _complexity(context: ScoringContext, modules: dict[str, ast.Module]) -> Part:
     own = _parsed(context.start if context.reference is None else context.reference)
-    level = max([ORDINARY_COMPLEXITY, *(complexity(one) for module in own.values() for _, one in functions(module))])
+    level = max(
+        [ORDINARY_COMPLEXITY, *(complexity(function) for module in own.values() for _, function in functions(module))]
+    )
     found = []
     for path, module in modules.items():
         for name, function in functions(module):
@@ -109,7 +110,7 @@ def _repetition(modules: dict[str, ast.Module], change: TreeChange) -> tuple[flo
     written = {path: change.lines(path) for path in modules}
     copies = code_shape.find_copies(modules, written)
     total = sum(len(lines) for lines in written.values())
-    begins = sorted(place for place in copies if (place[0], place[1] - 1) not in copies)
+    begins = sorted((file, line) for file, line in copies if (file, line - 1) not in copies)
     texts = [f"{file}:{line}: repeats {copies[file, line].file}:{copies[file, line].first}" for file, line in begins]
     return (len(copies) / total if total else 0.0), texts
 

@@ -1,9 +1,9 @@
-"""Layer `runtime`: does the code run, whatever it answers?
+"""Layer `runtime`: whether the code runs without errors, whether or not its answers are right.
 
-Counted per test of the manifest: one that was not reached (its file could not be imported, the process died), hung, or
-ended in an exception other than a failed assertion. A test that passed in some run has no error; warnings are none.
-Each different system call that the sandbox denied, each run that a limit ended, and each process that left before its
-tests were done halves what is left. Accesses that were only logged are not violations.
+A test of the task has an error if it was not reached (its file could not be imported, the process died), hung, or ended
+in an exception other than a failed assertion. A test that passed in some run has none; warnings are no errors. Each
+different system call that the sandbox denied, each run that a limit ended, and each process that ended before its tests
+halves the score. Accesses that were only logged are no violations.
 """
 
 import re
@@ -33,7 +33,7 @@ def score(context: ScoringContext) -> Check | None:
 
 
 def _error(test: str, runs: tuple[VerifierRun, ...]) -> str | None:
-    """How a test went wrong other than by a wrong answer, if it did."""
+    """The error of a test, other than a wrong answer."""
     results = [run.result(test) for run in runs]
     if "passed" in results:
         return None

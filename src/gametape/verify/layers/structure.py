@@ -1,4 +1,4 @@
-"""What a task says must hold of the structure, read from the syntax trees of sources."""
+"""Violations of the structure that a task declares, read from the syntax trees of the sources."""
 
 import ast
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from gametape.verify.static_analysis.python_source import parse_source
 
 @dataclass(frozen=True)
 class StructureViolation:
-    """A rule, and where it is broken."""
+    """A broken rule, with file and line."""
 
     rule: str
     file: str
@@ -24,33 +24,33 @@ class StructureViolation:
 
 
 def new_violations(task: Task, sources: SourceTree, trusted: SourceTree) -> list[StructureViolation] | None:
-    """What breaks a rule in a tree and not in a trusted one; None where the task declares no rules."""
+    """Violations in a tree that a trusted one does not have; None where the task declares no rules."""
     rules = task.architecture
     if rules is None or not (rules.contracts or rules.layers or rules.forbidden_modules or rules.public_api):
         return None
-    known = {(one.rule, one.file) for one in violations(task, rules, trusted)}
-    return [one for one in violations(task, rules, sources) if (one.rule, one.file) not in known]
+    known = {(violation.rule, violation.file) for violation in violations(task, rules, trusted)}
+    found = violations(task, rules, sources)
+    return [violation for violation in found if (violation.rule, violation.file) not in known]
 
 
 def violations(task: Task, rules: Architecture, sources: SourceTree) -> list[StructureViolation]:
-    """Everything in a tree that breaks a rule."""
+    """Every violation in a tree."""
     found = []
-    for path, module, one in _every_import(task, sources):
-        found += [StructureViolation(rule, path, one.line) for rule in _broken(rules, module, one)]
-    found += [StructureViolation(what, path, line) for path, line, what in _hidden_imports(task, rules, sources)]
+    for path, module, imported in _every_import(task, sources):
+        found += [StructureViolation(rule, path, imported.line) for rule in _broken(rules, module, imported)]
+    found += [StructureViolation(rule, path, line) for path, line, rule in _hidden_imports(task, rules, sources)]
     for module, names in rules.public_api.items():
-        for path, line, what in missing_from_api(task, sources, module, names):
-            found.append(StructureViolation(what, path, line))
+        for path, line, rule in missing_from_api(task, sources, module, names):
+            found.append(StructureViolation(rule, path, line))
     return found
 
 
 def _hidden_imports(task: Task, rules: Architecture, sources: SourceTree) -> Iterator[tuple[str, int, str]]:
-    """Ways to import that no rule can follow, in modules that may not import everything: computed names, and the table
-    of loaded modules."""
+    """Imports that no rule can follow, in modules to which a rule applies: computed names and `sys.modules`."""
     for path in sorted(sources):
         module = module_name(path, task.import_roots) or ""
-        bound = rules.forbidden_modules or _layer(rules.layers, module) or _is_importer(rules, module)
-        tree = parse_source(sources.files[path]) if bound and path.endswith(".py") else None
+        restricted = rules.forbidden_modules or _layer(rules.layers, module) or _is_importer(rules, module)
+        tree = parse_source(sources.files[path]) if restricted and path.endswith(".py") else None
         for node in ast.walk(tree) if tree is not None else ():
             if isinstance(node, ast.Call) and _called(node) in ("import_module", "__import__"):
                 if not node.args or not isinstance(node.args[0], ast.Constant):
@@ -73,34 +73,35 @@ def _every_import(task: Task, sources: SourceTree) -> Iterator[tuple[str, str, M
         tree = parse_source(sources.files[path]) if path.endswith(".py") else None
         if tree is not None:
             name = module or path.removesuffix(".py").replace("/", ".")
-            for one in module_imports(tree, name, is_package=path.endswith("/__init__.py") or path == "__init__.py"):
-                yield path, name, one
+            is_package = path.endswith("/__init__.py") or path == "__init__.py"
+            for imported in module_imports(tree, name, is_package):
+                yield path, name, imported
 
 
-def _broken(rules: Architecture, module: str, one: ModuleImport) -> Iterator[str]:
+def _broken(rules: Architecture, module: str, imported: ModuleImport) -> Iterator[str]:
     for contract in rules.contracts:
         if _within(module, contract.importer):
             for forbidden in contract.forbidden:
-                if one.reaches(forbidden) and not _within(module, forbidden):
+                if imported.reaches(forbidden) and not _within(module, forbidden):
                     yield f"{contract.importer} may not import {forbidden}"
     for forbidden in rules.forbidden_modules:
-        if one.reaches(forbidden):
+        if imported.reaches(forbidden):
             yield f"nothing may import {forbidden}"
-    place = _layer(rules.layers, module)
-    if place is not None:
-        for above in rules.layers[:place]:
-            if one.reaches(above) and _layer(rules.layers, _longest(one, above)) != place:
-                yield f"{rules.layers[place]} may not import {above}, which stands above it"
+    layer = _layer(rules.layers, module)
+    if layer is not None:
+        for above in rules.layers[:layer]:
+            if imported.reaches(above) and _layer(rules.layers, _longest(imported, above)) != layer:
+                yield f"{rules.layers[layer]} may not import {above}, which stands above it"
 
 
-def _longest(one: ModuleImport, module: str) -> str:
-    return max((target for target in one.targets if _within(target, module)), key=len)
+def _longest(imported: ModuleImport, module: str) -> str:
+    return max((target for target in imported.targets if _within(target, module)), key=len)
 
 
 def _layer(layers: list[str], module: str) -> int | None:
-    """The layer a module belongs to: the most exact of those that contain it."""
-    fitting = [(len(layer), index) for index, layer in enumerate(layers) if _within(module, layer)]
-    return max(fitting)[1] if fitting else None
+    """The index of the layer that a module belongs to: the most specific one that contains it."""
+    containing = [(len(layer), index) for index, layer in enumerate(layers) if _within(module, layer)]
+    return max(containing)[1] if containing else None
 
 
 def _within(module: str, package: str) -> bool:

@@ -1,10 +1,10 @@
 """Layer `tests`: the share of the feature's tests that passed, times the share of the others that still pass.
 
-The feature's tests are those that the starting tree fails; visible and held-out ones are balanced (see `case`). In a
-task from a real repository most tests pass before anything is done: they earn nothing, but breaking them costs.
-Skipped, missing and timed-out tests were expected and did not pass. Where a task has groups of tests, each group is a
-layer of its own beside the whole (`tests.unit`, `tests.integration`, `tests.behavioural`), so that many unit tests
-cannot outvote the few that show the parts working together; see the table of weights.
+The feature's tests are those that the starting tree fails; visible and held-out ones are combined by the harmonic mean
+(see `context`). In a task from a real repository the starting tree passes most tests: they earn nothing, but breaking
+them costs. Skipped, missing and timed-out tests have not passed. Where a task has groups of tests, each group is also a
+layer of its own (`tests.unit`, `tests.integration`, `tests.behavioural`), so that many unit tests cannot outvote a few
+behavioural ones; see `reward.GROUPS`.
 """
 
 from gametape.core.task import TaskTestGroup

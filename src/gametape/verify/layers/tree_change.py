@@ -1,4 +1,4 @@
-"""What differs between two trees, in lines of code: comments, docstrings and blank lines do not count."""
+"""The difference of two trees in lines of code; comments, docstrings and blank lines do not count."""
 
 import difflib
 from dataclasses import dataclass
@@ -56,9 +56,9 @@ def _counted(path: str, content: bytes) -> frozenset[int]:
 
 
 def _differing(old: list[str], new: list[str]) -> tuple[frozenset[int], frozenset[int]]:
-    """Numbers of the lines on either side that have no partner on the other.
+    """Numbers of the lines on either side that have no match on the other.
 
-    What is too long to be compared line by line differs as a whole between its common beginning and end.
+    Of texts too long to compare, everything between the common beginning and end differs.
     """
     shorter = min(len(old), len(new))
     first = next((index for index in range(shorter) if old[index] != new[index]), shorter)
@@ -67,7 +67,9 @@ def _differing(old: list[str], new: list[str]) -> tuple[frozenset[int], frozense
     left, right = old[first : len(old) - last], new[first : len(new) - last]
     gone, written = set(range(len(left))), set(range(len(right)))
     if len(left) * len(right) <= _MOST_COMPARISONS:
-        for one, other, length in difflib.SequenceMatcher(None, left, right, autojunk=False).get_matching_blocks():
-            gone.difference_update(range(one, one + length))
-            written.difference_update(range(other, other + length))
+        for old_start, new_start, length in difflib.SequenceMatcher(
+            None, left, right, autojunk=False
+        ).get_matching_blocks():
+            gone.difference_update(range(old_start, old_start + length))
+            written.difference_update(range(new_start, new_start + length))
     return frozenset(first + index + 1 for index in gone), frozenset(first + index + 1 for index in written)

@@ -1,7 +1,7 @@
 """Layer `types`: type errors that neither the starting tree nor the reference has.
 
-Hiding an error is as bad as having it: comments and files that silence the checker are taken away before it looks,
-and where one hid nothing it counts itself (see the toolbox).
+Comments and files that suppress errors are removed before the check; a suppression that hid no error is a finding
+itself (see `static_analysis.suppressions`).
 """
 
 from gametape.core.verdict import Check
@@ -16,13 +16,13 @@ def score(context: ScoringContext) -> Check | None:
         return context.check(NAME, 0.0, "")
     known = context.analyzer.baseline(context.submission.loaded_task).types
     if known is None:
-        return None  # the reference itself cannot be checked
+        return None  # the task's own trees cannot be checked
     report = context.analyzer.type_report(context.submission.loaded_task, context.sources)
     if report.error:
         return context.check(NAME, 0.0, report.error)
     fresh = new_findings.select_new(report.findings, known)
     detail = (
-        f"{len(fresh)} new type errors: {new_findings.summarize([str(one) for one in fresh])}"
+        f"{len(fresh)} new type errors: {new_findings.summarize([str(finding) for finding in fresh])}"
         if fresh
         else "none is new"
     )

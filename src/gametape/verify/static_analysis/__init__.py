@@ -1,1 +1,1 @@
-"""What the type checker, the linter and the syntax trees need around them to be safe to use on hostile sources."""
+"""Type checker, linter and syntax trees, run so that hostile sources cannot harm or mislead them."""

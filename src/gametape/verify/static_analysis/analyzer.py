@@ -1,11 +1,11 @@
-"""The type checker and the linter, run on source trees inside a sandbox.
+"""The type checker and the linter, run on source trees in a sandbox.
 
-Whatever a tree holds, a tool's answer is a `Report`: a tool that crashes on hostile input or runs out of time is
-trouble that the report names, never an exception. No configuration, plugin or comment of the tree has a say.
+The answer is a `ToolReport` for any tree: if a tool crashes on hostile input or runs out of time, the report names the
+error, and no exception is raised. Configuration, plugins and comments of the tree have no effect.
 
-What is known of a task's own trees, and a warm cache of the type checker, is computed once per task and kept under
-`home`. The cache is made from trusted trees only and every later run works on a copy that is thrown away, so no
-attempt can write what another one reads.
+The findings in a task's own trees and a warm cache of the type checker are computed once per task and kept under
+`home`. The cache is made from trusted trees only, and every later run works on a copy that is thrown away, so that no
+submission can write what another one reads.
 """
 
 import functools
@@ -34,7 +34,6 @@ from gametape.verify.static_analysis import suppressions
 from gametape.verify.static_analysis.baseline import BaselineStore, ToolBaseline
 from gametape.verify.static_analysis.findings import (
     FindingKey,
-    ToolFinding,
     ToolReport,
     parse_linter_output,
     parse_type_checker_output,
@@ -55,10 +54,10 @@ TYPE_CHECKER = (
     *("-I", "-m", "mypy", "--config-file=", "--output=json", "--no-error-summary", f"--cache-dir={_CACHE}"),
     *("--ignore-missing-imports", "--check-untyped-defs", "--explicit-package-bases", "--namespace-packages"),
 )
-"""Missing imports are nobody's fault; bodies without annotations are checked too, or leaving them out would pay."""
+"""Missing imports are no error. Bodies without annotations are checked too, or leaving annotations out would pay."""
 
 RULES = "E4,E7,E9,F,B,A001,C4,PIE,PLE,PLW0,ISC,SIM1,RET501,RET502,RET503"
-"""Likely mistakes and clumsy constructs; nothing that a formatter settles and nothing that is a matter of taste."""
+"""Likely mistakes and clumsy constructs; no formatting and no matters of taste."""
 
 LINTER = ("check", "--isolated", "--ignore-noqa", "--no-cache", "--quiet", f"--select={RULES}", "--output-format=json")
 
@@ -73,55 +72,54 @@ class StaticAnalyzer:
         self._backend = open_backend(backend)
         versions = [importlib.metadata.version(tool) for tool in ("mypy", "ruff")]
         self._store = BaselineStore(home / "toolbox", (*TYPE_CHECKER, *LINTER, sys.version, *versions))
-        self._answers = _ReportCache()
+        self._reports = _ReportCache()
 
     def prefetch(self, submission: Submission) -> None:
-        """Run both tools now, side by side, so that the answers are there when the layers ask."""
+        """Run both tools now, in parallel, so that the reports are cached when the layers ask for them."""
         sources = own_sources(submission.loaded_task.task, submission.sources)
         with ThreadPoolExecutor(2) as pool:
-            asked = [
+            running = [
                 pool.submit(tool, submission.loaded_task, sources) for tool in (self.type_report, self.lint_report)
             ]
-        for answer in asked:
-            answer.result()
+        for report in running:
+            report.result()
 
     def type_report(self, loaded_task: LoadedTask, sources: SourceTree) -> ToolReport:
-        """What the type checker says about the sources of an attempt."""
-        return self._answers.get(
+        """The type checker's findings in the sources of a submission."""
+        return self._reports.get(
             ("types", loaded_task, sources),
             lambda: self._check_types(loaded_task, sources, self._known(loaded_task)[1]),
         )
 
     def lint_report(self, loaded_task: LoadedTask, sources: SourceTree) -> ToolReport:
-        """What the linter says about them."""
-        return self._answers.get(("lint", loaded_task, sources), lambda: self._lint(loaded_task, sources))
+        """The linter's findings in the sources of a submission."""
+        return self._reports.get(("lint", loaded_task, sources), lambda: self._lint(loaded_task, sources))
 
     def _lint(self, loaded_task: LoadedTask, sources: SourceTree) -> ToolReport:
         trusted = _trusted_contents(loaded_task)
         given = {path: content for path, content in sources.files.items() if path.endswith(".py")}
-        if strange := _unreadable_report(given, trusted):
-            return strange
+        if unreadable := _unreadable_report(given, trusted):
+            return unreadable
         files = {}
         for path, content in given.items():
             if not _is_known_unreadable(path, content, trusted):
-                plain = decode_source(content)
-                files[path] = content if plain is None else plain.encode()
+                text = decode_source(content)
+                files[path] = content if text is None else text.encode()
         if not files:
             return ToolReport()
-        with _workspace(SourceTree(files), sorted(files)) as place:
+        with _workspace(SourceTree(files), sorted(files)) as directory:
             argv = ["ruff", *LINTER, f"@{_LIST}"]
-            result = self._run(place, SandboxPolicy(limits=LIMITS), argv)
+            result = self._run(directory, SandboxPolicy(limits=LIMITS), argv)
         return parse_linter_output(result, f"/workspace/{_TREE}/")
 
     def baseline(self, loaded_task: LoadedTask) -> ToolBaseline:
-        """What the task's own trees already have: the most of either the starting tree or the reference."""
+        """The findings in the task's own trees: of each the maximum over the starting tree and the reference."""
         return self._known(loaded_task)[0]
 
     def _known(self, loaded_task: LoadedTask) -> tuple[ToolBaseline, Path | None]:
-        found = self._store.find(loaded_task.digest)
-        return found or self._learn(loaded_task)
+        return self._store.find(loaded_task.digest) or self._compute_baseline(loaded_task)
 
-    def _learn(self, loaded_task: LoadedTask) -> tuple[ToolBaseline, Path | None]:
+    def _compute_baseline(self, loaded_task: LoadedTask) -> tuple[ToolBaseline, Path | None]:
         trees = [
             own_sources(loaded_task.task, tree)
             for tree in (loaded_task.start, loaded_task.reference)
@@ -133,36 +131,36 @@ class StaticAnalyzer:
             types = [self._check_types(loaded_task, tree, cache, keep=True) for tree in trees]
             baseline = ToolBaseline(_most_findings(types), _most_findings(lint))
             if any(report.out_of_resources for report in (*types, *lint)):
-                return baseline, None  # a busy machine, perhaps: ask again next time
+                return baseline, None  # perhaps the machine is busy: compute it again next time
             return self._store.keep(loaded_task.digest, baseline, cache)
 
     def _check_types(
         self, loaded_task: LoadedTask, sources: SourceTree, cache: Path | None, keep: bool = False
     ) -> ToolReport:
-        """Check the sources, beside the starting tree's other modules. With `keep` the cache is left changed."""
+        """Check the sources together with the starting tree's other modules. With `keep` the cache is updated."""
         task, trusted = loaded_task.task, _trusted_contents(loaded_task)
         given = {path: content for path, content in sources.files.items() if is_python(path)}
-        if strange := _unreadable_report(given, trusted):
-            return strange
-        silenced, hushed = suppressions.remove_suppressions(given, trusted)
-        checked = [path for path in silenced if not _is_known_unreadable(path, given[path], trusted)]
+        if unreadable := _unreadable_report(given, trusted):
+            return unreadable
+        files, suppressed = suppressions.remove_suppressions(given, trusted)
+        checked = [path for path in files if not _is_known_unreadable(path, given[path], trusted)]
         if not checked:
             return ToolReport()
         others = loaded_task.start.without(set(loaded_task.start.under([*task.source_paths, *task.test_paths])))
         context = {path: content for path, content in others.files.items() if is_python(path)}
-        with _workspace(SourceTree({**context, **silenced}), sorted(checked)) as place:
+        with _workspace(SourceTree({**context, **files}), sorted(checked)) as directory:
             if cache is not None and cache.is_dir():
-                shutil.copytree(cache, place / _CACHE)
+                shutil.copytree(cache, directory / _CACHE)
             argv = [sys.executable, *TYPE_CHECKER]
             argv += ["--python-executable", str(loaded_task.interpreter)] if loaded_task.interpreter else []
             argv.append(f"@{_LIST}")
-            result = self._run(place, _type_policy(loaded_task), argv)
-            if keep and cache is not None and (place / _CACHE).is_dir():
-                shutil.copytree(place / _CACHE, cache, dirs_exist_ok=True)
-        return parse_type_checker_output(result, f"{_TREE}/", set(checked), hushed)
+            result = self._run(directory, _type_policy(loaded_task), argv)
+            if keep and cache is not None and (directory / _CACHE).is_dir():
+                shutil.copytree(directory / _CACHE, cache, dirs_exist_ok=True)
+        return parse_type_checker_output(result, f"{_TREE}/", set(checked), suppressed)
 
-    def _run(self, place: Path, policy: SandboxPolicy, argv: list[str]) -> ExecResult:
-        sandbox = self._backend.start(SandboxSpec(policy=policy, workspace=place))
+    def _run(self, directory: Path, policy: SandboxPolicy, argv: list[str]) -> ExecResult:
+        sandbox = self._backend.start(SandboxSpec(policy=policy, workspace=directory))
         try:
             return sandbox.exec(argv)
         finally:
@@ -170,34 +168,34 @@ class StaticAnalyzer:
 
 
 class _ReportCache:
-    """The last few answers, for whoever asks again."""
+    """The last few reports, by tool, task and sources."""
 
     _MOST = 64
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[str, str, str], ToolReport] = OrderedDict()
+        self._by_key: OrderedDict[tuple[str, str, str], ToolReport] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, question: tuple[str, LoadedTask, SourceTree], ask: Callable[[], ToolReport]) -> ToolReport:
-        tool, subject, sources = question
-        name = (tool, subject.digest, sources.digest)
+    def get(self, question: tuple[str, LoadedTask, SourceTree], compute: Callable[[], ToolReport]) -> ToolReport:
+        tool, loaded_task, sources = question
+        key = (tool, loaded_task.digest, sources.digest)
         with self._lock:
-            found = self._kept.get(name)
-        if found is None:
-            found = ask()
+            report = self._by_key.get(key)
+        if report is None:
+            report = compute()
             with self._lock:
-                self._kept[name] = found
-                while len(self._kept) > self._MOST:
-                    self._kept.popitem(last=False)
-        return found
+                self._by_key[key] = report
+                while len(self._by_key) > self._MOST:
+                    self._by_key.popitem(last=False)
+        return report
 
 
 @contextmanager
 def _workspace(tree: SourceTree, checked: list[str]) -> Iterator[Path]:
-    """A directory with the tree in a place of its own, so that no path of it can meet anything of ours.
+    """A directory with the tree in a subdirectory, so that no path of it collides with our own files.
 
-    The type checker takes a file for the one in its cache if size and second are the same. So the files of every run
-    bear a time of their own that nobody can guess, and what is in them decides.
+    The type checker takes a file for the cached one if size and time of change in seconds are equal. So the files of
+    every run get a random time, and their content decides.
     """
     with tempfile.TemporaryDirectory(prefix="gametape-tools-") as directory:
         tree.write_to(Path(directory) / _TREE)
@@ -209,7 +207,7 @@ def _workspace(tree: SourceTree, checked: list[str]) -> Iterator[Path]:
 
 
 def _trusted_contents(loaded_task: LoadedTask) -> dict[str, set[bytes]]:
-    """Every version of each file that the task itself brings."""
+    """The contents of each file in the task's own trees."""
     trusted: dict[str, set[bytes]] = {}
     for tree in (loaded_task.start, loaded_task.reference):
         for path, content in tree.files.items() if tree else ():
@@ -218,32 +216,29 @@ def _trusted_contents(loaded_task: LoadedTask) -> dict[str, set[bytes]]:
 
 
 def _unreadable_report(given: dict[str, bytes], trusted: dict[str, set[bytes]]) -> ToolReport | None:
-    """Files too large to read, or in an encoding in which a tool may read something else than Python does."""
-    found = [
+    """An error for files too large to read, or in an encoding that a tool may decode differently from Python."""
+    unreadable = [
         path
         for path, content in given.items()
         if decode_source(content) is None and content not in trusted.get(path, ())
     ]
-    return ToolReport(error=f"too large, or in an encoding that is not read: {found[0]}") if found else None
+    return ToolReport(error=f"too large, or in an encoding that is not read: {unreadable[0]}") if unreadable else None
 
 
 def _is_known_unreadable(path: str, content: bytes, trusted: dict[str, set[bytes]]) -> bool:
-    """The task's own file that is no valid Python, such as a template: nobody is asked to mend it."""
+    """Whether it is a file of the task's own trees that is no valid Python, such as a template."""
     return content in trusted.get(path, ()) and parse_source(content) is None
 
 
 def _most_findings(reports: list[ToolReport]) -> Counter[FindingKey] | None:
     if any(report.error for report in reports):
         return None
-    return functools.reduce(lambda one, other: one | other, (Counter(f.key for f in r.findings) for r in reports))
+    return functools.reduce(lambda left, right: left | right, (Counter(f.key for f in r.findings) for r in reports))
 
 
 def _type_policy(loaded_task: LoadedTask) -> SandboxPolicy:
     roots = ":".join(
         f"{_TREE}/{root.strip('/').removeprefix('./')}".rstrip("/.") for root in loaded_task.task.import_roots
     )
-    shown = interpreter_prefixes(loaded_task.interpreter) if loaded_task.interpreter else ()
-    return SandboxPolicy(read_only=shown, environment=(("MYPYPATH", roots),), limits=LIMITS)
-
-
-__all__ = ["StaticAnalyzer", "ToolBaseline", "ToolFinding", "ToolReport"]
+    read_only = interpreter_prefixes(loaded_task.interpreter) if loaded_task.interpreter else ()
+    return SandboxPolicy(read_only=read_only, environment=(("MYPYPATH", roots),), limits=LIMITS)

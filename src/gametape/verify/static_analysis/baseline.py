@@ -1,7 +1,7 @@
-"""What is known of a task's own trees, kept on disk for every process that verifies it.
+"""Findings in a task's own trees, kept on disk for every process that verifies the task.
 
-An entry is a directory that appears whole, by renaming, or not at all. It says what it should hold, down to a hash of
-the type checker's cache; an entry that does not is as good as none and is replaced.
+An entry is a directory that is renamed into place once it is complete. It records a hash of the type checker's cache;
+an entry that does not match its hash is replaced.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ _FACTS, _CACHE = "facts.json", "cache"
 
 @dataclass(frozen=True)
 class ToolBaseline:
-    """Findings that are held against nobody; None where a tool cannot check the task's own trees."""
+    """Findings that do not count against a submission; None where a tool cannot check the task's own trees."""
 
     types: Counter[FindingKey] | None
     lint: Counter[FindingKey] | None
@@ -37,44 +37,44 @@ class BaselineStore:
         self._settings = "\n".join(settings)
 
     def find(self, digest: str) -> tuple[ToolBaseline, Path] | None:
-        place = self._place(digest)
+        entry = self._entry(digest)
         try:
-            facts = json.loads((place / _FACTS).read_text(encoding="utf-8"))
+            facts = json.loads((entry / _FACTS).read_text(encoding="utf-8"))
             baseline = ToolBaseline(_counter(facts["types"]), _counter(facts["lint"]))
-            intact = facts["cache"] == _hash(place / _CACHE)
+            intact = facts["cache"] == _hash(entry / _CACHE)
         except (OSError, ValueError, TypeError, KeyError, RecursionError):
             return None
-        return (baseline, place / _CACHE) if intact else None
+        return (baseline, entry / _CACHE) if intact else None
 
     def keep(self, digest: str, baseline: ToolBaseline, cache: Path) -> tuple[ToolBaseline, Path | None]:
-        """Keep what was found. Whoever comes first stays; what is broken makes room."""
+        """Store a baseline. An intact entry of another process stays; a broken one is replaced."""
         self._directory.mkdir(parents=True, exist_ok=True)
-        place = self._place(digest)
-        made = Path(tempfile.mkdtemp(prefix=".new-", dir=self._directory))
+        entry = self._entry(digest)
+        new = Path(tempfile.mkdtemp(prefix=".new-", dir=self._directory))
         try:
-            (made / _CACHE).mkdir()
+            (new / _CACHE).mkdir()
             if cache.is_dir():
-                shutil.copytree(cache, made / _CACHE, dirs_exist_ok=True)
-            facts = {"types": _rows(baseline.types), "lint": _rows(baseline.lint), "cache": _hash(made / _CACHE)}
-            (made / _FACTS).write_text(json.dumps(facts), encoding="utf-8")
+                shutil.copytree(cache, new / _CACHE, dirs_exist_ok=True)
+            facts = {"types": _rows(baseline.types), "lint": _rows(baseline.lint), "cache": _hash(new / _CACHE)}
+            (new / _FACTS).write_text(json.dumps(facts), encoding="utf-8")
             for _ in range(3):
                 with contextlib.suppress(OSError):
-                    os.rename(made, place)
+                    os.rename(new, entry)
                     break
                 if (found := self.find(digest)) is not None:
                     return found
-                self._clear(place)
+                self._clear(entry)
             return self.find(digest) or (baseline, None)
         finally:
-            shutil.rmtree(made, ignore_errors=True)
+            shutil.rmtree(new, ignore_errors=True)
 
-    def _clear(self, place: Path) -> None:
-        wreck = Path(tempfile.mkdtemp(prefix=".old-", dir=self._directory))
-        with contextlib.suppress(OSError):  # another process may be clearing it away too
-            os.rename(place, wreck / "entry")
-        shutil.rmtree(wreck, ignore_errors=True)
+    def _clear(self, entry: Path) -> None:
+        trash = Path(tempfile.mkdtemp(prefix=".old-", dir=self._directory))
+        with contextlib.suppress(OSError):  # another process may be removing it too
+            os.rename(entry, trash / "entry")
+        shutil.rmtree(trash, ignore_errors=True)
 
-    def _place(self, digest: str) -> Path:
+    def _entry(self, digest: str) -> Path:
         return self._directory / hashlib.sha256(f"{digest}\n{self._settings}".encode()).hexdigest()[:40]
 
 
@@ -89,8 +89,8 @@ def _counter(rows: Any) -> Counter[FindingKey] | None:
 
 
 def _hash(directory: Path) -> str:
-    whole = hashlib.sha256()
+    digest = hashlib.sha256()
     for path in sorted(path for path in directory.rglob("*") if path.is_file()):
         content = hashlib.sha256(path.read_bytes()).hexdigest()
-        whole.update(f"{path.relative_to(directory)} {content}\n".encode())
-    return whole.hexdigest()
+        digest.update(f"{path.relative_to(directory)} {content}\n".encode())
+    return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""What the tools said, parsed. Their output quotes hostile text: it is data, and odd output is trouble."""
+"""Parse the output of the tools. It quotes hostile text, so output that cannot be parsed is an error in the report."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from typing import Any
 from gametape.sandbox.result import ExecResult
 
 FindingKey = tuple[str, str, str]
-"""File, code and message: what a finding is, wherever its line has moved to."""
+"""File, code and message: the identity of a finding, whatever its line."""
 
 _LINE_NUMBER = re.compile(r"\bline \d+")
 _UNREADABLE = frozenset({None, "", "invalid-syntax", "E902", "E999"})
@@ -18,7 +18,7 @@ _LONGEST = 300
 
 @dataclass(frozen=True)
 class ToolFinding:
-    """One thing a tool found."""
+    """One finding of a tool."""
 
     file: str
     line: int
@@ -36,37 +36,37 @@ class ToolFinding:
 
 @dataclass(frozen=True)
 class ToolReport:
-    """A tool's answer on one tree."""
+    """A tool's findings in one tree."""
 
     findings: tuple[ToolFinding, ...] = ()
     error: str | None = None
-    """Why there is no answer."""
+    """Why the tool has no answer."""
     out_of_resources: bool = False
-    """The tool was stopped by a limit: another time it might not be."""
+    """Whether a limit stopped the tool; another run may succeed."""
 
 
 def parse_type_checker_output(
     result: ExecResult, prefix: str, checked: set[str], suppressed: Sequence[ToolFinding]
 ) -> ToolReport:
-    """The type checker's errors in the files that were to be checked, and the silencers that hid none of them."""
+    """The type checker's errors in the checked files, and the suppressions that hid no error."""
     if (stopped := _stopped("type checker", result)) is not None:
         return stopped
-    found = []
+    entries = []
     for entry in _json_lines(result.stdout):
         path = str(entry.get("file", "")).removeprefix(prefix)
         line, message = max(1, int(entry.get("line") or 1)), str(entry.get("message", ""))
-        found.append((ToolFinding(path, line, str(entry.get("code")), message), entry.get("severity") == "error"))
-    errors = [finding for finding, is_error in found if is_error]
+        entries.append((ToolFinding(path, line, str(entry.get("code")), message), entry.get("severity") == "error"))
+    errors = [finding for finding, is_error in entries if is_error]
     if result.exit_code > 1 or (result.exit_code == 1 and not errors):
         reason = str(errors[0]) if errors else _last_line(result)
         return ToolReport(error=f"the types cannot be checked: {reason.removeprefix(prefix)}")
-    places = {(finding.file, finding.line) for finding in errors}
-    silent = [finding for finding in suppressed if (finding.file, finding.line) not in places]
-    return ToolReport(tuple(finding for finding in errors if finding.file in checked) + tuple(silent))
+    lines = {(finding.file, finding.line) for finding in errors}
+    unneeded = [finding for finding in suppressed if (finding.file, finding.line) not in lines]
+    return ToolReport(tuple(finding for finding in errors if finding.file in checked) + tuple(unneeded))
 
 
 def parse_linter_output(result: ExecResult, prefix: str) -> ToolReport:
-    """The linter's findings; a file it cannot read hides all others of that file, so that is no answer."""
+    """The linter's findings. A file that it cannot read is an error, since its other findings are missing."""
     if (stopped := _stopped("linter", result)) is not None:
         return stopped
     try:

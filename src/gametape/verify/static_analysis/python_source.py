@@ -1,4 +1,4 @@
-"""Read source text that may be hostile: whatever it is, reading it ends soon and never raises."""
+"""Read source text that may be hostile: reading takes bounded time and never raises."""
 
 import ast
 import functools
@@ -10,17 +10,17 @@ from gametape.core.task import Task
 from gametape.record.source_tree import SourceTree, is_under
 
 MOST_BYTES = 1_000_000
-"""Larger files are not read as code: a parser may take a thousand times their size."""
+"""Larger files are not parsed: a parser may take a thousand times their size."""
 
 _ENCODINGS = frozenset({"utf-8", "utf-8-sig", "ascii", "iso-8859-1", "iso-8859-15", "cp1252"})
-"""Encodings that ASCII text looks the same in and that decode in linear time (`punycode`, say, does not)."""
+"""Encodings that agree with ASCII and decode in linear time (`punycode` does not)."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Scope = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
 
 
 def decode_source(content: bytes) -> str | None:
-    """The text as Python would decode it, with plain line ends; None where it would not, or should not be tried."""
+    """The text as Python would decode it, with `\n` as line end; None if it cannot or should not be decoded."""
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
         if encoding not in _ENCODINGS or len(content) > MOST_BYTES:
@@ -32,18 +32,18 @@ def decode_source(content: bytes) -> str | None:
 
 @functools.lru_cache(maxsize=256)
 def parse_source(content: bytes) -> ast.Module | None:
-    """The syntax tree, shared: do not change it. None for what does not parse."""
-    whole = decode_source(content)
-    if whole is None:
+    """The syntax tree, which is shared and must not be changed. None if the content does not parse."""
+    text = decode_source(content)
+    if text is None:
         return None
     try:
-        return ast.parse(whole)
+        return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
 
 def own_sources(task: Task, tree: SourceTree) -> SourceTree:
-    """A tree's declared sources, without tests that lie among them."""
+    """The declared sources of a tree, without test files among them."""
     return tree.only({path for path in tree.under(task.source_paths) if not is_under(path, task.test_paths)})
 
 
@@ -61,14 +61,14 @@ def docstring(node: ast.AST) -> ast.stmt | None:
 
 
 def child_blocks(node: ast.AST) -> Iterator[ast.AST]:
-    """What stands below a node outside of expressions: statements, handlers, cases."""
+    """The children of a node that are no expressions: statements, handlers, cases."""
     for child in ast.iter_child_nodes(node):
         if not isinstance(child, ast.expr | ast.expr_context):
             yield child
 
 
 def walk_blocks(node: ast.AST) -> Iterator[ast.AST]:
-    """A node and everything below it outside of expressions. No recursion: nesting may be deep."""
+    """A node and everything below it except expressions. Iterative, since nesting may be deep."""
     todo = [node]
     while todo:
         node = todo.pop()
@@ -105,17 +105,17 @@ def code_lines(content: bytes) -> frozenset[int]:
         node = todo.pop()
         if isinstance(node, ast.stmt | ast.expr | ast.excepthandler | ast.arg | ast.keyword):
             found.update((node.lineno, node.end_lineno or node.lineno))
-        described = docstring(node)
-        todo.extend(child for child in ast.iter_child_nodes(node) if child is not described)
-        if described is not None and isinstance(node, Scope) and not isinstance(node, ast.Module):
-            # a definition that ends with its docstring ends there, but that line is no code
-            found.discard(described.end_lineno or described.lineno)
+        doc = docstring(node)
+        todo.extend(child for child in ast.iter_child_nodes(node) if child is not doc)
+        if doc is not None and isinstance(node, Scope) and not isinstance(node, ast.Module):
+            # the last line of a definition that consists of its docstring is no code
+            found.discard(doc.end_lineno or doc.lineno)
     return frozenset(found)
 
 
 def stripped_lines(content: bytes) -> list[str]:
     """Lines without the white space around them."""
-    whole = decode_source(content)
-    if whole is None:
-        whole = content[:MOST_BYTES].decode("utf-8", errors="replace")
-    return [line.strip() for line in whole.split("\n")]
+    text = decode_source(content)
+    if text is None:
+        text = content[:MOST_BYTES].decode("utf-8", errors="replace")
+    return [line.strip() for line in text.split("\n")]

@@ -1,8 +1,8 @@
-"""Ways to keep the type checker quiet, taken away before it looks.
+"""Remove comments and files that suppress type errors before the type checker runs.
 
-Comments lose their meaning in every tree alike, the task's own included: what they hid there is known beforehand, so
-only what an attempt hid is new. A silencer is also a finding itself; it is dropped where an error turns up on its line,
-so that hiding an error and having it cost the same.
+They are removed from every tree, the task's own included: errors that they hid there are in the baseline, so only those
+of the submission are new. A suppression is also a finding itself, dropped where an error is on its line, so that hiding
+an error costs as much as having it.
 """
 
 import re
@@ -26,25 +26,25 @@ _MESSAGES = (
 def remove_suppressions(
     files: Mapping[str, bytes], trusted: Mapping[str, set[bytes]]
 ) -> tuple[dict[str, bytes], tuple[ToolFinding, ...]]:
-    """The files with silencers made harmless, same line for line; and each silencer as a finding.
+    """The files with suppressions disabled, with the same line numbers; and each suppression as a finding.
 
-    A stub beside a module hides the whole module: one that the task does not bring is left out.
+    A stub beside a module hides the whole module, so a stub that the task's own trees do not have is left out.
     """
-    kept: dict[str, bytes] = {}
-    found: list[ToolFinding] = []
+    cleaned: dict[str, bytes] = {}
+    findings: list[ToolFinding] = []
     for path, content in files.items():
         if path.endswith(".pyi") and path not in trusted:
             if path.removesuffix("i") in files:
-                found.append(ToolFinding(path, 1, CODE, "a stub hides the module beside it"))
+                findings.append(ToolFinding(path, 1, CODE, "a stub hides the module beside it"))
             continue
         if path.endswith(".py") and path + "i" in files and path + "i" in trusted:
-            continue  # the task's own stub speaks for the module; the checker accepts one of them
-        found += _silencers(path, content)
-        kept[path] = _PRAGMA.sub(rb"\1mipy\2", _IGNORE.sub(rb"#\1tipe\2", content))
-    return kept, tuple(found)
+            continue  # the task's own stub replaces the module; the checker accepts only one of them
+        findings += _find_suppressions(path, content)
+        cleaned[path] = _PRAGMA.sub(rb"\1mipy\2", _IGNORE.sub(rb"#\1tipe\2", content))
+    return cleaned, tuple(findings)
 
 
-def _silencers(path: str, content: bytes) -> list[ToolFinding]:
+def _find_suppressions(path: str, content: bytes) -> list[ToolFinding]:
     return [
         ToolFinding(path, number, CODE, message)
         for number, line in enumerate(content.split(b"\n"), 1)

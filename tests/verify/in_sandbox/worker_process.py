@@ -11,7 +11,7 @@ from pathlib import Path
 import gametape.verify
 
 VERIFY = Path(gametape.verify.__file__).parent
-_SERVE = "import socket, sys; sys.path.insert(0, sys.argv[1]); from inside import worker; "
+_SERVE = "import socket, sys; sys.path.insert(0, sys.argv[1]); from in_sandbox import worker; "
 _SERVE += "worker.serve(socket.socket(fileno=int(sys.argv[2])))"
 
 

@@ -1,4 +1,4 @@
-"""Small tasks and attempts, made in memory."""
+"""A toy task, submissions for it and runs of it, made in memory."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,8 +22,8 @@ def tree(files: Files) -> SourceTree:
     return SourceTree({path: text if isinstance(text, bytes) else text.encode() for path, text in files.items()})
 
 
-def subject(start: Files, reference: Files | None = None, suite: Files | None = None, **settings: Any) -> LoadedTask:
-    """A task whose sources are in `src`; what the reference does not name it leaves as it was."""
+def toy_task(start: Files, reference: Files | None = None, suite: Files | None = None, **settings: Any) -> LoadedTask:
+    """A task whose sources are in `src`; the reference is laid over the starting tree."""
     task = Task(
         name="toy",
         mode="shared",
@@ -33,37 +33,39 @@ def subject(start: Files, reference: Files | None = None, suite: Files | None = 
         tests=TaskTests(fail_to_pass=TESTS[:1], pass_to_pass=TESTS[1:]),
         **settings,
     )
-    solved = None if reference is None else tree(reference).overlaid_on(tree(start))
-    return LoadedTask(task=task, start=tree(start), suite=tree(suite or {}), reference=solved)
+    solution = None if reference is None else tree(reference).overlaid_on(tree(start))
+    return LoadedTask(task=task, start=tree(start), suite=tree(suite or {}), reference=solution)
 
 
-def case(
-    of: LoadedTask,
+def scoring_context(
+    loaded_task: LoadedTask,
     written: Files,
     removed: Sequence[str] = (),
     runs: tuple[VerifierRun, ...] = (),
     feature: tuple[int, int] = (1, 1),
     home: Path = Path("/nonexistent"),
-    toolbox: StaticAnalyzer | None = None,
+    analyzer: StaticAnalyzer | None = None,
 ) -> ScoringContext:
-    """An attempt that wrote these files over the starting tree; `feature` is how many of how many tests pass."""
-    workspace = tree(written).overlaid_on(of.start).without(set(removed))
-    attempt = Submission(loaded_task=of, sources=workspace.under(of.task.source_paths), workspace=workspace, links={})
+    """A submission that wrote these files over the starting tree; `feature` is (passed, expected) of its tests."""
+    workspace = tree(written).overlaid_on(loaded_task.start).without(set(removed))
+    submission = Submission(
+        loaded_task=loaded_task, sources=workspace.under(loaded_task.task.source_paths), workspace=workspace, links={}
+    )
     counts = TestCounts(expected=feature[1] + 1, passed=feature[0] + 1)
     return ScoringContext(
-        submission=attempt,
+        submission=submission,
         runs=runs,
         counts=counts,
         feature=TestCounts(expected=feature[1], passed=feature[0]),
-        analyzer=toolbox or StaticAnalyzer(home),
+        analyzer=analyzer or StaticAnalyzer(home),
     )
 
 
 def run(**outcomes: str) -> VerifierRun:
     """A run by test letter: `run(a="passed", b="failed: E   NameError: x")`."""
-    found = {}
+    results = {}
     for letter, text in outcomes.items():
         result, _, message = text.partition(": ")
         test = f"tests/test_m.py::test_{letter}"
-        found[test] = TestOutcome(test, result, message=message)  # type: ignore[arg-type]
-    return VerifierRun(outcomes=found)
+        results[test] = TestOutcome(test, result, message=message)  # type: ignore[arg-type]
+    return VerifierRun(outcomes=results)

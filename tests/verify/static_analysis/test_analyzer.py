@@ -10,10 +10,10 @@ from gametape.verify.static_analysis.analyzer import StaticAnalyzer
 from gametape.verify.static_analysis.findings import ToolFinding
 from gametape.verify.static_analysis.python_source import own_sources
 from gametape.verify.submission import Submission
-from tests.verify.layers.building import subject, tree
+from tests.verify.layers.toy_task import toy_task, tree
 
 START = {"src/m.py": "import os\n\n\ndef f(x: int) -> str:\n    return x\n"}
-TASK = subject(START, {"src/m.py": "def f(x: int) -> str:\n    return str(x)\n"})
+TASK = toy_task(START, {"src/m.py": "def f(x: int) -> str:\n    return str(x)\n"})
 
 
 def everything(home: Path) -> dict[str, str]:
@@ -30,21 +30,21 @@ def test_a_baseline_is_the_most_of_start_and_reference(tmp_path: Path) -> None:
 
 
 def test_attempts_leave_no_trace_in_what_later_ones_read(tmp_path: Path) -> None:
-    toolbox = StaticAnalyzer(tmp_path)
-    toolbox.baseline(TASK)
+    analyzer = StaticAnalyzer(tmp_path)
+    analyzer.baseline(TASK)
     before = everything(tmp_path)
     assert any("cache" in path for path in before)
     for text in ('x: int = "a"\n', "def f(:\n", "x = " + "+".join(["1"] * 30_000)):
-        toolbox.type_report(
+        analyzer.type_report(
             TASK, tree({"src/m.py": text, "src/cache/x.py": "x = 1\n", "src/files.txt": "tree/none.py"})
         )
     assert everything(tmp_path) == before
 
 
 def test_the_warm_cache_tells_files_of_the_same_size_apart(tmp_path: Path) -> None:
-    toolbox = StaticAnalyzer(tmp_path)
+    analyzer = StaticAnalyzer(tmp_path)
     for value, errors in (("1 + 1", 0), ('"one"', 1), ("1 - 1", 0)):
-        assert len(toolbox.type_report(TASK, tree({"src/m.py": f"x: int = {value}\n"})).findings) == errors
+        assert len(analyzer.type_report(TASK, tree({"src/m.py": f"x: int = {value}\n"})).findings) == errors
 
 
 def test_the_warm_cache_tells_files_of_the_same_second_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,10 +56,10 @@ def test_the_warm_cache_tells_files_of_the_same_second_apart(tmp_path: Path, mon
             os.utime(directory / path, (1e9, 1e9))
 
     monkeypatch.setattr(SourceTree, "write_to", in_one_second)
-    task = subject({"src/m.py": "x: int = 1 + 1\n"})
-    toolbox = StaticAnalyzer(tmp_path)
-    toolbox.baseline(task)
-    assert len(toolbox.type_report(task, tree({"src/m.py": 'x: int = "one"\n'})).findings) == 1
+    task = toy_task({"src/m.py": "x: int = 1 + 1\n"})
+    analyzer = StaticAnalyzer(tmp_path)
+    analyzer.baseline(task)
+    assert len(analyzer.type_report(task, tree({"src/m.py": 'x: int = "one"\n'})).findings) == 1
 
 
 def test_a_broken_entry_is_made_again(tmp_path: Path) -> None:
@@ -80,13 +80,13 @@ def test_a_broken_entry_is_made_again(tmp_path: Path) -> None:
 
 
 def test_answers_found_ahead_are_remembered(tmp_path: Path) -> None:
-    attempt = Submission(loaded_task=TASK, sources=TASK.start, workspace=TASK.start, links={})
-    toolbox = StaticAnalyzer(tmp_path)
-    toolbox.prefetch(attempt)
+    submission = Submission(loaded_task=TASK, sources=TASK.start, workspace=TASK.start, links={})
+    analyzer = StaticAnalyzer(tmp_path)
+    analyzer.prefetch(submission)
     sources = own_sources(TASK.task, TASK.start)
-    assert toolbox.type_report(TASK, sources) is toolbox.type_report(TASK, sources)
-    assert toolbox.lint_report(TASK, sources) is toolbox.lint_report(TASK, sources)
-    assert len(toolbox.type_report(TASK, sources).findings) == len(toolbox.lint_report(TASK, sources).findings) == 1
+    assert analyzer.type_report(TASK, sources) is analyzer.type_report(TASK, sources)
+    assert analyzer.lint_report(TASK, sources) is analyzer.lint_report(TASK, sources)
+    assert len(analyzer.type_report(TASK, sources).findings) == len(analyzer.lint_report(TASK, sources).findings) == 1
 
 
 def test_many_may_learn_at_once(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from gametape.verify.static_analysis.python_source import (
     functions,
     parse_source,
 )
-from tests.verify.layers.building import tree
+from tests.verify.layers.toy_task import tree
 
 ODD = {
     "syntax error": b"def f(:\n",

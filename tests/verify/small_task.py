@@ -1,4 +1,4 @@
-"""A small shared task, made in memory, for tests of the verifier itself."""
+"""A small shared task, made in memory, for tests of the verifier."""
 
 from pathlib import Path
 
@@ -74,7 +74,7 @@ TESTS = TaskTests(
 )
 
 
-def small(seconds: float = 3.0) -> LoadedTask:
+def small_task(seconds: float = 3.0) -> LoadedTask:
     task = Task(
         name="small",
         mode="shared",
@@ -91,7 +91,7 @@ def small(seconds: float = 3.0) -> LoadedTask:
 
 def workspace(directory: Path, source: str) -> Path:
     """A checkout of the small task with this in place of its source."""
-    subject = small()
-    subject.start.write_to(directory)
+    loaded_task = small_task()
+    loaded_task.start.write_to(directory)
     (directory / "calc.py").write_text(source)
     return directory
