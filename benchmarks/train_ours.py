@@ -16,9 +16,8 @@ from gametape.core.config import OptimConfig, RLConfig, RunConfig
 from gametape.core.token_segments import TokenSegment
 from gametape.engines.chat_formats.loader import load_chat_format
 from gametape.train.batch import TrainBatch, TrainSample
-from gametape.train.forward import forward, head_of
+from gametape.train.forward import forward, head_of, span_logits, token_logprobs
 from gametape.train.learner import Learner, map_large_blocks
-from gametape.train.logprobs import span_logits, token_logprobs
 from gametape.train.losses import rl_loss, ttf_loss
 from gametape.train.packing import PackedTokens, TokenNode, pack_nodes
 from gametape.train.policy import TrainablePolicy

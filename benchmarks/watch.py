@@ -38,8 +38,8 @@ import numpy as np
 
 import watch_logs
 from gametape.record.json_lines import read_lines
-from gametape.train.behaviour import BehaviourMonitor
-from gametape.train.metrics import read_metrics
+from gametape.train.alarms import BehaviourMonitor
+from gametape.train.run_directory import read_metrics
 from gametape.watch.calibrated_monitor import monitor_specs
 from gametape.watch.detector import ALTERNATIVES, tolerated_rate
 from gametape.watch.log_reader import LoggedStep, read_log

@@ -34,9 +34,8 @@ import torch
 
 from gametape.train.config_file import read_config
 from gametape.train.held_out_eval import HeldOutScore
-from gametape.train.metrics import read_metrics
 from gametape.train.progress import TrainingProgress
-from gametape.train.run_directory import RunDirectory
+from gametape.train.run_directory import RunDirectory, read_metrics
 from gametape.train.training import RunCallbacks, train
 from training_runs import trained
 

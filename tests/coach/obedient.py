@@ -7,6 +7,7 @@ from math import log
 from random import Random
 
 from gametape.core.messages import GenerateRequest, Generation, Sampling, TokenUsage, WeightUpdate
+from gametape.core.protocols import PolicyEngine
 from gametape.engines.chat_formats.terse import TerseChatFormat
 from gametape.engines.token_conversation import TokenModel
 from gametape.engines.tokenizers.trained import TrainedTokenizer
@@ -21,7 +22,7 @@ _RARE = 1e-4
 
 
 @dataclass
-class Obedient:
+class Obedient(PolicyEngine):
     """An `Engine` that can also score. `base` is how often it keeps to a rule that it was not told."""
 
     base: float = 0.05

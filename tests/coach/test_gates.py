@@ -37,7 +37,7 @@ def rolled(world, model, seed=0):
 
 
 def looked(coach, played, model, **more):
-    return asyncio.run(coach.look(played, model, "t", **more))
+    return asyncio.run(coach.annotate(played, model, "t", **more))
 
 
 def given(played, turn, text):
@@ -48,7 +48,7 @@ def given(played, turn, text):
 def test_the_model_keeps_to_worlds_as_it_should():
     model = obedient(base=0.0)
     played = rolled(World(WorldSpec(seed=1, load_bearing=2)), model)
-    assert [mark.right for mark in played.judged.marks] == [not mark.load_bearing for mark in played.judged.marks]
+    assert [mark.correct for mark in played.score.marks] == [not mark.load_bearing for mark in played.score.marks]
 
 
 def test_targets_found_by_the_coach_alone_pass_all_gates_and_every_fork_is_charged():
@@ -74,7 +74,7 @@ def test_shuffled_hints_are_read_and_yet_rejected():
     world = World(WorldSpec(seed=5, load_bearing=1, horizon=6))
     model = obedient(base=0.0)
     played = rolled(world, model)
-    (turn,) = (mark.turn for mark in played.judged.marks if mark.load_bearing)
+    (turn,) = (mark.turn for mark in played.score.marks if mark.load_bearing)
     job = world.plan.jobs[turn - 1]
     for demand in (job.demand, *[other for other in DEMANDS if other != job.demand][:3]):
         coach = Coach(CoachSettings(gates=ALL, limits=LIMITS))
@@ -89,7 +89,7 @@ def test_a_neutral_hint_changes_nothing_and_costs_no_fork():
     model = obedient(base=0.0)
     world = World(WorldSpec(seed=5, load_bearing=1, horizon=6))
     played = rolled(world, model)
-    (turn,) = (mark.turn for mark in played.judged.marks if mark.load_bearing)
+    (turn,) = (mark.turn for mark in played.score.marks if mark.load_bearing)
     coach = Coach(CoachSettings(gates=ALL, limits=LIMITS))
     (hint,) = looked(coach, played, model, given=[given(played, turn, "ok , done")])
     assert (hint.gates.g0.passed, hint.gates.g0.value, hint.gates.g2, hint.used) == (False, 0.0, None, False)
@@ -134,8 +134,8 @@ def test_a_hint_with_the_answer_in_it_is_refused_before_any_gate():
     world = World(WorldSpec(seed=5, load_bearing=1, horizon=6))
     model = obedient(base=0.0)
     played = rolled(world, model)
-    (turn,) = (mark.turn for mark in played.judged.marks if mark.load_bearing)
-    right = world.plan.jobs[turn - 1].right
+    (turn,) = (mark.turn for mark in played.score.marks if mark.load_bearing)
+    right = world.plan.jobs[turn - 1].correct_action
     reference = LeakChecker(calls=(frozenset(right.values),))
     answer = given(played, turn, f"rule : {right.tool} {' '.join(right.values)}")
     (hint,) = looked(Coach(), played, model, reference=reference, given=[answer])
@@ -148,7 +148,7 @@ def test_ill_formed_preferences_fail_the_second_gate():
     world = World(WorldSpec(seed=5, load_bearing=1, horizon=6, family="files"))
     model = obedient(base=0.0)
     played = rolled(world, model)
-    (turn,) = (mark.turn for mark in played.judged.marks if mark.load_bearing)
+    (turn,) = (mark.turn for mark in played.score.marks if mark.load_bearing)
     coach = Coach(CoachSettings(gates=frozenset({"g0", "g1"}), limits=LIMITS))
     (hint,) = looked(coach, played, model, given=[given(played, turn, "rule : a file takes insert")])
     assert hint.gates.g0.passed
@@ -160,7 +160,7 @@ def test_where_the_engine_cannot_score_the_likeliest_token_decides():
     world = World(WorldSpec(seed=5, load_bearing=1, horizon=6))
     model = replace(obedient(base=0.0), engine=HintedEngine(obedient(base=0.0).engine, TERSE, 4096, {}))
     played = rolled(world, model)
-    (turn,) = (mark.turn for mark in played.judged.marks if mark.load_bearing)
+    (turn,) = (mark.turn for mark in played.score.marks if mark.load_bearing)
     (hint,) = looked(Coach(), played, model)
     assert (hint.step - 2, hint.used, hint.kl, hint.gates.g0.value) == (turn, True, None, 0.0)
     assert "the likeliest token changes at" in hint.gates.g0.detail
@@ -242,7 +242,7 @@ def test_the_decisive_turn_is_found_without_a_word_of_error(seed):
 
     target, forks = asyncio.run(search())
     assert (target.turn, target.source) == (turn, "counterfactual")
-    assert target.hint.startswith(f"rule : this takes {job.demand} , not {job.default_action.tool}")
+    assert target.text.startswith(f"rule : this takes {job.demand} , not {job.default_action.tool}")
     assert forks <= 8 * 5
 
 
@@ -252,7 +252,7 @@ def test_a_slip_that_nothing_complains_of_is_found_by_playing_on():
 
     def slips(_plan, job, turn, _rng):
         other = "red" if job.value != "red" else "blue"
-        return job.right._replace(values=(job.item, other)) if turn == at else job.right
+        return job.correct_action._replace(values=(job.item, other)) if turn == at else job.correct_action
 
     played = asyncio.run(demonstrate(world, slips, TERSE)).episode
     model = obedient()
@@ -282,7 +282,7 @@ def test_a_rollout_that_cannot_be_done_again_is_not_forked():
 
     async def reopen():
         async with replay_for_forks(
-            type(played)(other, played.steps, played.over, played.judged, played.spent), obedient(), LIMITS
+            type(played)(other, played.steps, played.end, played.score, played.usage), obedient(), LIMITS
         ):
             pass
 
@@ -301,7 +301,7 @@ def test_hinted_play_leaves_no_trace_of_the_hint_in_the_record():
             return [await ground.branch(1, turns, seed) for seed in range(3)]
 
     for one in asyncio.run(branch()):
-        assert one.judged.passed
+        assert one.score.passed
         for step in one.steps:
             if tokens := step.tokens():
                 assert "rule" not in TERSE.tokenizer.decode_with_special(tokens.prompt_ids)

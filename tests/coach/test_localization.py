@@ -76,7 +76,7 @@ def test_what_is_not_there_is_told_without_its_name():
     world = World(WorldSpec(seed=1, horizon=4, load_bearing=0, family="files"))
 
     def lost(_plan, job, turn, _rng):
-        return WorldAction("write", ("f99", "red")) if turn == 2 else job.right
+        return WorldAction("write", ("f99", "red")) if turn == 2 else job.correct_action
 
     (target,) = locate_candidates(collect_evidence(asyncio.run(demonstrate(world, lost, byte_chat_format())).episode))
     assert (target.turn, target.text) == (2, "avoid : no such name")
@@ -137,7 +137,7 @@ WRITE = {
 
 def only(found):
     (target,) = found
-    return target.step, target.source, target.hint
+    return target.step, target.source, target.text
 
 
 @pytest.mark.parametrize(
@@ -268,7 +268,7 @@ def test_failing_visible_tests_are_laid_to_the_turn_that_wrote_the_file():
     )
     wrote = turn(3, [("write", {"path": "src/a.py", "content": "x"}, "written", False)])
     end = turn(4, [("finish", {}, "", False)])
-    found = locate_candidates(case(wrote, end, judged=EpisodeScore(False, 0.0, verdict=verdict)))
+    found = locate_candidates(case(wrote, end, score=EpisodeScore(False, 0.0, verdict=verdict)))
     assert [(target.step, target.source, target.type) for target in found] == [
         (3, "verifier", "TypeError"),
         (4, "verifier", "finished untested"),

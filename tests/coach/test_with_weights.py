@@ -25,7 +25,7 @@ def policy(tmp_path_factory):
 
 async def rolled(model, seed):
     world = World(WorldSpec(seed=seed, horizon=4))
-    with model.engine.player():
+    with model.engine.participant():
         return await run_episode(world, rollout_config_for(world, model, Sampling(seed=seed), LIMITS, f"r{seed}"))
 
 

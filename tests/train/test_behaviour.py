@@ -5,7 +5,8 @@ from typing import Any
 
 from gametape.core.step import Step
 from gametape.record.json_lines import read_lines
-from gametape.train.behaviour import BehaviourMonitor, TurnText, turn_texts
+from gametape.train.alarms import BehaviourMonitor
+from gametape.train.rollouts import TurnText, turn_texts
 
 
 def _healthy(count: int) -> list[TurnText]:

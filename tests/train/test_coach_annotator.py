@@ -18,7 +18,7 @@ from gametape.tasks.worlds.tools import tool_signatures, vocabulary_words
 from gametape.tasks.worlds.world import World
 from gametape.train.coach_annotator import HintControls
 from gametape.train.demonstrations import demonstrate
-from gametape.train.distill_target import DistillTarget
+from gametape.train.rollouts import DistillTarget
 
 TERSE = TerseChatFormat(TrainedTokenizer(word_tokenizer_json(vocabulary_words())), tool_signatures())
 

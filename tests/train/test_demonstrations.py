@@ -134,9 +134,9 @@ def test_a_writer_gets_what_its_reader_makes_of_the_note(remembers):
 
     def expert(plan, job, turn, rng):
         if job.verb == "keep" and not remembers:
-            return job.right._replace(values=(job.item, ""))
+            return job.correct_action._replace(values=(job.item, ""))
         if "the code" in job.text and job.verb == "put" and not remembers:
-            return job.right._replace(values=(job.item, "nothing"))
+            return job.correct_action._replace(values=(job.item, "nothing"))
         return perfect_expert(plan, job, turn, rng)
 
     def setting(assignment):

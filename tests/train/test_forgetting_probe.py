@@ -9,7 +9,7 @@ from torch import Tensor
 
 from gametape.core.token_segments import TokenSegment
 from gametape.train.batch import TrainSample
-from gametape.train.forgetting_probe import ForgettingProbe
+from gametape.train.held_out_eval import ForgettingProbe
 
 
 class Weights:

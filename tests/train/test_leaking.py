@@ -2,7 +2,7 @@
 
 from gametape.core.token_segments import TokenSegment
 from gametape.train.alarms import hint_leak_rate
-from gametape.train.distill_target import DistillTarget
+from gametape.train.rollouts import DistillTarget
 
 HINT = DistillTarget(0, 1, 0, hint_ids=(10, 11, 12, 13, 14))
 

@@ -4,7 +4,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from gametape.train.logprobs import span_logits, token_logprobs  # noqa: E402
+from gametape.train.forward import span_logits, token_logprobs  # noqa: E402
 
 from .trees import Largest  # noqa: E402
 

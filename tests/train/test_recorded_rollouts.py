@@ -9,8 +9,7 @@ from gametape.core.config import RewardConfig
 from gametape.core.errors import BadInput
 from gametape.core.feedback import add_feedback_reward
 from gametape.core.trajectory import Trajectory
-from gametape.train.batch import rollout_advantages
-from gametape.train.recorded_rollouts import load_recorded_groups, sample_from_trajectory
+from gametape.train.algorithms.rlvr import load_recorded_groups, rollout_advantages, sample_from_trajectory
 
 _WEIGHT = 0.25
 

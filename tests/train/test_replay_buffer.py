@@ -8,8 +8,8 @@ import torch
 from gametape.core.config import TTFConfig
 from gametape.core.token_segments import TokenSegment
 from gametape.train.batch import TrainBatch, TrainSample
-from gametape.train.distill_target import DistillTarget
 from gametape.train.replay_buffer import ReplayBuffer
+from gametape.train.rollouts import DistillTarget
 
 
 def segment(seed: int) -> TokenSegment:

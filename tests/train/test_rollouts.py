@@ -2,13 +2,7 @@
 
 import pytest
 
-from gametape.train.rollouts import (
-    RolloutResult,
-    baseline_members,
-    gradient_members,
-    group_kind,
-    groups_to_resample,
-)
+from gametape.train.rollouts import RolloutResult, baseline_members, gradient_members, group_kind, groups_to_resample
 
 PASS, FAIL = RolloutResult(1.0, True), RolloutResult(0.0, False)
 LOST = RolloutResult(0.0, False, infra_error=True)

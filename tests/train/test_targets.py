@@ -8,14 +8,13 @@ import torch
 
 from gametape.core.config import OptimConfig, RunConfig, TinyConfig, TTFConfig
 from gametape.core.token_segments import TokenSegment
-from gametape.train.batch import TrainBatch, TrainSample
-from gametape.train.distill_target import DistillTarget, distill_target_at
-from gametape.train.forward import forward, head_of
-from gametape.train.learner import Learner
-from gametape.train.logprobs import span_logits
-from gametape.train.packed_batch import pack_samples
+from gametape.train.algorithms.base import MicroBatch
+from gametape.train.algorithms.ttf import Teacher, Ttf
+from gametape.train.batch import TrainBatch, TrainSample, pack_samples
+from gametape.train.forward import forward, head_of, span_logits, token_logprobs
+from gametape.train.learner import LocalLearner
 from gametape.train.policy import TrainablePolicy, create_tiny_policy, load_policy
-from gametape.train.teacher import Teacher
+from gametape.train.rollouts import DistillTarget, distill_target_at
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +35,7 @@ def segment(length: int, seed: int) -> TokenSegment:
     return TokenSegment(ids, mask, [-3.0 * bit for bit in mask], versions, steps)
 
 
-AIM = DistillTarget(
+TARGET = DistillTarget(
     start=20, length=4, shared_prefix=19, hint_ids=(5, 6, 7, 8), kind="k", text="t", trajectory_id="r", step=2
 )
 
@@ -45,16 +44,16 @@ def config(**ttf: Any) -> RunConfig:
     return RunConfig(arm="rlvr_ttf", tasks="worlds:easy", ttf=TTFConfig(anchor=0.0, **ttf))
 
 
-def lines(*advantages: float, aim: DistillTarget = AIM) -> list[TrainSample]:
-    return [TrainSample(segment(36, seed), seed, value, targets=(aim,)) for seed, value in enumerate(advantages)]
+def lines(*advantages: float, target: DistillTarget = TARGET) -> list[TrainSample]:
+    return [TrainSample(segment(36, seed), seed, value, targets=(target,)) for seed, value in enumerate(advantages)]
 
 
 def test_the_branch_beside_its_line_reads_what_a_line_of_its_own_would(policy: TrainablePolicy) -> None:
     beside, apart = Teacher(policy.network, TTFConfig(teacher="current")), Teacher(policy.network, TTFConfig())
     chosen = pack_samples(lines(0.5, -0.5), branches=True)
     hidden_NE, head_VE = forward(policy.network, chosen.packed), head_of(policy.network)
-    packed = beside.logits_for(chosen.targets, hidden_NE, head_VE, 1.0)
-    separate = apart.logits_for(pack_samples(lines(0.5, -0.5)).targets, hidden_NE, head_VE, 1.0)
+    packed = beside.logits_for(chosen.target_rows, hidden_NE, head_VE, 1.0)
+    separate = apart.logits_for(pack_samples(lines(0.5, -0.5)).target_rows, hidden_NE, head_VE, 1.0)
     assert (packed.tokens_read, separate.tokens_read) == (2 * (4 + 4), 2 * (19 + 4 + 4 + 5))
     for one, other in zip([*packed.hinted, *packed.unhinted], [*separate.hinted, *separate.unhinted], strict=True):
         torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)
@@ -66,23 +65,25 @@ def test_a_hint_may_lie_in_what_lines_share(policy: TrainablePolicy) -> None:
     """Two lines of one group that say the same, the second with an early target."""
     family = [
         TrainSample(segment(36, 1), 7, 0.5),
-        TrainSample(segment(36, 1), 7, -0.5, targets=(replace(AIM, start=10, shared_prefix=6, step=1),)),
+        TrainSample(segment(36, 1), 7, -0.5, targets=(replace(TARGET, start=10, shared_prefix=6, step=1),)),
     ]
     chosen = pack_samples(family, branches=True)
     hidden_NE, head_VE = forward(policy.network, chosen.packed), head_of(policy.network)
     ids = segment(36, 1).ids
     plain = policy.network(torch.tensor([[*ids[:6], 5, 6, 7, 8, *ids[10:14]]])).logits
-    reading = Teacher(policy.network, TTFConfig(teacher="current")).logits_for(chosen.targets, hidden_NE, head_VE, 1.0)
+    reading = Teacher(policy.network, TTFConfig(teacher="current")).logits_for(
+        chosen.target_rows, hidden_NE, head_VE, 1.0
+    )
     (teacher_SV,) = reading.hinted
     torch.testing.assert_close(teacher_SV, plain[0, 9:13], atol=1e-5, rtol=1e-5)
-    student_SV = span_logits(hidden_NE[chosen.targets[0].rows_S], head_VE)
+    student_SV = span_logits(hidden_NE[chosen.target_rows[0].rows_S], head_VE)
     torch.testing.assert_close(student_SV, policy.network(torch.tensor([ids])).logits[0, 9:13], atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("teacher", ["current", "ema", "start"])
 def test_a_rollout_without_an_advantage_still_carries_its_targets(policy: TrainablePolicy, teacher: str) -> None:
     before = {name: tensor.clone() for name, tensor in policy.weights().items()}
-    update = Learner(policy, config(teacher=teacher)).update(TrainBatch(tuple(lines(0.0)), rollouts=4), 0, 0)
+    update = LocalLearner(policy, config(teacher=teacher)).update(TrainBatch(tuple(lines(0.0)), rollouts=4), 0, 0)
     assert (update.targets, update.ttf is not None, update.lines) == (1, True, 1)
     assert any(not torch.equal(tensor, before[name]) for name, tensor in policy.weights().items())
     policy.load_weights(before)
@@ -90,28 +91,30 @@ def test_a_rollout_without_an_advantage_still_carries_its_targets(policy: Traina
 
 def test_a_current_teacher_that_reads_no_hint_teaches_exactly_nothing(policy: TrainablePolicy) -> None:
     before = {name: tensor.clone() for name, tensor in policy.weights().items()}
-    unhinted = replace(AIM, shared_prefix=20, hint_ids=())
-    learner = Learner(policy, config(teacher="current"))
-    update = learner.update(TrainBatch(tuple(lines(0.0, aim=unhinted)), rollouts=4), 0, 0)
+    unhinted = replace(TARGET, shared_prefix=20, hint_ids=())
+    learner = LocalLearner(policy, config(teacher="current"))
+    update = learner.update(TrainBatch(tuple(lines(0.0, target=unhinted)), rollouts=4), 0, 0)
     assert update.gradient == pytest.approx(0.0, abs=1e-6)
-    assert max(learner.target_metrics[0].kl) == pytest.approx(0.0, abs=1e-6)
+    assert max(learner.algorithm.target_metrics[0].kl) == pytest.approx(0.0, abs=1e-6)
     policy.load_weights(before)
 
 
 def test_only_the_span_pulls(policy: TrainablePolicy) -> None:
     """The gradient at the last hidden states is zero in every row but those that predict the span."""
-    learner = Learner(policy, config(teacher="start"))
+    algorithm = Ttf(config(teacher="start"))
+    algorithm.setup(policy.network)
     chosen = pack_samples(lines(0.0))
-    ends = (
-        forward(policy.network, chosen.packed).detach().requires_grad_(),
-        head_of(policy.network).detach().requires_grad_(),
+    hidden_NE = forward(policy.network, chosen.packed).detach().requires_grad_()
+    head_VE = head_of(policy.network).detach()
+    logp_M, _ = token_logprobs(hidden_NE[chosen.rows_M], head_VE, chosen.targets_M)
+    batch = TrainBatch(chosen.samples, rollouts=4)
+    extra = algorithm.extra_loss(
+        MicroBatch(batch, [chosen.samples], chosen, logp_M, hidden_NE, head_VE, lambda _packed: logp_M.detach())
     )
-    from gametape.train.learner import _UpdateTotals
-
-    grads = learner._ttf_grads(chosen, ends, TrainBatch(tuple(lines(0.0)), rollouts=4), _UpdateTotals())
-    assert grads[0] is not None
-    touched = grads[0].abs().sum(-1).nonzero().flatten().tolist()
-    assert touched == chosen.targets[0].rows_S.tolist() == [19, 20, 21, 22]
+    assert extra is not None
+    (grad_NE,) = torch.autograd.grad(extra.loss, hidden_NE)
+    touched = grad_NE.abs().sum(-1).nonzero().flatten().tolist()
+    assert touched == chosen.target_rows[0].rows_S.tolist() == [19, 20, 21, 22]
 
 
 def test_portions_without_a_target_leave_the_cap_to_those_that_have_one(policy: TrainablePolicy) -> None:
@@ -122,18 +125,18 @@ def test_portions_without_a_target_leave_the_cap_to_those_that_have_one(policy: 
     norms = []
     for portion in (16384, 36):
         capped = config(clip_norm=1e-6).model_copy(update={"optim": OptimConfig(micro_batch_tokens=portion)})
-        norms.append(Learner(policy, capped).update(batch, 0, 0).gradient)
+        norms.append(LocalLearner(policy, capped).update(batch, 0, 0).gradient)
         policy.load_weights(before)
     assert norms[0] == pytest.approx(norms[1], rel=1e-3)
     assert norms[0] != 0.0
 
 
-def test_an_aim_finds_the_turn_and_where_the_hint_goes_in() -> None:
+def test_a_target_finds_the_turn_and_where_the_hint_goes_in() -> None:
     own = segment(36, 4)
     hinted = [*own.ids[:18], 90, 91, *own.ids[18:20]]
-    number, aim = distill_target_at([own], 2, hinted, "kind", "text")
-    assert (number, aim.start, aim.length, aim.shared_prefix) == (0, 20, 4, 18)
-    assert [*own.ids[: aim.shared_prefix], *aim.hinted_branch(own)] == [*hinted, *own.ids[20:24]]
+    target = distill_target_at([own], 2, hinted, "kind", "text")
+    assert (target.segment_index, target.start, target.length, target.shared_prefix) == (0, 20, 4, 18)
+    assert [*own.ids[: target.shared_prefix], *target.hinted_branch(own)] == [*hinted, *own.ids[20:24]]
     with pytest.raises(ValueError, match="step 9"):
         distill_target_at([own], 9, hinted, "", "")
 

@@ -22,11 +22,11 @@ from gametape.core.errors import BadInput
 from gametape.tasks.worlds.spec import WorldSpec
 from gametape.tasks.worlds.suite import make_suite
 from gametape.train import checkpoints
-from gametape.train.alarms import TrainingAlarm
-from gametape.train.behaviour import BehaviourMonitor, TurnText
-from gametape.train.learner import Learner
-from gametape.train.metrics import read_metrics
-from gametape.train.run_directory import RunDirectory
+from gametape.train.alarms import BehaviourMonitor, TrainingAlarm
+from gametape.train.algorithms.base import MicroBatch
+from gametape.train.algorithms.rlvr import Rlvr
+from gametape.train.rollouts import TurnText
+from gametape.train.run_directory import RunDirectory, read_metrics
 from gametape.train.training import RunCallbacks, train
 
 SMALL: dict[str, Any] = {
@@ -144,11 +144,11 @@ def test_the_watch_ends_a_run_before_it_learns_more_where_it_may(
     whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Alarmed(BehaviourMonitor):
-        def look(self, step: int, rounds: Sequence[Sequence[Sequence[TurnText]]]) -> list[TrainingAlarm]:
+        def observe(self, step: int, rollouts: Sequence[Sequence[TurnText]]) -> list[TrainingAlarm]:
             self.rung = "pause"
-            return super().observe(step, rounds)
+            return super().observe(step, rollouts)
 
-    monkeypatch.setattr("gametape.train.training.Behaviour", Alarmed)
+    monkeypatch.setattr("gametape.train.training.BehaviourMonitor", Alarmed)
     stopped = trained(begun(whole, tmp_path / "stopped", watch={"stop": True}))
     assert (stopped["stopped_by"], stopped["steps"]) == ("watch", 0)
 
@@ -157,13 +157,12 @@ def test_a_loss_that_is_no_number_stops_it_and_keeps_the_last_good_state(
     whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = begun(whole, tmp_path / "nan")
-    real = Learner._loss
+    real = Rlvr.loss
 
-    def broken(self: Learner, lines: Any, chosen: Any, logp_M: Any, batch: Any) -> Any:
-        loss = real(self, lines, chosen, logp_M, batch)
-        return loss * float("nan") if len(curve(root)) > 3 else loss
+    def broken(self: Rlvr, micro: MicroBatch) -> torch.Tensor:
+        return real(self, micro) * (float("nan") if len(curve(root)) > 3 else 1.0)
 
-    monkeypatch.setattr(Learner, "_loss", broken)
+    monkeypatch.setattr(Rlvr, "loss", broken)
     answer = trained(root)
     assert answer["stopped_by"].startswith("nan: update")
     assert "the draws are" in answer["stopped_by"]

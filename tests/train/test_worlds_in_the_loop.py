@@ -59,6 +59,6 @@ def test_a_rollout_is_forked_at_the_turn_that_went_wrong():
         return first, second, await world.score(environment)
 
     first, second, again = asyncio.run(both())
-    assert (first.judged.passed, second.judged.passed) == (False, True)
-    assert again == first.judged
-    assert [mark.turn for mark in second.judged.marks] == list(range(1, 9))
+    assert (first.score.passed, second.score.passed) == (False, True)
+    assert again == first.score
+    assert [mark.turn for mark in second.score.marks] == list(range(1, 9))

@@ -9,9 +9,9 @@ from gametape.agent.constraints import Constraints
 from gametape.agent.limits import RolloutEnd, RolloutLimits, RolloutUsage
 from gametape.agent.recorder import MemoryRecorder
 from gametape.agent.rollout import Rollout, RolloutConfig, StepCallback
-from gametape.core.environment import Environment, EpisodeScore
+from gametape.core.environment import EpisodeScore
 from gametape.core.messages import Sampling
-from gametape.core.protocols import Tool
+from gametape.core.protocols import Environment, Tool
 from gametape.core.step import Step
 from gametape.engines.conversation import Model
 

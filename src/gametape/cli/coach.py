@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from gametape.agent.episode import Episode
     from gametape.coach.coach import Coach
     from gametape.coach.evidence import HintCandidate
-    from gametape.core.environment import Environment
     from gametape.core.hint import Hint
+    from gametape.core.protocols import Environment
     from gametape.core.trajectory import Trajectory
     from gametape.engines.egress_policy import EgressPolicy
     from gametape.engines.token_conversation import TokenModel

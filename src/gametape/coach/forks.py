@@ -18,11 +18,10 @@ from gametape.agent.recorder import MemoryRecorder, recorded_answers, recorded_r
 from gametape.agent.replay import active_steps, as_copied_context
 from gametape.agent.rollout import Rollout
 from gametape.agent.tool_router import ToolRouter
-from gametape.coach.hinted_engine import engine_session, with_hints
-from gametape.core.environment import Environment
+from gametape.coach.hinted_engine import with_hints
 from gametape.core.errors import BadInput
 from gametape.core.messages import Sampling
-from gametape.core.protocols import Workspace
+from gametape.core.protocols import Environment, Workspace
 from gametape.core.step import Step
 from gametape.engines.conversation import ToolResponse
 from gametape.engines.token_conversation import TokenModel
@@ -70,7 +69,7 @@ class EpisodeForker:
             environment = await self.workspace.fork(checkpoint)
             try:
                 rollout = await Rollout.resume(setting, environment, MemoryRecorder(line))
-                with engine_session(self.model.engine):
+                with self.model.engine.participant():
                     played = await finish_episode(self.environment, rollout)
             finally:
                 await environment.close()

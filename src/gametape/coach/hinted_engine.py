@@ -1,10 +1,9 @@
-"""Hinted play: the model reads one more line before chosen turns, and the record does not know of it.
-
-What is sampled so stands in the record after the prompt without the hint, which is where it is scored.
+"""An engine that inserts a hint before chosen turns. The record of a rollout holds the prompt without the hint, and the
+sampled tokens are scored there.
 """
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 from gametape.core.messages import GenerateRequest, Generation, WeightUpdate
@@ -15,11 +14,11 @@ from gametape.engines.token_conversation import TokenModel
 
 
 @dataclass(frozen=True)
-class HintedEngine:
-    """An `Engine` over another. `hints` are by turn, counted from 1."""
+class HintedEngine(PolicyEngine):
+    """Wraps another engine. `hints` are by turn, counted from 1."""
 
     engine: PolicyEngine
-    dialect: ChatFormat
+    chat_format: ChatFormat
     window: int
     hints: Mapping[int, str]
 
@@ -27,7 +26,7 @@ class HintedEngine:
         text = self.hints.get(request.turn + 1)
         if text is None:
             return await self.engine.generate(request)
-        prompt = insert_hint(self.dialect, request.prompt_ids, text)
+        prompt = insert_hint(self.chat_format, request.prompt_ids, text)
         room = self.window - len(prompt)
         if room < 1:
             raise ContextTooLong(
@@ -42,23 +41,18 @@ class HintedEngine:
     async def policy_version(self) -> int:
         return await self.engine.policy_version()
 
+    def participant(self) -> AbstractContextManager[None]:
+        return self.engine.participant()
+
 
 def with_hints(model: TokenModel, hints: Mapping[int, str]) -> TokenModel:
     """The same model, told these lines before these turns."""
     return replace(model, engine=HintedEngine(model.engine, model.chat_format, model.window, hints)) if hints else model
 
 
-def hint_ids(dialect: ChatFormat, prompt_ids: list[int], text: str) -> list[int]:
+def hint_ids(chat_format: ChatFormat, prompt_ids: list[int], text: str) -> list[int]:
     """What a hint puts in before the turn begins, the marks of its message included."""
-    ids, header = insert_hint(dialect, prompt_ids, text), len(dialect.header)
-    if header and prompt_ids[-header:] == list(dialect.header):
+    ids, header = insert_hint(chat_format, prompt_ids, text), len(chat_format.header)
+    if header and prompt_ids[-header:] == list(chat_format.header):
         return ids[len(prompt_ids) - header : len(ids) - header]
     return ids[len(prompt_ids) :]
-
-
-def engine_session(engine: object) -> AbstractContextManager[None]:
-    """For engines that step only when everybody waits: here is one more who asks."""
-    if isinstance(engine, HintedEngine):
-        return engine_session(engine.engine)
-    participant = getattr(engine, "participant", None)
-    return participant() if participant else nullcontext()

@@ -1,12 +1,9 @@
 """How likely the model finds the tokens of a target, without its hint and after it."""
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp, log1p
-from typing import Protocol, runtime_checkable
 
-from gametape.coach.hinted_engine import engine_session
 from gametape.core.messages import GenerateRequest, Generation, Sampling
 from gametape.core.tokens import TurnTokens
 from gametape.engines.chat_formats.protocol import ChatFormat, insert_hint
@@ -17,13 +14,6 @@ _SUREST = -1e-6
 _FARTHEST = 50.0
 _LEAST = -1e4
 """What counts as impossible is a number too."""
-
-
-@runtime_checkable
-class ScoringEngine(Protocol):
-    """An engine that can say how likely given tokens are."""
-
-    async def score(self, ids: Sequence[int], start: int = 1, sampling: Sampling = ...) -> list[float]: ...
 
 
 @dataclass(frozen=True)
@@ -79,16 +69,16 @@ class SpanScores:
 async def score_span(model: TokenModel, question: SpanQuery, hint: str) -> SpanScores | None:
     """None where the engine cannot score."""
     engine = model.engine
-    if not isinstance(engine, ScoringEngine):
-        return None
     prompts = [[*question.prompt(model.chat_format, text), *question.prefix_ids] for text in ("", hint)]
 
-    async def one(prompt: list[int]) -> list[float]:
-        with engine_session(engine):
+    async def logprobs(prompt: list[int]) -> list[float] | None:
+        with engine.participant():
             values = await engine.score([*prompt, *question.span_ids], len(prompt))
-            return [min(0.0, max(value, _LEAST)) for value in values]
+            return values and [min(0.0, max(value, _LEAST)) for value in values]
 
-    student, teacher = await asyncio.gather(*map(one, prompts))
+    student, teacher = await asyncio.gather(*map(logprobs, prompts))
+    if student is None or teacher is None:
+        return None
     return SpanScores(student, teacher, sum(len(prompt) + len(question.span_ids) for prompt in prompts))
 
 
@@ -106,7 +96,7 @@ async def sample_continuation(
     name = f"{question.name}/{'hinted' if hint else 'plain'}{'/span' if spoken else ''}"
     if sampling.temperature:
         name += "/sampled"
-    with engine_session(model.engine):
+    with model.engine.participant():
         return await model.engine.generate(
             GenerateRequest(
                 request_id=name,

@@ -3,13 +3,24 @@
 `gametape train --defaults` prints this as a TOML file with comments.
 """
 
-from typing import Annotated, Literal
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field, JsonValue, model_validator
 
 from gametape.core.base_model import Fraction, StrictModel
 
-Arm = Literal["sft", "rejection", "rlvr", "rlvr_ttf", "rlvr_ttf_gated"]
+BuiltInArm = Literal["sft", "rejection", "rlvr", "rlvr_ttf", "rlvr_ttf_gated"]
+
+
+def _names_a_class(arm: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", arm):
+        raise ValueError("MODULE:CLASS, which names an algorithm of your own")
+    return arm
+
+
+Arm = BuiltInArm | Annotated[str, AfterValidator(_names_a_class)]
 
 OptimizerName = Literal["adamw", "muon"]
 
@@ -224,12 +235,49 @@ class RewardConfig(ConfigSection):
     that every update compares and learns from once more."""
 
 
+OLD_KEYS: Mapping[str, Mapping[str, str]] = {
+    "warm": {"made_up": "made_up_hint_share"},
+    "optim": {"portion": "micro_batch_tokens"},
+    "rl": {"length": "normalizer_tokens"},
+    "ttf": {
+        "length": "normalizer_tokens",
+        "alone": "hint_only_lr_scale",
+        "per_group": "annotated_per_group",
+        "mixed": "annotate_mixed_groups",
+        "stored": "replay_capacity",
+        "learn": "objective",
+        "spoiled": "control_share",
+    },
+    "eval": {"rehearsed": "forgetting_probe_size"},
+    "alarms": {"lost": "infra_error_rate", "mismatch": "logprob_mismatch"},
+    "reward": {"recorded": "recorded_trajectories"},
+}
+"""By table: what keys were called in files that were written before they were renamed. Such files still load."""
+
+
+def current_key(table: str, key: str) -> str:
+    return OLD_KEYS.get(table, {}).get(key, key)
+
+
+def with_current_keys(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration with every old key under its current name. Of a key that stands under both names the old one is
+    left as it is, and is then refused as unknown."""
+    return {
+        table: {key if (new := current_key(table, key)) in content else new: value for key, value in content.items()}
+        if isinstance(content, Mapping)
+        else content
+        for table, content in document.items()
+    }
+
+
 class RunConfig(ConfigSection):
     """One run: which arm, from which weights, on which tasks."""
 
     schema_version: Literal["run-v1"] = "run-v1"
     arm: Arm
-    """sft: noisy demonstrations. rejection: the policy's own successes. rlvr: verified rewards. rlvr_ttf: and hints."""
+    """sft: noisy demonstrations. rejection: the policy's own successes. rlvr: verified rewards. rlvr_ttf: and hints.
+    rlvr_ttf_gated: hints that passed their gates. `module:Class` names an algorithm of your own; the module must be
+    importable."""
     model: str = "tiny"
     """`tiny` makes one and warm-starts it; else smollm2, a directory of weights, or another run."""
     tasks: str
@@ -239,6 +287,8 @@ class RunConfig(ConfigSection):
     """The budget: every rollout counts, resampled and dropped ones too."""
     flops: AtLeastOne | None = None
     """Another budget: operations of sampling, reading and learning together."""
+    algorithm: dict[str, JsonValue] = Field(default_factory=dict)
+    """The table of an algorithm of your own, which its `Settings` class checks. The built-in arms have none."""
     tiny: TinyConfig = TinyConfig()
     warm: WarmStartConfig = WarmStartConfig()
     optim: OptimConfig = OptimConfig()
@@ -251,19 +301,7 @@ class RunConfig(ConfigSection):
     alarms: AlarmConfig = AlarmConfig()
     watch: WatchConfig = WatchConfig()
 
-    @property
-    def uses_rl(self) -> bool:
-        return self.arm.startswith("rlvr")
-
-    @property
-    def asynchronous(self) -> bool:
-        """Demonstrations are not sampled, so there is nothing to overlap with."""
-        return self.rl.asynchronous and self.arm != "sft"
-
-    @property
-    def uses_ttf(self) -> bool:
-        return self.arm in ("rlvr_ttf", "rlvr_ttf_gated")
-
-    @property
-    def gated(self) -> bool:
-        return self.arm == "rlvr_ttf_gated"
+    @model_validator(mode="before")
+    @classmethod
+    def _rename_old_keys(cls, document: Any) -> Any:
+        return with_current_keys(document) if isinstance(document, Mapping) else document

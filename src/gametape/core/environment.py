@@ -1,19 +1,13 @@
-"""Something to be done, ready to be played: what is said first, the tools, the place, and who judges.
+"""What an attempt at an environment is worth. The `Environment` protocol is in `core.protocols`."""
 
-A procedural world in memory and a task in a sandbox look the same from here, so one loop trains and evaluates on both.
-"""
-
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
-from gametape.core.protocols import Tool, Workspace
 from gametape.core.verdict import Verdict
 
 
 @dataclass(frozen=True)
 class TurnMark:
-    """How one turn went, where whoever judges can tell. `key` says what was asked for there, in the world's words."""
+    """Whether one turn was correct, where the scorer can tell. `key` says what was asked for, in the world's words."""
 
     turn: int
     """Counted from 1."""
@@ -24,7 +18,7 @@ class TurnMark:
 
 @dataclass(frozen=True)
 class EpisodeScore:
-    """What an attempt is worth. `hacked`: something proven stands against it."""
+    """The outcome of one attempt. `hacked`: cheating was proven."""
 
     passed: bool
     reward: float
@@ -32,39 +26,6 @@ class EpisodeScore:
     hacked: bool = False
     marks: tuple[TurnMark, ...] = ()
     verdict: Verdict | None = None
-    """The verifier's whole answer, where it was the one to judge."""
+    """The verifier's whole answer, where the verifier scored it."""
     checks: dict[str, float] = field(default_factory=dict)
     """Scores of the layers, by name."""
-
-
-class Environment(Protocol):
-    """One prompt. It can be played any number of times, also at once."""
-
-    @property
-    def name(self) -> str:
-        """The same for the same prompt, in any process."""
-        ...
-
-    @property
-    def bucket(self) -> str:
-        """The family that it is drawn from; prompts that never recur are counted together by it."""
-        ...
-
-    @property
-    def system_prompt(self) -> str: ...
-
-    @property
-    def user_prompt(self) -> str: ...
-
-    @property
-    def max_turns(self) -> int:
-        """How many turns an attempt may take."""
-        ...
-
-    def tools(self) -> Sequence[Tool]: ...
-
-    async def reset(self) -> Workspace:
-        """A new place for an attempt, in its starting state. Whoever opened it closes it."""
-        ...
-
-    async def score(self, workspace: Workspace) -> EpisodeScore: ...

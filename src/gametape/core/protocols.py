@@ -1,17 +1,35 @@
-"""The seams: what a tool, an environment, an engine and notes must do, wherever they run.
+"""The seams of the package as protocols: what a tool, a workspace, an environment, an engine, a rollout source, a
+learner and an annotator must do, wherever they run.
 
-Whatever may wait is asynchronous, and nothing assumes that two sides share memory: on a cluster the same
-objects become actors.
+Whatever may wait is asynchronous, and nothing assumes that two sides share memory: on a cluster the same objects become
+actors. What core cannot name (tensors, batches, rollout groups) is a type variable.
 """
 
 from collections.abc import Sequence
-from typing import Any, Protocol, Self
+from contextlib import AbstractContextManager, nullcontext
+from typing import Protocol, Self, TypeVar
 
-from gametape.core.messages import CommandResult, GenerateRequest, Generation, ToolResult, WeightUpdate
+from gametape.core.environment import EpisodeScore
+from gametape.core.errors import GametapeError
+from gametape.core.messages import CommandResult, GenerateRequest, Generation, Sampling, ToolResult, WeightUpdate
+
+JsonObject = dict[str, object]
+
+RequestT_contra = TypeVar("RequestT_contra", contravariant=True)
+BatchT_contra = TypeVar("BatchT_contra", contravariant=True)
+SampleT_contra = TypeVar("SampleT_contra", contravariant=True)
+EpisodeT_contra = TypeVar("EpisodeT_contra", contravariant=True)
+WeightsT_contra = TypeVar("WeightsT_contra", contravariant=True)
+WeightsT_co = TypeVar("WeightsT_co", covariant=True)
+GroupT_co = TypeVar("GroupT_co", covariant=True)
+MetricsT_co = TypeVar("MetricsT_co", covariant=True)
+LogprobsT_co = TypeVar("LogprobsT_co", covariant=True)
+GroupT = TypeVar("GroupT")
+StateT = TypeVar("StateT")
 
 
 class ShellResult(Protocol):
-    """What came of a command in an environment's shell, which lives on."""
+    """The result of a command in a workspace's shell, which keeps running."""
 
     @property
     def exit_code(self) -> int: ...
@@ -27,7 +45,7 @@ class ShellResult(Protocol):
 
     @property
     def directory(self) -> str:
-        """Where the shell is now."""
+        """The shell's working directory after the command."""
         ...
 
     @property
@@ -38,10 +56,10 @@ class ShellResult(Protocol):
 
 
 class Workspace(Protocol):
-    """A workspace in which hostile code may run, with a past that can be returned to."""
+    """The files and the shell of one attempt. Hostile code may run in it; it can be saved, restored and forked."""
 
     async def shell(self, command: str, wall_seconds: float | None = None) -> ShellResult:
-        """Run a command in the environment's one shell: directory and variables stay for the next."""
+        """Run a command in the workspace's one shell: directory and variables stay for the next command."""
         ...
 
     async def run(self, argv: Sequence[str], *, timeout: float) -> CommandResult: ...
@@ -57,36 +75,148 @@ class Workspace(Protocol):
     async def restore(self, snapshot: str) -> None: ...
 
     async def fork(self, snapshot: str) -> Self:
-        """A new environment that starts from a snapshot; this one is not touched."""
+        """A new workspace that starts from a snapshot; this one is not changed."""
         ...
 
     async def close(self) -> None: ...
 
 
 class Tool(Protocol):
-    """Something the agent may call. `definition` is what the model is told, as a JSON schema."""
+    """A function that the agent may call. `definition` is what the model is told, as a JSON schema."""
 
     @property
     def name(self) -> str: ...
 
     @property
-    def definition(self) -> dict[str, Any]: ...
+    def definition(self) -> JsonObject: ...
 
-    async def call(self, arguments: dict[str, Any], workspace: Workspace) -> ToolResult:
+    async def call(self, arguments: JsonObject, workspace: Workspace) -> ToolResult:
         """Bad arguments are answered with what was wrong, never raised."""
         ...
 
 
+class Environment(Protocol):
+    """One prompt with its tools, its starting state and its score. It can be attempted any number of times, also at the
+    same time."""
+
+    @property
+    def name(self) -> str:
+        """The same for the same prompt, in any process."""
+        ...
+
+    @property
+    def bucket(self) -> str:
+        """The family that the prompt is drawn from; prompts that never recur are counted together by it."""
+        ...
+
+    @property
+    def system_prompt(self) -> str: ...
+
+    @property
+    def user_prompt(self) -> str: ...
+
+    @property
+    def max_turns(self) -> int:
+        """How many turns an attempt may take."""
+        ...
+
+    def tools(self) -> Sequence[Tool]: ...
+
+    async def reset(self) -> Workspace:
+        """A new workspace in its starting state. The caller closes it."""
+        ...
+
+    async def score(self, workspace: Workspace) -> EpisodeScore: ...
+
+
 class PolicyEngine(Protocol):
-    """Where tokens come from."""
+    """Samples tokens. Engines inherit from this class, so that what they do not need has its default."""
 
     async def generate(self, request: GenerateRequest) -> Generation: ...
 
+    async def score(
+        self,
+        ids: Sequence[int],  # noqa: ARG002
+        start: int = 1,  # noqa: ARG002
+        sampling: Sampling = Sampling(),  # noqa: ARG002, B008 - frozen
+    ) -> list[float] | None:
+        """The log-probability of each id from `start` on, in the distribution that `sampling` states, given the ids
+        before it. None where the engine cannot score."""
+        return None
+
     async def update_weights(self, update: WeightUpdate) -> None:
-        """Returns once every token sampled from now on comes from these weights or newer ones."""
+        """Load published weights. Returns once every token sampled from now on comes from these or newer ones."""
         ...
 
+    def weights_changed(self, version: int) -> None:
+        """The owner of the tensors has changed them in place; they are of this version now."""
+        raise GametapeError(f"{type(self).__name__}: version {version}: weights cannot be changed in place")
+
+    def forget(self) -> None:
+        """Drop what was computed before, so that what comes next does not depend on it."""
+        return
+
     async def policy_version(self) -> int: ...
+
+    def participant(self) -> AbstractContextManager[None]:
+        """Inside, the caller is counted among those that will ask again soon. An engine that steps only when all of
+        them wait overrides this."""
+        return nullcontext()
+
+
+class RolloutSource(Protocol[RequestT_contra, GroupT_co, WeightsT_contra]):
+    """Gives finished, scored groups of rollouts with the versions of the weights that sampled them."""
+
+    def order(self, request: RequestT_contra) -> None:
+        """Ask for a group. Groups are sampled in the order of their requests, as far as there is room."""
+        ...
+
+    async def take(self) -> GroupT_co:
+        """The next finished group of those ordered."""
+        ...
+
+    def finished(self) -> Sequence[GroupT_co]:
+        """The ordered groups that can be had without waiting."""
+        ...
+
+    async def publish(self, version: int, weights: WeightsT_contra) -> None:
+        """Sample with these weights from now on."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Learner(Protocol[BatchT_contra, SampleT_contra, MetricsT_co, LogprobsT_co, WeightsT_co, StateT]):
+    """Turns batches into new weights."""
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers the policy has."""
+        ...
+
+    def update(self, batch: BatchT_contra, step: int, version: int, spent: float = 0.0) -> MetricsT_co:
+        """Learn from a batch. `step` counts updates from 0; `spent` is the used share of the budget."""
+        ...
+
+    def score(self, samples: Sequence[SampleT_contra]) -> Sequence[LogprobsT_co]:
+        """The log-probabilities of each sample's chosen tokens under the current weights."""
+        ...
+
+    def publish(self) -> WeightsT_co:
+        """The current weights, for `RolloutSource.publish`."""
+        ...
+
+    def save(self) -> StateT:
+        """Everything that a learner needs to go on from here."""
+        ...
+
+    def load(self, state: StateT) -> None: ...
+
+
+class Annotator(Protocol[GroupT, EpisodeT_contra]):
+    """Adds to a finished group what it finds in its episodes, such as targets for distillation."""
+
+    async def annotate(self, group: GroupT, episodes: Sequence[EpisodeT_contra]) -> GroupT: ...
 
 
 class NoteStore(Protocol):

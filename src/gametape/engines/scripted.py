@@ -15,6 +15,7 @@ from pydantic import Field, ValidationError
 from gametape.core.base_model import StrictModel
 from gametape.core.errors import BadInput
 from gametape.core.messages import GenerateRequest, Generation, TokenUsage, WeightUpdate
+from gametape.core.protocols import PolicyEngine
 from gametape.core.validation import problems_from
 from gametape.engines.chat_formats.byte_format import END, byte_chat_format
 from gametape.engines.chat_formats.fenced import write_fenced_call
@@ -48,7 +49,7 @@ _OVER = ScriptedTurn(
 
 
 @dataclass
-class ScriptedEngine:
+class ScriptedEngine(PolicyEngine):
     """An `Engine` whose tokens are bytes. It knows nothing of the prompt but how many turns came before."""
 
     turns: Sequence[ScriptedTurn]

@@ -16,6 +16,7 @@ from transformers import DynamicCache
 
 from gametape.core.errors import BadInput
 from gametape.core.messages import GenerateRequest, Generation, TokenUsage, WeightUpdate
+from gametape.core.protocols import PolicyEngine
 from gametape.engines.errors import EngineError
 from gametape.engines.torch.sampler import sample_tokens, uniform
 from gametape.engines.torch.weights import load_weights, match_weights
@@ -41,7 +42,7 @@ class _Read:
         return keep
 
 
-class TransformersEngine:
+class TransformersEngine(PolicyEngine):
     """An `Engine`. It keeps what it has read of conversations, the latest ones, up to `kept_tokens` in all.
 
     It draws by the same rules and the same random numbers as `TorchEngine`, and holds to no grammar.

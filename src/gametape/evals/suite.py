@@ -11,8 +11,8 @@ from gametape.agent.constraints import Constraints
 from gametape.agent.scripted_policies import SCRIPTED_POLICIES
 from gametape.agent.task_environment import TaskEnvironment, TaskSandboxPool
 from gametape.agent.task_setup import present_as_question, present_as_work
-from gametape.core.environment import Environment
 from gametape.core.errors import BadInput
+from gametape.core.protocols import Environment
 from gametape.engines.chat_formats.code_block import with_code_block_calls
 from gametape.engines.conversation import Model
 from gametape.engines.scripted import ScriptedCall, ScriptedTurn

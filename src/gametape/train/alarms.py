@@ -1,17 +1,29 @@
-"""What goes wrong while training before the reward shows it, and what to do about it. Nothing here stops a run."""
+"""Alarms about what goes wrong while training before the reward shows it, with advice; and the monitors of the policy's
+behaviour. An alarm stops no run by itself."""
 
+import json
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
 from typing import Any
 
 from gametape.core.config import AlarmConfig
 from gametape.core.token_segments import TokenSegment
-from gametape.train.distill_target import DistillTarget
+from gametape.record.atomic import write_all
+from gametape.record.errors import write_error
+from gametape.record.json_lines import read_lines
+from gametape.train.rollouts import DistillTarget, TurnText
+from gametape.train.run_directory import truncate_file
+from gametape.watch.breaker import BehaviourBreaker, BreakerTrip, Rung
+from gametape.watch.monitor_set import MonitorSet
+from gametape.watch.observed_step import observed_step_from_record
 
 
 @dataclass(frozen=True)
 class TrainingHealth:
-    """What is looked at after an update. None where it was not measured."""
+    """What alarms are decided on after an update. None where it was not measured."""
 
     entropy: float | None = None
     length: float | None = None
@@ -51,17 +63,17 @@ _ADVICE = {
 """For what is too high."""
 
 _QUIET = 20
-"""So many looks without it, and an alarm is news again."""
+"""After so many checks without it an alarm is reported again."""
 
 
 class AlarmMonitor:
-    """Says an alarm when it begins, not in every update that it lasts."""
+    """Reports an alarm when it begins, not in every update that it lasts."""
 
     def __init__(self, limits: AlarmConfig) -> None:
         self._limits = limits
         self.first_length: float | None = None
         self.active: dict[str, int] = {}
-        """By name: how many looks ago it was last found."""
+        """By name: how many checks ago it was last found."""
 
     def check_health(self, health: TrainingHealth) -> list[TrainingAlarm]:
         """After an update."""
@@ -71,7 +83,7 @@ class AlarmMonitor:
         return self._news(self._found(health))
 
     def filter_new(self, alarms: Iterable[TrainingAlarm]) -> list[TrainingAlarm]:
-        """What was found elsewhere."""
+        """Those of alarms found elsewhere that are not active already."""
         return self._news(alarms)
 
     def check_evaluation(self, score: Mapping[str, Any], first: Mapping[str, Any]) -> list[TrainingAlarm]:
@@ -136,14 +148,77 @@ class AlarmMonitor:
             yield TrainingAlarm("saturated", 1.0, 1.0, "every task is learned already: give harder ones")
 
 
+_AT_A_TIME = 8
+"""Rollouts that are read turn by turn together: so few that one which repeats itself is still noticed."""
+
+
+def _interleaved(rollouts: Sequence[Sequence[TurnText]], step: int) -> Iterator[TurnText]:
+    """Some rollouts at a time, turn by turn: what is usual in one task is not a habit of the policy."""
+    named = [[turn | {"session": f"{step}.{at}"} for turn in turns] for at, turns in enumerate(rollouts)]
+    for first in range(0, len(named), _AT_A_TIME):
+        for turns in zip_longest(*named[first : first + _AT_A_TIME]):
+            yield from (turn for turn in turns if turn is not None)
+
+
+class BehaviourMonitor:
+    """Watches what the policy says and does: one rollout of each group, in words.
+
+    `behaviour.jsonl` holds these turns, in the form that `gametape watch` reads. It is also the monitors' memory: a run
+    that goes on at a checkpoint reads the file again, as far as the checkpoint knows it, and alarms as before. `rung`
+    is the breaker's last one."""
+
+    def __init__(self, path: Path, size: int = 0) -> None:
+        self._path = path
+        self._breaker = BehaviourBreaker(MonitorSet())
+        self.rung: Rung | None = None
+        truncate_file(path, size)
+        if path.exists():
+            self._feed(read_lines(path))
+        self._fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o666)
+
+    def observe(self, step: int, rollouts: Sequence[Sequence[TurnText]]) -> list[TrainingAlarm]:
+        """Rollouts of different prompts that were sampled after so many updates; their turns are written down."""
+        turns = list(_interleaved(rollouts, step))
+        try:
+            write_all(self._fd, b"".join(json.dumps({"step": step} | turn).encode() + b"\n" for turn in turns))
+        except OSError as error:
+            raise write_error(self._path, error) from error
+        return [_alarm(trip) for trip in self._feed(turns)]
+
+    def _feed(self, turns: Iterable[TurnText]) -> list[BreakerTrip]:
+        trips = []
+        for turn in turns:
+            observed = observed_step_from_record(turn)
+            self._breaker.observe([observed] if observed else [])
+            if trip := self._breaker.take_trip():
+                trips.append(trip)
+                self.rung = trip.rung
+        return trips
+
+    def sync(self) -> int:
+        """The file's size, all of which is on disk."""
+        os.fsync(self._fd)
+        return os.fstat(self._fd).st_size
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
+def _alarm(trip: BreakerTrip) -> TrainingAlarm:
+    alarm = trip.alarm
+    return TrainingAlarm(
+        f"watch: {alarm.monitor}", alarm.statistic, alarm.threshold, f"look at behaviour.jsonl: {trip.reason}"
+    )
+
+
 _NGRAM = 4
-"""Tokens in a row that are no accident."""
+"""Tokens in a row that are no coincidence."""
 
 
-def hint_leak_rate(segments: Sequence[TokenSegment], aims: Sequence[DistillTarget]) -> float | None:
+def hint_leak_rate(segments: Sequence[TokenSegment], targets: Sequence[DistillTarget]) -> float | None:
     """The share of sampled turns that hold a run of a hint's tokens, of those of one update; None without a hint or a
     turn. Turns that the environment answers in the same words are no excuse: what is counted was sampled."""
-    hints = {run for aim in aims for run in _ngrams(aim.hint_ids)}
+    hints = {run for target in targets for run in _ngrams(target.hint_ids)}
     turns = [turn for segment in segments for turn in _sampled_turns(segment)]
     if not (hints and turns):
         return None

@@ -1,7 +1,7 @@
-"""A source in a process of its own: it samples while the learner learns, with weights a few versions old.
+"""A rollout source in a process of its own: it samples while the learner learns, with weights a few versions old.
 
-The two share memory for the weights, two copies of them: one is read while the other may be written. Everything else
-is small messages. On a cluster the same messages go to other machines.
+The two processes share memory for two copies of the weights: one is read while the other may be written. Everything
+else is small messages. On a cluster the same messages go to other machines.
 """
 
 import asyncio
@@ -10,7 +10,6 @@ import threading
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,20 +17,19 @@ from torch import Tensor
 from gametape.agent.limits import RolloutLimits
 from gametape.core.config import RunConfig
 from gametape.core.errors import GametapeError
-from gametape.train.coach_annotator import CoachAnnotator
+from gametape.train.algorithms import make_algorithm
 from gametape.train.policy import load_policy
 from gametape.train.prompts import PromptDataset, open_prompt_dataset
-from gametape.train.rollouts import PromptRequest, RolloutGroup
-from gametape.train.sources import Annotator, NullAnnotator, RolloutWorker
+from gametape.train.rollouts import PromptRequest, RolloutGroup, Weights
+from gametape.train.sources import RolloutWorker
 
 Buffers = tuple[dict[str, Tensor], dict[str, Tensor]]
-
 
 _SECONDS_TO_END = 2.0
 
 
 class SamplerEnded(GametapeError):
-    """There is nobody left who samples."""
+    """The process that samples rollouts has ended."""
 
     exit_code = 3
 
@@ -46,15 +44,16 @@ class _WeightsReady:
 
 @dataclass(frozen=True)
 class _SamplerFailed:
-    """The other process ended with this."""
+    """The sampling process ended, for this reason."""
 
     reason: str
 
 
 class AsyncSource:
-    """A `Source`. At most two versions of weights are on their way; a third waits until the first has been read."""
+    """A `RolloutSource`. At most two versions of weights are on their way; a third waits until the first has been
+    read."""
 
-    def __init__(self, config: RunConfig, start: Path, home: Path, weights: dict[str, Tensor]) -> None:
+    def __init__(self, config: RunConfig, start: Path, home: Path, weights: Weights) -> None:
         self._buffers: Buffers = (_shared(weights), _shared(weights))
         self._free = [threading.Event(), threading.Event()]
         for event in self._free:
@@ -72,8 +71,8 @@ class AsyncSource:
         self._finished: asyncio.Queue[RolloutGroup | _SamplerFailed] = asyncio.Queue()
         threading.Thread(target=self._listen, daemon=True, name="rollouts").start()
 
-    def order(self, draw: PromptRequest) -> None:
-        self._send(draw)
+    def order(self, request: PromptRequest) -> None:
+        self._send(request)
 
     async def take(self) -> RolloutGroup:
         """The next that is finished, whichever was ordered first."""
@@ -93,7 +92,7 @@ class AsyncSource:
             groups.append(group)
         return groups
 
-    async def publish(self, version: int, weights: dict[str, Tensor]) -> None:
+    async def publish(self, version: int, weights: Weights) -> None:
         buffer = version % 2
         await asyncio.to_thread(self._free[buffer].wait)
         self._free[buffer].clear()
@@ -111,7 +110,7 @@ class AsyncSource:
         try:
             self._pipe.send(message)
         except OSError:
-            self._tell(_SamplerFailed("its pipe is closed"))
+            self._put(_SamplerFailed("its pipe is closed"))
 
     def _listen(self) -> None:
         try:
@@ -120,24 +119,24 @@ class AsyncSource:
                 if isinstance(message, _WeightsReady):
                     self._free[message.buffer].set()
                 else:
-                    self._tell(message)
+                    self._put(message)
         except (EOFError, OSError):
             self._process.join(_SECONDS_TO_END)
-            self._tell(_SamplerFailed(f"exit code {self._process.exitcode}"))
+            self._put(_SamplerFailed(f"exit code {self._process.exitcode}"))
             for event in self._free:
                 event.set()
 
-    def _tell(self, message: RolloutGroup | _SamplerFailed) -> None:
+    def _put(self, message: RolloutGroup | _SamplerFailed) -> None:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._finished.put_nowait, message)
 
 
-def _shared(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+def _shared(weights: Weights) -> dict[str, Tensor]:
     return {name: tensor.detach().clone().share_memory_() for name, tensor in weights.items()}
 
 
 def _sampler_main(pipe: Connection, config: str, start: str, home: str, buffers: Buffers) -> None:
-    """The other process, from its first line to its last."""
+    """The main function of the sampling process."""
     torch.set_num_threads(1)
     try:
         asyncio.run(_run_sampler(pipe, RunConfig.model_validate_json(config), Path(start), Path(home), buffers))
@@ -149,59 +148,59 @@ def _sampler_main(pipe: Connection, config: str, start: str, home: str, buffers:
 
 
 async def _run_sampler(pipe: Connection, config: RunConfig, start: Path, home: Path, buffers: Buffers) -> None:
-    async with open_prompt_dataset(config.tasks, config.seed, home, config.rl.turns) as supply:
-        await _Sampler(pipe, config, start, supply, buffers).run()
+    async with open_prompt_dataset(config.tasks, config.seed, home, config.rl.turns) as dataset:
+        await _Sampler(pipe, config, start, dataset, buffers).run()
 
 
 class _Sampler:
-    """Plays what is ordered, a bounded number of groups at once, and takes up new weights between two steps."""
+    """Samples ordered groups, a bounded number at once, and takes over new weights between two steps."""
 
     def __init__(
-        self, pipe: Connection, config: RunConfig, start: Path, supply: PromptDataset, buffers: Buffers
+        self, pipe: Connection, config: RunConfig, start: Path, dataset: PromptDataset, buffers: Buffers
     ) -> None:
         self._pipe, self._buffers, self._rl = pipe, buffers, config.rl
         self._policy = load_policy(start)
         limits = RolloutLimits(turns=config.rl.turns, turn_tokens=config.rl.turn_tokens, wall_seconds=None)
         model = self._policy.sampler(staleness=config.rl.max_staleness)
-        self._engine: Any = model.engine
-        self._players = RolloutWorker(model, supply, limits, config.rl.temperature, config.seed)
-        self._looker: Annotator = CoachAnnotator(config, model, limits) if config.uses_ttf else NullAnnotator()
-        self._room = asyncio.Semaphore(config.rl.groups)
-        self._over = asyncio.Event()
-        self._playing: set[asyncio.Task[None]] = set()
+        self._engine = model.engine
+        self._worker = RolloutWorker(model, dataset, limits, config.rl.temperature, config.seed)
+        self._annotator = make_algorithm(config).make_annotator(model, limits)
+        self._slots = asyncio.Semaphore(config.rl.groups)
+        self._closing = asyncio.Event()
+        self._sampling: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
         threading.Thread(target=self._listen, args=(loop,), daemon=True).start()
-        await self._over.wait()
-        for task in self._playing:
+        await self._closing.wait()
+        for task in self._sampling:
             task.cancel()
 
     def _listen(self, loop: asyncio.AbstractEventLoop) -> None:
         try:
             while (message := self._pipe.recv()) is not None:
-                loop.call_soon_threadsafe(self._heard, message)
+                loop.call_soon_threadsafe(self._receive, message)
         except (EOFError, OSError):
             pass
-        loop.call_soon_threadsafe(self._over.set)
+        loop.call_soon_threadsafe(self._closing.set)
 
-    def _heard(self, message: PromptRequest | _WeightsReady) -> None:
+    def _receive(self, message: PromptRequest | _WeightsReady) -> None:
         if isinstance(message, _WeightsReady):
             self._policy.load_weights(self._buffers[message.buffer])
             self._engine.weights_changed(message.version)
             self._pipe.send(message)
         else:
-            task = asyncio.ensure_future(self._play(message))
-            self._playing.add(task)
+            task = asyncio.ensure_future(self._sample(message))
+            self._sampling.add(task)
             task.add_done_callback(self._ended)
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
-        self._playing.discard(task)
+        self._sampling.discard(task)
         if not task.cancelled() and (error := task.exception()):
             self._pipe.send(_SamplerFailed(f"{type(error).__name__}: {error}"))
 
-    async def _play(self, draw: PromptRequest) -> None:
-        async with self._room:
-            group, played = await self._players.run_group(draw, self._rl.group_size)
-            group = await self._looker.annotate(group, played)
+    async def _sample(self, request: PromptRequest) -> None:
+        async with self._slots:
+            group, episodes = await self._worker.run_group(request, self._rl.group_size)
+            group = await self._annotator.annotate(group, episodes)
         self._pipe.send(group)

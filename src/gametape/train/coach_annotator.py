@@ -1,8 +1,9 @@
-"""The coach at work while training: finished groups are looked at, and what it finds becomes targets of the loss."""
+"""The annotator of the arms with hints: a coach looks at the failures of finished groups, and its hints become targets
+of the loss."""
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from random import Random
 from typing import Any
@@ -15,9 +16,9 @@ from gametape.coach.hints import CHECK_FIRST, NO_LEAK_CHECK, LeakChecker, leak_c
 from gametape.coach.span_scores import SpanQuery, sample_continuation
 from gametape.coach.statistics import HintStatistics
 from gametape.core.config import RunConfig, TTFConfig
-from gametape.core.environment import Environment
 from gametape.core.hint import Hint
 from gametape.core.messages import Generation, Sampling
+from gametape.core.protocols import Environment
 from gametape.core.seeds import seed_for
 from gametape.core.token_segments import split_segments
 from gametape.engines.chat_formats.protocol import insert_hint
@@ -25,9 +26,7 @@ from gametape.engines.token_conversation import TokenModel
 from gametape.record.source_tree import SourceTree
 from gametape.tasks.worlds.experts import perfect_expert, script_episode
 from gametape.tasks.worlds.world import World
-from gametape.train.batch import rollout_advantages
-from gametape.train.distill_target import DistillTarget, distill_target_at
-from gametape.train.rollouts import GroupTarget, RolloutGroup
+from gametape.train.rollouts import AnnotatedEpisode, DistillTarget, RolloutGroup, distill_target_at
 
 _REMEMBERED = 64
 
@@ -82,113 +81,108 @@ def _of_task(solution: SourceTree, start: SourceTree, system: str, opening: str)
     return leak_checker_from_files(map(solution.text, written), [*map(start.text, start), system, opening])
 
 
-@dataclass(frozen=True)
-class AnnotatedEpisode:
-    """A rollout with what the coach said about it."""
-
-    name: str
-    episode: Episode
-    hints: Sequence[Hint]
-    advantage: float
-
-
 class CoachAnnotator:
-    """Looks at the failures of a group, a few of each, and charges what that takes."""
+    """An `Annotator`. It looks at some failures of each group, and counts the tokens that this takes."""
 
-    def __init__(self, config: RunConfig, model: TokenModel, limits: RolloutLimits) -> None:
+    def __init__(
+        self,
+        config: RunConfig,
+        model: TokenModel,
+        limits: RolloutLimits,
+        gated: bool,
+        score_group: Callable[[RolloutGroup], Mapping[int, float]],
+    ) -> None:
         gates, rl = config.gates, config.rl
-        looking = CoachSettings(
-            gates=frozenset(("g0", "g1", "g2")) if config.gated else frozenset(),
+        settings = CoachSettings(
+            gates=frozenset(("g0", "g1", "g2")) if gated else frozenset(),
             delta=gates.delta,
             forks=gates.min_forks,
             confidence=gates.min_posterior,
             temperature=rl.temperature,
             limits=limits,
         )
-        self._coach = Coach(looking)
-        self._model, self._ttf, self._advantage = model, config.ttf, rl.advantage
+        self._coach = Coach(settings)
+        self._model, self._ttf, self._score_group = model, config.ttf, score_group
         self._sampling = Sampling(temperature=rl.temperature, seed=config.seed)
         self._turn_tokens = limits.turn_tokens
         self._controls = HintControls(config.ttf, config.seed)
-        self._alone = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self.last_annotated: AnnotatedEpisode | None = None
         """The last one that has a target."""
 
     async def annotate(self, group: RolloutGroup, episodes: Sequence[Episode]) -> RolloutGroup:
         """One group at a time, so that each is charged what it took."""
-        async with self._alone:
+        async with self._lock:
             return await self._annotate_group(group, episodes)
 
     async def _annotate_group(self, group: RolloutGroup, episodes: Sequence[Episode]) -> RolloutGroup:
-        failed = [
-            at for at, rolled in enumerate(group.rollouts) if not (rolled.result.passed or rolled.result.infra_error)
-        ]
         if group.kind == "mixed" and not self._ttf.annotate_mixed_groups:
             return group
-        chosen = failed[: self._ttf.annotated_per_group]
+        failed = [at for at, result in enumerate(group.results) if not (result.passed or result.infra_error)]
+        annotated = failed[: self._ttf.annotated_per_group]
         before = self._coach.cost.tokens
-        names = [f"d{group.request.number:08}.{at:03}" for at in chosen]
-        secret = leak_checker_for(episodes[0].environment)
-        pairs = zip(chosen, names, strict=True)
+        names = {at: f"d{group.request.number:08}.{at:03}" for at in annotated}
+        leaks = leak_checker_for(episodes[0].environment)
         found = await asyncio.gather(
-            *(self._coach.annotate(episodes[at], self._model, name, secret) for at, name in pairs)
+            *(self._coach.annotate(episodes[at], self._model, name, leaks) for at, name in names.items())
         )
-        aims = [
-            GroupTarget(at, *self._distill_target(episodes[at], self._controls.apply(hint, episodes[at]), name))
-            for at, name, hints in zip(chosen, names, found, strict=True)
-            for hint in hints
+        hints = dict(zip(annotated, found, strict=True))
+        targets = [
+            self._distill_target(episodes[at], self._controls.apply(hint, episodes[at]), names[at], at)
+            for at in annotated
+            for hint in hints[at]
             if hint.used
         ]
         sampled = 0
         if self._ttf.objective == "resample":
-            aims, sampled = await self._resampled(aims, episodes)
-        if aims:
-            at = aims[0].rollout
-            advantage = rollout_advantages(group, self._advantage).get(at, 0.0)
-            self.last_annotated = AnnotatedEpisode(
-                names[chosen.index(at)], episodes[at], found[chosen.index(at)], advantage
-            )
-        return replace(group, targets=tuple(aims), coach_tokens=self._coach.cost.tokens - before + sampled)
+            targets, sampled = await self._resampled(targets, episodes)
+        if targets:
+            at = targets[0].rollout_index
+            advantage = self._score_group(group).get(at, 0.0)
+            self.last_annotated = AnnotatedEpisode(names[at], episodes[at], hints[at], advantage)
+        return replace(group, targets=tuple(targets), coach_tokens=self._coach.cost.tokens - before + sampled)
 
     def state(self) -> dict[str, Any]:
         return {"statistics": self._coach.statistics.to_dict(), "controls": self._controls.texts}
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: Mapping[str, Any]) -> None:
         self._coach.statistics = HintStatistics.from_dict(state["statistics"])
         self._controls.texts = state["controls"]
 
-    def _distill_target(self, episode: Episode, hint: Hint, name: str) -> tuple[int, DistillTarget]:
+    def _distill_target(self, episode: Episode, hint: Hint, name: str, index: int) -> DistillTarget:
         step = next(step for step in episode.steps if step.step_id == hint.step)
         tokens = step.tokens()
         assert tokens is not None
         prompt = insert_hint(self._model.chat_format, tokens.prompt_ids, hint.text)
-        number, aim = distill_target_at(split_segments(episode.steps), hint.step, prompt, hint.type, hint.text)
+        target = distill_target_at(split_segments(episode.steps), hint.step, prompt, hint.type, hint.text)
         learn = self._ttf.objective
         weight = 1.0 if learn == "kl" else self._ttf.weight
-        aim = replace(aim, trajectory_id=name, weight=weight, learn=learn)
+        target = replace(target, trajectory_id=name, weight=weight, learn=learn, rollout_index=index)
         first, stop = hint.span
-        if learn == "resample" or (first, stop) == (0, aim.length):
-            return number, aim
-        spoken = tokens.completion_ids[:first]
-        return number, replace(aim, start=aim.start + first, length=stop - first, hint_ids=(*aim.hint_ids, *spoken))
+        if learn == "resample" or (first, stop) == (0, target.length):
+            return target
+        prefix = tokens.completion_ids[:first]
+        return replace(target, start=target.start + first, length=stop - first, hint_ids=(*target.hint_ids, *prefix))
 
     async def _resampled(
-        self, aims: Sequence[GroupTarget], episodes: Sequence[Episode]
-    ) -> tuple[list[GroupTarget], int]:
-        """With what the policy says at each target after the hint; and how many tokens that took."""
-        said = await asyncio.gather(*(self._resample(one.target, episodes[one.rollout]) for one in aims))
-        spoken = (tuple(generation.completion_ids) for generation in said)
-        usages = (generation.usage for generation in said)
+        self, targets: Sequence[DistillTarget], episodes: Sequence[Episode]
+    ) -> tuple[list[DistillTarget], int]:
+        """The targets with what the policy samples at each after the hint; and how many tokens that took."""
+        sampled = await asyncio.gather(*(self._resample(target, episodes[target.rollout_index]) for target in targets))
+        usages = [generation.usage for generation in sampled]
         return (
-            [replace(one, target=replace(one.target, resampled=ids)) for one, ids in zip(aims, spoken, strict=True)],
+            [
+                replace(target, resampled=tuple(generation.completion_ids))
+                for target, generation in zip(targets, sampled, strict=True)
+            ],
             sum(usage.prompt_tokens + usage.completion_tokens for usage in usages),
         )
 
-    async def _resample(self, aim: DistillTarget, episode: Episode) -> Generation:
+    async def _resample(self, target: DistillTarget, episode: Episode) -> Generation:
         turns = [step for step in episode.steps if step.source == "agent"]
-        number = next(at for at, step in enumerate(turns, start=1) if step.step_id == aim.step)
+        number = next(at for at, step in enumerate(turns, start=1) if step.step_id == target.step)
         tokens = turns[number - 1].tokens()
         assert tokens is not None
         whole = (0, len(tokens.completion_ids))
-        question = SpanQuery(tokens, number, whole, f"resample/{aim.trajectory_id}/{aim.step}")
-        return await sample_continuation(self._model, question, aim.text, self._turn_tokens, False, self._sampling)
+        query = SpanQuery(tokens, number, whole, f"resample/{target.trajectory_id}/{target.step}")
+        return await sample_continuation(self._model, query, target.text, self._turn_tokens, False, self._sampling)

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticUndefined
 
-from gametape.core.config import RunConfig
+from gametape.core.config import RunConfig, current_key, with_current_keys
 from gametape.core.errors import BadInput
 from gametape.core.validation import problems_from
 
@@ -27,7 +27,7 @@ def read_config(path: Path, changes: Iterable[str] = ()) -> RunConfig:
     except UnicodeDecodeError as error:
         raise BadInput(f"{path}: not UTF-8: byte {error.start}") from error
     try:
-        document = tomllib.loads(text)
+        document = with_current_keys(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         raise BadInput(f"{path}: not TOML: {error}") from error
     changed = dict(_change(change) for change in changes)
@@ -54,10 +54,16 @@ def _change(text: str) -> tuple[str, Any]:
     key, equals, value = text.partition("=")
     if not equals or not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", key.strip()):
         raise BadInput(f"--set {text}: expected KEY=VALUE, such as rl.groups=4")
+    key = ".".join(_current(key.strip().split(".")))
     try:
-        return key.strip(), tomllib.loads(f"value = {value}")["value"]
+        return key, tomllib.loads(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:
-        return key.strip(), value.strip()
+        return key, value.strip()
+
+
+def _current(keys: Sequence[str]) -> list[str]:
+    """A key's path under its current name."""
+    return [keys[0], current_key(keys[0], keys[1]), *keys[2:]] if len(keys) > 1 else list(keys)
 
 
 def _put(document: dict[str, Any], keys: Sequence[str], value: Any) -> None:
@@ -85,7 +91,7 @@ def _line(text: str, key_path: str) -> int | None:
             if table == wanted[: len(table)]:
                 of_table = number
         elif found := _KEY.match(line):
-            keys = [*table, *(part.strip(' "') for part in found[1].split("."))]
+            keys = _current([*table, *(part.strip(' "') for part in found[1].split("."))])
             if keys == wanted[: len(keys)]:
                 return number
     return of_table
@@ -110,12 +116,22 @@ def _table(config: BaseModel, comments: bool, name: str = "") -> str:
         if isinstance(value, BaseModel):
             tables.append(_table(value, comments, f"{name}.{key}".lstrip(".")))
             continue
+        if isinstance(value, dict):
+            tables.append(_free_table(value, key, field.description if comments else None))
+            continue
         if comments and field.description:
             lines.append(f"# {' '.join(field.description.split())}")
         lines.append(f"# {key} = (none)" if value is None else f"{key} = {_written(value)}")
     about = (type(config).__doc__ or "").strip().splitlines()
     heading = ([f"# {about[0]}"] if comments and name and about else []) + ([f"[{name}]"] if name else [])
     return "\n".join([*heading, *lines, "", *tables])
+
+
+def _free_table(values: dict[str, Any], name: str, about: str | None) -> str:
+    """A table whose keys are not ours; without a key only its description is written."""
+    heading = [f"# {' '.join(about.split())}"] if about else []
+    lines = [f"{json.dumps(key)} = {_written(value)}" for key, value in values.items()]
+    return "\n".join([*heading, *([f"[{name}]", *lines] if lines else []), ""])
 
 
 def _written(value: Any) -> str:

@@ -1,10 +1,11 @@
-"""What a warm start learns from: experts at work in worlds, and single turns that follow a hint.
+"""What a warm start learns from: an expert's episodes in worlds, single turns that follow a hint, and, in environments
+that have no expert, well-formed calls at random.
 
-Experts go through the same loop as policies, in the ids of the policy's own dialect, so that what is imitated is token
-by token what would be sampled.
+All of them go through the same loop as policies, in the ids of the policy's own chat format, so that what is imitated
+is token by token what would be sampled.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -12,6 +13,7 @@ from gametape.agent.episode import Episode, rollout_config_for, run_episode
 from gametape.agent.limits import RolloutLimits
 from gametape.coach.hints import FIXED_HINTS
 from gametape.core.messages import GenerateRequest, Generation, Sampling, TokenUsage, WeightUpdate
+from gametape.core.protocols import Environment, JsonObject, PolicyEngine, Tool
 from gametape.core.token_segments import TokenSegment
 from gametape.core.tokens import TurnTokens
 from gametape.engines.chat_formats.protocol import ChatFormat, insert_hint
@@ -30,15 +32,15 @@ GENERAL = (*sorted(FIXED_HINTS), "avoid : no such name", "avoid : no value")
 
 @dataclass(frozen=True)
 class Demonstration:
-    """An expert's episode: what it did about which job, and how the loop recorded it."""
+    """An expert's episode: its action for each job, and the loop's record."""
 
     acts: Sequence[ExpertTurn]
     episode: Episode
 
 
 @dataclass(frozen=True)
-class _ScriptedPolicy:
-    """An `Engine` that answers the n-th question with the n-th turn."""
+class _ScriptedPolicy(PolicyEngine):
+    """Answers the n-th request with the n-th turn."""
 
     turns: Sequence[list[int]]
 
@@ -60,29 +62,69 @@ class _ScriptedPolicy:
         return 0
 
 
-async def demonstrate(world: World, expert: Expert, dialect: ChatFormat, seed: int = 0) -> Demonstration:
-    """Play a world as an expert does; `segments` of the steps is what to imitate."""
+async def demonstrate(world: World, expert: Expert, chat_format: ChatFormat, seed: int = 0) -> Demonstration:
+    """An expert's episode in a world; the segments of its steps are what to imitate."""
     acts = script_episode(world, expert, seed)
-    setting = rollout_config_for(world, expert_policy(acts, dialect), Sampling(), RolloutLimits(turns=len(acts)))
-    return Demonstration(acts, await run_episode(world, setting))
+    turns = [_written(chat_format, act.action) for act in acts]
+    return Demonstration(acts, await _run_script(world, turns, chat_format))
 
 
-def expert_policy(acts: Sequence[ExpertTurn], dialect: ChatFormat) -> TokenModel:
-    """A model that says what an expert has done."""
-    return TokenModel("expert", _ScriptedPolicy([_written(dialect, act.action) for act in acts]), dialect, _WINDOW)
+async def _run_script(environment: Environment, turns: Sequence[list[int]], chat_format: ChatFormat) -> Episode:
+    model = TokenModel("expert", _ScriptedPolicy(turns), chat_format, _WINDOW)
+    return await run_episode(
+        environment, rollout_config_for(environment, model, Sampling(), RolloutLimits(turns=len(turns)))
+    )
 
 
-def hinted_turns(shown: Demonstration, dialect: ChatFormat, rng: Random, made_up: float = 0.0) -> list[TokenSegment]:
-    """At each turn: a hint, spliced before it, and the call that obeys it. Only the call is to be imitated.
+async def random_episode(
+    environment: Environment, words: Sequence[str], chat_format: ChatFormat, rng: Random
+) -> Episode:
+    """An episode of well-formed calls at random: it shows how tools are called, and nothing about what is right."""
+    tools = environment.tools()
+    calls = [random_call(rng.choice(tools), words, rng) for _ in range(environment.max_turns)]
+    return await _run_script(environment, [chat_format.encode_call(call) for call in calls], chat_format)
+
+
+def random_call(tool: Tool, words: Sequence[str], rng: Random) -> Call:
+    """Values come from the schema of an argument where it lists them, else from `words`."""
+    return Call(
+        tool.name,
+        {name: rng.choice(argument_values(schema) or [*words, "0"]) for name, schema in argument_schemas(tool).items()},
+    )
+
+
+def argument_schemas(tool: Tool) -> Mapping[str, JsonObject]:
+    parameters = tool.definition.get("parameters")
+    properties = parameters.get("properties") if isinstance(parameters, dict) else None
+    return properties if isinstance(properties, dict) else {}
+
+
+def argument_values(schema: JsonObject) -> list[str]:
+    """The values that the JSON schema of an argument lists, one word each; none where it does not list them."""
+    listed, low, high = schema.get("enum"), schema.get("minimum"), schema.get("maximum")
+    values: Iterable[object] = ()
+    if isinstance(listed, list):
+        values = listed
+    elif schema.get("type") == "boolean":
+        values = ("true", "false")
+    elif isinstance(low, int) and isinstance(high, int):
+        values = range(low, high + 1)
+    return [str(value) for value in values]
+
+
+def hinted_turns(
+    demonstration: Demonstration, chat_format: ChatFormat, rng: Random, made_up: float = 0.0
+) -> list[TokenSegment]:
+    """At each turn a hint, inserted before it, and the call that obeys it. Only the call is to be imitated.
 
     At a marked thing the hint is a rule made up anew each time, so that only reading helps. At others it is whatever a
     coach may say that changes nothing there: the convention, a rule for other things, or something general. No hint
     names a shared rule; where one applies, the hint is a general one, and what the expert did is to be done, but for a
     share of `made_up` in which it is any other rule.
     """
-    turns = [step.tokens() for step in shown.episode.steps if step.source == "agent"]
-    pairs = zip(shown.acts, turns, strict=True)
-    return [_hinted(turn, dialect, *_practised(act, rng, made_up)) for act, turn in pairs if turn is not None]
+    turns = [step.tokens() for step in demonstration.episode.steps if step.source == "agent"]
+    pairs = zip(demonstration.acts, turns, strict=True)
+    return [_hinted(turn, chat_format, *_practised(act, rng, made_up)) for act, turn in pairs if turn is not None]
 
 
 def _practised(act: ExpertTurn, rng: Random, made_up: float) -> tuple[str, WorldAction]:
@@ -99,9 +141,9 @@ def _practised(act: ExpertTurn, rng: Random, made_up: float) -> tuple[str, World
     return rng.choice((convention, elsewhere, rng.choice(GENERAL))), job.correct_action
 
 
-def _hinted(turn: TurnTokens, dialect: ChatFormat, hint: str, move: WorldAction) -> TokenSegment:
-    prompt = insert_hint(dialect, turn.prompt_ids, hint)
-    written = _written(dialect, move)
+def _hinted(turn: TurnTokens, chat_format: ChatFormat, hint: str, move: WorldAction) -> TokenSegment:
+    prompt = insert_hint(chat_format, turn.prompt_ids, hint)
+    written = _written(chat_format, move)
     segment = TokenSegment()
     segment.append_turn(
         TurnTokens(prompt_ids=prompt, completion_ids=written, loss_mask=[1] * len(written)), step=1, copied=False
@@ -109,5 +151,5 @@ def _hinted(turn: TurnTokens, dialect: ChatFormat, hint: str, move: WorldAction)
     return segment
 
 
-def _written(dialect: ChatFormat, move: WorldAction) -> list[int]:
-    return dialect.encode_call(Call(move.tool, action_arguments(move)))
+def _written(chat_format: ChatFormat, move: WorldAction) -> list[int]:
+    return chat_format.encode_call(Call(move.tool, action_arguments(move)))

@@ -1,44 +1,45 @@
-"""One update: from a batch of lines to new weights. Logits of a whole rollout are never held."""
+"""One update: from a batch of samples to new weights. The logits of a whole rollout are never held at once."""
 
 import ctypes
 import math
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from gametape.core.config import RunConfig
 from gametape.core.errors import GametapeError
-from gametape.train.batch import TrainBatch, TrainSample
-from gametape.train.forward import forward, head_of
-from gametape.train.logprobs import span_logits, token_logprobs
-from gametape.train.losses import anchor_loss, normaliser, rl_loss, sft_loss
+from gametape.core.protocols import Learner
+from gametape.train.algorithms import make_algorithm
+from gametape.train.algorithms.base import Algorithm, MicroBatch
+from gametape.train.batch import PackedBatch, TrainBatch, TrainSample, micro_batches, pack_samples
+from gametape.train.checkpoints import Checkpoint
+from gametape.train.forward import forward, head_of, token_logprobs
 from gametape.train.optim import clip_grad_norm, make_optimizer, schedule_factor, warmup_factor
-from gametape.train.packed_batch import PackedBatch, micro_batches, pack_samples
 from gametape.train.policy import TrainablePolicy
-from gametape.train.teacher import TargetMetrics, Teacher, ttf_loss_term
+from gametape.train.rollouts import Weights
 
 _M_MMAP_THRESHOLD = -3
 _MMAP_THRESHOLD_BYTES = 4 << 20
-
-
-def map_large_blocks() -> bool:
-    """From now on, in this process; False where the C library has no such setting."""
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    return mallopt is not None and bool(mallopt(_M_MMAP_THRESHOLD, _MMAP_THRESHOLD_BYTES))
-
-
-_SURE = math.log(0.5)
-_ONE_IN = 8
-"""So many lines of a portion, and at least two, are compared with the start of the run."""
+_COMPARED_SHARE = 8
+"""One in so many samples of a micro-batch, and at least two, are compared with the start of the run."""
 _SMALL = 2_000_000
 """Parameters up to which a second thread gains a tenth on an idle machine, and on a busy one keeps all the others
 waiting."""
 _LARGE = 20_000_000
 """Parameters from which on memory is what runs out: layers are then computed again instead of kept."""
+
+
+def map_large_blocks() -> bool:
+    """Have the C library return large blocks of memory to the system from now on; False where it has no such
+    setting."""
+    try:
+        return bool(ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _MMAP_THRESHOLD_BYTES))
+    except AttributeError:
+        return False
 
 
 class TrainingDiverged(GametapeError):
@@ -52,6 +53,7 @@ class UpdateMetrics:
     """What an update did, in numbers. None where there was nothing to measure it on."""
 
     lines: int
+    """Samples."""
     tokens: int
     """Back-propagated."""
     forwarded: int
@@ -67,13 +69,15 @@ class UpdateMetrics:
     mismatch_max: float | None = None
 
 
-class Learner:
-    """Holds the optimiser, the teacher, and a copy of the weights that the run began with."""
+class LocalLearner:
+    """A `Learner` in this process. It holds the optimiser, and a copy of the weights that the run began with; what is
+    learned, and by which loss, is the algorithm's."""
 
-    def __init__(self, policy: TrainablePolicy, config: RunConfig) -> None:
-        self.policy, self._config = policy, config
+    def __init__(self, policy: TrainablePolicy, config: RunConfig, algorithm: Algorithm | None = None) -> None:
+        """Without `algorithm` it is the one that the configuration's `arm` names."""
+        self.policy, self.algorithm, self._config = policy, algorithm or make_algorithm(config), config
         self._start = deepcopy(policy.network).requires_grad_(False)
-        self.teacher = Teacher(policy.network, config.ttf) if config.uses_ttf else None
+        self.algorithm.setup(policy.network)
         optim = config.optim
         self.optimizer = make_optimizer(policy.network, optim.name, optim.learning_rate, optim.weight_decay)
         if policy.parameters <= _SMALL:
@@ -81,185 +85,144 @@ class Learner:
         if policy.parameters >= _LARGE:
             policy.network.gradient_checkpointing_enable()
             map_large_blocks()
-        self.target_metrics: list[TargetMetrics] = []
-        """What the targets of the last update did."""
+
+    @property
+    def parameters(self) -> int:
+        return self.policy.parameters
 
     def update(self, batch: TrainBatch, step: int, version: int, spent: float = 0.0) -> UpdateMetrics:
-        """Learn from a batch, in portions. `step` counts updates from 0, `spent` is the share of the budget that is
-        used up, by which the learning rate goes. Without a line nothing changes."""
-        self.target_metrics = []
+        """Learn from a batch, in micro-batches. The learning rate goes by `spent`. Without a sample nothing changes."""
+        self.algorithm.target_metrics = []
         if not batch.samples:
             return UpdateMetrics(lines=0, tokens=0, forwarded=0)
-        sums = _UpdateTotals()
-        several = list(micro_batches(batch.samples, self._config.optim.micro_batch_tokens))
-        sums.cap = self._config.ttf.clip_norm / max(
-            1, sum(any(line.targets for line in portion) for portion in several)
-        )
-        for portion in several:
-            self._backward(portion, batch, version, sums)
-        self._step(batch, step, spent, sums)
+        totals = _UpdateTotals()
+        parts = list(micro_batches(batch.samples, self._config.optim.micro_batch_tokens))
+        for samples in parts:
+            self._backward(samples, parts, batch, version, totals)
+        self._step(batch, step, spent, totals)
+        targets = len(self.algorithm.target_metrics)
         return UpdateMetrics(
             lines=len(batch.samples),
-            tokens=sums.rows,
-            forwarded=sums.rows + sums.only_read,
-            loss=sums.loss,
-            ttf=sums.ttf if self.target_metrics else None,
-            targets=len(self.target_metrics),
-            gradient=sums.gradient,
-            entropy=sums.entropy / sums.chosen,
-            kl_to_start=sums.kl / sums.compared if sums.compared else None,
-            mismatch=sums.mismatch / sums.own if sums.own else None,
-            mismatch_max=sums.mismatch_max if sums.own else None,
+            tokens=totals.rows,
+            forwarded=totals.rows + totals.only_read,
+            loss=totals.loss,
+            ttf=totals.extra if targets else None,
+            targets=targets,
+            gradient=totals.gradient,
+            entropy=totals.entropy / totals.chosen,
+            kl_to_start=totals.kl / totals.compared if totals.compared else None,
+            mismatch=totals.mismatch / totals.own if totals.own else None,
+            mismatch_max=totals.mismatch_max if totals.own else None,
         )
 
-    def score(self, lines: Sequence[TrainSample]) -> list[Tensor]:
-        """The log-probabilities of each line's chosen tokens, at temperature 1, under the weights of now."""
-        found: list[Tensor] = []
-        for portion in micro_batches(lines, self._config.optim.micro_batch_tokens):
-            logp_M, _ = self._logprobs(self.policy.network, pack_samples(portion), temperature=1.0)
-            found += logp_M.split([len(line.sampled_positions) for line in portion])
-        return found
+    def score(self, samples: Sequence[TrainSample]) -> list[Tensor]:
+        """At temperature 1."""
+        scores: list[Tensor] = []
+        for part in micro_batches(samples, self._config.optim.micro_batch_tokens):
+            logp_M = self._logprobs(self.policy.network, pack_samples(part), temperature=1.0)
+            scores += logp_M.split([len(sample.sampled_positions) for sample in part])
+        return scores
 
-    def _step(self, batch: TrainBatch, step: int, spent: float, sums: "_UpdateTotals") -> None:
-        optim = self._config.optim
-        norm = clip_grad_norm((parameter.grad for parameter in self.policy.network.parameters()), optim.clip_norm)
-        sums.gradient = norm.value
-        if not (norm.finite and math.isfinite(sums.loss)):
+    def publish(self) -> Weights:
+        return self.policy.weights()
+
+    def save(self) -> Checkpoint:
+        """Without the state of the run, which is the loop's."""
+        return Checkpoint(
+            self.policy.weights(), {}, self.optimizer.tensors(), self.algorithm.tensors(), self.policy.files
+        )
+
+    def load(self, state: Checkpoint) -> None:
+        self.policy.load_weights(state.weights)
+        self.optimizer.load(state.optimizer)
+        self.algorithm.load_tensors(state.teacher)
+
+    def _step(self, batch: TrainBatch, step: int, spent: float, totals: "_UpdateTotals") -> None:
+        optim, network = self._config.optim, self.policy.network
+        norm = clip_grad_norm((parameter.grad for parameter in network.parameters()), optim.clip_norm)
+        totals.gradient = norm.value
+        if not (norm.finite and math.isfinite(totals.loss)):
             self.optimizer.clear()
             named = ", ".join(map(str, batch.request_numbers[:8])) or "demonstrations"
             raise TrainingDiverged(
-                f"update {step}: the loss is {sums.loss}, its gradient {norm.value}; the draws are {named}"
+                f"update {step}: the loss is {totals.loss}, its gradient {norm.value}; the draws are {named}"
             )
         factor = schedule_factor(optim.schedule, spent) * warmup_factor(step, optim.warmup)
-        if not any(line.advantage or line.sft_weight for line in batch.samples):
-            factor *= self._config.ttf.hint_only_lr_scale
-        self.optimizer.step(factor)
+        self.optimizer.step(factor * self.algorithm.lr_factor(batch))
         self.optimizer.clear()
-        if self.teacher:
-            self.teacher.update_from(self.policy.network)
+        self.algorithm.after_update(network)
 
-    def _backward(self, lines: list[TrainSample], batch: TrainBatch, version: int, sums: "_UpdateTotals") -> None:
-        """Gradients down to the last hidden states are taken stream by stream, so that one can have a cap of its own;
-        from there all go back together."""
+    def _backward(
+        self,
+        samples: list[TrainSample],
+        parts: Sequence[Sequence[TrainSample]],
+        batch: TrainBatch,
+        version: int,
+        totals: "_UpdateTotals",
+    ) -> None:
+        """Gradients down to the last hidden states are taken loss by loss, so that one can have a cap of its own; from
+        there all go back together."""
         network, temperature = self.policy.network, self._config.rl.temperature
-        chosen = pack_samples(lines, branches=bool(self.teacher and self.teacher.shares_forward))
-        hidden_NE, head_VE = forward(network, chosen.packed), head_of(network)
+        packed = pack_samples(samples, branches=self.algorithm.packs_hints)
+        hidden_NE, head_VE = forward(network, packed.packed), head_of(network)
         ends: tuple[Tensor, Tensor] = (hidden_NE.detach().requires_grad_(), head_VE.detach().requires_grad_())
-        logp_M, entropy_M = token_logprobs(ends[0][chosen.rows_M], ends[1], chosen.targets_M, temperature)
-        loss = self._loss(lines, chosen, logp_M, batch)
+        logp_M, entropy_M = token_logprobs(ends[0][packed.rows_M], ends[1], packed.targets_M, temperature)
+        micro = MicroBatch(batch, parts, packed, logp_M, *ends, start_logprobs=self._start_logprobs)
+        loss = self.algorithm.loss(micro)
         grads = torch.autograd.grad(loss, ends, allow_unused=True)
-        sums.loss += float(loss.detach())
-        if chosen.targets and self.teacher:
-            grads = _added(grads, self._ttf_grads(chosen, ends, batch, sums))
+        totals.loss += float(loss.detach())
+        if extra := self.algorithm.extra_loss(micro):
+            extra_grads: tuple[Tensor | None, ...] = torch.autograd.grad(extra.loss, ends, allow_unused=True)
+            clip_grad_norm(extra_grads, extra.clip_norm)
+            totals.only_read += extra.tokens_read
+            totals.extra += float(extra.loss.detach())
+            totals.loss += float(extra.loss.detach())
+            grads = _added(grads, extra_grads)
         hidden_NE.backward(grads[0])
         head_VE.grad = grads[1] if head_VE.grad is None else head_VE.grad + grads[1]
-        with torch.no_grad():
-            self._measure(lines, chosen, logp_M.detach(), entropy_M.detach(), version, sums)
+        self._measure(packed, logp_M.detach(), entropy_M.detach(), version, totals)
 
-    def _loss(self, lines: list[TrainSample], chosen: PackedBatch, logp_M: Tensor, batch: TrainBatch) -> Tensor:
-        """Reinforced and imitated lines are two streams, each with its own constant normaliser."""
-        rl = self._config.rl
-        logp_BT, mask_BT = chosen.to_padded(logp_M), chosen.mask_BT
-        loss = logp_M.sum() * 0.0
-        if any(line.advantage for line in lines):
-            loss = loss + rl_loss(
-                logp_BT,
-                logp_BT.detach(),
-                torch.tensor([line.advantage for line in lines]),
-                mask_BT,
-                rl.loss,
-                rl.clip_low,
-                rl.clip_high,
-                normaliser(rl.loss, batch.rollouts, rl.normalizer_tokens),
-                behaviour_logp_BT=chosen.to_padded(chosen.sampled_logp_M) if self._config.asynchronous else None,
-                importance_cap=rl.importance_cap,
-            )
-        weights_B1 = torch.tensor([line.sft_weight for line in lines])[:, None]
-        if weights_B1.any():
-            loss = loss + sft_loss(
-                weights_B1 * logp_BT, mask_BT & (weights_B1 > 0), batch.rollouts * rl.normalizer_tokens
-            )
-        return loss
-
-    def _ttf_grads(
-        self, chosen: PackedBatch, ends: tuple[Tensor, Tensor], batch: TrainBatch, sums: "_UpdateTotals"
-    ) -> tuple[Tensor | None, ...]:
-        """The third stream, with the anchor that holds what is no target; its gradient is capped by itself."""
-        assert self.teacher
-        ttf, temperature = self._config.ttf, self._config.rl.temperature
-        student = [span_logits(ends[0][span.rows_S], ends[1], temperature) for span in chosen.targets]
-        teacher = self.teacher.logits_for(chosen.targets, ends[0].detach(), ends[1].detach(), temperature)
-        cap = self._config.rl.importance_cap
-        term, seen = ttf_loss_term(chosen.targets, student, teacher, chosen.sampled_logp_M, ttf, cap)
-        loss = ttf.weight * term / (batch.rollouts * ttf.normalizer_tokens)
-        if ttf.anchor:
-            loss = loss + ttf.anchor * self._anchor(chosen, ends, batch, sums)
-        grads: tuple[Tensor | None, ...] = torch.autograd.grad(loss, ends, allow_unused=True)
-        clip_grad_norm(grads, sums.cap)
-        self.target_metrics += seen
-        sums.only_read += teacher.tokens_read
-        sums.ttf += float(loss.detach())
-        sums.loss += float(loss.detach())
-        return grads
-
-    def _anchor(
-        self, chosen: PackedBatch, ends: tuple[Tensor, Tensor], batch: TrainBatch, sums: "_UpdateTotals"
-    ) -> Tensor:
-        """Divergence from the start of the run at those chosen tokens of lines with a target that are none of it, and
-        that the start was sure of: what was right by luck is not to be held back."""
-        lines = list({id(span.sample): span.sample for span in chosen.targets}.values())
-        apart = pack_samples(lines)
-        start_M, _ = self._logprobs(self._start, apart, self._config.rl.temperature)
-        sums.only_read += len(apart.packed.ids_N)
-        places = _places_of(lines, chosen)
-        target = torch.cat([span.positions_S for span in chosen.targets])
-        free = ~torch.isin(places, target) & (start_M > _SURE)
-        logp_K, _ = token_logprobs(
-            ends[0][chosen.rows_M[places]], ends[1], chosen.targets_M[places], self._config.rl.temperature
-        )
-        denominator = batch.rollouts * self._config.rl.normalizer_tokens
-        return anchor_loss(logp_K[None], start_M[None], free[None], denominator)
+    def _start_logprobs(self, packed: PackedBatch) -> Tensor:
+        return self._logprobs(self._start, packed, self._config.rl.temperature)
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
-    def _logprobs(self, network: Any, chosen: PackedBatch, temperature: float) -> tuple[Tensor, Tensor]:
-        hidden_ME = forward(network, chosen.packed)[chosen.rows_M]
-        return token_logprobs(hidden_ME, head_of(network), chosen.targets_M, temperature)
+    def _logprobs(self, network: nn.Module, packed: PackedBatch, temperature: float) -> Tensor:
+        hidden_ME = forward(network, packed.packed)[packed.rows_M]
+        return token_logprobs(hidden_ME, head_of(network), packed.targets_M, temperature)[0]
 
+    @torch.no_grad()  # type: ignore[untyped-decorator]
     def _measure(
-        self,
-        lines: list[TrainSample],
-        chosen: PackedBatch,
-        logp_M: Tensor,
-        entropy_M: Tensor,
-        version: int,
-        sums: "_UpdateTotals",
+        self, packed: PackedBatch, logp_M: Tensor, entropy_M: Tensor, version: int, totals: "_UpdateTotals"
     ) -> None:
-        sums.rows += chosen.packed.gradient_rows
-        sums.chosen += len(logp_M)
-        sums.entropy += float(entropy_M.sum())
-        versions = [line.segment.policy_versions[at] for line in lines for at in line.sampled_positions]
+        samples = packed.samples
+        totals.rows += packed.packed.gradient_rows
+        totals.chosen += len(logp_M)
+        totals.entropy += float(entropy_M.sum())
+        versions = [sample.segment.policy_versions[at] for sample in samples for at in sample.sampled_positions]
         own_M = torch.tensor(versions) == version
         if own_M.any():
-            apart = (logp_M - chosen.sampled_logp_M)[own_M].abs()
-            sums.own += len(apart)
-            sums.mismatch += float(apart.sum())
-            sums.mismatch_max = max(sums.mismatch_max, float(apart.max()))
-        if not sums.compared:
-            some = pack_samples(lines[: max(2, len(lines) // _ONE_IN)])
-            before_M, _ = self._logprobs(self._start, some, self._config.rl.temperature)
-            sums.compared = len(before_M)
-            sums.only_read += len(some.packed.ids_N)
-            sums.kl = float((logp_M[: len(before_M)] - before_M).sum())
+            gaps = (logp_M - packed.sampled_logp_M)[own_M].abs()
+            totals.own += len(gaps)
+            totals.mismatch += float(gaps.sum())
+            totals.mismatch_max = max(totals.mismatch_max, float(gaps.max()))
+        if not totals.compared:
+            some = pack_samples(samples[: max(2, len(samples) // _COMPARED_SHARE)])
+            before_M = self._start_logprobs(some)
+            totals.compared = len(before_M)
+            totals.only_read += len(some.packed.ids_N)
+            totals.kl = float((logp_M[: len(before_M)] - before_M).sum())
+
+
+PolicyLearner: TypeAlias = Learner[TrainBatch, TrainSample, UpdateMetrics, Tensor, Weights, Checkpoint]
+"""What the loop asks for; `LocalLearner` is one."""
 
 
 @dataclass
 class _UpdateTotals:
-    """Over the portions of one update."""
+    """Sums over the micro-batches of one update."""
 
-    cap: float = math.inf
-    """The share of the cap on the targets' gradient that a portion with targets has."""
     loss: float = 0.0
-    ttf: float = 0.0
+    extra: float = 0.0
     gradient: float = 0.0
     rows: int = 0
     only_read: int = 0
@@ -269,17 +232,9 @@ class _UpdateTotals:
     mismatch: float = 0.0
     mismatch_max: float = 0.0
     compared: int = 0
-    kl: float = field(default=0.0)
+    kl: float = 0.0
 
 
-def _added(one: Sequence[Tensor | None], other: Sequence[Tensor | None]) -> tuple[Tensor | None, ...]:
-    pairs = zip(one, other, strict=True)
+def _added(grads: Sequence[Tensor | None], others: Sequence[Tensor | None]) -> tuple[Tensor | None, ...]:
+    pairs = zip(grads, others, strict=True)
     return tuple(b if a is None else a if b is None else a + b for a, b in pairs)
-
-
-def _places_of(lines: Sequence[TrainSample], chosen: PackedBatch) -> Tensor:
-    """Which of the chosen tokens belong to these lines, in the lines' order."""
-    wanted = {id(line.segment) for line in lines}
-    rows = [at for at, line in enumerate(chosen.samples) if id(line.segment) in wanted]
-    places_BT = chosen.positions_BT[rows]
-    return places_BT[places_BT >= 0]

@@ -1,39 +1,43 @@
-"""The loop: collect, learn, publish, write down. What it does with a group is the arm's, where groups come from the
-source's."""
+"""The training loop: collect groups, learn, publish, log. What is learned from a group is the algorithm's, where groups
+come from is the source's."""
 
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gametape.core.config import RunConfig
 from gametape.core.errors import BadInput, GametapeError
 from gametape.core.seeds import seed_for
 from gametape.train import checkpoints
-from gametape.train.alarms import AlarmMonitor, TrainingAlarm, TrainingHealth, hint_leak_rate
-from gametape.train.batch import TrainBatch
-from gametape.train.behaviour import BehaviourMonitor
+from gametape.train.alarms import AlarmMonitor, BehaviourMonitor, TrainingAlarm, TrainingHealth, hint_leak_rate
+from gametape.train.algorithms.base import Algorithm
 from gametape.train.checkpoints import Checkpoint
-from gametape.train.coach_annotator import CoachAnnotator
-from gametape.train.forgetting_probe import ForgettingProbe
-from gametape.train.held_out_eval import HeldOutEvaluator, HeldOutScore
-from gametape.train.learner import Learner, TrainingDiverged, UpdateMetrics
-from gametape.train.metrics import MetricsLog
+from gametape.train.held_out_eval import ForgettingProbe, HeldOutEvaluator, HeldOutScore
+from gametape.train.learner import PolicyLearner, TrainingDiverged, UpdateMetrics
 from gametape.train.progress import TrainingProgress
 from gametape.train.prompts import Curriculum
-from gametape.train.replay_buffer import ReplayBuffer
-from gametape.train.rollouts import GroupKind, PromptRequest, RolloutGroup, groups_to_resample
-from gametape.train.run_directory import RunDirectory, append_target_metrics, file_size, save_annotated_trajectory
-from gametape.train.sources import RolloutSource
-from gametape.train.teacher import TargetMetrics
-
-BatchBuilder = Callable[[Sequence[RolloutGroup]], TrainBatch]
+from gametape.train.rollouts import (
+    GroupKind,
+    GroupSource,
+    PromptRequest,
+    RolloutGroup,
+    TargetMetrics,
+    groups_to_resample,
+)
+from gametape.train.run_directory import (
+    MetricsLog,
+    RunDirectory,
+    append_target_metrics,
+    file_size,
+    save_annotated_trajectory,
+)
 
 
 @dataclass
 class TrainingCallbacks:
-    """Who is told how it goes, besides the log."""
+    """Functions that are called as a run goes on, besides the log."""
 
     step: Callable[[TrainingProgress, UpdateMetrics], None] = lambda _progress, _update: None
     score: Callable[[TrainingProgress, HeldOutScore], None] = lambda _progress, _score: None
@@ -42,27 +46,25 @@ class TrainingCallbacks:
 
 @dataclass
 class TrainingLoop:
-    """Everything that works together in a run. `progress` and the tensors are what a checkpoint holds."""
+    """The parts of a run. A checkpoint holds `progress`, the learner's tensors and the states of the other parts."""
 
     config: RunConfig
     directory: RunDirectory
-    build_batch: BatchBuilder
-    learner: Learner
-    source: RolloutSource
+    algorithm: Algorithm
+    learner: PolicyLearner
+    source: GroupSource
     curriculum: Curriculum
     evaluator: HeldOutEvaluator
     alarms: AlarmMonitor
     log: MetricsLog
     behaviour: BehaviourMonitor
-    replay_buffer: ReplayBuffer
     forgetting_probe: ForgettingProbe
-    annotator: CoachAnnotator | None = None
     progress: TrainingProgress = field(default_factory=TrainingProgress)
     callbacks: TrainingCallbacks = field(default_factory=TrainingCallbacks)
     _began: float = field(default_factory=time.monotonic)
 
     async def train(self) -> str:
-        """Until something ends it; returns what."""
+        """Train until something ends the run; returns what did."""
         try:
             if not self.progress.scores:
                 await self.evaluate()
@@ -90,15 +92,15 @@ class TrainingLoop:
 
     @property
     def flops(self) -> int:
-        """Operations so far; evaluation, and what is rehearsed of it, is left out."""
-        return self.progress.tokens.flops(self.learner.policy.parameters)
+        """Operations so far, without those of evaluation and of the forgetting probe."""
+        return self.progress.tokens.flops(self.learner.parameters)
 
     async def collect(self) -> list[RolloutGroup]:
-        """As many groups as an update waits for that carry a signal, or as many as may be sampled for it."""
+        """The groups of one update: as many with a signal as it waits for, or as many as may be sampled for it."""
         rl, progress = self.config.rl, self.progress
         wanted = rl.groups
-        most = math.ceil(wanted * (rl.resample if self.config.uses_rl else 1))
-        ahead = 2 * wanted if self.config.asynchronous else 0
+        most = math.ceil(wanted * (rl.resample if self.algorithm.compares_rollouts else 1))
+        ahead = 2 * wanted if self.algorithm.asynchronous else 0
         taken: list[RolloutGroup] = []
         while need := groups_to_resample([group.kind for group in taken], wanted, most):
             for _ in range(max(need, ahead) - len(progress.ordered) - len(progress.waiting)):
@@ -106,7 +108,7 @@ class TrainingLoop:
             group = progress.waiting.pop(0) if progress.waiting else await self._take()
             progress.episodes += len(group.rollouts)
             self._count_tokens(group)
-            if self.config.asynchronous and not self._is_fresh(group):
+            if self.algorithm.asynchronous and not self._is_fresh(group):
                 progress.dropped += len(group.rollouts)
                 continue
             taken.append(group)
@@ -116,47 +118,49 @@ class TrainingLoop:
         return taken
 
     def watch_behaviour(self, groups: Sequence[RolloutGroup]) -> None:
-        """Watch what the policy says and does, before anything more is learned from it."""
-        said = [group.rollouts[0].turn_texts for group in groups]
-        self._report_alarms(self.alarms.filter_new(self.behaviour.observe(self.progress.step, said)))
+        """Feed what the policy says and does to the monitors, before anything more is learned from it."""
+        turns = [group.rollouts[0].turn_texts for group in groups]
+        self._report_alarms(self.alarms.filter_new(self.behaviour.observe(self.progress.step, turns)))
 
     def learn(self, groups: Sequence[RolloutGroup]) -> UpdateMetrics:
         progress = self.progress
         spent = progress.episodes / self.config.episodes
         if self.config.flops:
             spent = max(spent, self.flops / self.config.flops)
-        batch = self.replay_buffer.with_replayed(self.build_batch(groups), progress.step)
+        batch = self.algorithm.replay_buffer.with_replayed(self.algorithm.build_batch(groups), progress.step)
         update = self.learner.update(batch, progress.step, progress.version, min(1.0, spent))
         self.progress.step += 1
         self.progress.version += update.lines > 0
         self.progress.tokens.backpropagated += update.tokens
         self.progress.tokens.forwarded += update.forwarded
         for group in groups:
-            self.curriculum.record(group.request.bucket, [one.passed for one in group.results if not one.infra_error])
+            self.curriculum.record(
+                group.request.bucket, [result.passed for result in group.results if not result.infra_error]
+            )
         return update
 
     async def publish(self) -> None:
-        """From now on everybody samples with the new weights, or will soon."""
-        self.evaluator.weights_changed(self.progress.version)
-        await self.source.publish(self.progress.version, self.learner.policy.weights())
+        """Give the new weights to the source, which samples with them from now on, or soon."""
+        await self.source.publish(self.progress.version, self.learner.publish())
 
     def log_update(self, groups: Sequence[RolloutGroup], update: UpdateMetrics) -> None:
         """A line for the update, and one for each alarm that begins with it."""
         progress, kinds = self.progress, [group.kind for group in groups]
-        rolled = [one for group in groups for one in group.rollouts]
-        counted = [one for one in rolled if not one.result.infra_error]
-        chosen = sum(sum(line.mask) for one in rolled for line in one.segments)
-        length = chosen / max(1, sum(one.turns for one in rolled))
+        rollouts = [rollout for group in groups for rollout in group.rollouts]
+        counted = [rollout for rollout in rollouts if not rollout.result.infra_error]
+        segments = [segment for rollout in rollouts for segment in rollout.segments]
+        sampled = sum(sum(segment.mask) for segment in segments)
+        length = sampled / max(1, sum(rollout.turns for rollout in rollouts))
         forgotten = self.forgetting_probe.forgotten_share()
         self.log.write(
             "update",
             progress.step,
             version=progress.version,
             episodes=progress.episodes,
-            reward=sum(one.result.reward for one in counted) / max(1, len(counted)),
+            reward=sum(rollout.result.reward for rollout in counted) / max(1, len(counted)),
             groups={kind: kinds.count(kind) for kind in ("mixed", "all_fail", "all_pass", "lost")},
-            overlong=sum(one.result.overlong for one in rolled),
-            lost=len(rolled) - len(counted),
+            overlong=sum(rollout.result.overlong for rollout in rollouts),
+            lost=len(rollouts) - len(counted),
             dropped=progress.dropped,
             flops=self.flops,
             turn_tokens=length,
@@ -168,32 +172,28 @@ class TrainingLoop:
             entropy=update.entropy,
             length=length,
             kl_to_start=update.kl_to_start,
-            hack_rate=sum(one.hacked for one in rolled) / max(1, len(rolled)),
-            infra_error_rate=1 - len(counted) / max(1, len(rolled)),
-            zero_variance=_zero_variance_share(kinds) if self.config.uses_rl else 0.0,
+            hack_rate=sum(rollout.hacked for rollout in rollouts) / max(1, len(rollouts)),
+            infra_error_rate=1 - len(counted) / max(1, len(rollouts)),
+            zero_variance=_zero_variance_share(kinds) if self.algorithm.compares_rollouts else 0.0,
             mismatch=update.mismatch,
-            hint_leak=hint_leak_rate(
-                [line for one in rolled for line in one.segments],
-                [one.target for group in groups for one in group.targets],
-            ),
-            teacher_gain=_teacher_gain(self.learner.target_metrics),
+            hint_leak=hint_leak_rate(segments, [target for group in groups for target in group.targets]),
+            teacher_gain=_teacher_gain(self.algorithm.target_metrics),
             forgotten=forgotten,
             saturated=len(self.curriculum.retired) == self.curriculum.buckets,
         )
         self._report_alarms(self.alarms.check_health(health))
-        append_target_metrics(self.directory.targets, progress.step, self.learner.target_metrics)
+        append_target_metrics(self.directory.targets, progress.step, self.algorithm.target_metrics)
         self.callbacks.step(progress, update)
 
     async def evaluate(self) -> None:
-        score = await self.evaluator.evaluate()
+        score = await self.evaluator.evaluate(self.progress.version)
         self.forgetting_probe.keep_successes(self.evaluator.successes, score.success)
         entry = {"episodes_so_far": self.progress.episodes, **score.to_dict()}
         self.progress.scores.append(entry)
-        if self.annotator and (tape := self.annotator.last_annotated):
-            save_annotated_trajectory(tape.episode, tape.hints, tape.advantage, tape.name, self.directory.trajectories)
+        if annotated := self.algorithm.last_annotated:
+            save_annotated_trajectory(annotated, self.directory.trajectories)
         self.log.write("eval", self.progress.step, **entry, flops=self.flops, seconds=round(self._seconds(), 3))
         self._report_alarms(self.alarms.check_evaluation(entry, self.progress.scores[0]))
-        self.evaluator.weights_changed(self.progress.version)
         self.callbacks.score(self.progress, score)
 
     def _report_alarms(self, alarms: Sequence[TrainingAlarm]) -> None:
@@ -202,14 +202,12 @@ class TrainingLoop:
             self.callbacks.alarm(alarm)
 
     def save(self) -> None:
-        policy = self.learner.policy
         self._move_to_waiting(self.source.finished())
         self.progress.seconds, self._began = self._seconds(), time.monotonic()
         state = {
             "progress": self.progress.to_dict(),
             "curriculum": self.curriculum.state(),
-            "coach": self.annotator.state() if self.annotator else {},
-            "shelf": self.replay_buffer.state(),
+            **self.algorithm.state(),
             "rehearsal": self.forgetting_probe.state(),
             "alarms": self.alarms.state(),
             "config": self.config.model_dump(mode="json"),
@@ -219,37 +217,31 @@ class TrainingLoop:
                 "behaviour": self.behaviour.sync(),
             },
         }
-        teacher = self.learner.teacher.tensors() if self.learner.teacher else {}
-        checkpoint = Checkpoint(policy.weights(), state, self.learner.optimizer.tensors(), teacher, policy.files)
+        checkpoint = replace(self.learner.save(), state=state)
         checkpoints.save(self.directory.checkpoints, self.progress.step, checkpoint, self.config.checkpoint.keep)
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Everything but what the run began with."""
+        """Take over a checkpoint's weights and states."""
         _check_config_unchanged(self.config, checkpoint.state["config"])
-        self.learner.policy.load_weights(dict(checkpoint.weights))
-        self.learner.optimizer.load(checkpoint.optimizer)
-        if self.learner.teacher:
-            self.learner.teacher.load(checkpoint.teacher)
+        self.learner.load(checkpoint)
         self.progress = TrainingProgress.from_dict(checkpoint.state["progress"])
         self.curriculum.restore(checkpoint.state["curriculum"])
-        if self.annotator:
-            self.annotator.restore(checkpoint.state["coach"])
-        self.replay_buffer.restore(checkpoint.state["shelf"])
+        self.algorithm.restore(checkpoint.state)
         self.forgetting_probe.restore(checkpoint.state["rehearsal"])
         self.alarms.restore(checkpoint.state["alarms"])
 
     def reorder_pending(self) -> None:
-        """What was under way when the checkpoint was written begins again."""
-        for draw in self.progress.ordered:
-            self.source.order(draw)
+        """Order again what was under way when the checkpoint was written."""
+        for request in self.progress.ordered:
+            self.source.order(request)
 
     def _order(self) -> None:
         progress = self.progress
         seed = seed_for(self.config.seed, "draw", progress.requests)
-        draw = PromptRequest(progress.requests, self.curriculum.draw(progress.requests), seed)
+        request = PromptRequest(progress.requests, self.curriculum.draw(progress.requests), seed)
         progress.requests += 1
-        progress.ordered.append(draw)
-        self.source.order(draw)
+        progress.ordered.append(request)
+        self.source.order(request)
 
     async def _take(self) -> RolloutGroup:
         self._move_to_waiting([await self.source.take()])
@@ -263,8 +255,8 @@ class TrainingLoop:
 
     def _count_tokens(self, group: RolloutGroup) -> None:
         tokens = self.progress.tokens
-        tokens.generated += sum(rolled.tokens_generated for rolled in group.rollouts)
-        tokens.forwarded += sum(rolled.tokens_read for rolled in group.rollouts)
+        tokens.generated += sum(rollout.tokens_generated for rollout in group.rollouts)
+        tokens.forwarded += sum(rollout.tokens_read for rollout in group.rollouts)
         tokens.coach += group.coach_tokens
 
     def _is_fresh(self, group: RolloutGroup) -> bool:
@@ -284,7 +276,7 @@ class TrainingLoop:
         return "episodes" if self.progress.episodes >= self.config.episodes else self._watch_stop_reason()
 
     def _watch_stop_reason(self) -> str:
-        """By the watch, where it may."""
+        """`watch` where the monitors' breaker has tripped, and may end the run."""
         return "watch" if self.config.watch.stop and self.behaviour.rung in ("pause", "stop") else ""
 
     def _evaluation_is_due(self) -> bool:
@@ -297,12 +289,12 @@ class TrainingLoop:
 
 def _zero_variance_share(kinds: Sequence[GroupKind]) -> float:
     """The share of groups without a difference, of those that the machinery did not lose."""
-    played = [kind for kind in kinds if kind != "lost"]
-    return 1 - played.count("mixed") / max(1, len(played)) if played else 0.0
+    scored = [kind for kind in kinds if kind != "lost"]
+    return 1 - scored.count("mixed") / max(1, len(scored)) if scored else 0.0
 
 
-def _teacher_gain(distilled: Sequence[TargetMetrics]) -> float | None:
-    gains = [sum(one.student) - sum(one.teacher) for one in distilled]
+def _teacher_gain(metrics: Sequence[TargetMetrics]) -> float | None:
+    gains = [sum(target.student) - sum(target.teacher) for target in metrics]
     return sum(gains) / len(gains) if gains else None
 
 
@@ -310,8 +302,8 @@ _RESUMABLE_KEYS = ("episodes", "flops", "eval", "checkpoint", "alarms", "watch")
 
 
 def _check_config_unchanged(config: RunConfig, before: dict[str, Any]) -> None:
-    """A run goes on as it was begun; only how long, and how it is looked at, may be another."""
+    """A run goes on as it was begun; only its length, and how it is observed, may change."""
     now = config.model_dump(mode="json")
-    for key, value in before.items():
+    for key, value in RunConfig.model_validate(before).model_dump(mode="json").items():
         if key not in _RESUMABLE_KEYS and now.get(key) != value:
             raise BadInput(f"config.toml: {key} is not what the run was begun with; begin another run for that")

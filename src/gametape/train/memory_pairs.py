@@ -6,7 +6,7 @@ from dataclasses import replace
 from gametape.agent.episode import Episode, finish_episode, run_episode
 from gametape.agent.recorder import MemoryRecorder
 from gametape.agent.rollout import Rollout, RolloutConfig
-from gametape.core.environment import Environment
+from gametape.core.protocols import Environment
 from gametape.tasks.worlds.memory import MemoryPair, joint_score, read_note
 
 

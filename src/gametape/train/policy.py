@@ -1,5 +1,6 @@
-"""The policy that learns: a network, how it is spoken to, and the files that make its weights a model."""
+"""The policy that learns: a network, its chat format, and the files that make its weights a model."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ _SLOTS = 256
 _KEPT = 512
 """Tokens that a rollout has room for on average; where that is not enough, some wait or are read again."""
 _BUDGET = 1024
-"""Tokens in one step of the sampler: rounds are short and there is nobody to keep waiting."""
+"""Tokens in one step of the sampler."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class TrainablePolicy:
     """`files` lie beside the weights wherever they are saved: configuration, tokenizer, and the like."""
 
     network: Any
-    dialect: ChatFormat
+    chat_format: ChatFormat
     context_length: int
     files: dict[str, bytes]
 
@@ -47,20 +48,20 @@ class TrainablePolicy:
         tied = set(getattr(self.network, "_tied_weights_keys", None) or ()) if self._ties else set()
         return {name: tensor for name, tensor in self.network.state_dict().items() if name not in tied}
 
-    def load_weights(self, weights: dict[str, Tensor]) -> None:
+    def load_weights(self, weights: Mapping[str, Tensor]) -> None:
         with torch.no_grad():
             own = self.network.state_dict()
             for name, tensor in weights.items():
                 own[name].copy_(tensor)
 
     def sampler(self, staleness: int = 0) -> TokenModel:
-        """A model on these very tensors, for synchronous sampling."""
+        """A model that samples from these very tensors."""
         limits = EngineLimits(max_sequences=_SLOTS, token_budget=_BUDGET, max_staleness=staleness)
         stepper = build_stepper(self.network, limits, kv_tokens=max(2 * self.context_length, _SLOTS * _KEPT))
         if stepper is None:
             raise BadInput(f"networks of type {self.network.config.model_type} cannot be trained here")
         engine = LockstepEngine(stepper)
-        return TokenModel("policy", engine, self.dialect, self.context_length, on_close=engine.close)
+        return TokenModel("policy", engine, self.chat_format, self.context_length, on_close=engine.close)
 
     @property
     def _ties(self) -> bool:
@@ -84,15 +85,23 @@ def load_policy(directory: Path) -> TrainablePolicy:
     return TrainablePolicy(network.eval(), load_chat_format(directory), window, files)
 
 
-def create_tiny_policy(directory: Path, shape: TinyConfig, seed: int) -> None:
-    """Write a new small Llama with random weights, whose vocabulary is the words of the worlds."""
+@dataclass(frozen=True)
+class WordLanguage:
+    """The words that a tiny policy knows, a token each, and the arguments of each tool in their order."""
+
+    words: Sequence[str]
+    signatures: Mapping[str, Sequence[str]]
+
+
+def create_tiny_policy(directory: Path, shape: TinyConfig, seed: int, language: WordLanguage | None = None) -> None:
+    """Write a new small Llama with random weights, which knows the words of worlds unless given others."""
     if shape.width % (2 * shape.heads):
         raise BadInput(f"tiny.width: a multiple of twice tiny.heads ({shape.heads}), not {shape.width}")
-    vocabulary = vocabulary_words()
-    save_word_tokenizer(directory, vocabulary, tool_signatures())
-    dialect = load_chat_format(directory)
+    language = language or WordLanguage(vocabulary_words(), tool_signatures())
+    save_word_tokenizer(directory, language.words, language.signatures)
+    chat_format = load_chat_format(directory)
     config = LlamaConfig(
-        vocab_size=-(-(len(vocabulary) + 1 + len(MARKERS)) // 16) * 16,
+        vocab_size=-(-(len(language.words) + 1 + len(MARKERS)) // 16) * 16,
         hidden_size=shape.width,
         intermediate_size=3 * shape.width,
         num_hidden_layers=shape.layers,
@@ -102,7 +111,7 @@ def create_tiny_policy(directory: Path, shape: TinyConfig, seed: int) -> None:
         tie_word_embeddings=True,
         initializer_range=shape.width**-0.5,  # at the usual 0.02 so narrow a network takes ten times as long to copy
         bos_token_id=None,
-        eos_token_id=dialect.stop_ids[0],
+        eos_token_id=chat_format.stop_ids[0],
     )
     disable_progress_bar()
     with torch.random.fork_rng(devices=[]):

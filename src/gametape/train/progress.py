@@ -1,9 +1,12 @@
-"""What a run has taken: tokens of every kind, all of them, and the operations that they stand for."""
+"""How far a run has come: counters, held-out scores, what is under way, and the tokens that it took."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
-from gametape.train.rollouts import PromptRequest, RolloutGroup
+from pydantic import TypeAdapter
+
+from gametape.train.rollouts import PromptRequest, RolloutGroup, with_current_state_keys
 
 
 @dataclass
@@ -18,10 +21,6 @@ class TokenCounts:
     def to_dict(self) -> dict[str, int]:
         return asdict(self)
 
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        return cls(**data)
-
     def flops(self, parameters: int) -> int:
         """2N for a token that is forwarded or generated, 4N more for one back-propagated. Attention is left out:
         at the lengths of tiny worlds it is a few per cent."""
@@ -31,7 +30,7 @@ class TokenCounts:
 
 @dataclass
 class TrainingProgress:
-    """`step` counts batches, `version` those that changed the weights, `draws` the prompts that were ordered."""
+    """`step` counts batches, `version` those that changed the weights, `requests` the groups that were ordered."""
 
     step: int = 0
     version: int = 0
@@ -51,26 +50,17 @@ class TrainingProgress:
     """Finished, and not learned from yet."""
 
     def to_dict(self) -> dict[str, Any]:
-        told = dict(vars(self))
-        return told | {
-            "tokens": self.tokens.to_dict(),
-            "staleness": sorted(self.staleness.items()),
-            "ordered": [vars(draw) for draw in self.ordered],
-            "waiting": [group.to_dict() for group in self.waiting],
-        }
+        return asdict(self) | {"staleness": sorted(self.staleness.items())}
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        return cls(
-            **data
-            | {
-                "tokens": TokenCounts.from_dict(data["tokens"]),
-                "staleness": {int(age): count for age, count in data["staleness"]},
-                "ordered": [PromptRequest(**draw) for draw in data["ordered"]],
-                "waiting": [RolloutGroup.from_dict(group) for group in data["waiting"]],
-            }
-        )
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Also from a checkpoint that was written before keys were renamed."""
+        current = {"requests" if key == "draws" else key: value for key, value in data.items()}
+        current["staleness"] = dict(data["staleness"])
+        for key in ("ordered", "waiting"):
+            current[key] = with_current_state_keys(data[key])
+        return TypeAdapter(cls).validate_python(current)
 
     def episodes_to(self, success: float) -> int | None:
         """How many episodes it took until held-out success was this high; None where it never was."""
-        return next((one["episodes_so_far"] for one in self.scores if one["success"] >= success), None)
+        return next((score["episodes_so_far"] for score in self.scores if score["success"] >= success), None)

@@ -1,15 +1,17 @@
-"""Where prompts come from: cells to draw from while training, and a list that is held out."""
+"""Datasets of prompts: buckets to draw from while training, and prompts that are held out; and the curriculum, which
+draws the buckets."""
 
 import random
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from gametape.agent.task_environment import TaskSandboxPool
 from gametape.core.errors import BadInput
+from gametape.core.protocols import Environment
 from gametape.core.seeds import seed_for
 from gametape.evals.suite import WORLDS_PREFIX, SuiteItem, find_tasks, item_from_task, item_from_world
 from gametape.record.loaded_task import LoadedTask
@@ -22,10 +24,14 @@ _HELD_OUT_EVERY = 5
 
 
 class PromptDataset(Protocol):
-    @property
-    def buckets(self) -> Sequence[str]: ...
+    """Where prompts come from."""
 
-    def prompt(self, draw: PromptRequest) -> SuiteItem: ...
+    @property
+    def buckets(self) -> Sequence[str]:
+        """The names of what requests draw from: a prompt each, or a family of prompts that never recur."""
+        ...
+
+    def prompt(self, request: PromptRequest) -> SuiteItem: ...
 
     def held_out(self, number: int) -> SuiteItem:
         """The n-th prompt that is never trained on."""
@@ -34,7 +40,8 @@ class PromptDataset(Protocol):
 
 @dataclass(frozen=True)
 class WorldPromptDataset:
-    """Worlds without end. Held out are pairs of a rule and a context that no training world has in it."""
+    """Worlds that are drawn anew for each request. Held out are pairs of a rule and a context that no training world
+    has."""
 
     specs: tuple[WorldSpec, ...]
     seed: int
@@ -43,8 +50,10 @@ class WorldPromptDataset:
     def buckets(self) -> Sequence[str]:
         return [spec.bucket for spec in self.specs]
 
-    def prompt(self, draw: PromptRequest) -> SuiteItem:
-        return item_from_world(World(self.specs[draw.bucket].model_copy(update={"seed": draw.seed, "split": "train"})))
+    def prompt(self, request: PromptRequest) -> SuiteItem:
+        return item_from_world(
+            World(self.specs[request.bucket].model_copy(update={"seed": request.seed, "split": "train"}))
+        )
 
     def held_out(self, number: int) -> SuiteItem:
         spec = self.specs[number % len(self.specs)]
@@ -54,7 +63,7 @@ class WorldPromptDataset:
 
 @dataclass(frozen=True)
 class TaskPromptDataset:
-    """Task directories, each a cell of its own; one in five is held out."""
+    """Task directories, each a bucket of its own; one in five is held out."""
 
     items: tuple[SuiteItem, ...]
 
@@ -62,38 +71,81 @@ class TaskPromptDataset:
     def buckets(self) -> Sequence[str]:
         return [item.environment.name for item in self._train_items]
 
-    def prompt(self, draw: PromptRequest) -> SuiteItem:
-        return self._train_items[draw.bucket]
+    def prompt(self, request: PromptRequest) -> SuiteItem:
+        return self._train_items[request.bucket]
 
     def held_out(self, number: int) -> SuiteItem:
-        kept = self.items[::_HELD_OUT_EVERY]
-        return kept[number % len(kept)]
+        held_out = self.items[::_HELD_OUT_EVERY]
+        return held_out[number % len(held_out)]
 
     @property
     def _train_items(self) -> list[SuiteItem]:
         return [item for at, item in enumerate(self.items) if at % _HELD_OUT_EVERY]
 
 
+@dataclass(frozen=True)
+class EnvironmentDataset:
+    """Environments of your own: a list of them, or a function that makes one from a seed.
+
+    Of a list each is a bucket, and one in five is held out; an only one is trained and evaluated on. Of a function the
+    instances are one bucket, and held-out ones come from other seeds. `words` are what a tiny policy may write as
+    arguments whose schema lists no values, and words that it should know besides those of prompts and tool results.
+    """
+
+    environments: Sequence[Environment] | Callable[[int], Environment]
+    seed: int = 0
+    words: Sequence[str] = ()
+
+    @property
+    def buckets(self) -> Sequence[str]:
+        if callable(self.environments):
+            return ["environment"]
+        return [environment.name for environment in self._trained]
+
+    def prompt(self, request: PromptRequest) -> SuiteItem:
+        if callable(self.environments):
+            return SuiteItem(self.environments(request.seed))
+        return SuiteItem(self._trained[request.bucket])
+
+    def held_out(self, number: int) -> SuiteItem:
+        if callable(self.environments):
+            return SuiteItem(self.environments(seed_for(self.seed, "held out", number)))
+        held_out = self.environments[::_HELD_OUT_EVERY]
+        return SuiteItem(held_out[number % len(held_out)])
+
+    def environment(self, seed: int) -> Environment:
+        """One of those that are trained on."""
+        if callable(self.environments):
+            return self.environments(seed)
+        return random.Random(seed).choice(self._trained)
+
+    @property
+    def _trained(self) -> Sequence[Environment]:
+        assert not callable(self.environments)
+        trained = [one for at, one in enumerate(self.environments) if at % _HELD_OUT_EVERY]
+        return trained or self.environments
+
+
 @asynccontextmanager
 async def open_prompt_dataset(tasks: str, seed: int, home: Path, turns: int) -> AsyncIterator[PromptDataset]:
-    """What `tasks` of a configuration names, ready to be played in at most so many turns."""
+    """The dataset that `tasks` of a configuration names; an attempt at a task has at most so many turns."""
     if tasks.startswith(WORLDS_PREFIX):
         yield WorldPromptDataset((preset(tasks.removeprefix(WORLDS_PREFIX)),), seed)
         return
     worlds: list[World] = []
-    subjects: list[LoadedTask] = []
-    for one in find_tasks(tasks, home):
-        if isinstance(one, World):
-            worlds.append(one)
+    loaded: list[LoadedTask] = []
+    for task in find_tasks(tasks, home):
+        if isinstance(task, World):
+            worlds.append(task)
         else:
-            subjects.append(one)
+            loaded.append(task)
     if worlds:
         yield WorldPromptDataset(tuple({world.bucket: world.spec for world in worlds}.values()), seed)
         return
-    if len(subjects) < 2:
+    if len(loaded) < 2:
         raise BadInput(f"tasks: {tasks}: at least two tasks are needed, one of them to be held out")
-    async with TaskSandboxPool(home) as playground:
-        yield TaskPromptDataset(tuple(item_from_task(subject, playground, home, turns) for subject in subjects))
+    async with TaskSandboxPool(home) as sandboxes:
+        yield TaskPromptDataset(tuple(item_from_task(task, sandboxes, home, turns) for task in loaded))
 
 
 _HISTORY_FACTOR = 4
@@ -101,11 +153,11 @@ _HISTORY_FACTOR = 4
 
 
 class Curriculum:
-    """Draws cells. A cell is a prompt, or a family of prompts that never recur."""
+    """Draws buckets, and retires those that are learned."""
 
-    def __init__(self, cells: int, pass_rate: float, samples: int, replay: float, seed: int) -> None:
+    def __init__(self, buckets: int, pass_rate: float, samples: int, replay: float, seed: int) -> None:
         self._pass_rate, self._samples, self._replay, self._seed = pass_rate, samples, replay, seed
-        self._seen = [deque[bool](maxlen=samples * _HISTORY_FACTOR) for _ in range(cells)]
+        self._seen = [deque[bool](maxlen=samples * _HISTORY_FACTOR) for _ in range(buckets)]
 
     @property
     def buckets(self) -> int:
@@ -113,26 +165,26 @@ class Curriculum:
 
     @property
     def retired(self) -> list[int]:
-        return [cell for cell, seen in enumerate(self._seen) if self._is_learned(seen)]
+        return [bucket for bucket, seen in enumerate(self._seen) if self._is_learned(seen)]
 
     def draw(self, number: int) -> int:
-        """The cell of the n-th draw. With everything retired there is nothing better to do than to go on."""
-        dice = random.Random(seed_for(self._seed, "cell", number))
+        """The bucket of the n-th request. With everything retired it draws among the retired ones."""
+        rng = random.Random(seed_for(self._seed, "cell", number))
         retired = set(self.retired)
-        active = [cell for cell in range(len(self._seen)) if cell not in retired]
-        pool = sorted(retired) if retired and (not active or dice.random() < self._replay) else active
-        return dice.choice(pool)
+        active = [bucket for bucket in range(len(self._seen)) if bucket not in retired]
+        pool = sorted(retired) if retired and (not active or rng.random() < self._replay) else active
+        return rng.choice(pool)
 
-    def record(self, cell: int, passed: Sequence[bool]) -> None:
-        self._seen[cell].extend(passed)
+    def record(self, bucket: int, passed: Sequence[bool]) -> None:
+        self._seen[bucket].extend(passed)
 
     def state(self) -> list[list[bool]]:
         return [list(seen) for seen in self._seen]
 
-    def restore(self, state: Any) -> None:
-        for seen, told in zip(self._seen, state, strict=True):
+    def restore(self, state: Sequence[Sequence[bool]]) -> None:
+        for seen, passed in zip(self._seen, state, strict=True):
             seen.clear()
-            seen.extend(told)
+            seen.extend(passed)
 
     def _is_learned(self, seen: deque[bool]) -> bool:
         return len(seen) >= self._samples and sum(seen) >= self._pass_rate * len(seen)

@@ -1,26 +1,37 @@
-"""Which rollouts teach what: the rules of sparse rewards in groups, as pure functions."""
+"""Rollouts as data for training: a request for a prompt, its group of rollouts, the targets that a coach found in them,
+and the rules by which a group with sparse rewards has a signal."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeAlias
+
+from pydantic import TypeAdapter
+from torch import Tensor
 
 from gametape.agent.episode import Episode
 from gametape.core.environment import TurnMark
+from gametape.core.hint import Hint
+from gametape.core.protocols import Annotator, RolloutSource
+from gametape.core.step import Step
 from gametape.core.token_segments import TokenSegment, split_segments
-from gametape.train.behaviour import TurnText, turn_texts
-from gametape.train.distill_target import DistillTarget
+from gametape.train.packing import common_prefix
+from gametape.watch.observed_step import ObservedStep, observed_step
 
 GroupKind = Literal["mixed", "all_fail", "all_pass", "lost"]
+TurnText = dict[str, Any]
+"""One turn in words: `text`, and where there are some, `tool_calls` and `result`."""
+_MAX_CHARACTERS = 2000
+"""Of one text in a `TurnText`."""
 
 
 @dataclass(frozen=True)
 class RolloutResult:
-    """What the rules look at in a rollout."""
+    """What the rules for groups look at in a rollout."""
 
     reward: float
     passed: bool
     overlong: bool = False
-    """It ran into a limit. What it got counts for the others; it gets no gradient of its own."""
+    """It ran into a limit. Its reward counts in the others' baseline; it gets no gradient of its own."""
     infra_error: bool = False
     """The machinery failed: nothing was learned about the policy."""
 
@@ -36,12 +47,12 @@ def group_kind(group: Sequence[RolloutResult]) -> GroupKind:
 
 
 def baseline_members(group: Sequence[RolloutResult]) -> list[int]:
-    """Whose rewards make up the group's statistics."""
+    """The rollouts whose rewards make up the group's statistics."""
     return [at for at, result in enumerate(group) if not result.infra_error]
 
 
 def gradient_members(group: Sequence[RolloutResult]) -> list[int]:
-    """Who gets a gradient, given that the group is mixed."""
+    """The rollouts that get a gradient, given that the group is mixed."""
     return [at for at, result in enumerate(group) if not (result.infra_error or result.overlong)]
 
 
@@ -52,7 +63,7 @@ def groups_to_resample(kinds: Sequence[GroupKind], wanted: int, most: int) -> in
 
 @dataclass(frozen=True)
 class PromptRequest:
-    """One prompt to be played by a group: which cell, and the seed of this instance. `number` counts all draws."""
+    """A request for one group: the bucket of its prompt, and the seed of this instance. `number` counts requests."""
 
     number: int
     bucket: int
@@ -60,8 +71,77 @@ class PromptRequest:
 
 
 @dataclass(frozen=True)
+class DistillTarget:
+    """The span of one turn at which a hint is distilled. The teacher reads the segment's first `shared_prefix` ids,
+    then `hint_ids`, then the span."""
+
+    start: int
+    """Where the span begins in the segment."""
+    length: int
+    shared_prefix: int
+    hint_ids: tuple[int, ...]
+    """The hint, up to where the turn begins again."""
+    weight: float = 1.0
+    kind: str = ""
+    """The type of the hint, by which targets are counted together."""
+    text: str = ""
+    trajectory_id: str = ""
+    """The name of the rollout's trajectory; `step` is a step of it."""
+    step: int = 0
+    learn: Literal["kl", "resample", "penalty"] = "kl"
+    resampled: tuple[int, ...] = ()
+    """What the policy sampled there after the hint, where that is to be imitated."""
+    rollout_index: int = -1
+    """The rollout of the group, and below the segment of the rollout, that the target is in."""
+    segment_index: int = -1
+
+    def replacement_segment(self, segment: TokenSegment) -> TokenSegment:
+        """The segment up to the target, in which only what is learned there is chosen: the span, or what was resampled
+        in its place."""
+        ids = list(self.resampled) or self.span_ids(segment)
+        before = self.start
+        logprobs = [0.0] * len(ids) if self.resampled else segment.logprobs[before : before + self.length]
+        return TokenSegment(
+            ids=[*segment.ids[:before], *ids],
+            mask=[*([0] * before), *([1] * len(ids))],
+            logprobs=[*([0.0] * before), *logprobs],
+            policy_versions=[-1] * (before + len(ids)),
+            steps=[*([0] * before), *([self.step] * len(ids))],
+        )
+
+    def hinted_branch(self, segment: TokenSegment) -> list[int]:
+        """What follows the segment's first `shared_prefix` ids for the teacher."""
+        return [*self.hint_ids, *self.span_ids(segment)]
+
+    def span_ids(self, segment: TokenSegment) -> list[int]:
+        return segment.ids[self.start : self.start + self.length]
+
+
+def distill_target_at(
+    segments: Sequence[TokenSegment], step: int, hinted_prompt: Sequence[int], kind: str, text: str
+) -> DistillTarget:
+    """The target that spans all tokens sampled in a step; `hinted_prompt` is the prompt with the hint."""
+    for number, segment in enumerate(segments):
+        places = [at for at, sampled_in in enumerate(segment.steps) if sampled_in == step]
+        if places:
+            start, stop = places[0], places[-1] + 1
+            shared = common_prefix(segment.ids[:start], hinted_prompt)
+            return DistillTarget(
+                start,
+                stop - start,
+                shared,
+                tuple(hinted_prompt[shared:]),
+                kind=kind,
+                text=text,
+                step=step,
+                segment_index=number,
+            )
+    raise ValueError(f"nothing was chosen in step {step}")
+
+
+@dataclass(frozen=True)
 class RolloutSample:
-    """One rollout. `read` counts the tokens that its engine had to read, `generated` those it sampled."""
+    """One rollout. `tokens_read` counts what its engine had to read, `tokens_generated` what it sampled."""
 
     segments: tuple[TokenSegment, ...]
     result: RolloutResult
@@ -73,57 +153,48 @@ class RolloutSample:
     hacked: bool = False
     marks: tuple[TurnMark, ...] = ()
     turn_texts: tuple[TurnText, ...] = ()
-    """Its turns in words, where somebody is to look at them."""
+    """Its turns in words, where monitors are to read them."""
 
     @classmethod
-    def from_episode(cls, episode: Episode, in_words: bool = False) -> Self:
-        judged, spent = episode.score, episode.usage
+    def from_episode(cls, episode: Episode, with_texts: bool = False) -> Self:
+        score, usage = episode.score, episode.usage
         return cls(
             segments=tuple(split_segments(episode.steps)),
             result=RolloutResult(
-                reward=judged.reward if judged else 0.0,
-                passed=bool(judged and judged.passed),
+                reward=score.reward if score else 0.0,
+                passed=bool(score and score.passed),
                 overlong=episode.cut_short,
-                infra_error=judged is None,
+                infra_error=score is None,
             ),
-            turns=spent.turns,
-            tokens_read=spent.prompt_tokens - spent.cached_tokens,
-            tokens_generated=spent.completion_tokens,
+            turns=usage.turns,
+            tokens_read=usage.prompt_tokens - usage.cached_tokens,
+            tokens_generated=usage.completion_tokens,
             reason=episode.end.reason,
-            hacked=bool(judged and judged.hacked),
-            marks=judged.marks if judged else (),
-            turn_texts=turn_texts(episode.steps) if in_words else (),
+            hacked=bool(score and score.hacked),
+            marks=score.marks if score else (),
+            turn_texts=turn_texts(episode.steps) if with_texts else (),
         )
 
     @property
     def oldest_version(self) -> int | None:
         """Of the weights that sampled it; None where nothing was sampled."""
-        versions = [version for line in self.segments for version in line.policy_versions if version >= 0]
+        versions = [version for segment in self.segments for version in segment.policy_versions if version >= 0]
         return min(versions, default=None)
 
 
 @dataclass(frozen=True)
-class GroupTarget:
-    """A target in one of a group's rollouts, and in one of its segments."""
-
-    rollout: int
-    segment: int
-    target: DistillTarget
-
-
-@dataclass(frozen=True)
 class RolloutGroup:
-    """All rollouts of one draw, in the order of their seeds, with what the coach found in them."""
+    """All rollouts of one request, in the order of their seeds, with the targets that the coach found in them."""
 
     request: PromptRequest
     rollouts: tuple[RolloutSample, ...]
-    targets: tuple[GroupTarget, ...] = ()
+    targets: tuple[DistillTarget, ...] = ()
     coach_tokens: int = 0
     """What the coach read and sampled for it."""
 
     @property
     def results(self) -> Sequence[RolloutResult]:
-        return [rolled.result for rolled in self.rollouts]
+        return [rollout.result for rollout in self.rollouts]
 
     @property
     def kind(self) -> GroupKind:
@@ -131,33 +202,91 @@ class RolloutGroup:
 
     @property
     def oldest_version(self) -> int | None:
-        """What was lost on the way has none, and leaves the group."""
-        versions = (rolled.oldest_version for rolled in self.rollouts)
+        """Rollouts that the machinery lost have no version, and do not count."""
+        versions = (rollout.oldest_version for rollout in self.rollouts)
         return min((version for version in versions if version is not None), default=None)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        return cls(
-            request=PromptRequest(**data["draw"]),
-            rollouts=tuple(
-                RolloutSample(
-                    **rolled
-                    | {
-                        "segments": tuple(TokenSegment(**line) for line in rolled["segments"]),
-                        "result": RolloutResult(**rolled["result"]),
-                        "marks": tuple(TurnMark(**mark) for mark in rolled["marks"]),
-                        "said": tuple(rolled["said"]),
-                    }
-                )
-                for rolled in data["rollouts"]
-            ),
-            targets=tuple(_group_target(one) for one in data["aims"]),
-            coach_tokens=data["coach_tokens"],
-        )
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        return TypeAdapter(cls).validate_python(with_current_state_keys(data))
 
 
-def _group_target(data: dict[str, Any]) -> GroupTarget:
-    return GroupTarget(data["rollout"], data["segment"], DistillTarget.from_dict(data["aim"]))
+@dataclass(frozen=True)
+class TargetMetrics:
+    """What one distillation target did in an update, token by token, for people to look at."""
+
+    kind: str
+    text: str
+    rollout: str
+    """The name of the rollout's trajectory."""
+    step: int
+    ids: list[int]
+    student: list[float]
+    """Log-probabilities of the sampled tokens, without the hint."""
+    teacher: list[float]
+    """And after it."""
+    kl: list[float]
+    weights: list[float]
+    student_top: list[list[tuple[int, float]]]
+    teacher_top: list[list[tuple[int, float]]]
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class AnnotatedEpisode:
+    """A rollout with the coach's hints on it."""
+
+    name: str
+    episode: Episode
+    hints: Sequence[Hint]
+    advantage: float
+
+
+Weights: TypeAlias = Mapping[str, Tensor]
+GroupSource: TypeAlias = RolloutSource[PromptRequest, RolloutGroup, Weights]
+GroupAnnotator: TypeAlias = Annotator[RolloutGroup, Episode]
+
+
+def turn_texts(steps: Sequence[Step]) -> tuple[TurnText, ...]:
+    """The agent's own turns of a rollout, in words."""
+    return tuple(_turn_text(observed) for step in steps if (observed := observed_step(step)) is not None)
+
+
+def _turn_text(observed: ObservedStep) -> TurnText:
+    calls = [{"name": action.tool, "arguments": action.arguments[:_MAX_CHARACTERS]} for action in observed.actions]
+    text: TurnText = {"text": observed.text[:_MAX_CHARACTERS], "tool_calls": calls}
+    return text if observed.result is None else text | {"result": observed.result[:_MAX_CHARACTERS]}
+
+
+_OLD_STATE_KEYS = {
+    "draw": "request",
+    "cell": "bucket",
+    "lost": "infra_error",
+    "said": "turn_texts",
+    "read": "tokens_read",
+    "generated": "tokens_generated",
+    "aims": "targets",
+    "rollout": "trajectory_id",
+    "cut": "shared_prefix",
+    "inserted": "hint_ids",
+    "imitated": "sft_weight",
+    "family": "prompt_number",
+}
+"""What keys of groups and samples were called in checkpoints that were written before they were renamed."""
+
+
+def with_current_state_keys(data: Any) -> Any:
+    """A group, request or sample from a checkpoint, with every old key under its current name."""
+    if isinstance(data, list | tuple):
+        return [with_current_state_keys(item) for item in data] if data and isinstance(data[0], dict) else data
+    if not isinstance(data, Mapping):
+        return data
+    if "aim" in data:
+        position = {"rollout_index": data["rollout"], "segment_index": data["segment"]}
+        return with_current_state_keys(data["aim"]) | position
+    return {_OLD_STATE_KEYS.get(key, key): with_current_state_keys(value) for key, value in data.items()}

@@ -1,26 +1,28 @@
-"""Where a run lies: `RUN/{config.toml, metrics.jsonl, start/, checkpoints/}`. One process at a time holds it."""
+"""The directory of a run, `RUN/{config.toml, metrics.jsonl, start/, checkpoints/}`, and the files in it. One process at
+a time holds it."""
 
 import fcntl
 import json
+import math
 import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from gametape.agent.episode import Episode
 from gametape.coach.hint_store import with_stored_hints
 from gametape.core.config import RunConfig
 from gametape.core.errors import BadInput
-from gametape.core.hint import Hint
 from gametape.evals.episode_file import episode_to_trajectory
 from gametape.record.atomic import write_all, write_atomically
 from gametape.record.errors import write_error
+from gametape.record.json_lines import read_lines
 from gametape.record.trajectory_file import save_trajectory
 from gametape.train import checkpoints
 from gametape.train.config_file import config_to_toml, read_config
-from gametape.train.teacher import TargetMetrics
+from gametape.train.rollouts import AnnotatedEpisode, TargetMetrics
 
 START_PREFIX = ".start-"
 """What names begin with while the first weights are made."""
@@ -104,15 +106,14 @@ class RunDirectory:
             os.close(fd)
 
 
-def save_annotated_trajectory(
-    episode: Episode, hints: Sequence[Hint], advantage: float, name: str, directory: Path
-) -> Path:
+def save_annotated_trajectory(annotated: AnnotatedEpisode, directory: Path) -> Path:
     """One rollout as a trajectory file, with its targets and with the advantage that its tokens got."""
-    trajectory = with_stored_hints(episode_to_trajectory(episode, "policy", name), hints)
+    trajectory = episode_to_trajectory(annotated.episode, "policy", annotated.name)
+    trajectory = with_stored_hints(trajectory, annotated.hints)
     extra = dict(trajectory.extra or {})
-    extra["gametape"] = {**extra.get("gametape", {}), "advantage": advantage}
+    extra["gametape"] = {**extra.get("gametape", {}), "advantage": annotated.advantage}
     directory.mkdir(parents=True, exist_ok=True)
-    path = directory / f"{name}.json"
+    path = directory / f"{annotated.name}.json"
     save_trajectory(path, trajectory.model_copy(update={"extra": extra}))
     return path
 
@@ -121,7 +122,7 @@ def append_target_metrics(path: Path, update: int, metrics: Sequence[TargetMetri
     """A line for each target that took part in an update: log-probabilities, divergences and choices by token."""
     if not metrics:
         return
-    lines = b"".join(json.dumps({"update": update, **one.to_dict()}).encode() + b"\n" for one in metrics)
+    lines = b"".join(json.dumps({"update": update, **target.to_dict()}).encode() + b"\n" for target in metrics)
     fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o666)
     try:
         write_all(fd, lines)
@@ -133,3 +134,49 @@ def append_target_metrics(path: Path, update: int, metrics: Sequence[TargetMetri
 
 def file_size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
+
+
+class MetricsLog:
+    """Appends lines of JSON. On resume it first drops what was written after the checkpoint: that will come again."""
+
+    def __init__(self, path: Path, size: int = 0) -> None:
+        self._path = path
+        truncate_file(path, size)
+        self._fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o666)
+
+    def write(self, kind: str, step: int, **values: Any) -> None:
+        try:
+            write_all(self._fd, _line({"kind": kind, "step": step, **values}))
+        except OSError as error:
+            raise write_error(self._path, error) from error
+
+    def sync(self) -> int:
+        """Its size, all of which is on disk."""
+        os.fsync(self._fd)
+        return os.fstat(self._fd).st_size
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
+def read_metrics(path: Path) -> Iterator[dict[str, Any]]:
+    return (entry for entry in read_lines(path) if "step" in entry)
+
+
+def truncate_file(path: Path, size: int) -> None:
+    """Leave the first bytes of a file, if there is one."""
+    if path.exists() and path.stat().st_size > size:
+        os.truncate(path, size)
+
+
+def _line(entry: dict[str, Any]) -> bytes:
+    """Numbers that are none are written as null: the file stays JSON whatever happens to a loss."""
+    return json.dumps(_finite(entry), allow_nan=False).encode() + b"\n"
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, list) else value

@@ -1,8 +1,10 @@
-"""A training run from its configuration to its result: put together, begun or taken up again, and summed up."""
+"""A training run from its configuration to its result: assemble the parts, begin or resume, and sum up."""
 
+import asyncio
 import shutil
 import tempfile
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,44 +16,89 @@ from gametape.core.seeds import seed_for
 from gametape.engines import smollm2
 from gametape.engines.model_names import find_weights
 from gametape.train import checkpoints
-from gametape.train.alarms import AlarmMonitor
-from gametape.train.arms import batch_builder_for
+from gametape.train.alarms import AlarmMonitor, BehaviourMonitor
+from gametape.train.algorithms import make_algorithm
+from gametape.train.algorithms.base import Algorithm
 from gametape.train.async_source import AsyncSource
-from gametape.train.behaviour import BehaviourMonitor
 from gametape.train.checkpoints import Checkpoint
-from gametape.train.coach_annotator import CoachAnnotator
-from gametape.train.forgetting_probe import ForgettingProbe
-from gametape.train.held_out_eval import HeldOutEvaluator
-from gametape.train.learner import Learner, UpdateMetrics
+from gametape.train.held_out_eval import ForgettingProbe, HeldOutEvaluator
+from gametape.train.learner import LocalLearner, UpdateMetrics
 from gametape.train.loop import TrainingCallbacks, TrainingLoop
-from gametape.train.metrics import MetricsLog, read_metrics, truncate_file
 from gametape.train.policy import TrainablePolicy, create_tiny_policy, load_policy
-from gametape.train.prompts import Curriculum, PromptDataset, WorldPromptDataset, open_prompt_dataset
-from gametape.train.replay_buffer import ReplayBuffer
-from gametape.train.run_directory import START_PREFIX, RunDirectory
-from gametape.train.sources import DemonstrationSource, NullAnnotator, RolloutSource, RolloutWorker, SyncSource
-from gametape.train.warm_start import warm_start
+from gametape.train.prompts import Curriculum, PromptDataset, open_prompt_dataset
+from gametape.train.rollouts import GroupSource
+from gametape.train.run_directory import START_PREFIX, MetricsLog, RunDirectory, read_metrics, truncate_file
+from gametape.train.sources import RolloutWorker, SyncSource
+from gametape.train.warm_start import tiny_language, warm_start
 
 _SUCCESS_MILESTONES = (0.5, 0.8, 0.9)
-"""Rates of held-out success whose first time is told."""
+"""Rates of held-out success whose first time is reported."""
 
 
 @dataclass
 class RunCallbacks(TrainingCallbacks):
-    """Who is told how a run goes, its first stage included."""
+    """Functions that are called as a run goes on, its warm start included."""
 
     warm_start: Callable[[int, int, UpdateMetrics], None] = field(default=lambda _done, _of, _update: None)
 
 
-async def train(config: RunConfig, directory: RunDirectory, home: Path, callbacks: RunCallbacks) -> dict[str, Any]:
-    """Begin, or go on after the last checkpoint; the directory is held by the caller."""
-    async with open_prompt_dataset(config.tasks, config.seed, home, config.rl.turns) as supply:
-        await _prepare_start_weights(config, directory, home, supply, callbacks)
-        return await _run_training(config, directory, home, supply, callbacks)
+def run_training(
+    config: RunConfig,
+    out_dir: Path,
+    *,
+    home: Path | None = None,
+    dataset: PromptDataset | None = None,
+    algorithm: Algorithm | type[Algorithm] | None = None,
+    callbacks: RunCallbacks | None = None,
+) -> dict[str, Any]:
+    """Begin a run in a new directory, or go on with the one that is there, and return its summary.
+
+    `dataset` takes the place of `config.tasks`, and `algorithm`, a class or an object, that of `config.arm`; both then
+    stay in this process, so that `rl.asynchronous` must be off. `home` is where smollm2 and tasks' environments lie.
+    """
+    directory = RunDirectory(out_dir)
+    with directory.lock():
+        if not directory.config.exists():
+            directory.create(config)
+        coroutine = train(config, directory, home or out_dir, dataset=dataset, algorithm=algorithm, callbacks=callbacks)
+        return asyncio.run(coroutine)
+
+
+async def train(
+    config: RunConfig,
+    directory: RunDirectory,
+    home: Path,
+    callbacks: RunCallbacks | None = None,
+    *,
+    dataset: PromptDataset | None = None,
+    algorithm: Algorithm | type[Algorithm] | None = None,
+) -> dict[str, Any]:
+    """Begin, or go on after the last checkpoint, in a directory that has its configuration and is locked by the caller.
+    See `run_training`."""
+    if (dataset or algorithm) and config.rl.asynchronous:
+        raise BadInput(
+            "rl.asynchronous: a dataset or an algorithm given as an object stays in this process; turn it off"
+        )
+    callbacks = callbacks or RunCallbacks()
+    if algorithm is None:
+        algorithm = make_algorithm(config)
+    elif isinstance(algorithm, type):
+        algorithm = algorithm(config)
+    opened: AbstractAsyncContextManager[PromptDataset] = (
+        nullcontext(dataset) if dataset else open_prompt_dataset(config.tasks, config.seed, home, config.rl.turns)
+    )
+    async with opened as prompts:
+        await _prepare_start_weights(config, directory, home, prompts, callbacks)
+        return await _run_training(config, directory, home, prompts, algorithm, callbacks)
 
 
 async def _run_training(
-    config: RunConfig, directory: RunDirectory, home: Path, dataset: PromptDataset, callbacks: RunCallbacks
+    config: RunConfig,
+    directory: RunDirectory,
+    home: Path,
+    dataset: PromptDataset,
+    algorithm: Algorithm,
+    callbacks: RunCallbacks,
 ) -> dict[str, Any]:
     policy = load_policy(directory.start)
     saved = checkpoints.latest(directory.checkpoints)
@@ -66,25 +113,25 @@ async def _run_training(
     truncate_file(directory.targets, sizes["targets"])
     log = MetricsLog(directory.metrics, sizes["metrics"])
     behaviour = BehaviourMonitor(directory.behaviour, sizes["behaviour"])
-    run = _build_loop(config, directory, home, policy, dataset, log, behaviour, callbacks)
+    loop = _build_loop(config, directory, home, policy, dataset, algorithm, log, behaviour, callbacks)
     try:
         if checkpoint:
-            run.restore(checkpoint)
-            await run.publish()
-            run.reorder_pending()
-        stopped_by = await run.train()
+            loop.restore(checkpoint)
+            await loop.publish()
+            loop.reorder_pending()
+        stopped_by = await loop.train()
     finally:
-        run.log.close()
-        run.behaviour.close()
-        await run.source.close()
-    return summary(run, stopped_by)
+        log.close()
+        behaviour.close()
+        await loop.source.close()
+    return summary(loop, stopped_by)
 
 
-def summary(run: TrainingLoop, stopped_by: str) -> dict[str, Any]:
-    progress, config = run.progress, run.config
+def summary(loop: TrainingLoop, stopped_by: str) -> dict[str, Any]:
+    progress, config = loop.progress, loop.config
     first, last = progress.scores[0], progress.scores[-1]
     return {
-        "run": str(run.directory.root.absolute()),
+        "run": str(loop.directory.root.absolute()),
         "arm": config.arm,
         "steps": progress.step,
         "episodes": progress.episodes,
@@ -92,7 +139,7 @@ def summary(run: TrainingLoop, stopped_by: str) -> dict[str, Any]:
         "success_after": last["success"],
         "episodes_to": {f"{target:g}": progress.episodes_to(target) for target in _SUCCESS_MILESTONES},
         "tokens": progress.tokens.to_dict(),
-        "flops": run.flops,
+        "flops": loop.flops,
         "dropped": progress.dropped,
         "staleness": {str(age): count for age, count in sorted(progress.staleness.items())},
         "seconds": round(progress.seconds, 1),
@@ -107,22 +154,20 @@ async def _prepare_start_weights(
     if directory.start.exists():
         return
     with tempfile.TemporaryDirectory(dir=directory.root, prefix=START_PREFIX) as scratch:
-        place = Path(scratch) / "start"
+        tiny = Path(scratch) / "start"
         if config.model == "tiny":
-            create_tiny_policy(place, config.tiny, seed_for(config.seed, "weights"))
-            policy = load_policy(place)
-            if not isinstance(dataset, WorldPromptDataset):
-                raise BadInput("model: a tiny policy knows the words of worlds only; give worlds:NAME as tasks")
+            create_tiny_policy(tiny, config.tiny, seed_for(config.seed, "weights"), await tiny_language(dataset))
+            policy = load_policy(tiny)
             if config.warm.episodes:
-                await warm_start(policy, dataset.specs, config, callbacks.warm_start)
+                await warm_start(policy, dataset, config, callbacks.warm_start)
         else:
-            found = smollm2.model_directory(home) if config.model == "smollm2" else find_weights(Path(config.model))
-            if not found.is_dir():
+            weights = smollm2.model_directory(home) if config.model == "smollm2" else find_weights(Path(config.model))
+            if not weights.is_dir():
                 raise BadInput(f"model: {config.model}: no such directory; give tiny, smollm2, weights or a run")
-            policy = load_policy(found)
-        shutil.rmtree(place, ignore_errors=True)
-        made = checkpoints.save(Path(scratch) / "made", 0, Checkpoint(policy.weights(), {}, files=policy.files), keep=1)
-        made.rename(directory.start)
+            policy = load_policy(weights)
+        shutil.rmtree(tiny, ignore_errors=True)
+        start = Checkpoint(policy.weights(), {}, files=policy.files)
+        checkpoints.save(Path(scratch) / "made", 0, start, keep=1).rename(directory.start)
 
 
 def _build_loop(
@@ -131,23 +176,30 @@ def _build_loop(
     home: Path,
     policy: TrainablePolicy,
     dataset: PromptDataset,
+    algorithm: Algorithm,
     log: MetricsLog,
     behaviour: BehaviourMonitor,
     callbacks: RunCallbacks,
 ) -> TrainingLoop:
     rl = config.rl
-    learner = Learner(policy, config)
+    learner = LocalLearner(policy, config, algorithm)
     limits = RolloutLimits(turns=rl.turns, turn_tokens=rl.turn_tokens, wall_seconds=None)
     model = policy.sampler()
-    players = RolloutWorker(model, dataset, limits, rl.temperature, config.seed)
-    coaching = CoachAnnotator(config, model, limits) if config.uses_ttf and not config.asynchronous else None
+
+    def source() -> GroupSource:
+        if own := algorithm.make_source(dataset, policy):
+            return own
+        if algorithm.asynchronous:
+            return AsyncSource(config, directory.start, home, policy.weights())
+        worker = RolloutWorker(model, dataset, limits, rl.temperature, config.seed)
+        return SyncSource(worker, rl.group_size, algorithm.make_annotator(model, limits))
+
     return TrainingLoop(
         config=config,
         directory=directory,
-        build_batch=batch_builder_for(config),
+        algorithm=algorithm,
         learner=learner,
-        source=_build_source(config, directory, home, policy, players, dataset, coaching),
-        annotator=coaching,
+        source=source(),
         curriculum=Curriculum(
             len(dataset.buckets),
             rl.retire_pass_rate,
@@ -158,26 +210,7 @@ def _build_loop(
         evaluator=HeldOutEvaluator(model, dataset, limits, config.eval, config.seed),
         alarms=AlarmMonitor(config.alarms),
         log=log,
-        replay_buffer=ReplayBuffer(config.ttf, config.seed),
         forgetting_probe=ForgettingProbe(learner.score, config.eval.forgetting_probe_size),
         behaviour=behaviour,
         callbacks=callbacks,
     )
-
-
-def _build_source(
-    config: RunConfig,
-    directory: RunDirectory,
-    home: Path,
-    policy: TrainablePolicy,
-    worker: RolloutWorker,
-    dataset: PromptDataset,
-    annotator: CoachAnnotator | None,
-) -> RolloutSource:
-    if config.arm == "sft":
-        return DemonstrationSource(
-            dataset, policy.dialect, config.warm.ordinary_rate, config.rl.group_size, config.seed
-        )
-    if config.asynchronous:
-        return AsyncSource(config, directory.start, home, policy.weights())
-    return SyncSource(worker, config.rl.group_size, annotator or NullAnnotator())

@@ -1,7 +1,9 @@
-"""The first stage of a tiny policy: supervised, on a noisy expert's episodes and on single turns that follow a hint.
+"""The first stage of a tiny policy: its vocabulary, and supervised learning before any reward.
 
-The expert keeps to the rules under test as seldom as their worlds' base rate says, and no hint ever names one of them:
-hints are read by practice on rules that hold in one world only, or that are made up on the spot.
+In worlds it learns from a noisy expert's episodes and from single turns that follow a hint. The expert keeps to the
+rules under test as seldom as their worlds' base rate says, and no hint ever names one of them: hints are read by
+practice on rules that hold in one world only, or that are made up on the spot. In other environments it learns how
+tools are called, from calls at random.
 """
 
 import asyncio
@@ -9,6 +11,7 @@ from collections.abc import Callable
 from random import Random
 
 from gametape.core.config import OptimConfig, RunConfig, WarmStartConfig
+from gametape.core.errors import BadInput
 from gametape.core.seeds import seed_for
 from gametape.core.token_segments import TokenSegment, split_segments
 from gametape.engines.chat_formats.protocol import ChatFormat
@@ -16,66 +19,121 @@ from gametape.tasks.worlds.experts import NoisyExpert
 from gametape.tasks.worlds.rules import PRACTICE_MARKINGS
 from gametape.tasks.worlds.spec import WorldSpec
 from gametape.tasks.worlds.world import World
-from gametape.train.batch import TrainBatch, demonstration_batch
-from gametape.train.demonstrations import demonstrate, hinted_turns
-from gametape.train.learner import Learner, UpdateMetrics
-from gametape.train.policy import TrainablePolicy
+from gametape.train.algorithms.sft import Sft
+from gametape.train.batch import TrainBatch, TrainSample
+from gametape.train.demonstrations import (
+    argument_schemas,
+    argument_values,
+    demonstrate,
+    hinted_turns,
+    random_call,
+    random_episode,
+)
+from gametape.train.learner import LocalLearner, UpdateMetrics
+from gametape.train.policy import TrainablePolicy, WordLanguage
+from gametape.train.prompts import EnvironmentDataset, PromptDataset, WorldPromptDataset
 
 _RULE_TURN_EVERY = 3
 """Of the turns of an ordinary world, so many turn on a rule, whatever it is in the worlds of the run: with fewer the
 base rate would be learned late, with more the rest."""
 _HINTED = 4
 """Turns of an ordinary world, where hints change nothing, that are shown with one: no less than the shortest has."""
+_EXPLORED_EPISODES = 64
+"""Episodes of calls at random by which the words of an environment are found."""
+_HARNESS_WORDS = "error : no end such tool too many words"
 WarmStartCallback = Callable[[int, int, UpdateMetrics], None]
 
 
+async def tiny_language(dataset: PromptDataset) -> WordLanguage | None:
+    """None for that of worlds; of other environments, the words that are found by calls at random."""
+    if isinstance(dataset, WorldPromptDataset):
+        return None
+    if not isinstance(dataset, EnvironmentDataset):
+        raise BadInput("model: a tiny policy knows the words of worlds only; give worlds:NAME as tasks")
+    texts = [_HARNESS_WORDS, *dataset.words]
+    signatures: dict[str, list[str]] = {}
+    for number in range(_EXPLORED_EPISODES):
+        seed = seed_for(dataset.seed, "words", number)
+        environment = dataset.environment(seed)
+        tools = environment.tools()
+        for tool in tools:
+            schemas = argument_schemas(tool)
+            signatures[tool.name] = list(schemas)
+            texts += [tool.name, *(value for schema in schemas.values() for value in argument_values(schema))]
+        texts += [environment.user_prompt, dataset.held_out(number).environment.user_prompt]
+        rng, workspace = Random(seed), await environment.reset()
+        try:
+            for _ in range(environment.max_turns):
+                tool = rng.choice(tools)
+                result = await tool.call(dict(random_call(tool, dataset.words, rng).arguments), workspace)
+                texts.append(result.content)
+                if result.finished:
+                    break
+        finally:
+            await workspace.close()
+    return WordLanguage(list(dict.fromkeys(word for text in texts for word in text.split())), signatures)
+
+
 async def warm_start(
-    policy: TrainablePolicy, specs: tuple[WorldSpec, ...], config: RunConfig, on_update: WarmStartCallback
+    policy: TrainablePolicy, dataset: PromptDataset, config: RunConfig, on_update: WarmStartCallback
 ) -> None:
-    """Teach a new policy, in place. `told` hears after each update how many there are and what it did."""
+    """Teach a new policy, in place. `on_update` hears after each update how many there are and what it did."""
     warm = config.warm
     updates = -(-warm.episodes // warm.batch)
     optim = OptimConfig(
         name=warm.optimizer, learning_rate=warm.learning_rate, schedule="cosine", warmup=min(20, updates // 10)
     )
-    learner = Learner(policy, config.model_copy(update={"optim": optim}))
+    config = config.model_copy(update={"optim": optim, "algorithm": {}})
+    learner = LocalLearner(policy, config, Sft(config))
     total = updates * warm.epochs
     for number in range(total):
-        batch = await _batch(policy, specs, config, number % updates)
+        batch = await _batch(policy, dataset, config, number % updates)
         on_update(number + 1, total, learner.update(batch, number, version=0, spent=number / total))
         await asyncio.sleep(0)  # nothing else here waits, and Ctrl-C is only heard where something does
 
 
-async def _batch(policy: TrainablePolicy, specs: tuple[WorldSpec, ...], config: RunConfig, number: int) -> TrainBatch:
+async def _batch(policy: TrainablePolicy, dataset: PromptDataset, config: RunConfig, number: int) -> TrainBatch:
+    """Demonstrations; the segments of one begin alike."""
     warm = config.warm
-    found: list[list[TokenSegment]] = []
-    for at in range(number * warm.batch, (number + 1) * warm.batch):
-        seed = seed_for(config.seed, "warm start", at)
-        rng = Random(seed)
-        spec = rng.choice(specs).model_copy(update={"seed": seed, "split": "train"})
+    samples: list[TrainSample] = []
+    for prompt, at in enumerate(range(number * warm.batch, (number + 1) * warm.batch)):
+        segments = await _segments(policy, dataset, warm, seed_for(config.seed, "warm start", at))
+        samples += [TrainSample(segment, prompt, sft_weight=1.0) for segment in segments]
+    return TrainBatch(tuple(samples), rollouts=len(samples))
+
+
+async def _segments(
+    policy: TrainablePolicy, dataset: PromptDataset, warm: WarmStartConfig, seed: int
+) -> list[TokenSegment]:
+    rng = Random(seed)
+    if isinstance(dataset, WorldPromptDataset):
+        spec = rng.choice(dataset.specs).model_copy(update={"seed": seed, "split": "train"})
         if rng.random() < warm.hint_share:
-            found.append(await _practice_segments(spec, policy.dialect, warm, rng))
-        else:
-            found.append(await _demonstration_segments(spec, policy.dialect, warm, rng))
-    return demonstration_batch(found)
+            return await _practice_segments(spec, policy.chat_format, warm, rng)
+        return await _demonstration_segments(spec, policy.chat_format, warm, rng)
+    assert isinstance(dataset, EnvironmentDataset)
+    episode = await random_episode(dataset.environment(seed), dataset.words, policy.chat_format, rng)
+    return split_segments(episode.steps)
 
 
 async def _demonstration_segments(
-    spec: WorldSpec, dialect: ChatFormat, warm: WarmStartConfig, rng: Random
+    spec: WorldSpec, chat_format: ChatFormat, warm: WarmStartConfig, rng: Random
 ) -> list[TokenSegment]:
     marked = spec.horizon // _RULE_TURN_EVERY if spec.load_bearing else 0
     spec = spec.model_copy(update={"load_bearing": marked})
-    shown = await demonstrate(World(spec), NoisyExpert(warm.ordinary_rate, spec.base_rate), dialect, spec.seed)
-    hinted = hinted_turns(shown, dialect, rng, warm.made_up_hint_share) if warm.hint_share else []
-    return [*split_segments(shown.episode.steps), *rng.sample(hinted, min(_HINTED, len(hinted)))]
+    demonstration = await demonstrate(
+        World(spec), NoisyExpert(warm.ordinary_rate, spec.base_rate), chat_format, spec.seed
+    )
+    hinted = hinted_turns(demonstration, chat_format, rng, warm.made_up_hint_share) if warm.hint_share else []
+    return [*split_segments(demonstration.episode.steps), *rng.sample(hinted, min(_HINTED, len(hinted)))]
 
 
 async def _practice_segments(
-    spec: WorldSpec, dialect: ChatFormat, warm: WarmStartConfig, rng: Random
+    spec: WorldSpec, chat_format: ChatFormat, warm: WarmStartConfig, rng: Random
 ) -> list[TokenSegment]:
     """A world of made-up rules that nobody could know: they are broken, unless a hint says otherwise."""
     marked = min(spec.horizon, 8)
     update = {"hints": "instance", "rules": PRACTICE_MARKINGS, "load_bearing": marked, "split": "all"}
     practice = World(spec.model_copy(update=update))
-    shown = await demonstrate(practice, NoisyExpert(warm.ordinary_rate, 0.0), dialect, spec.seed)
-    return [*split_segments(shown.episode.steps), *hinted_turns(shown, dialect, rng)]
+    demonstration = await demonstrate(practice, NoisyExpert(warm.ordinary_rate, 0.0), chat_format, spec.seed)
+    return [*split_segments(demonstration.episode.steps), *hinted_turns(demonstration, chat_format, rng)]

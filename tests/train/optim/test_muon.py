@@ -7,7 +7,7 @@ torch = pytest.importorskip("torch")
 from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
-from gametape.train.optim.muon import Muon, orthogonalise  # noqa: E402
+from gametape.train.optim import Muon, orthogonalise  # noqa: E402
 
 
 def matrix(seed, rows, columns, smallest, scale=1.0):

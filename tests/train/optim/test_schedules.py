@@ -2,7 +2,7 @@
 
 import pytest
 
-from gametape.train.optim.optimizer import schedule_factor, warmup_factor
+from gametape.train.optim import schedule_factor, warmup_factor
 
 
 def factors(schedule, steps):

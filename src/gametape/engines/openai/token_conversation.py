@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Self
 
 from gametape.core.messages import GenerateRequest, Generation, Sampling, WeightUpdate
+from gametape.core.protocols import PolicyEngine
 from gametape.engines.conversation import Reply, ToolDefinition, ToolResponse
 from gametape.engines.openai.client import ServerClient
 from gametape.engines.openai.engine import ServerEngine
@@ -91,7 +92,7 @@ class ServerTokenConversation:
         self._inner.engine = _Once(self._engine)
 
 
-class _Once:
+class _Once(PolicyEngine):
     """An engine that does not sample twice for the same question: its reply may take several tries to be read."""
 
     def __init__(self, engine: ServerEngine) -> None:

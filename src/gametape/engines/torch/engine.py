@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from gametape.core.messages import GenerateRequest, Generation, Sampling, WeightUpdate
+from gametape.core.protocols import PolicyEngine
 from gametape.engines.errors import EngineError
 from gametape.engines.torch.grammar import GrammarCompiler, GrammarMatcher
 from gametape.engines.torch.jobs import EngineJob, GenerateJob, ScoreJob
@@ -21,7 +22,7 @@ from gametape.engines.torch.weights import StandbyWeights, Weights, load_weights
 T = TypeVar("T")
 
 
-class TorchEngine:
+class TorchEngine(PolicyEngine):
     """An `Engine` over a `Stepper`. Keys and values of what has been read are kept until their room is needed.
 
     The weights are those of the decoder's module. A trainer in the same process changes them inside `changing`, and

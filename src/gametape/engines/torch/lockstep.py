@@ -14,6 +14,7 @@ from typing import Any
 
 from gametape.core.errors import BadInput
 from gametape.core.messages import GenerateRequest, Generation, Sampling, WeightUpdate
+from gametape.core.protocols import PolicyEngine
 from gametape.engines.errors import EngineError
 from gametape.engines.torch.jobs import EngineJob, GenerateJob, ScoreJob
 from gametape.engines.torch.request_checks import admission_error, check_ids, check_score_range
@@ -21,7 +22,7 @@ from gametape.engines.torch.stepper import Stepper
 from gametape.engines.torch.weights import load_weights, match_weights
 
 
-class LockstepEngine:
+class LockstepEngine(PolicyEngine):
     """An `Engine` over a `Stepper`, without a thread. Whoever will ask again soon says so with `player`.
 
     The weights are the trainer's own tensors: it changes them while nobody waits, and says so with `changed`.

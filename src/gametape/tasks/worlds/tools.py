@@ -25,7 +25,7 @@ class WorldTool:
         self.arguments = arguments
         mode = {"mode": _TEXT | {"enum": list(MODES), "description": "Only where a rule asks for it."}}
         properties: dict[str, Any] = {"item": _TEXT, "value": _TEXT} | (mode if "mode" in arguments else {})
-        self.definition = {
+        self.definition: dict[str, Any] = {
             "name": name,
             "description": description,
             "parameters": {

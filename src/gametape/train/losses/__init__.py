@@ -1,10 +1,9 @@
-"""The losses: pure functions over tensors, one variant a file.
+"""The losses: pure functions over tensors, one file for each stream.
 
 `rl_loss`, `sft_loss` and `ttf_loss` are three streams over tokens. A token may be in several, and each stream has a
 normaliser of its own: a constant that the caller knows before anything is filtered.
 """
 
-from gametape.train.losses.advantages import group_advantages
 from gametape.train.losses.distillation import (
     anchor_loss,
     disagreement_weights,
@@ -13,8 +12,14 @@ from gametape.train.losses.distillation import (
     prefix_ratios,
     ttf_loss,
 )
-from gametape.train.losses.policy_gradient import UnknownVariant, Variant, normaliser, rl_loss
-from gametape.train.losses.sft import sft_loss
+from gametape.train.losses.policy_gradient import (
+    UnknownVariant,
+    Variant,
+    group_advantages,
+    normaliser,
+    rl_loss,
+    sft_loss,
+)
 
 __all__ = [
     "UnknownVariant",

@@ -5,7 +5,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gametape.train.losses.inputs import MAX_LOG_RATIO, TensorLike, as_floats, as_mask, normalised_sum, reference_logp
+from gametape.train.losses.policy_gradient import (
+    MAX_LOG_RATIO,
+    TensorLike,
+    as_floats,
+    as_mask,
+    normalised_sum,
+    reference_logp,
+)
 
 _IMPOSSIBLE = -1e4
 """The log-prob of a token whose logit is minus infinity: far enough, and its difference from itself is 0."""

@@ -1,14 +1,101 @@
-"""The names of the family's members."""
+"""The policy-gradient losses of the GRPO family, the advantages that go with them, and the supervised loss.
+
+All are pure functions over the tokens of B rollouts in rows of T. Everything but the policy's log-probs is a constant.
+"""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
+import torch
 from torch import Tensor
 
 from gametape.core.errors import BadInput
-from gametape.train.losses.inputs import PolicyTokens, TensorLike, normalised_sum, policy_tokens
+
+TensorLike: TypeAlias = Tensor | Sequence[Any] | float
+"""A tensor, or what becomes one."""
+
+MAX_LOG_RATIO = 20.0
+"""How far a log-ratio goes before it is cut: a ratio that overflows would turn a zero advantage into NaN."""
+
+
+@dataclass(frozen=True)
+class PolicyTokens:
+    """Everything is 0 outside the mask, whatever stood there before, and has at least 32 bits."""
+
+    logp_BT: Tensor
+    old_logp_BT: Tensor
+    adv_BT: Tensor
+    """Times the weight of the token, where it was sampled by another policy than the old one."""
+    mask_BT: Tensor
+    clip_low: float
+    clip_high: float
+
+    @property
+    def log_ratio_BT(self) -> Tensor:
+        return (self.logp_BT - self.old_logp_BT).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO)
+
+
+def policy_tokens(
+    logp_BT: TensorLike,
+    old_logp_BT: TensorLike,
+    adv_B: TensorLike,
+    mask_BT: TensorLike,
+    clip_low: float,
+    clip_high: float,
+    behaviour_logp_BT: TensorLike | None,
+    importance_cap: float,
+) -> PolicyTokens:
+    """One bundle, with shapes and bounds checked. Advantages are one for a rollout, [B], or one for a token, [B, T]."""
+    logp_BT = as_floats(logp_BT)
+    if logp_BT.dim() != 2:
+        raise ValueError(f"log-probs are rollouts x tokens; these have the shape {list(logp_BT.shape)}")
+    if not (clip_low >= 0 and clip_high >= 0 and importance_cap > 0):
+        raise ValueError("clip bounds are distances from 1, at least 0, and the cap of importance weights is above 0")
+    mask_BT = as_mask(mask_BT, logp_BT)
+    old_logp_BT = reference_logp(logp_BT, old_logp_BT, mask_BT)
+    adv_BT = as_floats(adv_B).to(logp_BT).detach()
+    adv_BT = _masked((adv_BT[:, None] if adv_BT.dim() == 1 else adv_BT).expand_as(logp_BT), mask_BT)
+    if behaviour_logp_BT is not None:
+        stale_BT = (old_logp_BT - reference_logp(logp_BT, behaviour_logp_BT, mask_BT)).clamp(max=MAX_LOG_RATIO)
+        adv_BT = adv_BT * stale_BT.exp().clamp(max=importance_cap)
+    return PolicyTokens(_masked(logp_BT, mask_BT), old_logp_BT, adv_BT, mask_BT, clip_low, clip_high)
+
+
+def as_floats(numbers: TensorLike) -> Tensor:
+    """With at least 32 bits: half precision loses what log-probs differ by."""
+    tensor: Tensor = torch.as_tensor(numbers)
+    return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
+
+
+def as_mask(mask_BT: TensorLike, like_BT: Tensor) -> Tensor:
+    """True where a token counts. Any number but 0 is true."""
+    mask: Tensor = torch.as_tensor(mask_BT, device=like_BT.device) != 0
+    if mask.shape != like_BT.shape:
+        raise ValueError(f"the mask is {list(mask.shape)}, the log-probs are {list(like_BT.shape)}")
+    return mask
+
+
+def reference_logp(logp_BT: Tensor, other_BT: TensorLike, mask_BT: Tensor) -> Tensor:
+    """Log-probs of the same tokens under another policy: no gradient, and 0 outside the mask."""
+    other_BT = as_floats(other_BT).to(logp_BT).detach()
+    if other_BT.shape != logp_BT.shape:
+        raise ValueError(f"log-probs of one batch differ in shape: {list(other_BT.shape)}, {list(logp_BT.shape)}")
+    return _masked(other_BT, mask_BT)
+
+
+def normalised_sum(loss_BT: Tensor, denominator: float | Tensor) -> Tensor:
+    """The sum over a constant."""
+    if not denominator > 0:
+        raise ValueError(f"a denominator is above 0; this one is {denominator}")
+    return loss_BT.sum() / denominator
+
+
+def _masked(values_BT: Tensor, mask_BT: Tensor) -> Tensor:
+    """Chosen, not multiplied: what stands outside the mask may be infinite, and gets a gradient of exactly 0."""
+    return torch.where(mask_BT, values_BT, torch.zeros_like(values_BT))
+
 
 Variant = Literal["loo", "dr_grpo", "grpo", "dapo", "cispo", "gspo"]
 
@@ -29,8 +116,37 @@ def resolve_variant(name: str) -> Variant:
     raise UnknownVariant(f"no variant {name!r}; there are {', '.join(known)}")
 
 
+_LEAST_SPREAD = 1e-4
+"""Added to the standard deviation, as TRL does."""
+
+
+def group_advantages(rewards_G: TensorLike, variant: str = "loo") -> Tensor:
+    """One advantage a rollout, for a group in the last dimension; groups of equal size may be stacked before it.
+
+    - `loo`: the reward less the mean of the others, the default;
+    - `dr_grpo`: the reward less the mean of all, which is (G - 1) / G of that;
+    - `grpo`, `dapo`, `cispo`, `gspo`: the latter over the group's standard deviation, as these were published.
+
+    Equal rewards give exactly 0, and so does a group of one: there is nothing to compare it with.
+    """
+    variant = resolve_variant(variant)
+    rewards_G = as_floats(rewards_G)
+    size = rewards_G.shape[-1]
+    if size < 2:
+        return torch.zeros_like(rewards_G)
+    # Seen from the first, equal rewards are exactly 0, and so is their mean, which rounding moves otherwise.
+    rewards_G = rewards_G - rewards_G[..., :1]
+    centred_G = rewards_G - rewards_G.mean(-1, keepdim=True)
+    if variant == "loo":
+        return centred_G * (size / (size - 1))
+    if variant == "dr_grpo":
+        return centred_G
+    return centred_G / (rewards_G.std(-1, keepdim=True) + _LEAST_SPREAD)
+
+
 def clipped_surrogate_BT(tokens: PolicyTokens, log_ratio_BT: Tensor) -> Tensor:
-    """The worse of ratio times advantage and the same with the ratio held in [1 - clip_low, 1 + clip_high]."""
+    """PPO's clipped surrogate: the worse of ratio times advantage and the same with the ratio held in
+    [1 - clip_low, 1 + clip_high]."""
     ratio_BT = log_ratio_BT.exp()
     held_BT = ratio_BT.clamp(1 - tokens.clip_low, 1 + tokens.clip_high)
     gain_BT: Tensor = (ratio_BT * tokens.adv_BT).minimum(held_BT * tokens.adv_BT)
@@ -44,28 +160,49 @@ def rollout_mean_B(loss_BT: Tensor, mask_BT: Tensor) -> Tensor:
 
 
 def dr_grpo_loss(tokens: PolicyTokens, denominator: float | Tensor | None) -> Tensor:
+    """Dr.GRPO: every token counts the same, whatever the length of its rollout.
+
+    The sum over tokens is divided by a constant, so neither long failures nor short successes are favoured. With
+    leave-one-out advantages this is the default.
+    """
     loss_BT = clipped_surrogate_BT(tokens, tokens.log_ratio_BT)
     return normalised_sum(loss_BT, max(1, loss_BT.numel()) if denominator is None else denominator)
 
 
 def grpo_loss(tokens: PolicyTokens, denominator: float | Tensor | None) -> Tensor:
+    """GRPO as first published: a mean over each rollout's tokens, then over rollouts. A token of a long rollout weighs
+    less."""
     loss_B = rollout_mean_B(clipped_surrogate_BT(tokens, tokens.log_ratio_BT), tokens.mask_BT)
     return normalised_sum(loss_B, max(1, len(loss_B)) if denominator is None else denominator)
 
 
 def dapo_loss(tokens: PolicyTokens, denominator: float | Tensor | None) -> Tensor:
+    """DAPO: one mean over all tokens of the batch, and a higher bound above than below.
+
+    The room above (0.28 against 0.2) lets unlikely tokens rise, which keeps the policy's entropy.
+    """
     loss_BT = clipped_surrogate_BT(tokens, tokens.log_ratio_BT)
     return normalised_sum(loss_BT, tokens.mask_BT.sum().clamp(min=1) if denominator is None else denominator)
 
 
 def cispo_loss(tokens: PolicyTokens, denominator: float | Tensor | None) -> Tensor:
+    """CISPO: the weight of a token is clipped, its gradient never vanishes.
+
+    PPO drops a token whose ratio has left the bounds, often the rare one that matters. Here the ratio, at most
+    1 + clip_high, is a constant that weighs a plain policy gradient. There is no bound below, as published: `clip_low`
+    has no effect.
+    """
     weight_BT = tokens.log_ratio_BT.detach().exp().clamp(max=1 + tokens.clip_high)
     loss_BT = -weight_BT * tokens.adv_BT * tokens.logp_BT
     return normalised_sum(loss_BT, tokens.mask_BT.sum().clamp(min=1) if denominator is None else denominator)
 
 
 def gspo_loss(tokens: PolicyTokens, denominator: float | Tensor | None) -> Tensor:
-    """In its form for tokens: the value is the rollout's ratio, the gradient goes through each token by itself.
+    """GSPO: one ratio a rollout, the geometric mean of its tokens' ratios, because the reward is for the whole rollout.
+
+    Clipping then takes or leaves whole rollouts, so bounds are far narrower than for tokens: 3e-4 and 4e-4 as
+    published. This is its form for tokens: the value is the rollout's ratio, the gradient
+    goes through each token by itself.
 
     With one advantage for a rollout that is the same number and the same gradient; with one for each token it credits
     the tokens it is for.
@@ -129,3 +266,11 @@ def rl_loss(
 def normaliser(variant: str, rollouts: int, length: int) -> float:
     """The constant to pass as `denominator` when a step samples so many rollouts, with a fixed length for each."""
     return float(rollouts if _VARIANTS[resolve_variant(variant)].counts_rollouts else rollouts * length)
+
+
+def sft_loss(logp_BT: TensorLike, mask_BT: TensorLike, denominator: float | Tensor | None = None) -> Tensor:
+    """The negative log-likelihood of the tokens in the mask over `denominator`: how many they are, unless given."""
+    logp_BT = as_floats(logp_BT)
+    mask_BT = as_mask(mask_BT, logp_BT)
+    loss_BT = -logp_BT.where(mask_BT, logp_BT.new_zeros(()))
+    return normalised_sum(loss_BT, mask_BT.sum().clamp(min=1) if denominator is None else denominator)

@@ -1,0 +1,37 @@
+"""The algorithms, one a file, and how a configuration names one."""
+
+import importlib
+
+from gametape.core.config import RunConfig
+from gametape.core.errors import BadInput
+from gametape.train.algorithms.base import Algorithm
+from gametape.train.algorithms.rejection import RejectionSampling
+from gametape.train.algorithms.rlvr import Rlvr
+from gametape.train.algorithms.sft import Sft
+from gametape.train.algorithms.ttf import GatedTtf, Ttf
+
+ALGORITHMS: dict[str, type[Algorithm]] = {
+    "sft": Sft,
+    "rejection": RejectionSampling,
+    "rlvr": Rlvr,
+    "rlvr_ttf": Ttf,
+    "rlvr_ttf_gated": GatedTtf,
+}
+"""By the arm of a configuration."""
+
+
+def make_algorithm(config: RunConfig) -> Algorithm:
+    """The algorithm that `arm` names: a built-in one, or `module:Class`, whose module must be importable."""
+    return (ALGORITHMS.get(config.arm) or _import_algorithm(config.arm))(config)
+
+
+def _import_algorithm(arm: str) -> type[Algorithm]:
+    module_name, _, class_name = arm.partition(":")
+    try:
+        found = vars(importlib.import_module(module_name)).get(class_name)
+    except ImportError as error:
+        hint = "the module must be importable: install it, or set PYTHONPATH"
+        raise BadInput(f"arm: {arm}: {error}; {hint}") from error
+    if not (isinstance(found, type) and issubclass(found, Algorithm)):
+        raise BadInput(f"arm: {arm}: {module_name} has no class {class_name} that inherits from Algorithm")
+    return found

@@ -1,0 +1,74 @@
+"""Supervised fine-tuning (arm `sft`): demonstrations of a noisy expert are imitated, right or wrong.
+
+Of the configuration it reads `[warm] ordinary_rate`, the expert's accuracy. The warm start of a tiny policy learns with
+it too.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from gametape.core.errors import BadInput
+from gametape.core.seeds import seed_for
+from gametape.engines.chat_formats.protocol import ChatFormat
+from gametape.tasks.worlds.experts import NoisyExpert
+from gametape.tasks.worlds.world import World
+from gametape.train.algorithms.base import Algorithm, imitation_batch
+from gametape.train.batch import TrainBatch
+from gametape.train.demonstrations import demonstrate
+from gametape.train.policy import TrainablePolicy
+from gametape.train.prompts import PromptDataset
+from gametape.train.rollouts import GroupSource, PromptRequest, RolloutGroup, RolloutSample, Weights
+
+
+class Sft(Algorithm):
+    samples_policy = False
+
+    def make_source(self, dataset: PromptDataset, policy: TrainablePolicy) -> GroupSource:
+        config = self.config
+        return DemonstrationSource(
+            dataset, policy.chat_format, config.warm.ordinary_rate, config.rl.group_size, config.seed
+        )
+
+    def build_batch(self, groups: Sequence[RolloutGroup]) -> TrainBatch:
+        return imitation_batch(groups, lambda _rollout: True)
+
+
+class DemonstrationSource:
+    """A `RolloutSource` of an expert's episodes. The expert is right at ordinary turns with `expert_accuracy`, and
+    keeps to rules as often as the world's base rate says: it knows no more than the policy that it taught."""
+
+    def __init__(
+        self, dataset: PromptDataset, chat_format: ChatFormat, expert_accuracy: float, group_size: int, seed: int
+    ) -> None:
+        self._dataset, self._chat_format, self._accuracy = dataset, chat_format, expert_accuracy
+        self._size, self._seed = group_size, seed
+        self._ordered: list[PromptRequest] = []
+
+    def order(self, request: PromptRequest) -> None:
+        self._ordered.append(request)
+
+    async def take(self) -> RolloutGroup:
+        request = self._ordered.pop(0)
+        world = self._dataset.prompt(request).environment
+        if not isinstance(world, World):
+            raise BadInput("demonstrations are there for worlds only: take another arm, or give worlds:NAME as tasks")
+        expert = NoisyExpert(self._accuracy, world.spec.base_rate)
+        seeds = [seed_for(self._seed, "shown", request.number, member) for member in range(self._size)]
+        shown = [await demonstrate(world, expert, self._chat_format, seed) for seed in seeds]
+        rollouts = (RolloutSample.from_episode(demonstration.episode) for demonstration in shown)
+        return RolloutGroup(request, tuple(_as_demonstration(rollout) for rollout in rollouts))
+
+    def finished(self) -> list[RolloutGroup]:
+        return []
+
+    async def publish(self, version: int, weights: Weights) -> None:
+        """The expert does not depend on the policy's weights."""
+
+    async def close(self) -> None:
+        """There is nothing to close."""
+
+
+def _as_demonstration(rollout: RolloutSample) -> RolloutSample:
+    """No weights sampled it, and no engine read it."""
+    segments = (replace(segment, policy_versions=[-1] * len(segment.ids)) for segment in rollout.segments)
+    return replace(rollout, segments=tuple(segments), tokens_read=0, tokens_generated=0)

@@ -1,0 +1,264 @@
+"""Targeted textual feedback (arms `rlvr_ttf` and `rlvr_ttf_gated`): at turns that a coach has a hint for, the policy
+learns to do without the hint what a teacher would do after it. The tables are `[ttf]` and, for gates, `[gates]`.
+"""
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from math import log
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from gametape.agent.limits import RolloutLimits
+from gametape.core.config import RunConfig, TTFConfig
+from gametape.core.token_segments import TokenSegment
+from gametape.engines.token_conversation import TokenModel
+from gametape.train.algorithms.base import ExtraLoss, MicroBatch
+from gametape.train.algorithms.rlvr import Rlvr
+from gametape.train.batch import PackedBatch, TargetRows, TrainBatch, TrainSample, pack_for_teacher, pack_samples
+from gametape.train.coach_annotator import CoachAnnotator
+from gametape.train.forward import forward, head_of, span_logits, token_logprobs
+from gametape.train.losses import (
+    anchor_loss,
+    disagreement_weights,
+    divergence,
+    effect_weights,
+    prefix_ratios,
+    ttf_loss,
+)
+from gametape.train.rollouts import AnnotatedEpisode, DistillTarget, GroupAnnotator, RolloutGroup, TargetMetrics
+
+_CONFIDENT = log(0.5)
+"""The anchor holds tokens that the start gave more than this."""
+_TOP_TOKENS = 5
+"""How many of the likeliest tokens are written down for people to look at."""
+
+
+class Ttf(Rlvr):
+    """Verified rewards, and the distillation of hints at their targets."""
+
+    gated: ClassVar[bool] = False
+    """Only hints that pass all their gates are used."""
+
+    def __init__(self, config: RunConfig) -> None:
+        super().__init__(config)
+        self._annotator: CoachAnnotator | None = None
+        self._teacher: Teacher | None = None
+
+    @property
+    def last_annotated(self) -> AnnotatedEpisode | None:
+        return self._annotator.last_annotated if self._annotator else None
+
+    @property
+    def teacher(self) -> "Teacher":
+        assert self._teacher, "setup comes first"
+        return self._teacher
+
+    def make_annotator(self, model: TokenModel, limits: RolloutLimits) -> GroupAnnotator:
+        self._annotator = CoachAnnotator(self.config, model, limits, self.gated, self.score_group)
+        return self._annotator
+
+    def setup(self, network: nn.Module) -> None:
+        super().setup(network)
+        self._teacher = Teacher(network, self.config.ttf)
+        self.packs_hints = self._teacher.shares_forward
+
+    def segment_samples(
+        self, group: RolloutGroup, index: int, number: int, segment: TokenSegment, advantage: float
+    ) -> Sequence[TrainSample]:
+        """The segment with its advantage and its targets, or with the targets alone; and a sample for each target from
+        which something else is learned than the teacher's choices."""
+        prompt = group.request.number
+        targets = [
+            target for target in group.targets if (target.rollout_index, target.segment_index) == (index, number)
+        ]
+        distilled = tuple(target for target in targets if target.learn == "kl")
+        samples = [TrainSample(segment, prompt, advantage, targets=distilled)] if distilled or advantage else []
+        return samples + [_replacement(target, segment, prompt) for target in targets if target.learn != "kl"]
+
+    def extra_loss(self, micro: MicroBatch) -> ExtraLoss | None:
+        """The distillation term, with the anchor that holds what is no target. The cap on its gradient is shared by the
+        parts of an update that have targets."""
+        spans, ttf, temperature = micro.packed.target_rows, self.config.ttf, self.config.rl.temperature
+        if not spans:
+            return None
+        student = [span_logits(micro.hidden_NE[span.rows_S], micro.head_VE, temperature) for span in spans]
+        teacher = self.teacher.logits_for(spans, micro.hidden_NE.detach(), micro.head_VE.detach(), temperature)
+        cap = self.config.rl.importance_cap
+        term, metrics = ttf_loss_term(spans, student, teacher, micro.packed.sampled_logp_M, ttf, cap)
+        loss = ttf.weight * term / (micro.batch.rollouts * ttf.normalizer_tokens)
+        tokens_read = teacher.tokens_read
+        if ttf.anchor:
+            anchored = pack_samples(list({id(span.sample): span.sample for span in spans}.values()))
+            loss = loss + ttf.anchor * self._anchor(micro, anchored)
+            tokens_read += len(anchored.packed.ids_N)
+        self.target_metrics += metrics
+        parts = sum(any(sample.targets for sample in samples) for samples in micro.micro_batches)
+        return ExtraLoss(loss, ttf.clip_norm / max(1, parts), tokens_read)
+
+    def _anchor(self, micro: MicroBatch, anchored: PackedBatch) -> Tensor:
+        """Divergence from the start of the run at those chosen tokens of samples with a target that are none of it, and
+        that the start was sure of: what was right by luck is not to be held back."""
+        start_M, packed = micro.start_logprobs(anchored), micro.packed
+        positions = _positions_of(anchored.samples, packed)
+        targets = torch.cat([span.positions_S for span in packed.target_rows])
+        free = ~torch.isin(positions, targets) & (start_M > _CONFIDENT)
+        rl = self.config.rl
+        hidden_KE = micro.hidden_NE[packed.rows_M[positions]]
+        logp_K, _ = token_logprobs(hidden_KE, micro.head_VE, packed.targets_M[positions], rl.temperature)
+        return anchor_loss(logp_K[None], start_M[None], free[None], micro.batch.rollouts * rl.normalizer_tokens)
+
+    def lr_factor(self, batch: TrainBatch) -> float:
+        """An update without any reward signal may have a smaller learning rate."""
+        rewarded = any(sample.advantage or sample.sft_weight for sample in batch.samples)
+        return 1.0 if rewarded else self.config.ttf.hint_only_lr_scale
+
+    def after_update(self, network: nn.Module) -> None:
+        self.teacher.update_from(network)
+
+    def state(self) -> dict[str, Any]:
+        return super().state() | {"coach": self._annotator.state() if self._annotator else {}}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        super().restore(state)
+        if self._annotator:
+            self._annotator.restore(state["coach"])
+
+    def tensors(self) -> dict[str, Tensor]:
+        return self.teacher.tensors()
+
+    def load_tensors(self, tensors: Mapping[str, Tensor]) -> None:
+        self.teacher.load(tensors)
+
+
+class GatedTtf(Ttf):
+    gated = True
+
+
+def _replacement(target: DistillTarget, segment: TokenSegment, prompt: int) -> TrainSample:
+    replaced = target.replacement_segment(segment)
+    if target.learn == "penalty":
+        return TrainSample(replaced, prompt, advantage=-target.weight)
+    return TrainSample(replaced, prompt, sft_weight=target.weight)
+
+
+def _positions_of(samples: Sequence[TrainSample], packed: PackedBatch) -> Tensor:
+    """Which of the chosen tokens belong to these samples, in the samples' order."""
+    wanted = {id(sample.segment) for sample in samples}
+    rows = [at for at, sample in enumerate(packed.samples) if id(sample.segment) in wanted]
+    positions_BT = packed.positions_BT[rows]
+    return positions_BT[positions_BT >= 0]
+
+
+@dataclass(frozen=True)
+class TeacherLogits:
+    """A teacher's logits at each span, after the hint and without it, and how many tokens it read for them."""
+
+    hinted: list[Tensor]
+    unhinted: list[Tensor]
+    tokens_read: int
+
+
+class Teacher:
+    """The network whose choices after a hint are learned: a slow average of the policy, its start, or the policy as it
+    is now."""
+
+    def __init__(self, network: nn.Module, config: TTFConfig) -> None:
+        self._config = config
+        self._network = None if config.teacher == "current" else deepcopy(network).requires_grad_(False).eval()
+
+    @property
+    def shares_forward(self) -> bool:
+        """Whether it can read in the student's own forward."""
+        return self._network is None
+
+    def update_from(self, network: nn.Module) -> None:
+        """After an update of the policy."""
+        if self._network is None or self._config.teacher == "start":
+            return
+        with torch.no_grad():
+            for mine, theirs in zip(self._network.parameters(), network.parameters(), strict=True):
+                mine.lerp_(theirs, 1 - self._config.ema)
+
+    def logits_for(
+        self, spans: Sequence[TargetRows], hidden_NE: Tensor, head_VE: Tensor, temperature: float
+    ) -> TeacherLogits:
+        """Its logits at each span, without a gradient."""
+        with torch.no_grad():
+            if self._network is None:
+                hinted = [span.hinted_rows_S for span in spans if span.hinted_rows_S is not None]
+                plain = [span.rows_S for span in spans]
+                tokens = sum(len(span.target.hint_ids) + span.target.length for span in spans)
+            else:
+                packed, hinted, plain = pack_for_teacher(spans)
+                hidden_NE, tokens = forward(self._network, packed.to(hidden_NE.device)), len(packed.ids_N)
+                head_VE = head_of(self._network)
+            own_NE, own_VE = hidden_NE, head_VE
+
+            def logits(rows: Sequence[Tensor]) -> list[Tensor]:
+                return [span_logits(own_NE[row_S], own_VE, temperature) for row_S in rows]
+
+            return TeacherLogits(logits(hinted), logits(plain), tokens)
+
+    def tensors(self) -> dict[str, Tensor]:
+        return {} if self._network is None else dict(self._network.named_parameters())
+
+    def load(self, tensors: Mapping[str, Tensor]) -> None:
+        with torch.no_grad():
+            for name, parameter in self.tensors().items():
+                parameter.copy_(tensors[name])
+
+
+def ttf_loss_term(
+    spans: Sequence[TargetRows],
+    student: Sequence[Tensor],
+    teacher: TeacherLogits,
+    sampled_logp_M: Tensor,
+    config: TTFConfig,
+    importance_cap: float,
+) -> tuple[Tensor, list[TargetMetrics]]:
+    """The sum over targets, before the factor and the normaliser; and the metrics of each target."""
+    total = student[0].new_zeros(())
+    metrics = []
+    for span, student_SV, teacher_SV, plain_SV in zip(spans, student, teacher.hinted, teacher.unhinted, strict=True):
+        ids_S = torch.tensor(span.target.span_ids(span.sample.segment), device=student_SV.device)
+        weights_S = disagreement_weights(student_SV.detach(), teacher_SV, ids_S, config.gamma)
+        weights_S = weights_S * effect_weights(teacher_SV, plain_SV)
+        logp_S = _token_logprobs(student_SV.detach(), ids_S)
+        ratio_S = prefix_ratios(logp_S, sampled_logp_M[span.positions_S], importance_cap)
+        total = total + span.target.weight * ttf_loss(
+            student_SV, teacher_SV, weights_S, ratio_S, config.beta, config.kappa
+        )
+        metrics.append(_target_metrics(span, student_SV.detach(), teacher_SV, ids_S, weights_S, config.beta))
+    return total, metrics
+
+
+def _target_metrics(
+    span: TargetRows, student_SV: Tensor, teacher_SV: Tensor, ids_S: Tensor, weights_S: Tensor, beta: float
+) -> TargetMetrics:
+    return TargetMetrics(
+        kind=span.target.kind,
+        text=span.target.text,
+        rollout=span.target.trajectory_id,
+        step=span.target.step,
+        ids=ids_S.tolist(),
+        student=_token_logprobs(student_SV, ids_S).tolist(),
+        teacher=_token_logprobs(teacher_SV, ids_S).tolist(),
+        kl=divergence(student_SV, teacher_SV, beta).tolist(),
+        weights=weights_S.tolist(),
+        student_top=_top(student_SV),
+        teacher_top=_top(teacher_SV),
+    )
+
+
+def _token_logprobs(logits_SV: Tensor, ids_S: Tensor) -> Tensor:
+    chosen: Tensor = logits_SV.log_softmax(-1).gather(1, ids_S[:, None])[:, 0]
+    return chosen
+
+
+def _top(logits_SV: Tensor) -> list[list[tuple[int, float]]]:
+    probs_ST, ids_ST = logits_SV.softmax(-1).topk(min(_TOP_TOKENS, logits_SV.shape[1]))
+    rows = zip(ids_ST.tolist(), probs_ST.tolist(), strict=True)
+    return [list(zip(ids, (round(prob, 5) for prob in probs), strict=True)) for ids, probs in rows]
