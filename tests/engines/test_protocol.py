@@ -32,7 +32,7 @@ def test_words(tmp_path):
     dialect = load_chat_format(tmp_path)
     call = Call("look", {})
     ids = insert_hint(dialect, dialect.encode_tool_responses([ToolResponse(call, "ok")]), HINT)
-    assert dialect.tokenizer.decode_marked(ids) == f"<tool> ok <user> {HINT} <act>"
+    assert dialect.tokenizer.decode_with_special(ids) == f"<tool> ok <user> {HINT} <act>"
 
 
 @pytest.mark.parametrize("template", [CHATML, HERMES, LLAMA, NO_SYSTEM], ids=["chatml", "hermes", "llama", "no system"])
@@ -57,7 +57,9 @@ def test_it_is_what_the_template_would_have_written(tmp_path):
     dialect = tiny_dialect(tmp_path, CHATML)
     messages = [{"role": role, "content": text} for role, text in (("system", "s"), ("user", "u"), ("user", HINT))]
     rendered = ChatTemplate(CHATML, {}).render(messages)
-    assert insert_hint(dialect, dialect.encode_opening("s", [], "u"), HINT) == dialect.tokenizer.encode_marked(rendered)
+    assert insert_hint(dialect, dialect.encode_opening("s", [], "u"), HINT) == dialect.tokenizer.encode_with_special(
+        rendered
+    )
 
 
 def test_without_a_beginning_of_its_own_an_empty_turn_goes_before(tmp_path):
@@ -70,5 +72,5 @@ def test_without_a_beginning_of_its_own_an_empty_turn_goes_before(tmp_path):
 def test_the_embedded_model():
     dialect = load_chat_format(fetched_smollm2())
     prompt = dialect.encode_opening("s", TOOLS, "u")
-    text = dialect.tokenizer.decode_marked(insert_hint(dialect, prompt, HINT))
+    text = dialect.tokenizer.decode_with_special(insert_hint(dialect, prompt, HINT))
     assert text.endswith(f"<|im_end|>\n<|im_start|>user\n{HINT}<|im_end|>\n<|im_start|>assistant\n")

@@ -66,7 +66,7 @@ def conversation(dialect, engine, **more):
 
 
 def babbling(dialect, seed=0, **more):
-    return conversation(dialect, Babbler(dialect.tokenizer.vocabulary, seed), **more)
+    return conversation(dialect, Babbler(dialect.tokenizer.vocabulary_size, seed), **more)
 
 
 moves = st.lists(
@@ -84,11 +84,11 @@ moves = st.lists(
 def say(talk, move):
     kind, what = move
     if kind in {"tell", "both"}:
-        talk.tell(what)
+        talk.add_user_message(what)
     if kind == "both":
-        talk.answer([ToolResponse(Call("read", {}), what)])
+        talk.add_tool_responses([ToolResponse(Call("read", {}), what)])
     if kind == "answer":
-        talk.answer([ToolResponse(Call(name, {}), content, failed) for name, content, failed in what])
+        talk.add_tool_responses([ToolResponse(Call(name, {}), content, failed) for name, content, failed in what])
     if kind == "begin":
         talk.begin(what, TOOLS, what)
 
@@ -128,11 +128,15 @@ def check_exact(dialect, said, seed):
 
 def _silent_markers(dialect, move, replies, number, special):
     if move[0] == "begin":
-        ids = dialect.opening("", TOOLS, "")
+        ids = dialect.encode_opening("", TOOLS, "")
     else:
-        ids = dialect.closing(replies[number - 1][0].tokens.completion_ids)
+        ids = dialect.close_turn(replies[number - 1][0].tokens.completion_ids)
         answers = len(move[1]) if move[0] == "answer" else int(move[0] == "both")
-        ids = ids + (dialect.answered([ToolResponse(Call("x", {}), "")] * answers) if answers else dialect.told(""))
+        ids = ids + (
+            dialect.encode_tool_responses([ToolResponse(Call("x", {}), "")] * answers)
+            if answers
+            else dialect.encode_user("")
+        )
     return [i for i in ids if i in special]
 
 
@@ -169,7 +173,7 @@ def test_forks_and_recalled_conversations_continue_alike(kind, said, later, seed
         replies = await converse(talk, said)
         recalled = babbling(dialect, seed, sampling=Sampling(seed=number))
         for reply, _ in replies:
-            recalled.recall(reply)
+            recalled.replay(reply)
         forked = talk.fork()
         ends = []
         for each in (forked, talk, recalled):
@@ -190,7 +194,7 @@ def test_forks_do_not_touch_each_other():
     talk = babbling(byte_chat_format())
     talk.begin("s", [], "u")
     other = talk.fork()
-    talk.tell("only here")
+    talk.add_user_message("only here")
     assert other.length < talk.length
     asyncio.run(other.ask(8))
     assert (talk.turn, other.turn) == (0, 1)
@@ -201,8 +205,8 @@ def test_recorded_ids_win_over_what_would_be_written_today():
     talk = babbling(byte_chat_format())
     talk.begin("other words", [], "than were recorded")
     recorded = asyncio.run(_recorded())
-    talk.recall(recorded)
-    talk.tell("go on")
+    talk.replay(recorded)
+    talk.add_user_message("go on")
     reply = asyncio.run(talk.ask(8))
     before = recorded.tokens.prompt_ids + recorded.tokens.completion_ids
     assert reply.tokens.prompt_ids[: len(before)] == before
@@ -216,18 +220,18 @@ async def _recorded():
 
 def test_a_turn_without_ids_is_refused():
     with pytest.raises(BadInput, match="without token ids"):
-        babbling(byte_chat_format()).recall(Reply("hello"))
+        babbling(byte_chat_format()).replay(Reply("hello"))
 
 
 def test_all_that_is_said_before_a_turn_is_one_message():
     talk = babbling(byte_chat_format(), seed=1)
     talk.begin("s", [], "u")
-    talk.tell("a")
+    talk.add_user_message("a")
     first = asyncio.run(talk.ask(8))
     assert bytes(i for i in first.tokens.prompt_ids if i < 256) == b"su\n\na"
-    talk.answer([ToolResponse(Call("read", {}), "text")])
-    talk.tell("hurry")
-    talk.tell("up")
+    talk.add_tool_responses([ToolResponse(Call("read", {}), "text")])
+    talk.add_user_message("hurry")
+    talk.add_user_message("up")
     second = asyncio.run(talk.ask(8)).tokens.prompt_ids
     said = [USER, *b"Result of read:\ntext\n\nhurry\n\nup", END, ASSISTANT]
     assert second[-len(said) :] == said

@@ -48,6 +48,6 @@ def test_only_models_that_take_ids_can_be_spoken_to_like_that() -> None:
 
     model = scripted_model("x", [])
     changed = with_code_block_calls(model, "answer", "code")
-    assert isinstance(changed.start_conversation(Sampling()).dialect, CodeBlockChatFormat)  # type: ignore[attr-defined]
+    assert isinstance(changed.start_conversation(Sampling()).chat_format, CodeBlockChatFormat)  # type: ignore[attr-defined]
     server: Model = Server()  # type: ignore[assignment]
     assert with_code_block_calls(server, "answer", "code") is server

@@ -44,4 +44,4 @@ def test_smollm2_speaks_the_plain_form():
     assert isinstance(dialect, FencedChatFormat)
     assert dialect.stop_ids == (2,)
     opening = "<|im_start|>system\nA<|im_end|>\n<|im_start|>user\nB<|im_end|>\n<|im_start|>assistant\n"
-    assert dialect.encode_opening("A", [], "B") == dialect.tokenizer.encode_marked(opening)
+    assert dialect.encode_opening("A", [], "B") == dialect.tokenizer.encode_with_special(opening)

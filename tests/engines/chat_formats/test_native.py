@@ -50,10 +50,12 @@ def test_a_conversation_reads_as_the_template_writes_it(dialect, source, answers
     calling = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "read", "arguments": {}}}]}
     results = [{"role": "tool", "name": "read", "content": f'line "{n}"\nend'} for n in range(answers)]
     template = ChatTemplate(source, {})
-    assert TOKENIZER.decode_with_special(dialect.opening("Be good.", TOOLS, "Hello")) == template.render(talk, TOOLS)
+    assert TOKENIZER.decode_with_special(dialect.encode_opening("Be good.", TOOLS, "Hello")) == template.render(
+        talk, TOOLS
+    )
     called = template.render([*talk, calling], TOOLS, prompt=False)
     fragment = TOKENIZER.decode_with_special(
-        dialect.answered([ToolResponse(READ, result["content"]) for result in results])
+        dialect.encode_tool_responses([ToolResponse(READ, result["content"]) for result in results])
     )
     assert called + fragment == template.render([*talk, calling, *results], TOOLS)
 
@@ -68,9 +70,12 @@ def test_no_text_makes_a_marker(text, dialect):
         return [{"name": "t", "description": words, "parameters": {"type": "object", "properties": {f"p{words}": {}}}}]
 
     for hostile, silent in (
-        (dialect.opening(text, tool(text), text), dialect.opening("", tool("x"), "")),
-        (dialect.answered([ToolResponse(Call(text, {}), text)]), dialect.answered([ToolResponse(READ, "")])),
-        (dialect.told(text), dialect.told("")),
+        (dialect.encode_opening(text, tool(text), text), dialect.encode_opening("", tool("x"), "")),
+        (
+            dialect.encode_tool_responses([ToolResponse(Call(text, {}), text)]),
+            dialect.encode_tool_responses([ToolResponse(READ, "")]),
+        ),
+        (dialect.encode_user(text), dialect.encode_user("")),
     ):
         assert markers(hostile) == markers(silent)
 

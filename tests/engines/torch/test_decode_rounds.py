@@ -18,7 +18,7 @@ from .test_soak import soak  # noqa: E402
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_batch_draws_what_a_plain_forward_would(family):
-    heart = stepper_in_rounds(network(family), slots=8, budget=32)
+    heart = stepper_in_rounds(network(family), max_sequences=8, token_budget=32)
     prompts = [[3], [4, 5, 6], [(5 * at) % VOCABULARY for at in range(90)], [(3 * at) % VOCABULARY for at in range(33)]]
     rules = [GREEDY, Sampling(seed=3), Sampling(seed=5, temperature=0.7, top_p=0.8), Sampling(seed=6, top_k=5)]
     asked = [
@@ -30,7 +30,7 @@ def test_a_batch_draws_what_a_plain_forward_would(family):
     for prompt, rule, told in asked:
         assert len(told[0].completion_ids) == 37
         check(told[0], prompt, rule, {0: plain(family)})
-    assert heart.pool.held == 0
+    assert heart.pool.held_blocks == 0
 
 
 def test_a_short_soak_in_rounds():
@@ -76,7 +76,7 @@ def test_a_group_reads_its_prompt_once_and_a_turn_goes_on_from_what_was_drawn():
     prompt = [(3 * at) % VOCABULARY for at in range(51)]
     asked = [ask(heart, prompt, 26, Sampling(seed=seed))[1] for seed in range(8)]
     run(heart)
-    assert heart.stats.read == 51 + 7 * 1 + 8 * 25
+    assert heart.stats.read_tokens == 51 + 7 * 1 + 8 * 25
     for seed, told in enumerate(asked):
         check(told[0], prompt, Sampling(seed=seed), {0: plain("qwen3")})
     grown = prompt + asked[3][0].completion_ids
@@ -87,7 +87,7 @@ def test_a_group_reads_its_prompt_once_and_a_turn_goes_on_from_what_was_drawn():
 
 
 def test_scores_beside_rounds():
-    heart = stepper_in_rounds(network("qwen3"), tokens=256, budget=16)
+    heart = stepper_in_rounds(network("qwen3"), tokens=256, token_budget=16)
     ids = [(5 * at * at) % VOCABULARY for at in range(60)]
     _, told = ask(heart, ids[:25], 30)
     scored = []

@@ -67,7 +67,7 @@ def risk(text):
 
 def asked(dialect, seed, max_tokens=120, sampling=None, **more):
     grammar = dialect.grammar(TOOLS)
-    prompt = dialect.opening("s", TOOLS, f"u{seed}")
+    prompt = dialect.encode_opening("s", TOOLS, f"u{seed}")
     sampling = sampling or Sampling(seed=seed, temperature=0.8, top_k=(0, 5)[seed % 2], top_p=(1.0, 0.9)[seed % 3 == 0])
     given = {"stop_ids": list(dialect.stop_ids), "grammar": grammar} | more
     return GenerateRequest(request_id="r", prompt_ids=prompt, max_tokens=max_tokens, sampling=sampling, **given)
@@ -90,7 +90,7 @@ def test_constrained_and_free_turns_run_together_exactly(tmp_path):
     requests = [asked(dialect, seed, 80) for seed in range(16)]
     requests += [asked(dialect, seed, 80, grammar=None) for seed in range(3)]
     answers, stats = generated(dialect, requests, 900)
-    assert stats.stopped
+    assert stats.preempted
     finished = 0
     network, grammars = tiny_network(VOCABULARY), GrammarCompiler(dialect.tokenizer, VOCABULARY)
     for request, answer in zip(requests, answers, strict=True):

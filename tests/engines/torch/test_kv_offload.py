@@ -38,9 +38,9 @@ def test_rollouts_that_take_turns_in_little_room_read_only_what_is_new():
         talks = [text(seed) for seed in range(1, 5)]
         rounds_of_turns(heart, talks, 3)
         rounds_of_turns(heart, [talks[0][:70], talks[1][:83]], 1)
-        read[blocks] = heart.stats.read
-        assert bool(heart.stats.fetched) == bool(blocks)
-        assert heart.pool.held == 0
+        read[blocks] = heart.stats.read_tokens
+        assert bool(heart.stats.fetched_blocks) == bool(blocks)
+        assert heart.pool.held_blocks == 0
     new = 4 * (60 + 3 * (9 + 6)) + 2 * (9 + 6)
     assert read[200] < new + 14 * 4, "but for the block at the end, which nobody keeps"
     assert read[0] > 2 * read[200]
@@ -48,11 +48,11 @@ def test_rollouts_that_take_turns_in_little_room_read_only_what_is_new():
 
 @pytest.mark.parametrize("made", [stepper, stepper_in_rounds])
 def test_a_sequence_that_was_stopped_finds_its_blocks_again(made):
-    heart = made(network("llama-wide"), tokens=96, slots=4, offload_blocks=50)
+    heart = made(network("llama-wide"), tokens=96, max_sequences=4, offload_blocks=50)
     asked = [(text(seed, 20), ask(heart, text(seed, 20), 50, Sampling(seed=seed))[1]) for seed in range(1, 4)]
     run(heart)
-    assert heart.stats.stopped
-    assert heart.stats.fetched
+    assert heart.stats.preempted
+    assert heart.stats.fetched_blocks
     for seed, (prompt, told) in enumerate(asked, 1):
         check(told[0], prompt, Sampling(seed=seed), {0: plain("llama-wide")})
 
@@ -66,7 +66,7 @@ def test_new_weights_drop_what_is_kept():
     heart.weights_changed(1)
     _, told = ask(heart, text(1), 4)
     run(heart)
-    assert (heart.stats.fetched, told[0].usage.cached_tokens) == (0, 0)
+    assert (heart.stats.fetched_blocks, told[0].usage.cached_tokens) == (0, 0)
     check(told[0], text(1), GREEDY, {1: plain(seed=1)})
 
 

@@ -51,7 +51,7 @@ turns = st.tuples(st.integers(0, 5), st.integers(0, 60), tokens, st.integers(1, 
 )
 def test_conversations_that_fork_and_go_back(family, rounds, room, budget, offload):
     """A small pool has to stop sequences and to give kept blocks away; a small budget cuts prompts into chunks."""
-    heart = stepper(network(family), tokens=room, slots=4, budget=budget, offload_blocks=offload)
+    heart = stepper(network(family), tokens=room, max_sequences=4, token_budget=budget, offload_blocks=offload)
     texts = [[1, 2, 3, 4, 5, 6, 7, 8, 9]]
     for together in rounds:
         asked = []
@@ -65,7 +65,7 @@ def test_conversations_that_fork_and_go_back(family, rounds, room, budget, offlo
             assert told[0].usage.cached_tokens < len(prompt)
             check(told[0], prompt, sampling, {0: plain(family)})
             texts.append(prompt + told[0].completion_ids)
-        assert heart.pool.held == 0
+        assert heart.pool.held_blocks == 0
 
 
 @pytest.mark.parametrize("planner", [cpu.plan, reference.plan])
@@ -84,7 +84,7 @@ def test_a_group_reads_its_prompt_once():
     prompt = [(3 * at) % VOCABULARY for at in range(51)]
     asked = [ask(heart, prompt, 6, Sampling(seed=seed))[1] for seed in range(8)]
     run(heart)
-    assert heart.stats.read == 51 + 7 * 1 + 8 * 5
+    assert heart.stats.read_tokens == 51 + 7 * 1 + 8 * 5
     assert sorted(told[0].usage.cached_tokens for told in asked) == [0] + [50] * 7
     for seed, told in enumerate(asked):
         check(told[0], prompt, Sampling(seed=seed), {0: plain()})
@@ -110,16 +110,16 @@ def test_company_does_not_change_what_a_seed_draws():
         heart = stepper(network())
         alone.append(ask(heart, prompt, 20, Sampling(seed=seed))[1])
         run(heart)
-    heart = stepper(network(), tokens=128, slots=5, budget=16)
+    heart = stepper(network(), tokens=128, max_sequences=5, token_budget=16)
     for seed, prompt in enumerate(prompts):
         together.append(ask(heart, prompt, 20, Sampling(seed=seed))[1])
     run(heart)
-    assert heart.stats.stopped
+    assert heart.stats.preempted
     assert [told[0].completion_ids for told in together] == [told[0].completion_ids for told in alone]
 
 
 def test_a_long_prompt_does_not_stall_the_others():
-    heart = stepper(network(), budget=16)
+    heart = stepper(network(), token_budget=16)
     job, _ = ask(heart, [1, 2], 100)
     heart.step()
     ask(heart, [(5 * at) % VOCABULARY for at in range(300)], 1)
@@ -132,22 +132,22 @@ def test_a_long_prompt_does_not_stall_the_others():
 @pytest.mark.parametrize("staleness", [0, 1])
 def test_each_token_names_its_weights_and_old_keys_are_read_again(staleness):
     modules = {version: network(seed=version) for version in range(3)}
-    heart = stepper(network(seed=0), staleness=staleness)
+    heart = stepper(network(seed=0), max_staleness=staleness)
     prompt = list(range(20))
     _, told = ask(heart, prompt, 12)
     for version in (1, 2):
         for _ in range(4):
             heart.step()
-        read = heart.stats.read
+        read = heart.stats.read_tokens
         heart.decoder.module.load_state_dict(modules[version].state_dict())
         heart.weights_changed(version)
         heart.step()
-        assert (heart.stats.read - read > 1) == (version > staleness)
+        assert (heart.stats.read_tokens - read > 1) == (version > staleness)
     run(heart)
     assert told[0].policy_versions == [0] * 4 + [1] * 5 + [2] * 3
     if staleness == 0:
         check(told[0], prompt, GREEDY, modules)
-    assert heart.pool.held == 0
+    assert heart.pool.held_blocks == 0
 
 
 def test_cached_prompts_of_old_weights_are_not_used():
@@ -165,7 +165,7 @@ def test_cached_prompts_of_old_weights_are_not_used():
 
 @pytest.mark.parametrize("start", [1, 30, 59])
 def test_scores_are_the_plain_forwards(start):
-    heart = stepper(network("qwen3"), tokens=256, budget=16)
+    heart = stepper(network("qwen3"), tokens=256, token_budget=16)
     ids = [(5 * at * at) % VOCABULARY for at in range(60)]
     ask(heart, ids[:25], 30)
     told = []
@@ -176,7 +176,7 @@ def test_scores_are_the_plain_forwards(start):
     logprobs = logits.masked_fill(logits < least, -torch.inf).log_softmax(-1)
     expected = logprobs.gather(1, torch.tensor(ids[start:])[:, None])[:, 0]
     torch.testing.assert_close(torch.tensor(told[0]), expected, atol=1e-4, rtol=0)
-    assert heart.pool.held == 0
+    assert heart.pool.held_blocks == 0
 
 
 def test_a_cancelled_rollout_gives_back_its_room():
@@ -187,10 +187,10 @@ def test_a_cancelled_rollout_gives_back_its_room():
         heart.step()
     heart.cancel(job.arrival)
     heart.cancel(job.arrival)
-    assert (told[0].finish, heart.pool.held > 0) == ("cancelled", bool(heart._running))
+    assert (told[0].finish, heart.pool.held_blocks > 0) == ("cancelled", bool(heart._running))
     run(heart)
     assert told_waiting[0].finish == "length"
-    assert heart.pool.held == 0
+    assert heart.pool.held_blocks == 0
 
 
 def test_a_stop_id_ends_the_turn_and_is_part_of_it():

@@ -15,7 +15,7 @@ from .networks import GREEDY, VOCABULARY, ask, check, network, plain, stepper  #
 def soak(rollouts, slots, tokens, seed, made=stepper, family="llama"):
     """Rollouts of a few turns: some are cancelled, some fork, and the weights change under them."""
     dice = random.Random(seed)
-    heart = made(network(family), tokens=tokens, block=8, slots=slots, budget=64)
+    heart = made(network(family), tokens=tokens, block=8, max_sequences=slots, token_budget=64)
     system = [dice.randrange(VOCABULARY) for _ in range(30)]
     begun = finished = cancelled = forked = updates = longest_wait = step = 0
     running = []
@@ -53,12 +53,12 @@ def soak(rollouts, slots, tokens, seed, made=stepper, family="llama"):
                 for _ in range(1 + (dice.random() < 0.2)):
                     begin(grown + [dice.randrange(VOCABULARY) for _ in range(dice.randint(1, 20))], turns - 1)
                     forked += 1
-    assert heart.pool.held == 0
+    assert heart.pool.held_blocks == 0
     assert not heart.busy
     assert cancelled
     assert updates
-    assert heart.stats.stopped
-    assert heart.stats.cached
+    assert heart.stats.preempted
+    assert heart.stats.cached_tokens
     return heart, finished, longest_wait
 
 

@@ -36,7 +36,7 @@ def with_engine(use, trainer, **limits):
 
 
 async def sampled(engine, tokens):
-    while (await engine.stats()).sampled < tokens:
+    while (await engine.stats()).sampled_tokens < tokens:
         await asyncio.sleep(0.001)
 
 
@@ -74,9 +74,9 @@ def test_tokens_are_sampled_while_new_weights_are_written(monkeypatch):
         publishing = asyncio.ensure_future(engine.publish(1, plain(seed=1).state_dict()))
         while not entered:
             await asyncio.sleep(0)
-        before = (await engine.stats()).sampled
+        before = (await engine.stats()).sampled_tokens
         await publishing
-        during = (await engine.stats()).sampled - before
+        during = (await engine.stats()).sampled_tokens - before
         running.cancel()
         return during
 
@@ -123,12 +123,12 @@ def test_three_updates_within_a_turn(staleness):
             await sampled(engine, 30 * version)
             before = await engine.stats()
             await engine.publish(version, modules[version].state_dict())
-            await sampled(engine, before.sampled + 5)
+            await sampled(engine, before.sampled_tokens + 5)
             after = await engine.stats()
-            read.append(after.read - before.read - (after.sampled - before.sampled))
+            read.append(after.read_tokens - before.read_tokens - (after.sampled_tokens - before.sampled_tokens))
         return await running, read
 
-    answer, read = with_engine(use, network(), staleness=staleness)
+    answer, read = with_engine(use, network(), max_staleness=staleness)
     assert sorted(set(answer.policy_versions)) == [0, 1, 2, 3]
     assert answer.policy_versions == sorted(answer.policy_versions)
     assert [again > 0 for again in read] == ([True] * 3 if staleness == 0 else [False, False, True])
@@ -163,7 +163,7 @@ def test_recorded_steps_see_the_new_weights():
 
 def test_the_swap_takes_far_less_than_a_step():
     """The best of several, since the machine may be busy with other things."""
-    heart = stepper(tiny_network(4000), slots=8)
+    heart = stepper(tiny_network(4000), max_sequences=8)
     shadow = StandbyWeights(heart)
     for at in range(8):
         ask(heart, [at + 1, at + 2], 100)
