@@ -10,6 +10,7 @@ from gametape.coach.hinted_engine import engine_session
 from gametape.core.messages import GenerateRequest, Generation, Sampling
 from gametape.core.tokens import TurnTokens
 from gametape.engines.chat_formats.protocol import ChatFormat, insert_hint
+from gametape.engines.errors import ScoringUnsupported
 from gametape.engines.token_conversation import TokenModel
 
 _SUREST = -1e-6
@@ -88,7 +89,10 @@ async def score_span(model: TokenModel, question: SpanQuery, hint: str) -> SpanS
             values = await engine.score([*prompt, *question.span_ids], len(prompt))
             return [min(0.0, max(value, _LEAST)) for value in values]
 
-    student, teacher = await asyncio.gather(*map(one, prompts))
+    try:
+        student, teacher = await asyncio.gather(*map(one, prompts))
+    except ScoringUnsupported:
+        return None
     return SpanScores(student, teacher, sum(len(prompt) + len(question.span_ids) for prompt in prompts))
 
 

@@ -16,6 +16,7 @@ from gametape.core.base_model import StrictModel
 from gametape.core.errors import BadInput
 from gametape.core.messages import GenerateRequest, Generation, TokenUsage, WeightUpdate
 from gametape.core.validation import problems_from
+from gametape.engines.base_engine import BaseEngine
 from gametape.engines.chat_formats.byte_format import END, byte_chat_format
 from gametape.engines.chat_formats.fenced import write_fenced_call
 from gametape.engines.token_conversation import TokenModel
@@ -48,8 +49,8 @@ _OVER = ScriptedTurn(
 
 
 @dataclass
-class ScriptedEngine:
-    """An `Engine` whose tokens are bytes. It knows nothing of the prompt but how many turns came before."""
+class ScriptedEngine(BaseEngine):
+    """A `PolicyEngine` whose tokens are bytes. Of the prompt it knows only how many turns came before."""
 
     turns: Sequence[ScriptedTurn]
     version: int = field(default=0, init=False)
@@ -71,6 +72,10 @@ class ScriptedEngine:
 
     async def policy_version(self) -> int:
         return self.version
+
+    def weights_changed(self, version: int) -> None:
+        """Only the number that tokens are marked with changes; a script has no weights."""
+        self.version = version
 
 
 def scripted_model(name: str, turns: Sequence[ScriptedTurn], window: int = WINDOW) -> TokenModel:

@@ -16,6 +16,7 @@ from transformers import DynamicCache
 
 from gametape.core.errors import BadInput
 from gametape.core.messages import GenerateRequest, Generation, TokenUsage, WeightUpdate
+from gametape.engines.base_engine import BaseEngine
 from gametape.engines.errors import EngineError
 from gametape.engines.torch.sampler import sample_tokens, uniform
 from gametape.engines.torch.weights import load_weights, match_weights
@@ -41,7 +42,7 @@ class _Read:
         return keep
 
 
-class TransformersEngine:
+class TransformersEngine(BaseEngine):
     """An `Engine`. It keeps what it has read of conversations, the latest ones, up to `kept_tokens` in all.
 
     It draws by the same rules and the same random numbers as `TorchEngine`, and holds to no grammar.
@@ -69,6 +70,13 @@ class TransformersEngine:
 
     async def policy_version(self) -> int:
         return self._version
+
+    def weights_changed(self, version: int) -> None:
+        """The trainer has changed the network in place; holds for every request that is made after this call."""
+        self._worker.submit(self._start_version, version)
+
+    def forget(self) -> None:
+        self._worker.submit(self._read.clear)
 
     async def close(self) -> None:
         """Wait for the request in hand; the weights go with the object."""
@@ -138,3 +146,7 @@ class TransformersEngine:
         self._read.clear()
         pairs.copy()
         self._version = update.policy_version
+
+    def _start_version(self, version: int) -> None:
+        self._read.clear()
+        self._version = version

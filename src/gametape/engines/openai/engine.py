@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 from gametape.core.errors import MissingDependency
 from gametape.core.messages import GenerateRequest, Generation, TokenUsage, WeightUpdate
+from gametape.engines.base_engine import BaseEngine
 from gametape.engines.errors import EngineError, EngineErrorKind
 from gametape.engines.openai.client import ServerClient
 from gametape.engines.openai.usage import parse_usage
@@ -29,7 +30,7 @@ class _Sampled:
     usage: dict[str, Any] = field(default_factory=dict)
 
 
-class ServerEngine:
+class ServerEngine(BaseEngine):
     """Tokens from a server. Its weights are its own: they have one version here, and cannot be changed from here."""
 
     def __init__(self, client: ServerClient, model: str, price: Price) -> None:

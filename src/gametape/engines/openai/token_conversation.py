@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Self
 
 from gametape.core.messages import GenerateRequest, Generation, Sampling, WeightUpdate
+from gametape.engines.base_engine import BaseEngine
 from gametape.engines.conversation import Reply, ToolDefinition, ToolResponse
 from gametape.engines.openai.client import ServerClient
 from gametape.engines.openai.engine import ServerEngine
@@ -91,8 +92,8 @@ class ServerTokenConversation:
         self._inner.engine = _Once(self._engine)
 
 
-class _Once:
-    """An engine that does not sample twice for the same question: its reply may take several tries to be read."""
+class _Once(BaseEngine):
+    """An engine that does not sample twice for the same request: its reply may take several tries to be parsed."""
 
     def __init__(self, engine: ServerEngine) -> None:
         self._engine = engine

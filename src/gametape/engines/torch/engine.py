@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from gametape.core.messages import GenerateRequest, Generation, Sampling, WeightUpdate
+from gametape.engines.base_engine import BaseEngine
 from gametape.engines.errors import EngineError
 from gametape.engines.torch.grammar import GrammarCompiler, GrammarMatcher
 from gametape.engines.torch.jobs import EngineJob, GenerateJob, ScoreJob
@@ -21,7 +22,7 @@ from gametape.engines.torch.weights import StandbyWeights, Weights, load_weights
 T = TypeVar("T")
 
 
-class TorchEngine:
+class TorchEngine(BaseEngine):
     """An `Engine` over a `Stepper`. Keys and values of what has been read are kept until their room is needed.
 
     The weights are those of the decoder's module. A trainer in the same process changes them inside `changing`, and
@@ -115,6 +116,17 @@ class TorchEngine:
 
     async def policy_version(self) -> int:
         return self._stepper.version
+
+    def weights_changed(self, version: int) -> None:
+        """The trainer has changed the tensors in place; holds for every request that is made after this call.
+
+        Nothing may run while they are changed: `pause_for_update` sees to that.
+        """
+        self._errand(lambda: self._stepper.weights_changed(version))
+
+    def forget(self) -> None:
+        """Drop what was read before; holds for every request that is made after this call."""
+        self._errand(self._stepper.clear_cache)
 
     async def stats(self) -> EngineStats:
         return await self._answered(lambda answer: _tell(answer, replace(self._stepper.stats)))
