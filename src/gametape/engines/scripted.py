@@ -1,7 +1,7 @@
-"""Policies that are written down: they answer the n-th question of a conversation with their n-th turn.
+"""Scripted policies: they answer the n-th request of a conversation with their n-th turn.
 
-They go the whole way of a model, through token ids and the parser, so what is shown with them holds for models. What
-they say they say with certainty: every log-probability is 0.
+Their turns go through token ids and the parser like those of a model, so what they show holds for models. Every
+log-probability is 0.
 """
 
 import json
@@ -36,16 +36,16 @@ class ScriptedTurn(StrictModel):
     tool_calls: list[ScriptedCall] = Field(default_factory=list)
 
     def to_text(self) -> str:
-        """As a model would have written it."""
+        """The turn as a model would have written it."""
         calls = (write_fenced_call(call.name, call.arguments) for call in self.tool_calls)
         return "\n".join(filter(None, [self.text, *calls]))
 
 
-_OVER = ScriptedTurn(
+_AFTER_LAST = ScriptedTurn(
     text="The script has ended.",
     tool_calls=[ScriptedCall(name="finish", arguments={"summary": "the script has ended", "confidence": 0.5})],
 )
-"""What is said after the last turn."""
+"""The answer to every request after the last turn."""
 
 
 @dataclass
@@ -56,7 +56,7 @@ class ScriptedEngine(BaseEngine):
     version: int = field(default=0, init=False)
 
     async def generate(self, request: GenerateRequest) -> Generation:
-        turn = self.turns[request.turn] if request.turn < len(self.turns) else _OVER
+        turn = self.turns[request.turn] if request.turn < len(self.turns) else _AFTER_LAST
         ids = [*turn.to_text().encode("utf-8", "replace"), END][: request.max_tokens]
         return Generation(
             request_id=request.request_id,
@@ -83,7 +83,7 @@ def scripted_model(name: str, turns: Sequence[ScriptedTurn], window: int = WINDO
 
 
 def read_script(path: Path) -> list[ScriptedTurn]:
-    """A script file: JSON lines, one turn each. Empty lines are skipped."""
+    """Read a script file: JSON lines, one turn each. Empty lines are skipped."""
     try:
         lines = path.read_bytes().decode().split("\n")
     except OSError as error:
