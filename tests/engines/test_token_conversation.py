@@ -21,7 +21,7 @@ from gametape.engines.errors import ContextTooLong, EngineError
 from gametape.engines.token_conversation import TokenConversation, TokenModel
 from gametape.engines.tokenizers.byte import ASSISTANT, END, USER
 
-from .tiny import CHATML, HERMES, LLAMA, NO_SYSTEM, TOOLS, fetched_smollm2, texts, tiny_dialect
+from .tiny import CHATML, HERMES, LLAMA, NO_SYSTEM, TOOLS, fetched_smollm2, texts, tiny_chat_format
 
 GREEDY = Sampling(temperature=0)
 
@@ -57,16 +57,16 @@ def dialects():
     found = [byte_chat_format()]
     for template in (CHATML, HERMES, LLAMA, NO_SYSTEM):
         with TemporaryDirectory() as place:
-            found.append(tiny_dialect(Path(place), template))
+            found.append(tiny_chat_format(Path(place), template))
     return found
 
 
-def conversation(dialect, engine, **more):
-    return TokenConversation(engine, dialect, 1 << 20, more.pop("sampling", GREEDY), **more)
+def conversation(chat_format, engine, **more):
+    return TokenConversation(engine, chat_format, 1 << 20, more.pop("sampling", GREEDY), **more)
 
 
-def babbling(dialect, seed=0, **more):
-    return conversation(dialect, Babbler(dialect.tokenizer.vocabulary_size, seed), **more)
+def babbling(chat_format, seed=0, **more):
+    return conversation(chat_format, Babbler(chat_format.tokenizer.vocabulary_size, seed), **more)
 
 
 moves = st.lists(
@@ -105,12 +105,12 @@ async def converse(talk, said):
     return replies
 
 
-def check_exact(dialect, said, seed):
-    talk = babbling(dialect, seed)
+def check_exact(chat_format, said, seed):
+    talk = babbling(chat_format, seed)
     replies = asyncio.run(converse(talk, said))
     readings = [ContextTokens(r.tokens.prompt_ids, r.tokens.completion_ids, fresh) for r, fresh in replies]
     assert is_append_only(readings)
-    special, policys = dialect.tokenizer.special_ids, 0
+    special, policys = chat_format.tokenizer.special_ids, 0
     for (reply, fresh), (request, generation), (number, move) in zip(
         replies, talk.engine.done, enumerate([("begin", ""), *said]), strict=True
     ):
@@ -122,20 +122,20 @@ def check_exact(dialect, said, seed):
         # What we put between two turns holds exactly the markers that silence would have had.
         policys = 0 if fresh else policys
         between = tokens.prompt_ids[policys:]
-        assert [i for i in between if i in special] == _silent_markers(dialect, move, replies, number, special)
+        assert [i for i in between if i in special] == _silent_markers(chat_format, move, replies, number, special)
         policys = len(tokens.prompt_ids) + len(tokens.completion_ids)
 
 
-def _silent_markers(dialect, move, replies, number, special):
+def _silent_markers(chat_format, move, replies, number, special):
     if move[0] == "begin":
-        ids = dialect.encode_opening("", TOOLS, "")
+        ids = chat_format.encode_opening("", TOOLS, "")
     else:
-        ids = dialect.close_turn(replies[number - 1][0].tokens.completion_ids)
+        ids = chat_format.close_turn(replies[number - 1][0].tokens.completion_ids)
         answers = len(move[1]) if move[0] == "answer" else int(move[0] == "both")
         ids = ids + (
-            dialect.encode_tool_responses([ToolResponse(Call("x", {}), "")] * answers)
+            chat_format.encode_tool_responses([ToolResponse(Call("x", {}), "")] * answers)
             if answers
-            else dialect.encode_user("")
+            else chat_format.encode_user("")
         )
     return [i for i in ids if i in special]
 
@@ -168,10 +168,10 @@ def test_ids_are_kept_at_length(kind, said, seed):
 @given(st.integers(0, 4), moves, moves, st.integers(0, 2**16), st.integers(0, 9))
 def test_forks_and_recalled_conversations_continue_alike(kind, said, later, seed, number):
     async def run():
-        dialect = dialects()[kind]
-        talk = babbling(dialect, seed, sampling=Sampling(seed=number))
+        chat_format = dialects()[kind]
+        talk = babbling(chat_format, seed, sampling=Sampling(seed=number))
         replies = await converse(talk, said)
-        recalled = babbling(dialect, seed, sampling=Sampling(seed=number))
+        recalled = babbling(chat_format, seed, sampling=Sampling(seed=number))
         for reply, _ in replies:
             recalled.replay(reply)
         forked = talk.fork()

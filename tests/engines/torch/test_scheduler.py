@@ -7,7 +7,9 @@ from gametape.engines.torch.scheduler import SequenceDemand, schedule_step
 
 BLOCK = 4
 wants = st.lists(
-    st.builds(SequenceDemand, remaining=st.integers(0, 40), spare=st.integers(0, 3), alone=st.integers(0, 6)),
+    st.builds(
+        SequenceDemand, remaining=st.integers(0, 40), spare_tokens=st.integers(0, 3), exclusive_blocks=st.integers(0, 6)
+    ),
     max_size=8,
 )
 

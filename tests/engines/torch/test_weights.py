@@ -148,33 +148,33 @@ def test_three_updates_within_a_turn(staleness):
 
 
 def test_recorded_steps_see_the_new_weights():
-    heart = stepper_in_rounds(network("llama-wide"))
-    shadow = StandbyWeights(heart)
+    core = stepper_in_rounds(network("llama-wide"))
+    shadow = StandbyWeights(core)
     prompt = list(range(9))
-    told = [ask(heart, prompt, 12)[1]]
-    run(heart)
+    results = [ask(core, prompt, 12)[1]]
+    run(core)
     shadow.write(plain("llama-wide", seed=1).state_dict())
     shadow.swap(1)
-    told.append(ask(heart, prompt, 12)[1])
-    run(heart)
-    for version, (generation,) in enumerate(told):
+    results.append(ask(core, prompt, 12)[1])
+    run(core)
+    for version, (generation,) in enumerate(results):
         check(generation, prompt, GREEDY, {version: plain("llama-wide", seed=version)})
 
 
 def test_the_swap_takes_far_less_than_a_step():
     """The best of several, since the machine may be busy with other things."""
-    heart = stepper(tiny_network(4000), max_sequences=8)
-    shadow = StandbyWeights(heart)
+    core = stepper(tiny_network(4000), max_sequences=8)
+    shadow = StandbyWeights(core)
     for at in range(8):
-        ask(heart, [at + 1, at + 2], 100)
+        ask(core, [at + 1, at + 2], 100)
     pauses, steps = [], []
     for version in range(1, 6):
-        heart.step()
+        core.step()
         shadow.write(tiny_network(4000, seed=version).state_dict())
         began = time.perf_counter()
         shadow.swap(version)
         swapped = time.perf_counter()
-        heart.step()
+        core.step()
         pauses.append(swapped - began)
         steps.append(time.perf_counter() - swapped)
     assert min(pauses) < min(steps) / 4

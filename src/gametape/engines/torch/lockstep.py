@@ -54,19 +54,17 @@ class LockstepEngine:
 
     async def generate(self, request: GenerateRequest) -> Generation:
         check_ids(self._stepper, request.prompt_ids)
-        answer: asyncio.Future[Generation] = asyncio.get_running_loop().create_future()
         name = request.request_id
         job = GenerateJob(request, partial(self._set_result, name), 0)
-        generation: Generation = await self._run_job(name, job, answer, request.min_policy_version)
+        generation: Generation = await self._run_job(name, job, request.min_policy_version)
         return generation
 
     async def score(self, ids: Sequence[int], start: int = 1, sampling: Sampling = Sampling()) -> list[float]:  # noqa: B008 - frozen
         """The log-probability of each id from `start` on, given those before, in the distribution of `sampling`."""
         check_score_range(self._stepper, ids, start)
-        answer: asyncio.Future[list[float]] = asyncio.get_running_loop().create_future()
         name = f"score/{next(self._score_names):012}"
         job = ScoreJob(list(ids), start, sampling, partial(self._set_result, name), 0)
-        scored: list[float] = await self._run_job(name, job, answer)
+        scored: list[float] = await self._run_job(name, job)
         return scored
 
     def weights_changed(self, version: int) -> None:
@@ -88,12 +86,12 @@ class LockstepEngine:
     async def close(self) -> None:
         self._stepper.cancel_all()
 
-    async def _run_job(self, name: str, job: EngineJob, answer: "asyncio.Future[Any]", min_version: int = 0) -> Any:
+    async def _run_job(self, name: str, job: EngineJob, min_version: int = 0) -> Any:
         if error := admission_error(self._stepper, job, min_version):
             raise error
         if name in self._waiting:
             raise BadInput(f"a request named {name} is under way already")
-        self._waiting[name] = answer
+        self._waiting[name] = answer = asyncio.get_running_loop().create_future()
         self._new.append((name, job))
         self._schedule()
         try:
