@@ -49,7 +49,7 @@ PATIENCE = 900
 GREEDY = Sampling(temperature=0)
 
 Ids = list[int]
-Told = tuple[float, list[Ids]]
+TimedRun = tuple[float, list[Ids]]
 """Seconds, and what was sampled for each request, or in all turns of each rollout."""
 
 
@@ -106,28 +106,31 @@ def texts(count: int, length: int, vocabulary: int, seed: int) -> list[Ids]:
 
 
 def compared(
-    tokens: int, save: Callable[[dict[str, Any]], None], engine: Callable[[], Told], **others: Callable[[], Told | None]
+    tokens: int,
+    save: Callable[[dict[str, Any]], None],
+    engine: Callable[[], TimedRun],
+    **others: Callable[[], TimedRun | None],
 ) -> None:
     """Tokens per second, the engine's as a multiple of the others', and how many tokens are the same as its own."""
-    best: dict[str, Told] = {}
+    best: dict[str, TimedRun] = {}
     for number in range(ROUNDS):
         for name, work in {"engine": engine, **others}.items():
-            told = work()
-            if told is None:
+            result = work()
+            if result is None:
                 continue
-            seconds, sampled = told
+            seconds, sampled = result
             assert sum(map(len, sampled)) == tokens
             print(
                 f"round {number + 1}: {name} {seconds:.2f} s, load {os.getloadavg()[0]:.1f}",
                 file=sys.stderr,
                 flush=True,
             )
-            best[name] = min(best.get(name, told), told)
-            save({name: row(tokens, told, best["engine"]) for name, told in best.items()})
+            best[name] = min(best.get(name, result), result)
+            save({name: row(tokens, result, best["engine"]) for name, result in best.items()})
 
 
-def row(tokens: int, told: Told, own: Told) -> dict[str, float]:
-    seconds, sampled = told
+def row(tokens: int, result: TimedRun, own: TimedRun) -> dict[str, float]:
+    seconds, sampled = result
     same = sum(a == b for x, y in zip(sampled, own[1], strict=True) for a, b in zip(x, y, strict=True))
     return {
         "seconds": round(seconds, 2),
@@ -144,7 +147,7 @@ def asked(prompt: Ids, length: int, number: int) -> GenerateRequest:
     return GenerateRequest(request_id=str(number), prompt_ids=prompt, max_tokens=length, sampling=GREEDY)
 
 
-async def with_engine(network: Any, work: Callable[[TorchEngine], Any]) -> Told:
+async def with_engine(network: Any, work: Callable[[TorchEngine], Any]) -> TimedRun:
     engine = build_engine(network)
     assert engine is not None
     await asyncio.gather(*(engine.generate(asked([5 + n, 6, 7, 8], 4, n)) for n in range(8)))
@@ -155,22 +158,22 @@ async def with_engine(network: Any, work: Callable[[TorchEngine], Any]) -> Told:
     return seconds, sampled
 
 
-async def engine_single(network: Any, prompts: list[Ids]) -> Told:
+async def engine_single(network: Any, prompts: list[Ids]) -> TimedRun:
     async def work(engine: TorchEngine) -> list[Ids]:
-        told = await asyncio.gather(*(engine.generate(asked(ids, SAMPLED, n)) for n, ids in enumerate(prompts)))
-        return [generation.completion_ids for generation in told]
+        result = await asyncio.gather(*(engine.generate(asked(ids, SAMPLED, n)) for n, ids in enumerate(prompts)))
+        return [generation.completion_ids for generation in result]
 
     return await with_engine(network, work)
 
 
-async def engine_rollouts(network: Any, system: Ids, seen: list[list[Ids]]) -> Told:
+async def engine_rollouts(network: Any, system: Ids, seen: list[list[Ids]]) -> TimedRun:
     async def rollout(engine: TorchEngine, number: int, observations: list[Ids]) -> Ids:
         ids, sampled = list(system), []
         for observation in observations:
             ids = ids + observation
-            told = await engine.generate(asked(ids, REPLY, number))
-            ids = ids + told.completion_ids
-            sampled += told.completion_ids
+            result = await engine.generate(asked(ids, REPLY, number))
+            ids = ids + result.completion_ids
+            sampled += result.completion_ids
         return sampled
 
     async def work(engine: TorchEngine) -> list[Ids]:
@@ -197,14 +200,14 @@ def generated(network: Any, batch: list[Ids], length: int, cache: Any = None) ->
     return [row[len(batch[0]) :] for row in out_BT.tolist()]
 
 
-def generate_single(network: Any, prompts: list[Ids]) -> Told:
+def generate_single(network: Any, prompts: list[Ids]) -> TimedRun:
     generated(network, [ids[:4] for ids in prompts[:8]], 4)
     began = time.perf_counter()
     sampled = generated(network, prompts, SAMPLED)
     return time.perf_counter() - began, sampled
 
 
-def generate_rollouts(network: Any, system: Ids, seen: list[list[Ids]], keep: bool) -> Told:
+def generate_rollouts(network: Any, system: Ids, seen: list[list[Ids]], keep: bool) -> TimedRun:
     generated(network, [system[:4]] * 8, 4)
     batch = [list(system) for _ in seen]
     sampled: list[Ids] = [[] for _ in seen]
@@ -227,8 +230,8 @@ job = json.load(sys.stdin)
 model = LLM(job["model"], dtype="float32", max_model_len=2048, max_num_seqs=32, enable_prefix_caching=True)
 def generated(prompts, length):
     rule = SamplingParams(temperature=0, max_tokens=length, ignore_eos=True)
-    told = model.generate([{"prompt_token_ids": ids} for ids in prompts], rule, use_tqdm=False)
-    return [list(each.outputs[0].token_ids) for each in told]
+    result = model.generate([{"prompt_token_ids": ids} for ids in prompts], rule, use_tqdm=False)
+    return [list(each.outputs[0].token_ids) for each in result]
 generated([[5 + n, 6, 7, 8] for n in range(8)], 4)
 began = time.perf_counter()
 if job["kind"] == "single":
@@ -240,11 +243,11 @@ else:
         replies = generated(batch, job["sampled"])
         batch = [ids + reply for ids, reply in zip(batch, replies)]
         sampled = [ids + reply for ids, reply in zip(sampled, replies)]
-print("told " + json.dumps([time.perf_counter() - began, sampled]))
+print("result " + json.dumps([time.perf_counter() - began, sampled]))
 """
 
 
-def vllm(model: Path, job: dict[str, Any]) -> Told | None:
+def vllm(model: Path, job: dict[str, Any]) -> TimedRun | None:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     venv = Path(os.environ.get("GAMETAPE_VLLM") or cache / "gametape" / "vllm")
     if not (venv / ".ready").exists():
@@ -266,11 +269,11 @@ def vllm(model: Path, job: dict[str, Any]) -> Told | None:
         process.wait()
         print(f"vLLM has not answered within {PATIENCE} s and takes no part", file=sys.stderr)
         return None
-    line = next((line for line in out.splitlines() if line.startswith("told ")), None)
+    line = next((line for line in out.splitlines() if line.startswith("result ")), None)
     if line is None:
         print(f"vLLM ended with {process.returncode} and no answer, and takes no part", file=sys.stderr)
         return None
-    seconds, sampled = json.loads(line.removeprefix("told "))
+    seconds, sampled = json.loads(line.removeprefix("result "))
     return seconds, sampled
 
 
@@ -304,17 +307,17 @@ def mismatch(network: Any, prompts: list[Ids]) -> dict[str, float]:
         requests = [
             asked(ids, SAMPLED, n).model_copy(update={"sampling": Sampling(seed=n)}) for n, ids in enumerate(prompts)
         ]
-        told = await asyncio.gather(*map(engine.generate, requests))
+        result = await asyncio.gather(*map(engine.generate, requests))
         await engine.close()
-        return told
+        return result
 
     differences = []
-    for prompt, told in zip(prompts, asyncio.run(sampled()), strict=True):
-        ids = torch.tensor([prompt + told.completion_ids])
+    for prompt, result in zip(prompts, asyncio.run(sampled()), strict=True):
+        ids = torch.tensor([prompt + result.completion_ids])
         with torch.inference_mode():
             logits_TV = network(ids, logits_to_keep=SAMPLED + 1).logits[0, :-1].float()
         trainer_T = logits_TV.log_softmax(-1).gather(1, ids[0, -SAMPLED:, None])[:, 0]
-        differences.append(trainer_T - torch.tensor(told.logprobs))
+        differences.append(trainer_T - torch.tensor(result.logprobs))
     difference_N = torch.cat(differences)
     return {
         "tokens": len(difference_N),

@@ -171,9 +171,9 @@ def engine_decoding(module: Any, rows: int, prompt: int, count: int) -> dict[str
         dice = random.Random(seed)
         requests = [asked([dice.randrange(1000, 40000) for _ in range(prompt)], new, row) for row in range(rows)]
         started = time.perf_counter()
-        told = await asyncio.gather(*(engine.generate(request) for request in requests))
+        generations = await asyncio.gather(*(engine.generate(request) for request in requests))
         spent = time.perf_counter() - started
-        assert sum(len(each.completion_ids) for each in told) == rows * new
+        assert sum(len(each.completion_ids) for each in generations) == rows * new
         return spent
 
     first, whole = asyncio.run(run())
@@ -234,7 +234,7 @@ def copy_bandwidth() -> float:
 
 
 def throughput(
-    bench: Bench, rows: int, context: int, steps: int = ROUND, waiting: bool = False, **wish: Any
+    bench: Bench, rows: int, context: int, steps: int = ROUND, waiting: bool = False, **sampling: Any
 ) -> dict[str, Any]:
     """Rounds whose contexts begin 32 tokens below `context` and end 32 above it: the mean is what is named.
 
@@ -247,7 +247,7 @@ def throughput(
         for number, start in enumerate(starts):
             if number == 0 or waiting:
                 lines = [
-                    DecodeRow(9 + row, start, bench.blocks[row], context + 32 - start, row, **wish)
+                    DecodeRow(9 + row, start, bench.blocks[row], context + 32 - start, row, **sampling)
                     for row in range(rows)
                 ]
                 bench.graphs.start(lines, steps)

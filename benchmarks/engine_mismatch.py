@@ -93,8 +93,10 @@ def engine_drawn(module: Any, prompts: list[Ids], temperature: float) -> tuple[l
         finally:
             await engine.close()
 
-    told = asyncio.run(run())
-    return [each.completion_ids for each in told], torch.tensor([each.logprobs for each in told])
+    generations = asyncio.run(run())
+    return [generation.completion_ids for generation in generations], torch.tensor(
+        [generation.logprobs for generation in generations]
+    )
 
 
 def plain(module: Any, prompts: list[Ids], drawn: list[Ids], batch: int) -> tuple[Tensor, Tensor, Tensor]:

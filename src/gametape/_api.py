@@ -7,7 +7,6 @@ and interpreters are kept; without one it is $GAMETAPE_HOME or the user's data d
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,9 +16,8 @@ from gametape.agent.limits import RolloutLimits
 from gametape.agent.scripted_policies import SCRIPTED_POLICIES
 from gametape.agent.solve import AttemptDirectory, SolveRequest, SolveResult
 from gametape.agent.solve import solve as solve_task
-from gametape.core.environment import EpisodeScore
 from gametape.core.messages import Sampling
-from gametape.core.protocols import Environment, Workspace
+from gametape.core.protocols import Environment
 from gametape.core.verdict import Verdict
 from gametape.engines.conversation import Model
 from gametape.engines.model_names import resolve_model

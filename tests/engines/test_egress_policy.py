@@ -1,4 +1,4 @@
-"""Nothing leaves: a server outside the perimeter must see not one connection, whatever is tried."""
+"""Nothing leaves: a server outside the egress must see not one connection, whatever is tried."""
 
 import asyncio
 import socket
@@ -128,19 +128,19 @@ def test_work_in_a_private_directory_stays_here(tmp_path: Path) -> None:
     (secret / "inner").mkdir(parents=True)
     (tmp_path / "open").mkdir()
     (tmp_path / "link").symlink_to(secret)
-    perimeter = EgressPolicy(private_paths=(secret,))
-    private = [name for name in ("secret", "secret/inner", "link/inner", ".") if _stays(perimeter, tmp_path / name)]
+    egress = EgressPolicy(private_paths=(secret,))
+    private = [name for name in ("secret", "secret/inner", "link/inner", ".") if _stays(egress, tmp_path / name)]
     assert private == ["secret", "secret/inner", "link/inner", "."]
-    assert not _stays(perimeter, tmp_path / "open")
-    assert not _stays(perimeter, tmp_path / "secret-not")
+    assert not _stays(egress, tmp_path / "open")
+    assert not _stays(egress, tmp_path / "secret-not")
 
 
-def _stays(perimeter: EgressPolicy, path: Path) -> bool:
-    return perimeter.for_path(path).local_only
+def _stays(egress: EgressPolicy, path: Path) -> bool:
+    return egress.for_path(path).local_only
 
 
-async def _ask(server: FaultServer, perimeter: EgressPolicy, name: str | None = None) -> str:
-    model = open_server_model(name or f"openai:tiny@{server.url}", perimeter)
+async def _ask(server: FaultServer, egress: EgressPolicy, name: str | None = None) -> str:
+    model = open_server_model(name or f"openai:tiny@{server.url}", egress)
     try:
         conversation = model.start_conversation(Sampling())
         conversation.begin("s", [], "u")

@@ -10,7 +10,7 @@ from gametape.engines.conversation import Call, ToolResponse
 from gametape.engines.tokenizers.byte import ASSISTANT, END, SYSTEM, USER
 from gametape.engines.tokenizers.words import save_word_tokenizer
 
-from .tiny import CHATML, HERMES, LLAMA, NO_SYSTEM, TOOLS, fetched_smollm2, tiny_dialect
+from .tiny import CHATML, HERMES, LLAMA, NO_SYSTEM, TOOLS, fetched_smollm2, tiny_chat_format
 
 HINT = "rule : a sealed file takes patch"
 INSTRUCT = (
@@ -29,46 +29,52 @@ def test_bytes():
 
 def test_words(tmp_path):
     save_word_tokenizer(tmp_path, [*HINT.split(), "ok"], {"look": []})
-    dialect = load_chat_format(tmp_path)
+    chat_format = load_chat_format(tmp_path)
     call = Call("look", {})
-    ids = insert_hint(dialect, dialect.encode_tool_responses([ToolResponse(call, "ok")]), HINT)
-    assert dialect.tokenizer.decode_marked(ids) == f"<tool> ok <user> {HINT} <act>"
+    ids = insert_hint(chat_format, chat_format.encode_tool_responses([ToolResponse(call, "ok")]), HINT)
+    assert chat_format.tokenizer.decode_with_special(ids) == f"<tool> ok <user> {HINT} <act>"
 
 
 @pytest.mark.parametrize("template", [CHATML, HERMES, LLAMA, NO_SYSTEM], ids=["chatml", "hermes", "llama", "no system"])
 def test_the_message_stands_where_the_turn_would_begin(tmp_path, template):
     """After the opening and after an answer: the same ids, the hint, and the same beginning of a turn."""
-    dialect = tiny_dialect(tmp_path, template)
-    header = list(dialect.header)
+    chat_format = tiny_chat_format(tmp_path, template)
+    header = list(chat_format.header)
     assert header
     for prompt in (
-        dialect.encode_opening("system", TOOLS, "user"),
-        dialect.encode_tool_responses([ToolResponse(Call("read", {"path": "a.py"}), "text")]),
-        dialect.encode_user("more"),
+        chat_format.encode_opening("system", TOOLS, "user"),
+        chat_format.encode_tool_responses([ToolResponse(Call("read", {"path": "a.py"}), "text")]),
+        chat_format.encode_user("more"),
     ):
         assert prompt[-len(header) :] == header
-        ids = insert_hint(dialect, prompt, HINT)
-        assert ids == [*prompt[: -len(header)], *dialect.encode_user(HINT)]
+        ids = insert_hint(chat_format, prompt, HINT)
+        assert ids == [*prompt[: -len(header)], *chat_format.encode_user(HINT)]
         assert ids[-len(header) :] == header
-        assert insert_hint(dialect, ids, "again")[: -len(dialect.encode_user("again"))] == ids[: -len(header)]
+        assert insert_hint(chat_format, ids, "again")[: -len(chat_format.encode_user("again"))] == ids[: -len(header)]
 
 
 def test_it_is_what_the_template_would_have_written(tmp_path):
-    dialect = tiny_dialect(tmp_path, CHATML)
+    chat_format = tiny_chat_format(tmp_path, CHATML)
     messages = [{"role": role, "content": text} for role, text in (("system", "s"), ("user", "u"), ("user", HINT))]
     rendered = ChatTemplate(CHATML, {}).render(messages)
-    assert insert_hint(dialect, dialect.encode_opening("s", [], "u"), HINT) == dialect.tokenizer.encode_marked(rendered)
+    assert insert_hint(
+        chat_format, chat_format.encode_opening("s", [], "u"), HINT
+    ) == chat_format.tokenizer.encode_with_special(rendered)
 
 
 def test_without_a_beginning_of_its_own_an_empty_turn_goes_before(tmp_path):
-    dialect = tiny_dialect(tmp_path, INSTRUCT)
-    assert not dialect.header
-    prompt = dialect.encode_opening("s", [], "u")
-    assert insert_hint(dialect, prompt, HINT) == [*prompt, *dialect.close_turn(()), *dialect.encode_user(HINT)]
+    chat_format = tiny_chat_format(tmp_path, INSTRUCT)
+    assert not chat_format.header
+    prompt = chat_format.encode_opening("s", [], "u")
+    assert insert_hint(chat_format, prompt, HINT) == [
+        *prompt,
+        *chat_format.close_turn(()),
+        *chat_format.encode_user(HINT),
+    ]
 
 
 def test_the_embedded_model():
-    dialect = load_chat_format(fetched_smollm2())
-    prompt = dialect.encode_opening("s", TOOLS, "u")
-    text = dialect.tokenizer.decode_marked(insert_hint(dialect, prompt, HINT))
+    chat_format = load_chat_format(fetched_smollm2())
+    prompt = chat_format.encode_opening("s", TOOLS, "u")
+    text = chat_format.tokenizer.decode_with_special(insert_hint(chat_format, prompt, HINT))
     assert text.endswith(f"<|im_end|>\n<|im_start|>user\n{HINT}<|im_end|>\n<|im_start|>assistant\n")

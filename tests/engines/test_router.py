@@ -16,8 +16,8 @@ OPEN = EgressPolicy(is_local_address=lambda address: address == ip_address("127.
 SHUT = EgressPolicy(local_only=True, is_local_address=OPEN.is_local_address)
 
 
-def opened(server: FaultServer, perimeter: EgressPolicy = OPEN) -> ServerModel:
-    return open_server_model(f"openai:tiny@{server.url}", perimeter)
+def opened(server: FaultServer, egress: EgressPolicy = OPEN) -> ServerModel:
+    return open_server_model(f"openai:tiny@{server.url}", egress)
 
 
 def begun(router: Router) -> Conversation:

@@ -21,7 +21,7 @@ from gametape.engines.errors import ContextTooLong, EngineError
 from gametape.engines.token_conversation import TokenConversation, TokenModel
 from gametape.engines.tokenizers.byte import ASSISTANT, END, USER
 
-from .tiny import CHATML, HERMES, LLAMA, NO_SYSTEM, TOOLS, fetched_smollm2, texts, tiny_dialect
+from .tiny import CHATML, HERMES, LLAMA, NO_SYSTEM, TOOLS, fetched_smollm2, texts, tiny_chat_format
 
 GREEDY = Sampling(temperature=0)
 
@@ -57,16 +57,16 @@ def dialects():
     found = [byte_chat_format()]
     for template in (CHATML, HERMES, LLAMA, NO_SYSTEM):
         with TemporaryDirectory() as place:
-            found.append(tiny_dialect(Path(place), template))
+            found.append(tiny_chat_format(Path(place), template))
     return found
 
 
-def conversation(dialect, engine, **more):
-    return TokenConversation(engine, dialect, 1 << 20, more.pop("sampling", GREEDY), **more)
+def conversation(chat_format, engine, **more):
+    return TokenConversation(engine, chat_format, 1 << 20, more.pop("sampling", GREEDY), **more)
 
 
-def babbling(dialect, seed=0, **more):
-    return conversation(dialect, Babbler(dialect.tokenizer.vocabulary, seed), **more)
+def babbling(chat_format, seed=0, **more):
+    return conversation(chat_format, Babbler(chat_format.tokenizer.vocabulary_size, seed), **more)
 
 
 moves = st.lists(
@@ -84,11 +84,11 @@ moves = st.lists(
 def say(talk, move):
     kind, what = move
     if kind in {"tell", "both"}:
-        talk.tell(what)
+        talk.add_user_message(what)
     if kind == "both":
-        talk.answer([ToolResponse(Call("read", {}), what)])
+        talk.add_tool_responses([ToolResponse(Call("read", {}), what)])
     if kind == "answer":
-        talk.answer([ToolResponse(Call(name, {}), content, failed) for name, content, failed in what])
+        talk.add_tool_responses([ToolResponse(Call(name, {}), content, failed) for name, content, failed in what])
     if kind == "begin":
         talk.begin(what, TOOLS, what)
 
@@ -105,12 +105,12 @@ async def converse(talk, said):
     return replies
 
 
-def check_exact(dialect, said, seed):
-    talk = babbling(dialect, seed)
+def check_exact(chat_format, said, seed):
+    talk = babbling(chat_format, seed)
     replies = asyncio.run(converse(talk, said))
     readings = [ContextTokens(r.tokens.prompt_ids, r.tokens.completion_ids, fresh) for r, fresh in replies]
     assert is_append_only(readings)
-    special, policys = dialect.tokenizer.special_ids, 0
+    special, policys = chat_format.tokenizer.special_ids, 0
     for (reply, fresh), (request, generation), (number, move) in zip(
         replies, talk.engine.done, enumerate([("begin", ""), *said]), strict=True
     ):
@@ -122,17 +122,21 @@ def check_exact(dialect, said, seed):
         # What we put between two turns holds exactly the markers that silence would have had.
         policys = 0 if fresh else policys
         between = tokens.prompt_ids[policys:]
-        assert [i for i in between if i in special] == _silent_markers(dialect, move, replies, number, special)
+        assert [i for i in between if i in special] == _silent_markers(chat_format, move, replies, number, special)
         policys = len(tokens.prompt_ids) + len(tokens.completion_ids)
 
 
-def _silent_markers(dialect, move, replies, number, special):
+def _silent_markers(chat_format, move, replies, number, special):
     if move[0] == "begin":
-        ids = dialect.opening("", TOOLS, "")
+        ids = chat_format.encode_opening("", TOOLS, "")
     else:
-        ids = dialect.closing(replies[number - 1][0].tokens.completion_ids)
+        ids = chat_format.close_turn(replies[number - 1][0].tokens.completion_ids)
         answers = len(move[1]) if move[0] == "answer" else int(move[0] == "both")
-        ids = ids + (dialect.answered([ToolResponse(Call("x", {}), "")] * answers) if answers else dialect.told(""))
+        ids = ids + (
+            chat_format.encode_tool_responses([ToolResponse(Call("x", {}), "")] * answers)
+            if answers
+            else chat_format.encode_user("")
+        )
     return [i for i in ids if i in special]
 
 
@@ -164,12 +168,12 @@ def test_ids_are_kept_at_length(kind, said, seed):
 @given(st.integers(0, 4), moves, moves, st.integers(0, 2**16), st.integers(0, 9))
 def test_forks_and_recalled_conversations_continue_alike(kind, said, later, seed, number):
     async def run():
-        dialect = dialects()[kind]
-        talk = babbling(dialect, seed, sampling=Sampling(seed=number))
+        chat_format = dialects()[kind]
+        talk = babbling(chat_format, seed, sampling=Sampling(seed=number))
         replies = await converse(talk, said)
-        recalled = babbling(dialect, seed, sampling=Sampling(seed=number))
+        recalled = babbling(chat_format, seed, sampling=Sampling(seed=number))
         for reply, _ in replies:
-            recalled.recall(reply)
+            recalled.replay(reply)
         forked = talk.fork()
         ends = []
         for each in (forked, talk, recalled):
@@ -190,7 +194,7 @@ def test_forks_do_not_touch_each_other():
     talk = babbling(byte_chat_format())
     talk.begin("s", [], "u")
     other = talk.fork()
-    talk.tell("only here")
+    talk.add_user_message("only here")
     assert other.length < talk.length
     asyncio.run(other.ask(8))
     assert (talk.turn, other.turn) == (0, 1)
@@ -201,8 +205,8 @@ def test_recorded_ids_win_over_what_would_be_written_today():
     talk = babbling(byte_chat_format())
     talk.begin("other words", [], "than were recorded")
     recorded = asyncio.run(_recorded())
-    talk.recall(recorded)
-    talk.tell("go on")
+    talk.replay(recorded)
+    talk.add_user_message("go on")
     reply = asyncio.run(talk.ask(8))
     before = recorded.tokens.prompt_ids + recorded.tokens.completion_ids
     assert reply.tokens.prompt_ids[: len(before)] == before
@@ -216,18 +220,18 @@ async def _recorded():
 
 def test_a_turn_without_ids_is_refused():
     with pytest.raises(BadInput, match="without token ids"):
-        babbling(byte_chat_format()).recall(Reply("hello"))
+        babbling(byte_chat_format()).replay(Reply("hello"))
 
 
 def test_all_that_is_said_before_a_turn_is_one_message():
     talk = babbling(byte_chat_format(), seed=1)
     talk.begin("s", [], "u")
-    talk.tell("a")
+    talk.add_user_message("a")
     first = asyncio.run(talk.ask(8))
     assert bytes(i for i in first.tokens.prompt_ids if i < 256) == b"su\n\na"
-    talk.answer([ToolResponse(Call("read", {}), "text")])
-    talk.tell("hurry")
-    talk.tell("up")
+    talk.add_tool_responses([ToolResponse(Call("read", {}), "text")])
+    talk.add_user_message("hurry")
+    talk.add_user_message("up")
     second = asyncio.run(talk.ask(8)).tokens.prompt_ids
     said = [USER, *b"Result of read:\ntext\n\nhurry\n\nup", END, ASSISTANT]
     assert second[-len(said) :] == said

@@ -78,7 +78,7 @@ def test_what_was_cached_changes_nothing(talk):
 
 
 def test_only_what_is_new_is_read():
-    engine = TransformersEngine(NETWORK, kept_tokens=100)
+    engine = TransformersEngine(NETWORK, cached_tokens=100)
     first = generate(engine, [1, 2, 3], 4)
     assert first.usage.cached_tokens == 0
     grown = [1, 2, 3, *first.completion_ids]

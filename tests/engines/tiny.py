@@ -123,7 +123,7 @@ def write_directory(place: Path, template: str) -> Path:
     return place
 
 
-def tiny_dialect(place: Path, template: str) -> ChatFormat:
+def tiny_chat_format(place: Path, template: str) -> ChatFormat:
     return load_chat_format(write_directory(place, template))
 
 

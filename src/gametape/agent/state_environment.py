@@ -29,7 +29,7 @@ class StateWorkspace(Generic[State]):
 
     async def fork(self, snapshot: str) -> Self:
         other = type(self)(copy.deepcopy(self._saved(snapshot)))
-        other._snapshots = self._snapshots[: int(snapshot) + 1]  # noqa: SLF001
+        other._snapshots = self._snapshots[: int(snapshot) + 1]
         return other
 
     async def close(self) -> None:

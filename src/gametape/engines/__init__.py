@@ -1,1 +1,1 @@
-"""Where tokens come from: model servers, scripted policies, weights on this machine; and how a model is spoken to."""
+"""Engines, which sample tokens (weights on this machine, model servers, scripts), and conversations with models."""

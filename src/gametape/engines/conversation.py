@@ -1,7 +1,7 @@
-"""How the agent speaks to a model, whatever kind of model it is.
+"""The protocols `Model` and `Conversation`, through which the agent talks to every kind of model.
 
-A conversation only grows. Models that are given token ids keep exactly what they sampled (`TokenConversation`); servers
-that only take messages are spoken to in messages, and their replies say that they cannot be trained on.
+A conversation only grows. `TokenConversation` sends token ids and keeps exactly the ids that were sampled. Servers that
+take messages only get messages (`MessageConversation`), and their replies say that they cannot be trained on.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ class Call:
     name: str
     arguments: dict[str, Any]
     id: str = ""
-    """The server's name for it, where it has one."""
+    """The id that the server gave to the call, if any."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,12 @@ class Reply:
     usage: TokenUsage = field(default_factory=TokenUsage)
     constrained: bool = False
     model_name: str | None = None
-    """Who answered, where a name stands for several models."""
+    """The model that answered, where a name stands for several models."""
 
 
 @dataclass(frozen=True)
 class ToolResponse:
-    """What a tool answered to a call of the last reply."""
+    """The result of one call of the last reply."""
 
     call: Call
     content: str
@@ -55,48 +55,51 @@ class ToolResponse:
 
 
 class Conversation(Protocol):
-    """One line of talk with a model. Everything but `ask` is instant and offline."""
+    """The messages exchanged with a model. Everything but `ask` is instant and offline."""
 
     @property
     def length(self) -> int:
-        """How many tokens the next question would have; an estimate where the tokenizer is not known."""
+        """The number of tokens in the next prompt; an estimate where the tokenizer is not known."""
         ...
 
     def begin(self, system: str, tools: Sequence[ToolDefinition], user: str) -> None:
-        """Start afresh: whatever was said before is out of the window. `turn` counts on."""
+        """Start a new context: earlier messages are dropped. `turn` counts on."""
         ...
 
     def add_user_message(self, text: str) -> None:
-        """A message from the user's side."""
+        """Add a message of the user."""
         ...
 
     def add_tool_responses(self, responses: Sequence[ToolResponse]) -> None:
-        """The results of the calls of the last reply."""
+        """Add the results of the calls of the last reply."""
         ...
 
     async def ask(self, max_tokens: int) -> Reply:
-        """The model's next turn, which is then part of the conversation. Raises `EngineError`, with nothing changed,
-        when there is none, and `ContextTooLong` when there is no room for one."""
+        """Sample the model's next turn and add it to the conversation.
+
+        Raises `EngineError` when no answer comes, and `ContextTooLong` when there is no room for one; the conversation
+        is then unchanged.
+        """
         ...
 
     def replay(self, reply: Reply) -> None:
-        """Put in a turn that was sampled earlier, as it was: this is how a recorded conversation is continued."""
+        """Add a turn that was sampled earlier, as it was recorded, in order to continue a recorded conversation."""
         ...
 
     def fork(self) -> Self:
-        """A second line of talk from here on."""
+        """A copy that continues independently from here."""
         ...
 
 
 class Model(Protocol):
-    """What a model's name stands for."""
+    """A model that conversations can be started with."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def local(self) -> bool:
-        """Whether nothing that is said to it leaves this machine."""
+        """Whether everything sent to it stays on this machine."""
         ...
 
     @property
@@ -106,20 +109,20 @@ class Model(Protocol):
 
     @property
     def window(self) -> int:
-        """How many tokens it can read and write in all."""
+        """The context length: prompt and completion together, in tokens."""
         ...
 
     def start_conversation(
         self, sampling: Sampling, conversation_id: str = "", constrain: bool = False
     ) -> Conversation:
-        """A new conversation. `constrain` holds replies to the form of a tool call where the engine can do that."""
+        """A new conversation. `constrain` forces replies into the form of a tool call where the engine supports it."""
         ...
 
     async def close(self) -> None: ...
 
 
 class ConversationWrapper:
-    """To be derived from. A fork has a fork of the inner conversation, and shares the rest."""
+    """A base class that delegates to an inner conversation. A fork has a fork of the inner one and shares the rest."""
 
     def __init__(self, inner: Conversation) -> None:
         self._inner = inner

@@ -1,4 +1,4 @@
-"""What can go wrong between asking a model and having its answer."""
+"""The errors of engines: why a request to a model brought no answer."""
 
 from typing import Literal
 
@@ -11,7 +11,7 @@ _RETRYABLE: frozenset[EngineErrorKind] = frozenset(
 
 
 class EngineError(GametapeError):
-    """No answer came. `kind` is what the record says; `retry_after` is what the server asked us to wait.
+    """No answer came. The record holds `kind`; `retry_after` is how many seconds the server asked us to wait.
 
     `wasted_tokens` were paid for and are lost: the part of a stream that came before it was cut.
     """

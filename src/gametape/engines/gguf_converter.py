@@ -1,6 +1,6 @@
 """`python -m gametape.engines.gguf_converter FILE OUT`: a quantised GGUF file as a plain float32 model directory.
 
-A process of its own, because it holds the weights several times over and whoever asks need not have torch loaded.
+It runs in a process of its own, because it holds the weights several times over and the caller need not load torch.
 """
 
 import sys
@@ -18,10 +18,10 @@ def convert(gguf: Path, out: Path) -> None:
     config = quantised.config
     del config.quantization_config
     # transformers refuses to save a model that it loaded quantised, so the values move into one that never was.
-    plain = auto.from_config(config)
-    plain.load_state_dict(quantised.state_dict())
-    plain.generation_config = quantised.generation_config
-    plain.save_pretrained(out)
+    dense = auto.from_config(config)
+    dense.load_state_dict(quantised.state_dict())
+    dense.generation_config = quantised.generation_config
+    dense.save_pretrained(out)
     AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name).save_pretrained(out)
 
 

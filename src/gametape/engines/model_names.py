@@ -1,4 +1,4 @@
-"""What a model's name stands for, in one place.
+"""The model that a name stands for.
 
 smollm2              the embedded model, fetched once
 PATH                 a directory of weights in the form that transformers writes, or of a training run: its last ones
@@ -29,7 +29,7 @@ _CHECKPOINT_FILES = ("state.json", "model.safetensors", "optimizer.safetensors")
 def resolve_model(
     name: str, home: Path, egress: EgressPolicy | None = None, scripts: Mapping[str, ScriptFactory] | None = None
 ) -> Model:
-    """The model, ready to be spoken to. Weights are loaded only when they are asked for here."""
+    """The model of this name, ready for conversations. Weights are loaded here if the name means weights."""
     kind, _, rest = name.partition(":")
     if kind == "scripted":
         return _scripted(name, rest, scripts or {})
@@ -51,7 +51,7 @@ def _scripted(name: str, rest: str, scripts: Mapping[str, ScriptFactory]) -> Mod
     return scripted_model(name, read_script(path))
 
 
-def _weights(name: str, home: Path, perimeter: EgressPolicy) -> Model:
+def _weights(name: str, home: Path, egress: EgressPolicy) -> Model:
     if name == EMBEDDED_MODEL:
         directory = home / "models" / EMBEDDED_MODEL
         if not directory.is_dir():
@@ -61,7 +61,7 @@ def _weights(name: str, home: Path, perimeter: EgressPolicy) -> Model:
         if not directory.is_dir():
             if not _HUB_ID.fullmatch(name):
                 raise BadInput(f"{name}: no such model; give smollm2, a directory, openai:MODEL@URL or scripted:FILE")
-            directory = _from_hub(name, perimeter)
+            directory = _from_hub(name, egress)
     try:
         from gametape.engines.torch.build import open_torch_model  # noqa: PLC0415 - needs torch
     except ImportError as error:
@@ -72,7 +72,7 @@ def _weights(name: str, home: Path, perimeter: EgressPolicy) -> Model:
 
 
 def find_weights(directory: Path) -> Path:
-    """The directory of weights that a path means: itself, or the last whole checkpoint of the run that lies there."""
+    """The directory of weights that a path means: itself, or the last complete checkpoint of a training run."""
     if not (directory / "checkpoints").is_dir():
         return directory
     saved = list_checkpoints(directory / "checkpoints")
@@ -82,19 +82,19 @@ def find_weights(directory: Path) -> Path:
 
 
 def list_checkpoints(directory: Path) -> list[Path]:
-    """Those that are whole, oldest first."""
+    """The complete checkpoints, oldest first."""
     if not directory.is_dir():
         return []
     named = sorted(path for path in directory.iterdir() if _CHECKPOINT.fullmatch(path.name))
     return [path for path in named if all((path / name).exists() for name in _CHECKPOINT_FILES)]
 
 
-def _from_hub(name: str, perimeter: EgressPolicy) -> Path:
-    """Where nothing may leave this machine, only what an earlier fetch has left here."""
+def _from_hub(name: str, egress: EgressPolicy) -> Path:
+    """A local-only policy allows only what an earlier download has left here."""
     try:
         from huggingface_hub import snapshot_download  # noqa: PLC0415 - only for models of a hub
 
-        return Path(snapshot_download(name, local_files_only=perimeter.local_only))
+        return Path(snapshot_download(name, local_files_only=egress.local_only))
     except ImportError as error:
         raise MissingDependency(f"{name} is on a hub: pip install 'gametape[train]' ({error})") from error
     except Exception as error:  # whatever the hub's client raises, the model is not to be had
@@ -104,7 +104,7 @@ def _from_hub(name: str, perimeter: EgressPolicy) -> Path:
 
 
 def list_model_names(home: Path) -> list[dict[str, Any]]:
-    """Every kind of name, with whether it can be used now."""
+    """Every kind of name, and whether it can be used now."""
     rows = [
         (EMBEDDED_MODEL, "SmolLM2-135M-Instruct on this machine", (home / "models" / EMBEDDED_MODEL).is_dir(), True),
         ("DIRECTORY", "weights as transformers saves them, or a training run", True, True),

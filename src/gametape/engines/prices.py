@@ -1,10 +1,10 @@
-"""What tokens cost. Prices are the user's own words (a TOML file, or the model's name): none are built in, they change.
+"""The prices of tokens. They come from the user (a TOML file, or the model's name); none are built in, for they change.
 
 ```toml
 ["some-model"]
 input = 1.0    # dollars per million tokens read
 output = 3.0   # dollars per million tokens written
-cached = 0.1   # dollars per million tokens that the server had already read; as `input` where it is not said
+cached = 0.1   # dollars per million tokens that the server had already read; as `input` where it is missing
 ```
 """
 
@@ -20,7 +20,7 @@ from gametape.core.errors import BadInput
 
 @dataclass(frozen=True)
 class Price:
-    """Dollars per million tokens. A price that is not known counts as 0, and says so."""
+    """Dollars per million tokens. An unknown price counts as 0 and has `known` false."""
 
     input: float = 0.0
     output: float = 0.0
@@ -39,7 +39,7 @@ UNKNOWN_PRICE = Price(known=False)
 
 
 def parse_price(table: Mapping[str, Any], where: str) -> Price:
-    """A price out of a table with `input` and `output`, perhaps `cached`."""
+    """Read a table with `input`, `output` and optionally `cached`."""
     unknown = set(table) - {"input", "output", "cached"}
     if unknown:
         raise BadInput(f"{where}: a price has input, output and cached, not {', '.join(sorted(unknown))}")

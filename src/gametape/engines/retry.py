@@ -1,6 +1,8 @@
-"""Asking again when no answer came: bounded in number and in time, with growing random pauses, and charged.
+"""Retries of `Conversation.ask`: bounded in number and in time, with growing random delays, and charged to the reply.
 
-A conversation is unchanged by a failed `ask`, so asking again asks the same. Trouble that does not pass is not retried.
+A failed `ask` leaves the conversation unchanged, so a retry sends the same request. Errors that are not `retryable` are
+raised at once. tenacity would be no shorter: its wait and stop hooks cannot share one decision (Retry-After, deadline,
+the recorded delay) and its deadlines read `time.monotonic`, which the test clock replaces here.
 """
 
 import asyncio
@@ -18,7 +20,7 @@ from gametape.engines.prices import FREE, Price
 
 @dataclass(frozen=True)
 class FailedRequest:
-    """An attempt that brought no answer: why, how long we waited after it, and the tokens that were lost with it."""
+    """An attempt that failed: why, how long we waited after it, and the tokens that were lost with it."""
 
     kind: EngineErrorKind
     waited_seconds: float
@@ -31,20 +33,20 @@ class FailedRequest:
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How often and how long to try. The pause after the n-th failure is random, up to `pause * 2**(n-1)` seconds."""
+    """When to give up. The delay after the n-th failure is random, up to `base_delay * 2**(n-1)` seconds."""
 
     max_attempts: int = 5
     base_delay: float = 0.5
     max_delay: float = 30.0
     max_retry_after: float = 60.0
-    """A server that wants us to wait longer than this is not waited for."""
+    """A server that asks for a longer wait than this is not waited for."""
     max_total_seconds: float = 600.0
-    """No pause that would end later than this is begun."""
+    """No delay that would end later than this is begun."""
 
 
 @dataclass(frozen=True)
 class Clock:
-    """Time and chance, so that tests need neither."""
+    """Time and random numbers, which tests replace."""
 
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -52,22 +54,22 @@ class Clock:
 
 
 class RetryingConversation(ConversationWrapper):
-    """A conversation whose `ask` is tried again. `failures` are the attempts since the last `ask` began that failed.
+    """A conversation that retries `ask`. `failures` are the failed attempts of the last `ask`.
 
-    A reply that took several attempts says so in its usage, with the lost tokens and their price.
+    The usage of a reply that took several attempts counts them, with the lost tokens and their price.
     """
 
     def __init__(
         self, inner: Conversation, policy: RetryPolicy, price: Price = FREE, clock: Clock | None = None
     ) -> None:
         super().__init__(inner)
-        self._patience = policy
+        self._policy = policy
         self._price = price
         self._clock = clock or Clock()
         self.failures: list[FailedRequest] = []
 
     def fork(self) -> Self:
-        return type(self)(self._inner.fork(), self._patience, self._price, self._clock)
+        return type(self)(self._inner.fork(), self._policy, self._price, self._clock)
 
     async def ask(self, max_tokens: int) -> Reply:
         self.failures = []
@@ -75,25 +77,25 @@ class RetryingConversation(ConversationWrapper):
         while True:
             try:
                 return self._charged(await self._inner.ask(max_tokens), self._clock.now() - began)
-            except EngineError as trouble:
-                pause = self._pause(trouble, self._clock.now() - began)
-                self.failures.append(FailedRequest(trouble.kind, pause or 0.0, trouble.wasted_tokens))
-                if pause is None:
+            except EngineError as error:
+                delay = self._delay(error, self._clock.now() - began)
+                self.failures.append(FailedRequest(error.kind, delay or 0.0, error.wasted_tokens))
+                if delay is None:
                     raise
-                await self._clock.sleep(pause)
+                await self._clock.sleep(delay)
 
-    def _pause(self, trouble: EngineError, elapsed: float) -> float | None:
-        """How long to wait before asking again; None to give up."""
-        patience, failed = self._patience, len(self.failures) + 1
-        if not trouble.retryable or failed >= patience.max_attempts:
+    def _delay(self, error: EngineError, elapsed: float) -> float | None:
+        """Seconds to wait before the next attempt; None to give up."""
+        policy, failed = self._policy, len(self.failures) + 1
+        if not error.retryable or failed >= policy.max_attempts:
             return None
-        ceiling = min(patience.max_delay, patience.base_delay * 2 ** (failed - 1))
-        pause = ceiling * self._clock.random()
-        if trouble.retry_after is not None:
-            if trouble.retry_after > patience.max_retry_after:
+        ceiling = min(policy.max_delay, policy.base_delay * 2 ** (failed - 1))
+        delay = ceiling * self._clock.random()
+        if error.retry_after is not None:
+            if error.retry_after > policy.max_retry_after:
                 return None
-            pause = max(pause, trouble.retry_after)
-        return pause if elapsed + pause <= patience.max_total_seconds else None
+            delay = max(delay, error.retry_after)
+        return delay if elapsed + delay <= policy.max_total_seconds else None
 
     def _charged(self, reply: Reply, seconds: float) -> Reply:
         if not self.failures:
@@ -111,35 +113,18 @@ class RetryingConversation(ConversationWrapper):
 
 
 class RetryingModel:
-    """A model all of whose conversations are tried again."""
+    """A model whose conversations retry."""
 
     def __init__(self, inner: Model, policy: RetryPolicy, price: Price = FREE, clock: Clock | None = None) -> None:
         self.inner = inner
-        self._patience = policy
-        self._price = price
-        self._clock = clock
-
-    @property
-    def name(self) -> str:
-        return self.inner.name
-
-    @property
-    def local(self) -> bool:
-        return self.inner.local
-
-    @property
-    def trainable(self) -> bool:
-        return self.inner.trainable
-
-    @property
-    def window(self) -> int:
-        return self.inner.window
+        self.name, self.local, self.trainable, self.window = inner.name, inner.local, inner.trainable, inner.window
+        self._policy, self._price, self._clock = policy, price, clock
 
     def start_conversation(
         self, sampling: Sampling, conversation_id: str = "", constrain: bool = False
     ) -> RetryingConversation:
         inner = self.inner.start_conversation(sampling, conversation_id, constrain)
-        return RetryingConversation(inner, self._patience, self._price, self._clock)
+        return RetryingConversation(inner, self._policy, self._price, self._clock)
 
     async def close(self) -> None:
         await self.inner.close()

@@ -1,8 +1,8 @@
-"""A cascade of two models: the local one first where its odds are worth it, the frontier when it has failed.
+"""A router over two models: the local one first where its chance is worth the cost, the frontier model after a failure.
 
-Who answers is decided where a context begins, never in the middle of one: what one model sampled is not what another
-would read. What may leave the machine is not decided here but by the perimeter that both models were opened through;
-the router only asks it, so that local work goes on where a frontier may not be used.
+The model is chosen where a context begins, never in the middle of one: what one model sampled is not what another would
+read. The egress policy that both models were opened with decides what may leave the machine; the router only reads it,
+so that local work goes on where a frontier model may not be used.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,13 +13,13 @@ from gametape.engines.conversation import Conversation, ConversationWrapper, Mod
 from gametape.engines.egress_policy import EgressPolicy
 
 PRIOR_SUCCESS_RATE = 0.5
-"""The chance that the local model succeeds, as long as no outcome is known."""
+"""The chance that the local model succeeds, while no outcome is known."""
 
 
 def should_try_local_first(p_local: float, cost_local: float, cost_frontier: float) -> bool:
     """Whether trying locally first is expected to be cheaper: `p_local > cost_local / cost_frontier`.
 
-    A frontier whose price is not known is no reason to spend: local then.
+    Where the price of the frontier model is not known, the local model goes first.
     """
     return cost_frontier <= 0 or p_local > cost_local / cost_frontier
 
@@ -33,9 +33,9 @@ class RouterArm:
 
 
 class Router:
-    """A model that is two. `p_local` is asked each time a context begins; `escalations` are the reasons given so far.
+    """A model made of two. `p_local` is called each time a context begins; `escalations` are the reasons given so far.
 
-    Without a frontier, or where the perimeter forbids it, everything stays with the local model, whatever fails.
+    Without a frontier model, or where the egress policy forbids it, everything stays with the local one.
     """
 
     def __init__(
@@ -50,36 +50,19 @@ class Router:
         self._frontier = None if egress.local_only and outside else frontier
         self._p_local = p_local
         self.escalations: list[str] = []
-
-    @property
-    def _models(self) -> list[Model]:
-        return [arm.model for arm in (self._local, self._frontier) if arm is not None]
-
-    @property
-    def name(self) -> str:
-        return " > ".join(model.name for model in self._models)
-
-    @property
-    def local(self) -> bool:
-        return all(model.local for model in self._models)
-
-    @property
-    def trainable(self) -> bool:
-        """Two models are not one policy."""
-        return self._frontier is None and self._local.model.trainable
-
-    @property
-    def window(self) -> int:
-        return min(model.window for model in self._models)
+        self._models = [arm.model for arm in (self._local, self._frontier) if arm is not None]
+        self.name = " > ".join(model.name for model in self._models)
+        self.local = all(model.local for model in self._models)
+        self.trainable = self._frontier is None and local.model.trainable  # two models are not one policy
+        self.window = min(model.window for model in self._models)
 
     def escalate(self, reason: str) -> bool:
-        """A goal failed or a breaker tripped: contexts that begin from now on are the frontier's. False if there is
-        none to turn to."""
+        """A goal failed or a breaker tripped: later contexts begin with the frontier model. False if there is none."""
         self.escalations.append(reason)
         return self._frontier is not None
 
     def choose_model(self) -> Model:
-        """Whose the next context is."""
+        """The model of the next context."""
         local, frontier = self._local, self._frontier
         if frontier is None:
             return local.model
@@ -101,18 +84,18 @@ class Router:
 
 
 class RoutedConversation(ConversationWrapper):
-    """A conversation whose every context has one of the router's models; its replies say which."""
+    """A conversation in which each context has one of the router's models; its replies say which."""
 
-    def __init__(self, router: Router, converse: Callable[[Model], Conversation]) -> None:
+    def __init__(self, router: Router, start: Callable[[Model], Conversation]) -> None:
         self._router = router
-        self._converse = converse
+        self._start = start
         self._model = router.choose_model()
-        super().__init__(converse(self._model))
+        super().__init__(start(self._model))
         self._opening: tuple[str, Sequence[ToolDefinition], str] | None = None
-        """How the context began, as long as nothing came after it."""
+        """How the context began, while nothing came after it."""
 
     def begin(self, system: str, tools: Sequence[ToolDefinition], user: str) -> None:
-        self._turn_to(self._router.choose_model())
+        self._switch_to(self._router.choose_model())
         self._inner.begin(system, tools, user)
         self._opening = (system, tools, user)
 
@@ -126,15 +109,15 @@ class RoutedConversation(ConversationWrapper):
         return replace(reply, model_name=self._model.name)
 
     def replay(self, reply: Reply) -> None:
-        """A recorded context goes on with the model that it began with, whatever would be chosen now."""
+        """A recorded context continues with the model that it began with, whatever would be chosen now."""
         recorded = self._router.find_model(reply.model_name)
         if self._opening is not None and recorded is not None and recorded is not self._model:
-            self._turn_to(recorded)
+            self._switch_to(recorded)
             self._inner.begin(*self._opening)
         self._opening = None
         self._inner.replay(reply)
 
-    def _turn_to(self, model: Model) -> None:
+    def _switch_to(self, model: Model) -> None:
         if model is not self._model:
             self._model = model
-            self._inner = self._converse(model)
+            self._inner = self._start(model)

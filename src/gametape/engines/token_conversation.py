@@ -1,4 +1,4 @@
-"""A conversation in token ids: what was sampled is kept as it was sampled, and only new text is tokenised."""
+"""Conversations in token ids: sampled ids are kept as they were sampled, and only new text is tokenised."""
 
 import hashlib
 import uuid
@@ -17,28 +17,29 @@ from gametape.engines.errors import ContextTooLong, EngineError
 
 
 @dataclass(frozen=True)
-class _Said:
-    """What our side has to say before the model's next turn."""
+class _PendingMessage:
+    """What comes before the model's next turn and is not tokenised yet."""
 
     opening: tuple[str, tuple[ToolDefinition, ...], str] | None = None
-    answers: tuple[ToolResponse, ...] = ()
-    told: str = ""
+    responses: tuple[ToolResponse, ...] = ()
+    user: str = ""
 
-    def ids(self, dialect: ChatFormat) -> list[int]:
-        """In one message, because a turn of the model follows each: what was told goes to the end of it."""
+    def encode(self, chat_format: ChatFormat) -> list[int]:
+        """As one message, because a turn of the model follows each: the user's text goes to the end of it."""
         if self.opening:
             system, tools, user = self.opening
-            return dialect.encode_opening(system, tools, _joined(user, self.told))
-        if self.answers:
-            *others, last = self.answers
-            return dialect.encode_tool_responses([*others, replace(last, content=_joined(last.content, self.told))])
-        return dialect.encode_user(self.told)
+            return chat_format.encode_opening(system, tools, _joined(user, self.user))
+        if self.responses:
+            *others, last = self.responses
+            last = replace(last, content=_joined(last.content, self.user))
+            return chat_format.encode_tool_responses([*others, last])
+        return chat_format.encode_user(self.user)
 
 
 class TokenConversation:
-    """See `Conversation`. The ids of the conversation are one list that only grows until `begin` starts another.
+    """A `Conversation` whose ids are one list, which only grows until `begin` starts another.
 
-    With a seed, every turn draws from its own stream, which depends on the seed and the number of the turn alone.
+    With a seed, every turn has random numbers of its own, which depend on the seed and the number of the turn alone.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class TokenConversation:
         self._constrain = constrain
         self._grammar: str | None = None
         self._ids: list[int] = []
-        self._said = _Said()
+        self._pending = _PendingMessage()
         self._prompt: list[int] | None = None
 
     @property
@@ -68,21 +69,21 @@ class TokenConversation:
     def begin(self, system: str, tools: Sequence[ToolDefinition], user: str) -> None:
         self._ids = []
         self._grammar = self.chat_format.grammar(tools) if self._constrain else None
-        self._say(_Said(opening=(system, tuple(tools), user)))
+        self._set_pending(_PendingMessage(opening=(system, tuple(tools), user)))
 
     def add_user_message(self, text: str) -> None:
-        self._say(replace(self._said, told=_joined(self._said.told, text)))
+        self._set_pending(replace(self._pending, user=_joined(self._pending.user, text)))
 
     def add_tool_responses(self, responses: Sequence[ToolResponse]) -> None:
-        self._say(replace(self._said, answers=(*self._said.answers, *responses)))
+        self._set_pending(replace(self._pending, responses=(*self._pending.responses, *responses)))
 
     async def ask(self, max_tokens: int) -> Reply:
         prompt = self._next_prompt()
         room = self.window - len(prompt)
         if room < 1:
             raise ContextTooLong(f"the conversation has {len(prompt)} tokens; the model's window holds {self.window}")
-        # Made without validation, like the turn's tokens below: each of these ids was checked when it came in, and to
-        # check a whole conversation anew at every turn would cost more than all else the harness does.
+        # Without validation, like the turn's tokens below: each id was checked when it came in, and to check a whole
+        # conversation again at every turn would cost more than all else that the harness does.
         generation = await self.engine.generate(
             GenerateRequest.model_construct(
                 request_id=f"{self.conversation_id}/{self.turn}",
@@ -100,25 +101,25 @@ class TokenConversation:
         return reply
 
     def replay(self, reply: Reply) -> None:
-        """The recorded ids count, prompt and all, even if what was said would be written in other ids today."""
+        """The recorded ids count, with their prompt, even if the same text would be encoded in other ids today."""
         if reply.tokens is None:
-            raise BadInput("a turn without token ids cannot be continued by a model that reads ids; start afresh")
+            raise BadInput("a turn without token ids cannot be continued by a model that reads ids; start a new one")
         sampled = reply.tokens.completion_ids
         self._ids = [*reply.tokens.prompt_ids, *sampled, *self.chat_format.close_turn(sampled)]
         self.turn += 1
-        self._say(_Said())
+        self._set_pending(_PendingMessage())
 
     def fork(self) -> Self:
         other = copy(self)  # ids are replaced, never changed in place, so both may hold the same list
         other.conversation_id = uuid.uuid4().hex
         return other
 
-    def _say(self, said: _Said) -> None:
-        self._said, self._prompt = said, None
+    def _set_pending(self, pending: _PendingMessage) -> None:
+        self._pending, self._prompt = pending, None
 
     def _next_prompt(self) -> list[int]:
         if self._prompt is None:
-            self._prompt = [*self._ids, *self._said.ids(self.chat_format)]
+            self._prompt = [*self._ids, *self._pending.encode(self.chat_format)]
         return self._prompt
 
     def _turn_sampling(self) -> Sampling:
@@ -150,13 +151,13 @@ class TokenConversation:
         )
 
 
-async def _nothing() -> None:
+async def _do_nothing() -> None:
     return None
 
 
 @dataclass(frozen=True)
 class TokenModel:
-    """A `Model` that is given ids: every turn of it can be trained on."""
+    """A `Model` over a `PolicyEngine`, which takes ids: every turn of it can be trained on."""
 
     name: str
     engine: PolicyEngine
@@ -164,7 +165,7 @@ class TokenModel:
     window: int
     local: bool = True
     trainable: bool = True
-    on_close: Callable[[], Awaitable[None]] = field(default=_nothing)
+    on_close: Callable[[], Awaitable[None]] = field(default=_do_nothing)
 
     def start_conversation(
         self, sampling: Sampling, conversation_id: str = "", constrain: bool = False

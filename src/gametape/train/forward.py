@@ -14,7 +14,13 @@ from torch.nn.utils.rnn import pad_sequence
 from torch.utils.checkpoint import checkpoint
 
 from gametape.core.errors import BadInput
-from gametape.engines.torch.decoder_spec import DecoderSpec, read_decoder_spec
+from gametape.engines.torch.decoder_spec import (
+    DecoderLayer,
+    DecoderSpec,
+    RotaryEmbedding,
+    decoder_layers,
+    read_decoder_spec,
+)
 from gametape.train.packing import AttentionPlan, PackedTokens
 from gametape.train.tree_attention import tree_attention
 
@@ -89,13 +95,13 @@ def head_of(network: Any) -> Tensor:
 def _by_tree(network: Any, spec: DecoderSpec, packed: PackedTokens) -> Tensor:
     """Detached rows follow the others through each layer, reading their keys and values."""
     body, live = network.model, packed.gradient_rows
-    cos_N1D, sin_N1D = _rotation(body, packed.positions_N)
+    cos_N1D, sin_N1D = RotaryEmbedding(network)(packed.positions_N, body.norm.weight.dtype)
     turn, detached_turn = (cos_N1D[:live], sin_N1D[:live]), (cos_N1D[live:], sin_N1D[live:])
     saving = network.is_gradient_checkpointing and torch.is_grad_enabled()
     hidden_NE = body.embed_tokens(packed.ids_N[:live])
     with torch.no_grad():
         detached_NE = body.embed_tokens(packed.ids_N[live:])
-    for layer in body.layers:
+    for layer in decoder_layers(network, spec):
         if saving:
             hidden_NE, seen = checkpoint(
                 _layer, layer, spec, hidden_NE, turn, packed.plan, use_reentrant=False, preserve_rng_state=False
@@ -112,35 +118,32 @@ def _by_tree(network: Any, spec: DecoderSpec, packed: PackedTokens) -> Tensor:
 
 
 def _layer(
-    layer: Any, spec: DecoderSpec, hidden_NE: Tensor, turn: _Pair, plan: AttentionPlan, seen: _Pair | None = None
+    layer: DecoderLayer,
+    spec: DecoderSpec,
+    hidden_NE: Tensor,
+    turn: _Pair,
+    plan: AttentionPlan,
+    seen: _Pair | None = None,
 ) -> tuple[Tensor, _Pair]:
     """The next hidden states, and the keys and values of these rows; `seen` are those of the rows before them."""
-    attention, mlp = layer.self_attn, layer.mlp
-    normed_NE = _norm(hidden_NE, layer.input_layernorm)
-    q_NHD = attention.q_proj(normed_NE).view(-1, spec.heads, spec.head_dim)
-    k_NGD = attention.k_proj(normed_NE).view(-1, spec.kv_heads, spec.head_dim)
-    v_NGD = attention.v_proj(normed_NE).view(-1, spec.kv_heads, spec.head_dim)
+    normed_NE = _norm(hidden_NE, layer.attention_norm)
+    q_NHD = layer.query(normed_NE).view(-1, spec.heads, spec.head_dim)
+    k_NGD = layer.key(normed_NE).view(-1, spec.kv_heads, spec.head_dim)
+    v_NGD = layer.value(normed_NE).view(-1, spec.kv_heads, spec.head_dim)
     if spec.qk_norm:
-        q_NHD, k_NGD = _norm(q_NHD, attention.q_norm), _norm(k_NGD, attention.k_norm)
+        q_NHD, k_NGD = _norm(q_NHD, layer.query_norm), _norm(k_NGD, layer.key_norm)
     q_NHD, k_NGD = _turned(q_NHD, turn), _turned(k_NGD, turn)
     keys_values = (k_NGD, v_NGD)
     if seen is not None:
         k_NGD, v_NGD = torch.cat((seen[0], k_NGD)), torch.cat((seen[1], v_NGD))
-    hidden_NE = hidden_NE + attention.o_proj(tree_attention(q_NHD, k_NGD, v_NGD, plan).flatten(1))
-    normed_NE = _norm(hidden_NE, layer.post_attention_layernorm)
-    hidden_NE = hidden_NE + mlp.down_proj(silu_gate(mlp.gate_proj(normed_NE), mlp.up_proj(normed_NE)))
+    hidden_NE = hidden_NE + layer.output(tree_attention(q_NHD, k_NGD, v_NGD, plan).flatten(1))
+    normed_NE = _norm(hidden_NE, layer.mlp_norm)
+    hidden_NE = hidden_NE + layer.down(silu_gate(layer.gate(normed_NE), layer.up(normed_NE)))
     return hidden_NE, keys_values
 
 
 def _norm(x: Tensor, norm: Any) -> Tensor:
     return rms_norm(x, norm.weight, norm.variance_epsilon)
-
-
-def _rotation(body: Any, positions_N: Tensor) -> _Pair:
-    """Cosines, and sines signed so that a vector rolled by half its length can be multiplied with them."""
-    cos_1ND, sin_1ND = body.rotary_emb(body.norm.weight, positions_N[None])
-    sin_1ND[..., : sin_1ND.shape[-1] // 2].neg_()
-    return cos_1ND[0, :, None], sin_1ND[0, :, None]
 
 
 def _turned(x_NHD: Tensor, turn: _Pair) -> Tensor:

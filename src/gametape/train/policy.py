@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from torch import Tensor
-from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
+from transformers import LlamaConfig, LlamaForCausalLM
 from transformers.utils.logging import disable_progress_bar
 
 from gametape.core.config import TinyConfig
@@ -17,7 +16,7 @@ from gametape.engines.chat_formats.loader import load_chat_format
 from gametape.engines.chat_formats.protocol import ChatFormat
 from gametape.engines.token_conversation import TokenModel
 from gametape.engines.tokenizers.words import MARKERS, save_word_tokenizer
-from gametape.engines.torch.build import build_stepper
+from gametape.engines.torch.build import build_stepper, load_network
 from gametape.engines.torch.lockstep import LockstepEngine
 from gametape.engines.torch.stepper import EngineLimits
 from gametape.tasks.worlds.tools import tool_signatures, vocabulary_words
@@ -70,12 +69,7 @@ class TrainablePolicy:
 
 def load_policy(directory: Path) -> TrainablePolicy:
     """From a directory that `transformers` could load."""
-    auto: Any = AutoModelForCausalLM
-    disable_progress_bar()
-    try:
-        network = auto.from_pretrained(directory, dtype=torch.float32, local_files_only=True)
-    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
-        raise BadInput(f"{directory} is not a model that can be loaded: {str(error).splitlines()[0]}") from None
+    network = load_network(directory, torch.float32)
     files = {
         path.name: path.read_bytes()
         for path in directory.iterdir()

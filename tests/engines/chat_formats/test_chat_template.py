@@ -26,7 +26,11 @@ def test_a_conversation_reads_as_the_template_writes_it(source):
     taken_apart = frame(source)
     turn = TOKENIZER.encode("Yes?")
     ids = encode_pieces(taken_apart.opening, {"system": "Be good.", "user": "Hello"}, TOKENIZER)
-    ids += [*turn, *taken_apart.closing(turn), *encode_pieces(taken_apart.told, {"user": "Read it."}, TOKENIZER)]
+    ids += [
+        *turn,
+        *taken_apart.close_turn(turn),
+        *encode_pieces(taken_apart.user_message, {"user": "Read it."}, TOKENIZER),
+    ]
     expected = ChatTemplate(source, {"bos_token": "<|endoftext|>"}).render(messages)
     assert TOKENIZER.decode_with_special(ids) == expected
     assert ids == TOKENIZER.encode_with_special(expected)
@@ -45,8 +49,8 @@ def test_what_is_said_adds_no_marker(system, user):
 def test_a_turn_that_ended_itself_is_not_ended_twice():
     taken_apart = frame(CHATML)
     assert taken_apart.stop_ids == (0, 2)
-    assert taken_apart.closing([50, 2]) == taken_apart.closing([50, 0]) == list(taken_apart.end[1:])
-    assert taken_apart.closing([50]) == list(taken_apart.end)
+    assert taken_apart.close_turn([50, 2]) == taken_apart.close_turn([50, 0]) == list(taken_apart.end[1:])
+    assert taken_apart.close_turn([50]) == list(taken_apart.end)
     assert taken_apart.end[0] == 2
 
 

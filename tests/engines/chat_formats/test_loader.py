@@ -1,4 +1,4 @@
-"""Which dialect the files of a model ask for."""
+"""Which chat format the files of a model ask for."""
 
 import json
 
@@ -40,8 +40,8 @@ def test_what_is_missing_is_named(tmp_path):
 
 
 def test_smollm2_speaks_the_plain_form():
-    dialect = load_chat_format(fetched_smollm2())
-    assert isinstance(dialect, FencedChatFormat)
-    assert dialect.stop_ids == (2,)
+    chat_format = load_chat_format(fetched_smollm2())
+    assert isinstance(chat_format, FencedChatFormat)
+    assert chat_format.stop_ids == (2,)
     opening = "<|im_start|>system\nA<|im_end|>\n<|im_start|>user\nB<|im_end|>\n<|im_start|>assistant\n"
-    assert dialect.encode_opening("A", [], "B") == dialect.tokenizer.encode_marked(opening)
+    assert chat_format.encode_opening("A", [], "B") == chat_format.tokenizer.encode_with_special(opening)

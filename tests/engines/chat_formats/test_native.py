@@ -43,24 +43,26 @@ def test_xml_calls_are_not_taken_for_a_known_format():
     assert detect_tool_call_format(ChatTemplate(HERMES.replace(line, calls), {})) is None
 
 
-@pytest.mark.parametrize(("dialect", "source"), [(QWEN, HERMES), (LLAMA3, LLAMA)], ids=["hermes", "llama"])
+@pytest.mark.parametrize(("chat_format", "source"), [(QWEN, HERMES), (LLAMA3, LLAMA)], ids=["hermes", "llama"])
 @pytest.mark.parametrize("answers", [1, 2])
-def test_a_conversation_reads_as_the_template_writes_it(dialect, source, answers):
+def test_a_conversation_reads_as_the_template_writes_it(chat_format, source, answers):
     talk = [{"role": "system", "content": "Be good."}, {"role": "user", "content": "Hello"}]
     calling = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "read", "arguments": {}}}]}
     results = [{"role": "tool", "name": "read", "content": f'line "{n}"\nend'} for n in range(answers)]
     template = ChatTemplate(source, {})
-    assert TOKENIZER.decode_with_special(dialect.opening("Be good.", TOOLS, "Hello")) == template.render(talk, TOOLS)
+    assert TOKENIZER.decode_with_special(chat_format.encode_opening("Be good.", TOOLS, "Hello")) == template.render(
+        talk, TOOLS
+    )
     called = template.render([*talk, calling], TOOLS, prompt=False)
     fragment = TOKENIZER.decode_with_special(
-        dialect.answered([ToolResponse(READ, result["content"]) for result in results])
+        chat_format.encode_tool_responses([ToolResponse(READ, result["content"]) for result in results])
     )
     assert called + fragment == template.render([*talk, calling, *results], TOOLS)
 
 
 @settings(deadline=None, max_examples=60)
 @given(texts, st.sampled_from([QWEN, LLAMA3]))
-def test_no_text_makes_a_marker(text, dialect):
+def test_no_text_makes_a_marker(text, chat_format):
     def markers(ids):
         return [i for i in ids if i in TOKENIZER.special_ids]
 
@@ -68,9 +70,12 @@ def test_no_text_makes_a_marker(text, dialect):
         return [{"name": "t", "description": words, "parameters": {"type": "object", "properties": {f"p{words}": {}}}}]
 
     for hostile, silent in (
-        (dialect.opening(text, tool(text), text), dialect.opening("", tool("x"), "")),
-        (dialect.answered([ToolResponse(Call(text, {}), text)]), dialect.answered([ToolResponse(READ, "")])),
-        (dialect.told(text), dialect.told("")),
+        (chat_format.encode_opening(text, tool(text), text), chat_format.encode_opening("", tool("x"), "")),
+        (
+            chat_format.encode_tool_responses([ToolResponse(Call(text, {}), text)]),
+            chat_format.encode_tool_responses([ToolResponse(READ, "")]),
+        ),
+        (chat_format.encode_user(text), chat_format.encode_user("")),
     ):
         assert markers(hostile) == markers(silent)
 
@@ -82,10 +87,10 @@ def test_a_description_with_a_marker_in_it_still_says_what_it_said():
 
 
 def test_what_is_written_for_the_model_is_read_as_its_own():
-    for dialect in (QWEN, LLAMA3):
-        ids = dialect.encode_call(READ)
-        assert dialect.parse(ids) == ("", (READ,), None)
-        assert dialect.close_turn(ids) == dialect.close_turn([dialect.stop_ids[-1]])
+    for chat_format in (QWEN, LLAMA3):
+        ids = chat_format.encode_call(READ)
+        assert chat_format.parse(ids) == ("", (READ,), None)
+        assert chat_format.close_turn(ids) == chat_format.close_turn([chat_format.stop_ids[-1]])
 
 
 def test_calls_are_read():
@@ -101,19 +106,19 @@ def test_calls_are_read():
 
 
 @pytest.mark.parametrize(
-    ("dialect", "turn"),
+    ("chat_format", "turn"),
     [(QWEN, '<tool_call>{"name": "read"}'), (QWEN, "<tool_call>read</tool_call>"), (LLAMA3, '{"name": "read"')],
 )
-def test_malformed_calls_are_answered(dialect, turn):
-    parsed = dialect.parse(TOKENIZER.encode(turn))
+def test_malformed_calls_are_answered(chat_format, turn):
+    parsed = chat_format.parse(TOKENIZER.encode(turn))
     assert (parsed.text, parsed.calls) == (turn, ())
     assert (parsed.problem or "").startswith("Your tool call cannot be read: ")
 
 
 @settings(deadline=None, max_examples=100)
 @given(st.lists(st.integers(0, TOKENIZER.vocabulary_size + 5), max_size=30), st.sampled_from([QWEN, LLAMA3]))
-def test_any_ids_can_be_read(ids, dialect):
-    parsed = dialect.parse(ids)
+def test_any_ids_can_be_read(ids, chat_format):
+    parsed = chat_format.parse(ids)
     assert not (parsed.problem and parsed.calls)
 
 
@@ -123,6 +128,6 @@ def test_special_tags_are_still_read():
         token["special"] = True
     tokenizer = TrainedTokenizer(json.dumps(document))
     template = ChatTemplate(HERMES, {})
-    dialect = NativeChatFormat(tokenizer, TurnFrame((), (), (2,), (2,)), template, HERMES_FORMAT)
+    chat_format = NativeChatFormat(tokenizer, TurnFrame((), (), (2,), (2,)), template, HERMES_FORMAT)
     ids = tokenizer.encode_with_special('<tool_call>{"name": "read", "arguments": {"path": "a.py"}}</tool_call>')
-    assert dialect.parse(ids).calls == (READ,)
+    assert chat_format.parse(ids).calls == (READ,)

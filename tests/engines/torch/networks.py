@@ -1,4 +1,4 @@
-"""Tiny networks of each family, the plain forward to compare with, and an engine's heart without its thread."""
+"""Tiny networks of each family, the plain forward to compare with, and an engine's core without its thread."""
 
 from copy import deepcopy
 from functools import cache
@@ -84,22 +84,22 @@ def plain_logits(module, ids):
 _arrivals = count()
 
 
-def ask(heart, prompt, max_tokens=8, sampling=GREEDY, stops=()):
+def ask(core, prompt, max_tokens=8, sampling=GREEDY, stops=()):
     """Add a job; what came of it is appended to the list returned."""
-    told = []
+    results = []
     request = GenerateRequest(
         request_id="r", prompt_ids=prompt, max_tokens=max_tokens, sampling=sampling, stop_ids=list(stops)
     )
-    job = GenerateJob(request, told.append, next(_arrivals))
-    heart.add(job)
-    return job, told
+    job = GenerateJob(request, results.append, next(_arrivals))
+    core.add(job)
+    return job, results
 
 
-def run(heart, most=10_000):
+def run(core, most=10_000):
     for _ in range(most):
-        if not heart.busy:
+        if not core.busy:
             return
-        heart.step()
+        core.step()
     raise AssertionError(f"not done after {most} steps")
 
 

@@ -38,21 +38,21 @@ def stepper_in_rounds(module, tokens=1024, block=4, longest=1 << 20, **limits):
 class PlainRounds:
     """What `DecodeGraphs` promises, one plain step after the other, as soon as a round is sent."""
 
-    stops = 2
+    max_stop_ids = 2
 
     def __init__(self, decoder, pool, longest):
-        self.longest = longest
+        self.max_length = longest
         self._decoder, self._pool = decoder, pool
         self._sent = deque()
 
     def start(self, lines, steps):
         assert not self._sent
-        assert all(line.length + line.limit <= len(line.blocks) * self._pool.block for line in lines)
+        assert all(line.length + line.max_new_tokens <= len(line.blocks) * self._pool.block_size for line in lines)
         self._lines = [(line, list(line.blocks)) for line in lines]
         self._drawn = [[] for _ in lines]
         self._send(steps)
 
-    def go_on(self, steps):
+    def continue_round(self, steps):
         assert len(self._sent) == 1
         self._send(steps)
 
@@ -63,7 +63,7 @@ class PlainRounds:
         drawn = [DrawnTokens([], []) for _ in self._lines]
         for _ in range(steps):
             for (line, blocks), own, new in zip(self._lines, self._drawn, drawn, strict=True):
-                if len(own) < line.limit and not (own and own[-1] in line.stop_ids):
+                if len(own) < line.max_new_tokens and not (own and own[-1] in line.stop_ids):
                     token, logprob = self._step(line, blocks, own)
                     own.append(token)
                     new.ids.append(token)

@@ -43,7 +43,7 @@ def test_any_batch_is_attended_to_as_the_reference_does(spans, compiled, seed):
     """By our own kernel or, as without a compiler, by torch's."""
     with pytest.MonkeyPatch.context() as patch:
         if not compiled:
-            patch.setattr(cpu, "library", lambda pool: None)
+            patch.setattr(cpu, "load_decode_kernels", lambda pool: None)
         compare_with_the_reference(spans, seed)
 
 

@@ -90,12 +90,12 @@ def test_this_machine_and_a_network_in_bfloat16():
     assert found is not None
     if not found.works:
         pytest.skip("bfloat16 does not work on this CPU")
-    heart = stepper(network().to(torch.bfloat16))
-    asked = [([at, at + 1, at + 2], ask(heart, [at, at + 1, at + 2], 30)[1]) for at in range(8)]
-    run(heart)
+    core = stepper(network().to(torch.bfloat16))
+    asked = [([at, at + 1, at + 2], ask(core, [at, at + 1, at + 2], 30)[1]) for at in range(8)]
+    run(core)
     gaps = []
-    for prompt, told in asked:
-        logits = plain_logits(plain(), [*prompt, *told[0].completion_ids])[len(prompt) - 1 : -1]
-        own = torch.tensor(told[0].logprobs)
-        gaps.append(logits.log_softmax(-1).gather(1, torch.tensor(told[0].completion_ids)[:, None])[:, 0] - own)
+    for prompt, results in asked:
+        logits = plain_logits(plain(), [*prompt, *results[0].completion_ids])[len(prompt) - 1 : -1]
+        own = torch.tensor(results[0].logprobs)
+        gaps.append(logits.log_softmax(-1).gather(1, torch.tensor(results[0].completion_ids)[:, None])[:, 0] - own)
     assert torch.cat(gaps).abs().mean() < 0.2

@@ -18,19 +18,19 @@ from .test_soak import soak  # noqa: E402
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_batch_draws_what_a_plain_forward_would(family):
-    heart = stepper_in_rounds(network(family), slots=8, budget=32)
+    core = stepper_in_rounds(network(family), max_sequences=8, token_budget=32)
     prompts = [[3], [4, 5, 6], [(5 * at) % VOCABULARY for at in range(90)], [(3 * at) % VOCABULARY for at in range(33)]]
     rules = [GREEDY, Sampling(seed=3), Sampling(seed=5, temperature=0.7, top_p=0.8), Sampling(seed=6, top_k=5)]
     asked = [
-        (prompt, rule, ask(heart, prompt, 37, rule)[1])
+        (prompt, rule, ask(core, prompt, 37, rule)[1])
         for prompt in prompts
         for rule in (rules if family == "qwen3" else rules[:2])
     ]
-    run(heart)
-    for prompt, rule, told in asked:
-        assert len(told[0].completion_ids) == 37
-        check(told[0], prompt, rule, {0: plain(family)})
-    assert heart.pool.held == 0
+    run(core)
+    for prompt, rule, results in asked:
+        assert len(results[0].completion_ids) == 37
+        check(results[0], prompt, rule, {0: plain(family)})
+    assert core.pool.held_blocks == 0
 
 
 def test_a_short_soak_in_rounds():
@@ -46,69 +46,69 @@ def test_a_long_soak_in_rounds():
 
 
 def test_stop_tokens_and_what_has_too_many_of_them_or_is_too_long():
-    heart = stepper_in_rounds(network("qwen3"), longest=60)
-    _, free = ask(heart, [5, 6], 40)
-    run(heart)
+    core = stepper_in_rounds(network("qwen3"), longest=60)
+    _, free = ask(core, [5, 6], 40)
+    run(core)
     ids = free[0].completion_ids
     stop = ids[20]
     first = ids.index(stop) + 1
     unused = [token for token in range(VOCABULARY) if token not in ids]
-    asked = [ask(heart, [5, 6], 40, stops=stops)[1] for stops in ([stop], [unused[0], stop], [*unused[:5], stop])]
-    _, long = ask(heart, [5, 6], 70)
-    run(heart)
-    for told in asked:
-        assert (told[0].completion_ids, told[0].finish) == (ids[:first], "stop")
+    asked = [ask(core, [5, 6], 40, stops=stops)[1] for stops in ([stop], [unused[0], stop], [*unused[:5], stop])]
+    _, long = ask(core, [5, 6], 70)
+    run(core)
+    for results in asked:
+        assert (results[0].completion_ids, results[0].finish) == (ids[:first], "stop")
     assert long[0].completion_ids[:40] == ids
     check(long[0], [5, 6], GREEDY, {0: plain("qwen3")})
 
 
 def test_who_is_not_in_the_rounds_moves_on_beside_them():
-    heart = stepper_in_rounds(network("qwen3"), longest=60)
-    stepwise, _ = ask(heart, [5, 6], 70)
-    in_rounds, _ = ask(heart, [7, 8], 50)
+    core = stepper_in_rounds(network("qwen3"), longest=60)
+    stepwise, _ = ask(core, [5, 6], 70)
+    in_rounds, _ = ask(core, [7, 8], 50)
     for _ in range(9):
-        heart.step()
+        core.step()
     assert (len(stepwise.logprobs), len(in_rounds.logprobs)) == (9, 1 + 8 * 4)
 
 
 def test_a_group_reads_its_prompt_once_and_a_turn_goes_on_from_what_was_drawn():
-    heart = stepper_in_rounds(network("qwen3"))
+    core = stepper_in_rounds(network("qwen3"))
     prompt = [(3 * at) % VOCABULARY for at in range(51)]
-    asked = [ask(heart, prompt, 26, Sampling(seed=seed))[1] for seed in range(8)]
-    run(heart)
-    assert heart.stats.read == 51 + 7 * 1 + 8 * 25
-    for seed, told in enumerate(asked):
-        check(told[0], prompt, Sampling(seed=seed), {0: plain("qwen3")})
+    asked = [ask(core, prompt, 26, Sampling(seed=seed))[1] for seed in range(8)]
+    run(core)
+    assert core.stats.read_tokens == 51 + 7 * 1 + 8 * 25
+    for seed, results in enumerate(asked):
+        check(results[0], prompt, Sampling(seed=seed), {0: plain("qwen3")})
     grown = prompt + asked[3][0].completion_ids
-    _, told = ask(heart, [*grown, 7, 7], 3)
-    run(heart)
-    assert told[0].usage.cached_tokens == len(grown) - 1
-    check(told[0], [*grown, 7, 7], GREEDY, {0: plain("qwen3")})
+    _, results = ask(core, [*grown, 7, 7], 3)
+    run(core)
+    assert results[0].usage.cached_tokens == len(grown) - 1
+    check(results[0], [*grown, 7, 7], GREEDY, {0: plain("qwen3")})
 
 
 def test_scores_beside_rounds():
-    heart = stepper_in_rounds(network("qwen3"), tokens=256, budget=16)
+    core = stepper_in_rounds(network("qwen3"), tokens=256, token_budget=16)
     ids = [(5 * at * at) % VOCABULARY for at in range(60)]
-    _, told = ask(heart, ids[:25], 30)
+    _, results = ask(core, ids[:25], 30)
     scored = []
-    heart.add(ScoreJob(ids, 30, Sampling(temperature=0.5), scored.append, 10**9))
-    run(heart)
+    core.add(ScoreJob(ids, 30, Sampling(temperature=0.5), scored.append, 10**9))
+    run(core)
     expected = (plain_logits(plain("qwen3"), ids)[29:-1] / 0.5).log_softmax(-1)
     expected = expected.gather(1, torch.tensor(ids[30:])[:, None])[:, 0]
     torch.testing.assert_close(torch.tensor(scored[0]), expected, atol=1e-4, rtol=0)
-    check(told[0], ids[:25], GREEDY, {0: plain("qwen3")})
+    check(results[0], ids[:25], GREEDY, {0: plain("qwen3")})
 
 
 def test_a_step_goes_on_round_after_round_until_it_is_pressed():
-    heart = stepper_in_rounds(network("qwen3"))
-    job, _ = ask(heart, [1, 2, 3], 300)
-    heart.step()
-    heart.step(lambda: True)
+    core = stepper_in_rounds(network("qwen3"))
+    job, _ = ask(core, [1, 2, 3], 300)
+    core.step()
+    core.step(lambda: True)
     assert len(job.logprobs) == 1 + 16
     looks = iter([False, False, True])
-    heart.step(lambda: next(looks))
+    core.step(lambda: next(looks))
     assert len(job.logprobs) == 1 + 4 * 16
-    heart.step()
+    core.step()
     assert len(job.logprobs) == 1 + 4 * 16 + 128
 
 

@@ -64,5 +64,5 @@ def test_what_is_not_a_number_stays_that():
 @pytest.mark.parametrize("compiler", ["there-is-no-such-compiler", "false"])
 def test_without_a_compiler_there_are_no_kernels(compiler, monkeypatch, caplog):
     monkeypatch.setenv("CC", compiler)
-    assert compile_kernels("elementwise") is None
+    assert compile_kernels("elementwise", {}) is None
     assert "elementwise.c" in caplog.text

@@ -42,7 +42,7 @@ def test_requests_run_together_and_the_event_loop_stays_free():
         stats = await engine.stats()
         assert ticks > 10
         assert stats.steps < 6 * 60 / 2
-        assert (stats.sampled, stats.read) == (360, 6 * (2 + 59))
+        assert (stats.sampled_tokens, stats.read_tokens) == (360, 6 * (2 + 59))
         return [job.result() for job in jobs]
 
     for n, generation in enumerate(with_engine(use)):
@@ -52,13 +52,13 @@ def test_requests_run_together_and_the_event_loop_stays_free():
 def test_a_request_that_is_given_up_frees_its_room():
     async def use(engine):
         endless = asyncio.ensure_future(engine.generate(request([1], 1000)))
-        while (await engine.stats()).sampled < 3:
+        while (await engine.stats()).sampled_tokens < 3:
             await asyncio.sleep(0)
         endless.cancel()
         with pytest.raises(asyncio.CancelledError):
             await endless
         after = await engine.generate(request([5, 6]))
-        assert engine._stepper.pool.held == 0
+        assert engine._stepper.pool.held_blocks == 0
         return after
 
     check(with_engine(use), [5, 6], GREEDY, {0: plain()})
@@ -81,9 +81,9 @@ def test_a_trainer_changes_the_weights_in_place_under_a_running_request():
 
     async def use(engine):
         running = asyncio.ensure_future(engine.generate(request([4, 5, 6], 200)))
-        while (await engine.stats()).sampled < 3:
+        while (await engine.stats()).sampled_tokens < 3:
             await asyncio.sleep(0)
-        async with engine.changing(1):
+        async with engine.pause_for_update(1):
             steps = engine._stepper.stats.steps
             await asyncio.sleep(0.01)
             module.load_state_dict(plain(seed=1).state_dict())
@@ -154,7 +154,7 @@ def test_a_breakdown_reaches_whoever_waits():
 def test_closing_ends_what_runs():
     async def use(engine):
         running = asyncio.ensure_future(engine.generate(request([1], 1000)))
-        while (await engine.stats()).sampled < 3:
+        while (await engine.stats()).sampled_tokens < 3:
             await asyncio.sleep(0)
         await engine.close()
         return await running
@@ -164,7 +164,7 @@ def test_closing_ends_what_runs():
 
 def test_closing_answers_those_that_were_not_begun():
     async def use(engine):
-        async with engine.changing(1):
+        async with engine.pause_for_update(1):
             late = [asyncio.ensure_future(engine.generate(request([1], 5))), asyncio.ensure_future(held(engine))]
             await asyncio.sleep(0)
             closing = asyncio.ensure_future(engine.close())
@@ -173,7 +173,7 @@ def test_closing_answers_those_that_were_not_begun():
         return await asyncio.gather(*late, return_exceptions=True)
 
     async def held(engine):
-        async with engine.changing(2):
+        async with engine.pause_for_update(2):
             pass
 
     assert [error.kind for error in with_engine(use)] == ["refused"] * 2

@@ -21,7 +21,7 @@ from gametape.engines.torch.grammar import GrammarCompiler  # noqa: E402
 from gametape.engines.torch.sampler import token_logprobs  # noqa: E402
 from gametape.engines.torch.stepper import EngineLimits  # noqa: E402
 
-from ..tiny import CHATML, HERMES, LLAMA, TOOLS, tiny_dialect, tiny_network  # noqa: E402
+from ..tiny import CHATML, HERMES, LLAMA, TOOLS, tiny_chat_format, tiny_network  # noqa: E402
 from .networks import plain_logits  # noqa: E402
 
 VOCABULARY = 410
@@ -35,29 +35,29 @@ FORMS = {"fenced": "\n\n```tool\n", "bytes": "\n\n```tool\n", "tagged": "<tool_c
 
 def dialect_of_form(form, place):
     templates = {"fenced": CHATML, "tagged": HERMES, "bare": LLAMA}
-    return tiny_dialect(place, templates[form]) if form in templates else byte_chat_format()
+    return tiny_chat_format(place, templates[form]) if form in templates else byte_chat_format()
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_turn_that_a_grammar_allows_can_be_read(form, tmp_path):
     """Drawn at random, with a liking for what could go wrong: quotes, brackets, tags, escapes."""
-    dialect = dialect_of_form(form, tmp_path)
-    grammars = GrammarCompiler(dialect.tokenizer, VOCABULARY)
-    risky = {i for i in range(VOCABULARY) if risk(dialect.tokenizer.decode([i]))}
+    chat_format = dialect_of_form(form, tmp_path)
+    grammars = GrammarCompiler(chat_format.tokenizer, VOCABULARY)
+    risky = {i for i in range(VOCABULARY) if risk(chat_format.tokenizer.decode([i]))}
     for seed in range(25):
-        chance, matcher, ids = random.Random(seed), grammars.matcher(dialect.grammar(ODD)), []
-        begin = dialect.tokenizer.encode(FORMS[form])
-        while ids[-1:] != [dialect.stop_ids[0]]:
-            allowed = matcher.allowed_tokens(dialect.stop_ids).nonzero()[:, 0].tolist()
-            liked = [i for i in allowed if i in risky or i in dialect.stop_ids]
+        chance, matcher, ids = random.Random(seed), grammars.matcher(chat_format.grammar(ODD)), []
+        begin = chat_format.tokenizer.encode(FORMS[form])
+        while ids[-1:] != [chat_format.stop_ids[0]]:
+            allowed = matcher.allowed_tokens(chat_format.stop_ids).nonzero()[:, 0].tolist()
+            liked = [i for i in allowed if i in risky or i in chat_format.stop_ids]
             if begin and begin[0] in allowed and len(ids) > seed % 9:
                 ids.append(begin.pop(0))
             else:
                 ids.append(chance.choice(liked if liked and chance.random() < 0.8 else allowed))
-            if ids[-1] not in dialect.stop_ids:
+            if ids[-1] not in chat_format.stop_ids:
                 matcher.consume(ids[-1])
-        parsed = dialect.parse(ids)
-        assert (len(parsed.calls), parsed.problem) == (1, None), dialect.tokenizer.decode(ids)
+        parsed = chat_format.parse(ids)
+        assert (len(parsed.calls), parsed.problem) == (1, None), chat_format.tokenizer.decode(ids)
         assert parsed.calls[0].name in {tool["name"] for tool in ODD}
 
 
@@ -65,17 +65,17 @@ def risk(text):
     return text != "" and set(text) <= set('"{}\\`\n</>udDtol_ca1e.')
 
 
-def asked(dialect, seed, max_tokens=120, sampling=None, **more):
-    grammar = dialect.grammar(TOOLS)
-    prompt = dialect.opening("s", TOOLS, f"u{seed}")
+def asked(chat_format, seed, max_tokens=120, sampling=None, **more):
+    grammar = chat_format.grammar(TOOLS)
+    prompt = chat_format.encode_opening("s", TOOLS, f"u{seed}")
     sampling = sampling or Sampling(seed=seed, temperature=0.8, top_k=(0, 5)[seed % 2], top_p=(1.0, 0.9)[seed % 3 == 0])
-    given = {"stop_ids": list(dialect.stop_ids), "grammar": grammar} | more
+    given = {"stop_ids": list(chat_format.stop_ids), "grammar": grammar} | more
     return GenerateRequest(request_id="r", prompt_ids=prompt, max_tokens=max_tokens, sampling=sampling, **given)
 
 
-def generated(dialect, requests, tokens, network=None):
+def generated(chat_format, requests, tokens, network=None):
     async def run():
-        engine = build_engine(network or tiny_network(VOCABULARY), EngineLimits(), tokens, dialect.tokenizer)
+        engine = build_engine(network or tiny_network(VOCABULARY), EngineLimits(), tokens, chat_format.tokenizer)
         try:
             return await asyncio.gather(*map(engine.generate, requests)), await engine.stats()
         finally:
@@ -86,13 +86,13 @@ def generated(dialect, requests, tokens, network=None):
 
 def test_constrained_and_free_turns_run_together_exactly(tmp_path):
     """In little room, so that sequences are stopped and go on."""
-    dialect = dialect_of_form("bare", tmp_path)
-    requests = [asked(dialect, seed, 80) for seed in range(16)]
-    requests += [asked(dialect, seed, 80, grammar=None) for seed in range(3)]
-    answers, stats = generated(dialect, requests, 900)
-    assert stats.stopped
+    chat_format = dialect_of_form("bare", tmp_path)
+    requests = [asked(chat_format, seed, 80) for seed in range(16)]
+    requests += [asked(chat_format, seed, 80, grammar=None) for seed in range(3)]
+    answers, stats = generated(chat_format, requests, 900)
+    assert stats.preempted
     finished = 0
-    network, grammars = tiny_network(VOCABULARY), GrammarCompiler(dialect.tokenizer, VOCABULARY)
+    network, grammars = tiny_network(VOCABULARY), GrammarCompiler(chat_format.tokenizer, VOCABULARY)
     for request, answer in zip(requests, answers, strict=True):
         assert answer.constrained == (request.grammar is not None)
         ids = [*request.prompt_ids, *answer.completion_ids]
@@ -105,33 +105,33 @@ def test_constrained_and_free_turns_run_together_exactly(tmp_path):
         expected = token_logprobs(logits, torch.tensor(answer.completion_ids), [request.sampling] * len(logits))
         torch.testing.assert_close(torch.tensor(answer.logprobs), expected, atol=1e-4, rtol=0)
         if answer.constrained and answer.finish == "stop":
-            parsed = dialect.parse(answer.completion_ids)
+            parsed = chat_format.parse(answer.completion_ids)
             assert (len(parsed.calls), parsed.problem) == (1, None)
             finished += 1
     assert finished > 5
 
 
 def test_a_turn_without_stop_ids_ends_with_its_grammar():
-    dialect = byte_chat_format()
-    request = asked(dialect, 1, grammar='root ::= "yes" | "no, never"', stop_ids=[])
-    (answer,), _ = generated(dialect, [request], 4096)
-    assert dialect.tokenizer.decode(answer.completion_ids) in ("yes", "no, never")
+    chat_format = byte_chat_format()
+    request = asked(chat_format, 1, grammar='root ::= "yes" | "no, never"', stop_ids=[])
+    (answer,), _ = generated(chat_format, [request], 4096)
+    assert chat_format.tokenizer.decode(answer.completion_ids) in ("yes", "no, never")
     assert (answer.finish, answer.constrained) == ("stop", True)
 
 
 def test_a_dead_end_is_left_and_not_called_constrained():
     """The network has bytes up to 99, so it can say a and not z."""
-    dialect = byte_chat_format()
-    request = asked(dialect, 1, 4, grammar='root ::= "az"').model_copy(update={"prompt_ids": [1]})
-    (answer,), _ = generated(dialect, [request], 4096, tiny_network(100))
+    chat_format = byte_chat_format()
+    request = asked(chat_format, 1, 4, grammar='root ::= "az"').model_copy(update={"prompt_ids": [1]})
+    (answer,), _ = generated(chat_format, [request], 4096, tiny_network(100))
     assert (answer.completion_ids[0], len(answer.completion_ids), answer.constrained) == (97, 4, False)
 
 
 @pytest.mark.parametrize("grammar", ["", "root ::= missing", 'root ::= "a" (', "leaf ::= [a-z]"])
 def test_what_is_no_grammar_is_bad_input(grammar):
-    dialect = byte_chat_format()
+    chat_format = byte_chat_format()
     with pytest.raises(BadInput, match="grammar"):
-        generated(dialect, [asked(dialect, 1, grammar=grammar)], 4096)
+        generated(chat_format, [asked(chat_format, 1, grammar=grammar)], 4096)
 
 
 def test_with_a_tokenizer_that_the_library_does_not_know_turns_are_free():
@@ -141,6 +141,6 @@ def test_with_a_tokenizer_that_the_library_does_not_know_turns_are_free():
 
 def test_without_the_library_turns_are_free_and_say_so(monkeypatch):
     monkeypatch.setitem(sys.modules, "llguidance", None)
-    dialect = byte_chat_format()
-    (answer,), _ = generated(dialect, [asked(dialect, 1, 5)], 4096)
+    chat_format = byte_chat_format()
+    (answer,), _ = generated(chat_format, [asked(chat_format, 1, 5)], 4096)
     assert (answer.constrained, len(answer.completion_ids)) == (False, 5)

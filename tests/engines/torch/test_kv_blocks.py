@@ -32,7 +32,7 @@ class Holders(RuleBasedStateMachine):
 
     @rule(target=holders, count=st.integers(1, 8))
     def take(self, count):
-        blocks = self.pool.take(min(count, self.pool.available))
+        blocks = self.pool.allocate(min(count, self.pool.available_blocks))
         assert len(set(blocks)) == len(blocks)
         assert not set(blocks) & {block for each in self.held.values() for block in each}
         self.names += 1
@@ -41,7 +41,7 @@ class Holders(RuleBasedStateMachine):
 
     @rule(target=holders, other=holders)
     def share(self, other):
-        self.pool.hold(self.held[other])
+        self.pool.acquire(self.held[other])
         self.names += 1
         self.held[self.names] = list(self.held[other])
         return self.names
@@ -63,7 +63,7 @@ class Holders(RuleBasedStateMachine):
 
     @invariant()
     def counts_agree(self):
-        assert self.pool.held == len({block for each in self.held.values() for block in each})
+        assert self.pool.held_blocks == len({block for each in self.held.values() for block in each})
 
 
 TestHolders = Holders.TestCase
@@ -72,10 +72,10 @@ TestHolders = Holders.TestCase
 @pytest.mark.parametrize("size", [32, 31])
 def test_a_sequence_that_grows_gets_neighbours(size):
     blocks = pool(size)
-    rows = [blocks.take(1) for _ in range(4)]
+    rows = [blocks.allocate(1) for _ in range(4)]
     for _ in range(6):
         for row in rows:
-            row.extend(blocks.take(1, row[-1]))
+            row.extend(blocks.allocate(1, row[-1]))
     assert sorted(row[0] for row in rows) == [0, 8, 16, 24]
     assert all(row == list(range(row[0], row[0] + 7)) for row in rows)
 
@@ -83,13 +83,13 @@ def test_a_sequence_that_grows_gets_neighbours(size):
 def test_the_longest_unused_is_given_away_first_and_the_end_of_a_sequence_before_its_beginning():
     blocks = pool(8)
     index = PrefixIndex(blocks)
-    first, second = blocks.take(4), blocks.take(4)
+    first, second = blocks.allocate(4), blocks.allocate(4)
     for at, block in enumerate([*first, *second]):
         index.add(ROOT, (at,) * 4, block, 0)
     blocks.release(first)
     blocks.release(second)
-    assert (blocks.held, blocks.available) == (0, 8)
-    assert blocks.take(1) == [first[-1]]
+    assert (blocks.held_blocks, blocks.available_blocks) == (0, 8)
+    assert blocks.allocate(1) == [first[-1]]
     assert index.find_full_block(ROOT, (0,) * 4).block == first[0]
     assert index.find_full_block(ROOT, (3,) * 4) is None
 
@@ -97,5 +97,5 @@ def test_the_longest_unused_is_given_away_first_and_the_end_of_a_sequence_before
 def test_copies_are_of_the_first_rows():
     blocks = pool(2)
     blocks.keys_LBTGD[:] = torch.arange(16.0).view(1, 2, 4, 1, 2)
-    blocks.copy(0, 1, 3)
+    blocks.copy_rows(0, 1, 3)
     assert blocks.keys_LBTGD[0, 1, :, 0, 0].tolist() == [0, 2, 4, 14]

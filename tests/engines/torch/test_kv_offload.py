@@ -19,28 +19,28 @@ def text(seed, length=60):
     return [(seed * at * at + 7 * at + seed) % VOCABULARY for at in range(length)]
 
 
-def rounds_of_turns(heart, talks, turns):
+def rounds_of_turns(core, talks, turns):
     """Every rollout in turn says something, so that each has lost its blocks to the others when it goes on."""
     for turn in range(turns):
         for number, ids in enumerate(talks):
             ids.extend(text(number + 3, 9))
             sampling = Sampling(seed=turn) if number % 2 else GREEDY
-            _, told = ask(heart, list(ids), 6, sampling)
-            run(heart)
-            check(told[0], ids, sampling, {0: plain()})
-            ids.extend(told[0].completion_ids)
+            _, results = ask(core, list(ids), 6, sampling)
+            run(core)
+            check(results[0], ids, sampling, {0: plain()})
+            ids.extend(results[0].completion_ids)
 
 
 def test_rollouts_that_take_turns_in_little_room_read_only_what_is_new():
     read = {}
     for blocks in (0, 200):
-        heart = stepper(network(), tokens=144, offload_blocks=blocks)
+        core = stepper(network(), tokens=144, offload_blocks=blocks)
         talks = [text(seed) for seed in range(1, 5)]
-        rounds_of_turns(heart, talks, 3)
-        rounds_of_turns(heart, [talks[0][:70], talks[1][:83]], 1)
-        read[blocks] = heart.stats.read
-        assert bool(heart.stats.fetched) == bool(blocks)
-        assert heart.pool.held == 0
+        rounds_of_turns(core, talks, 3)
+        rounds_of_turns(core, [talks[0][:70], talks[1][:83]], 1)
+        read[blocks] = core.stats.read_tokens
+        assert bool(core.stats.fetched_blocks) == bool(blocks)
+        assert core.pool.held_blocks == 0
     new = 4 * (60 + 3 * (9 + 6)) + 2 * (9 + 6)
     assert read[200] < new + 14 * 4, "but for the block at the end, which nobody keeps"
     assert read[0] > 2 * read[200]
@@ -48,26 +48,26 @@ def test_rollouts_that_take_turns_in_little_room_read_only_what_is_new():
 
 @pytest.mark.parametrize("made", [stepper, stepper_in_rounds])
 def test_a_sequence_that_was_stopped_finds_its_blocks_again(made):
-    heart = made(network("llama-wide"), tokens=96, slots=4, offload_blocks=50)
-    asked = [(text(seed, 20), ask(heart, text(seed, 20), 50, Sampling(seed=seed))[1]) for seed in range(1, 4)]
-    run(heart)
-    assert heart.stats.stopped
-    assert heart.stats.fetched
-    for seed, (prompt, told) in enumerate(asked, 1):
-        check(told[0], prompt, Sampling(seed=seed), {0: plain("llama-wide")})
+    core = made(network("llama-wide"), tokens=96, max_sequences=4, offload_blocks=50)
+    asked = [(text(seed, 20), ask(core, text(seed, 20), 50, Sampling(seed=seed))[1]) for seed in range(1, 4)]
+    run(core)
+    assert core.stats.preempted
+    assert core.stats.fetched_blocks
+    for seed, (prompt, results) in enumerate(asked, 1):
+        check(results[0], prompt, Sampling(seed=seed), {0: plain("llama-wide")})
 
 
 def test_new_weights_drop_what_is_kept():
-    heart = stepper(network(), tokens=96, offload_blocks=50)
+    core = stepper(network(), tokens=96, offload_blocks=50)
     for seed in (1, 2):
-        ask(heart, text(seed), 4)
-        run(heart)
-    heart.decoder.module.load_state_dict(plain(seed=1).state_dict())
-    heart.weights_changed(1)
-    _, told = ask(heart, text(1), 4)
-    run(heart)
-    assert (heart.stats.fetched, told[0].usage.cached_tokens) == (0, 0)
-    check(told[0], text(1), GREEDY, {1: plain(seed=1)})
+        ask(core, text(seed), 4)
+        run(core)
+    core.decoder.module.load_state_dict(plain(seed=1).state_dict())
+    core.weights_changed(1)
+    _, results = ask(core, text(1), 4)
+    run(core)
+    assert (core.stats.fetched_blocks, results[0].usage.cached_tokens) == (0, 0)
+    check(results[0], text(1), GREEDY, {1: plain(seed=1)})
 
 
 def test_the_longest_unused_goes_first_and_room_is_never_lost():

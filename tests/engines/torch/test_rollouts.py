@@ -51,163 +51,163 @@ turns = st.tuples(st.integers(0, 5), st.integers(0, 60), tokens, st.integers(1, 
 )
 def test_conversations_that_fork_and_go_back(family, rounds, room, budget, offload):
     """A small pool has to stop sequences and to give kept blocks away; a small budget cuts prompts into chunks."""
-    heart = stepper(network(family), tokens=room, slots=4, budget=budget, offload_blocks=offload)
+    core = stepper(network(family), tokens=room, max_sequences=4, token_budget=budget, offload_blocks=offload)
     texts = [[1, 2, 3, 4, 5, 6, 7, 8, 9]]
     for together in rounds:
         asked = []
         for which, kept, more, length, sampling in together:
             prompt = (texts[which % len(texts)][:kept] + more)[-70:]
-            asked.append((prompt, sampling, length, ask(heart, prompt, length, sampling)[1]))
-        run(heart, 2000)
-        for prompt, sampling, length, told in asked:
-            assert len(told) == 1
-            assert len(told[0].completion_ids) == length
-            assert told[0].usage.cached_tokens < len(prompt)
-            check(told[0], prompt, sampling, {0: plain(family)})
-            texts.append(prompt + told[0].completion_ids)
-        assert heart.pool.held == 0
+            asked.append((prompt, sampling, length, ask(core, prompt, length, sampling)[1]))
+        run(core, 2000)
+        for prompt, sampling, length, results in asked:
+            assert len(results) == 1
+            assert len(results[0].completion_ids) == length
+            assert results[0].usage.cached_tokens < len(prompt)
+            check(results[0], prompt, sampling, {0: plain(family)})
+            texts.append(prompt + results[0].completion_ids)
+        assert core.pool.held_blocks == 0
 
 
 @pytest.mark.parametrize("planner", [cpu.plan, reference.plan])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_greedy_is_greedy(family, planner):
-    heart = stepper(network(family), planner=planner)
+    core = stepper(network(family), planner=planner)
     prompts = [[3], [4, 5, 6], [(5 * at) % VOCABULARY for at in range(90)]]
-    asked = [(prompt, ask(heart, prompt, 12)[1]) for prompt in prompts]
-    run(heart)
-    for prompt, told in asked:
-        check(told[0], prompt, GREEDY, {0: plain(family)})
+    asked = [(prompt, ask(core, prompt, 12)[1]) for prompt in prompts]
+    run(core)
+    for prompt, results in asked:
+        check(results[0], prompt, GREEDY, {0: plain(family)})
 
 
 def test_a_group_reads_its_prompt_once():
-    heart = stepper(network(), block=4)
+    core = stepper(network(), block=4)
     prompt = [(3 * at) % VOCABULARY for at in range(51)]
-    asked = [ask(heart, prompt, 6, Sampling(seed=seed))[1] for seed in range(8)]
-    run(heart)
-    assert heart.stats.read == 51 + 7 * 1 + 8 * 5
-    assert sorted(told[0].usage.cached_tokens for told in asked) == [0] + [50] * 7
-    for seed, told in enumerate(asked):
-        check(told[0], prompt, Sampling(seed=seed), {0: plain()})
+    asked = [ask(core, prompt, 6, Sampling(seed=seed))[1] for seed in range(8)]
+    run(core)
+    assert core.stats.read_tokens == 51 + 7 * 1 + 8 * 5
+    assert sorted(results[0].usage.cached_tokens for results in asked) == [0] + [50] * 7
+    for seed, results in enumerate(asked):
+        check(results[0], prompt, Sampling(seed=seed), {0: plain()})
 
 
 def test_the_next_turn_a_fork_and_a_return_read_only_what_is_new():
-    heart = stepper(network(), block=4)
+    core = stepper(network(), block=4)
     prompt = list(range(30))
-    _, told = ask(heart, prompt, 7)
-    run(heart)
-    grown = prompt + told[0].completion_ids
+    _, results = ask(core, prompt, 7)
+    run(core)
+    grown = prompt + results[0].completion_ids
     for text, new in (([*grown, 1, 2, 3], 4), ([*grown, 9, 8], 2), ([*prompt, 5], 1)):
-        _, told = ask(heart, text, 1)
-        run(heart)
-        assert told[0].usage.cached_tokens == len(text) - new
-        check(told[0], text, GREEDY, {0: plain()})
+        _, results = ask(core, text, 1)
+        run(core)
+        assert results[0].usage.cached_tokens == len(text) - new
+        check(results[0], text, GREEDY, {0: plain()})
 
 
 def test_company_does_not_change_what_a_seed_draws():
     prompts = [[(seed * at + 3) % VOCABULARY for at in range(5 + 7 * seed)] for seed in range(1, 7)]
     alone, together = [], []
     for seed, prompt in enumerate(prompts):
-        heart = stepper(network())
-        alone.append(ask(heart, prompt, 20, Sampling(seed=seed))[1])
-        run(heart)
-    heart = stepper(network(), tokens=128, slots=5, budget=16)
+        core = stepper(network())
+        alone.append(ask(core, prompt, 20, Sampling(seed=seed))[1])
+        run(core)
+    core = stepper(network(), tokens=128, max_sequences=5, token_budget=16)
     for seed, prompt in enumerate(prompts):
-        together.append(ask(heart, prompt, 20, Sampling(seed=seed))[1])
-    run(heart)
-    assert heart.stats.stopped
-    assert [told[0].completion_ids for told in together] == [told[0].completion_ids for told in alone]
+        together.append(ask(core, prompt, 20, Sampling(seed=seed))[1])
+    run(core)
+    assert core.stats.preempted
+    assert [results[0].completion_ids for results in together] == [results[0].completion_ids for results in alone]
 
 
 def test_a_long_prompt_does_not_stall_the_others():
-    heart = stepper(network(), budget=16)
-    job, _ = ask(heart, [1, 2], 100)
-    heart.step()
-    ask(heart, [(5 * at) % VOCABULARY for at in range(300)], 1)
+    core = stepper(network(), token_budget=16)
+    job, _ = ask(core, [1, 2], 100)
+    core.step()
+    ask(core, [(5 * at) % VOCABULARY for at in range(300)], 1)
     before = len(job.logprobs)
     for _ in range(10):
-        heart.step()
+        core.step()
     assert len(job.logprobs) == before + 10
 
 
 @pytest.mark.parametrize("staleness", [0, 1])
 def test_each_token_names_its_weights_and_old_keys_are_read_again(staleness):
     modules = {version: network(seed=version) for version in range(3)}
-    heart = stepper(network(seed=0), staleness=staleness)
+    core = stepper(network(seed=0), max_staleness=staleness)
     prompt = list(range(20))
-    _, told = ask(heart, prompt, 12)
+    _, results = ask(core, prompt, 12)
     for version in (1, 2):
         for _ in range(4):
-            heart.step()
-        read = heart.stats.read
-        heart.decoder.module.load_state_dict(modules[version].state_dict())
-        heart.weights_changed(version)
-        heart.step()
-        assert (heart.stats.read - read > 1) == (version > staleness)
-    run(heart)
-    assert told[0].policy_versions == [0] * 4 + [1] * 5 + [2] * 3
+            core.step()
+        read = core.stats.read_tokens
+        core.decoder.module.load_state_dict(modules[version].state_dict())
+        core.weights_changed(version)
+        core.step()
+        assert (core.stats.read_tokens - read > 1) == (version > staleness)
+    run(core)
+    assert results[0].policy_versions == [0] * 4 + [1] * 5 + [2] * 3
     if staleness == 0:
-        check(told[0], prompt, GREEDY, modules)
-    assert heart.pool.held == 0
+        check(results[0], prompt, GREEDY, modules)
+    assert core.pool.held_blocks == 0
 
 
 def test_cached_prompts_of_old_weights_are_not_used():
-    heart = stepper(network(seed=0))
+    core = stepper(network(seed=0))
     prompt = list(range(40))
-    ask(heart, prompt, 2)
-    run(heart)
-    heart.decoder.module.load_state_dict(plain(seed=1).state_dict())
-    heart.weights_changed(1)
-    _, told = ask(heart, prompt, 3)
-    run(heart)
-    assert told[0].usage.cached_tokens == 0
-    check(told[0], prompt, GREEDY, {1: plain(seed=1)})
+    ask(core, prompt, 2)
+    run(core)
+    core.decoder.module.load_state_dict(plain(seed=1).state_dict())
+    core.weights_changed(1)
+    _, results = ask(core, prompt, 3)
+    run(core)
+    assert results[0].usage.cached_tokens == 0
+    check(results[0], prompt, GREEDY, {1: plain(seed=1)})
 
 
 @pytest.mark.parametrize("start", [1, 30, 59])
 def test_scores_are_the_plain_forwards(start):
-    heart = stepper(network("qwen3"), tokens=256, budget=16)
+    core = stepper(network("qwen3"), tokens=256, token_budget=16)
     ids = [(5 * at * at) % VOCABULARY for at in range(60)]
-    ask(heart, ids[:25], 30)
-    told = []
-    heart.add(ScoreJob(ids, start, Sampling(temperature=0.5, top_k=60), told.append, 10**9))
-    run(heart)
+    ask(core, ids[:25], 30)
+    results = []
+    core.add(ScoreJob(ids, start, Sampling(temperature=0.5, top_k=60), results.append, 10**9))
+    run(core)
     logits = plain_logits(plain("qwen3"), ids)[start - 1 : -1] / 0.5
     least = logits.topk(60).values[:, -1:]
     logprobs = logits.masked_fill(logits < least, -torch.inf).log_softmax(-1)
     expected = logprobs.gather(1, torch.tensor(ids[start:])[:, None])[:, 0]
-    torch.testing.assert_close(torch.tensor(told[0]), expected, atol=1e-4, rtol=0)
-    assert heart.pool.held == 0
+    torch.testing.assert_close(torch.tensor(results[0]), expected, atol=1e-4, rtol=0)
+    assert core.pool.held_blocks == 0
 
 
 def test_a_cancelled_rollout_gives_back_its_room():
-    heart = stepper(network())
-    job, told = ask(heart, list(range(30)), 100)
-    _, told_waiting = ask(heart, [5], 4)
+    core = stepper(network())
+    job, results = ask(core, list(range(30)), 100)
+    _, told_waiting = ask(core, [5], 4)
     for _ in range(5):
-        heart.step()
-    heart.cancel(job.arrival)
-    heart.cancel(job.arrival)
-    assert (told[0].finish, heart.pool.held > 0) == ("cancelled", bool(heart._running))
-    run(heart)
+        core.step()
+    core.cancel(job.arrival)
+    core.cancel(job.arrival)
+    assert (results[0].finish, core.pool.held_blocks > 0) == ("cancelled", bool(core._running))
+    run(core)
     assert told_waiting[0].finish == "length"
-    assert heart.pool.held == 0
+    assert core.pool.held_blocks == 0
 
 
 def test_a_stop_id_ends_the_turn_and_is_part_of_it():
-    heart = stepper(network())
-    _, free = ask(heart, [5, 6], 12)
-    run(heart)
+    core = stepper(network())
+    _, free = ask(core, [5, 6], 12)
+    run(core)
     stop = free[0].completion_ids[3]
-    _, stopped = ask(heart, [5, 6], 12, stops=[stop])
-    run(heart)
+    _, stopped = ask(core, [5, 6], 12, stops=[stop])
+    run(core)
     assert stopped[0].completion_ids == free[0].completion_ids[: free[0].completion_ids.index(stop) + 1]
     assert (stopped[0].finish, free[0].finish) == ("stop", "length")
 
 
 def test_a_second_engine_over_a_copy_is_independent():
     module = network()
-    heart, other = stepper(module), stepper(copy_of(module))
+    core, other = stepper(module), stepper(copy_of(module))
     other.decoder.module.load_state_dict(plain(seed=1).state_dict())
-    _, told = ask(heart, [1, 2, 3])
-    run(heart)
-    check(told[0], [1, 2, 3], GREEDY, {0: plain()})
+    _, results = ask(core, [1, 2, 3])
+    run(core)
+    check(results[0], [1, 2, 3], GREEDY, {0: plain()})

@@ -34,10 +34,10 @@ class _Batch:
         def ints(value: int, kind: torch.dtype = torch.int32) -> Tensor:
             return torch.full((rows,), value, dtype=kind, device=DEVICE)
 
-        self.likely = TiledLogits(
+        self.tiled_logits = TiledLogits(
             *(torch.zeros(rows, width, device=DEVICE) for width in (VOCABULARY, tiles, tiles)), TILE
         )
-        self.wishes = RowSampling(
+        self.row_sampling = RowSampling(
             temperatures_N=torch.ones(rows, device=DEVICE),
             top_k_N=ints(0),
             top_p_N=torch.ones(rows, device=DEVICE),
@@ -56,16 +56,18 @@ class _Batch:
         )
 
     def step(self) -> None:
-        compute_logits(self.hidden_NE, self.head_VE, self.wishes, self.likely, self.rows, Tiling(16, TILE, depth=16))
-        apply_top_k_top_p(self.wishes, self.likely, self.rows)
-        draw_tokens(self.wishes, self.likely, self.progress, self.rows)
+        compute_logits(
+            self.hidden_NE, self.head_VE, self.row_sampling, self.tiled_logits, self.rows, Tiling(16, TILE, depth=16)
+        )
+        apply_top_k_top_p(self.row_sampling, self.tiled_logits, self.rows)
+        draw_tokens(self.row_sampling, self.tiled_logits, self.progress, self.rows)
 
 
 def test_greedy_takes_the_likeliest_with_the_models_own_logprob() -> None:
     torch.manual_seed(0)
     batch = _Batch(torch.randn(5, VOCABULARY) * 3)
-    batch.wishes.temperatures_N.zero_()
-    batch.wishes.top_k_N.fill_(1)
+    batch.row_sampling.temperatures_N.zero_()
+    batch.row_sampling.top_k_N.fill_(1)
     batch.step()
     logp_NV = batch.logits_NV.log_softmax(-1)
     assert batch.progress.ids_NS[:, 0].tolist() == logp_NV.argmax(-1).tolist()
@@ -91,17 +93,19 @@ def test_draws_follow_the_stated_distribution(temperature: float, top_k: int, to
     batch = _Batch(logits_V.expand(1, -1))
     single = _kept(logits_V / temperature, top_k, top_p).log_softmax(-1)
     drawn: Counter[int] = Counter()
-    batch.wishes.temperatures_N.fill_(temperature)
-    batch.wishes.top_k_N.fill_(top_k)
-    batch.wishes.top_p_N.fill_(top_p)
-    compute_logits(batch.hidden_NE, batch.head_VE, batch.wishes, batch.likely, 1, Tiling(16, TILE, depth=16))
-    apply_top_k_top_p(batch.wishes, batch.likely, 1)
+    batch.row_sampling.temperatures_N.fill_(temperature)
+    batch.row_sampling.top_k_N.fill_(top_k)
+    batch.row_sampling.top_p_N.fill_(top_p)
+    compute_logits(
+        batch.hidden_NE, batch.head_VE, batch.row_sampling, batch.tiled_logits, 1, Tiling(16, TILE, depth=16)
+    )
+    apply_top_k_top_p(batch.row_sampling, batch.tiled_logits, 1)
     for seed in range(rows):
-        batch.wishes.seeds_N.fill_(seed)
+        batch.row_sampling.seeds_N.fill_(seed)
         batch.progress.live_N.fill_(1)
         batch.progress.drawn_N.zero_()
         batch.progress.lengths_N.fill_(9)
-        draw_tokens(batch.wishes, batch.likely, batch.progress, 1)
+        draw_tokens(batch.row_sampling, batch.tiled_logits, batch.progress, 1)
         token = int(batch.progress.ids_NS[0, 0])
         drawn[token] += 1
         assert float(batch.progress.logprobs_NS[0, 0]) == pytest.approx(float(single[token]), abs=1e-4)
@@ -118,7 +122,7 @@ def test_a_draw_depends_on_seed_and_position_alone() -> None:
     torch.manual_seed(4)
     row_V = torch.randn(VOCABULARY)
     batch = _Batch(row_V.expand(16, -1))
-    batch.wishes.seeds_N.copy_(torch.arange(16) % 8 + (1 << 40))
+    batch.row_sampling.seeds_N.copy_(torch.arange(16) % 8 + (1 << 40))
     batch.step()
     first = batch.progress.ids_NS[:, 0].tolist()
     assert first[:8] == first[8:]
@@ -131,8 +135,8 @@ def test_rows_stop_at_a_stop_token_or_their_limit_and_then_stand_still() -> None
     logits_NV = torch.zeros(3, VOCABULARY)
     logits_NV[0, 5] = logits_NV[1, 6] = logits_NV[2, 7] = 50
     batch = _Batch(logits_NV)
-    batch.wishes.stops_NS[0, 1] = 5
-    batch.wishes.limits_N.copy_(torch.tensor([4, 2, 4]))
+    batch.row_sampling.stops_NS[0, 1] = 5
+    batch.row_sampling.limits_N.copy_(torch.tensor([4, 2, 4]))
     for _ in range(4):
         batch.step()
     assert batch.progress.drawn_N.tolist() == [1, 2, 4]
@@ -150,10 +154,10 @@ def test_the_same_tokens_are_drawn_as_by_the_plain_sampler() -> None:
     batch = _Batch(torch.randn(12, VOCABULARY) * 2)
     seeds_N = torch.randint(-(1 << 62), 1 << 62, (12,))
     samplings = [Sampling(temperature=0.5 + row / 10, top_k=row % 3 * 5, top_p=1 - row % 2 * 0.3) for row in range(12)]
-    batch.wishes.seeds_N.copy_(seeds_N)
-    batch.wishes.temperatures_N.copy_(torch.tensor([each.temperature for each in samplings]))
-    batch.wishes.top_k_N.copy_(torch.tensor([each.top_k for each in samplings]))
-    batch.wishes.top_p_N.copy_(torch.tensor([each.top_p for each in samplings]))
+    batch.row_sampling.seeds_N.copy_(seeds_N)
+    batch.row_sampling.temperatures_N.copy_(torch.tensor([each.temperature for each in samplings]))
+    batch.row_sampling.top_k_N.copy_(torch.tensor([each.top_k for each in samplings]))
+    batch.row_sampling.top_p_N.copy_(torch.tensor([each.top_p for each in samplings]))
     batch.step()
     plain_N, logprobs_N = sampler.sample_tokens(
         batch.logits_NV, samplings, sampler.uniform(seeds_N, torch.full((12,), 10))

@@ -36,7 +36,7 @@ def with_engine(use, trainer, **limits):
 
 
 async def sampled(engine, tokens):
-    while (await engine.stats()).sampled < tokens:
+    while (await engine.stats()).sampled_tokens < tokens:
         await asyncio.sleep(0.001)
 
 
@@ -74,9 +74,9 @@ def test_tokens_are_sampled_while_new_weights_are_written(monkeypatch):
         publishing = asyncio.ensure_future(engine.publish(1, plain(seed=1).state_dict()))
         while not entered:
             await asyncio.sleep(0)
-        before = (await engine.stats()).sampled
+        before = (await engine.stats()).sampled_tokens
         await publishing
-        during = (await engine.stats()).sampled - before
+        during = (await engine.stats()).sampled_tokens - before
         running.cancel()
         return during
 
@@ -123,12 +123,12 @@ def test_three_updates_within_a_turn(staleness):
             await sampled(engine, 30 * version)
             before = await engine.stats()
             await engine.publish(version, modules[version].state_dict())
-            await sampled(engine, before.sampled + 5)
+            await sampled(engine, before.sampled_tokens + 5)
             after = await engine.stats()
-            read.append(after.read - before.read - (after.sampled - before.sampled))
+            read.append(after.read_tokens - before.read_tokens - (after.sampled_tokens - before.sampled_tokens))
         return await running, read
 
-    answer, read = with_engine(use, network(), staleness=staleness)
+    answer, read = with_engine(use, network(), max_staleness=staleness)
     assert sorted(set(answer.policy_versions)) == [0, 1, 2, 3]
     assert answer.policy_versions == sorted(answer.policy_versions)
     assert [again > 0 for again in read] == ([True] * 3 if staleness == 0 else [False, False, True])
@@ -148,33 +148,33 @@ def test_three_updates_within_a_turn(staleness):
 
 
 def test_recorded_steps_see_the_new_weights():
-    heart = stepper_in_rounds(network("llama-wide"))
-    shadow = StandbyWeights(heart)
+    core = stepper_in_rounds(network("llama-wide"))
+    shadow = StandbyWeights(core)
     prompt = list(range(9))
-    told = [ask(heart, prompt, 12)[1]]
-    run(heart)
+    results = [ask(core, prompt, 12)[1]]
+    run(core)
     shadow.write(plain("llama-wide", seed=1).state_dict())
     shadow.swap(1)
-    told.append(ask(heart, prompt, 12)[1])
-    run(heart)
-    for version, (generation,) in enumerate(told):
+    results.append(ask(core, prompt, 12)[1])
+    run(core)
+    for version, (generation,) in enumerate(results):
         check(generation, prompt, GREEDY, {version: plain("llama-wide", seed=version)})
 
 
 def test_the_swap_takes_far_less_than_a_step():
     """The best of several, since the machine may be busy with other things."""
-    heart = stepper(tiny_network(4000), slots=8)
-    shadow = StandbyWeights(heart)
+    core = stepper(tiny_network(4000), max_sequences=8)
+    shadow = StandbyWeights(core)
     for at in range(8):
-        ask(heart, [at + 1, at + 2], 100)
+        ask(core, [at + 1, at + 2], 100)
     pauses, steps = [], []
     for version in range(1, 6):
-        heart.step()
+        core.step()
         shadow.write(tiny_network(4000, seed=version).state_dict())
         began = time.perf_counter()
         shadow.swap(version)
         swapped = time.perf_counter()
-        heart.step()
+        core.step()
         pauses.append(swapped - began)
         steps.append(time.perf_counter() - swapped)
     assert min(pauses) < min(steps) / 4

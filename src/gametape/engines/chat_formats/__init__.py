@@ -1,1 +1,1 @@
-"""How models are written to and read: a plain fenced form that any model can learn, and models' own tool formats."""
+"""Chat formats: how conversations are encoded in a model's tokens, and how its turns and tool calls are parsed."""

@@ -1,4 +1,4 @@
-"""The plain dialect over bytes: what scripted policies speak."""
+"""The fenced chat format over bytes, for scripted policies."""
 
 from gametape.engines.chat_formats.fenced import FencedChatFormat
 from gametape.engines.chat_formats.turn_frame import Placeholder, TurnFrame

@@ -1,4 +1,4 @@
-"""Code in a fenced block as a call: the form in which small models answer a question about code unasked."""
+"""A chat format in which a fenced code block is a tool call: small models answer questions about code in this form."""
 
 import re
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ _BLOCK = re.compile(r"^```[ \t]*(?:python|py)?[ \t]*\n(.*?)^```", re.DOTALL | re
 def with_code_block_calls(model: Model, tool: str, argument: str) -> Model:
     """The same model, whose first fenced block in a turn is a call of this tool with the block as its argument.
 
-    Only for models that are given token ids; others call tools in their server's own way, which is left alone.
+    Only for models that take token ids; the others call tools in their server's own way and are returned unchanged.
     """
     if not isinstance(model, TokenModel):
         return model
@@ -22,8 +22,10 @@ def with_code_block_calls(model: Model, tool: str, argument: str) -> Model:
 
 
 class CodeBlockChatFormat:
-    """Another dialect, in which one tool needs no description: whoever writes code has called it. A call in the other
-    dialect's own form goes before."""
+    """A chat format around another, in which a code block calls one tool, which is not described to the model.
+
+    A call in the inner format's own form goes first.
+    """
 
     def __init__(self, inner: ChatFormat, tool: str, argument: str) -> None:
         self._inner, self._tool, self._argument = inner, tool, argument

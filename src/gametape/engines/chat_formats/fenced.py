@@ -1,4 +1,4 @@
-"""The plain form of a turn, for models that have no tool format of their own: text, and a fenced call."""
+"""The chat format for models without a tool format of their own: a turn is text and a call in a fenced block."""
 
 import json
 import re
@@ -8,11 +8,11 @@ from typing import Any
 from gametape.engines.chat_formats.protocol import ParsedTurn, Tokenizer
 from gametape.engines.chat_formats.tool_call_grammar import fenced_grammar
 from gametape.engines.chat_formats.tool_calls import MalformedCall, parse_call
-from gametape.engines.chat_formats.turn_frame import TurnFrame, encode_pieces
+from gametape.engines.chat_formats.turn_frame import FramedChatFormat, encode_pieces
 from gametape.engines.conversation import Call, ToolDefinition, ToolResponse
 
-_USUAL = {"path": "a.py", "command": "ls", "pattern": "def main", "query": "def main"}
-_BY_TYPE: dict[str, Any] = {"integer": 1, "number": 0.5, "boolean": True, "array": [], "object": {}}
+_EXAMPLES = {"path": "a.py", "command": "ls", "pattern": "def main", "query": "def main"}
+_EXAMPLES_BY_TYPE: dict[str, Any] = {"integer": 1, "number": 0.5, "boolean": True, "array": [], "object": {}}
 
 
 def describe_tool(tool: ToolDefinition) -> str:
@@ -27,10 +27,10 @@ def describe_tool(tool: ToolDefinition) -> str:
 
 
 def example_call(tool: ToolDefinition) -> tuple[str, dict[str, Any]]:
-    """A call of this tool, with something in each argument it must have."""
+    """The name and an example of each required argument."""
     required = _schema(tool).get("required", [])
     properties = _properties(tool)
-    return tool["name"], {name: _sample(name, properties.get(name, {})) for name in required}
+    return tool["name"], {name: _example_value(name, properties.get(name, {})) for name in required}
 
 
 def _type(schema: dict[str, Any]) -> str:
@@ -38,12 +38,12 @@ def _type(schema: dict[str, Any]) -> str:
     return " or ".join(kind) if isinstance(kind, list) else str(kind)
 
 
-def _sample(name: str, schema: dict[str, Any]) -> Any:
+def _example_value(name: str, schema: dict[str, Any]) -> Any:
     if "enum" in schema:
         return schema["enum"][0]
     if "examples" in schema:
         return schema["examples"][0]
-    return _BY_TYPE.get(str(schema.get("type")), _USUAL.get(name, "..."))
+    return _EXAMPLES_BY_TYPE.get(str(schema.get("type")), _EXAMPLES.get(name, "..."))
 
 
 def _schema(tool: ToolDefinition) -> dict[str, Any]:
@@ -52,47 +52,31 @@ def _schema(tool: ToolDefinition) -> dict[str, Any]:
 
 
 def _properties(tool: ToolDefinition) -> dict[str, dict[str, Any]]:
-    """The arguments and what is said of each. JSON schema also allows `true` for one: nothing is said then."""
+    """The schema of each argument; empty where JSON schema has `true` for one."""
     properties = _schema(tool).get("properties", {})
     return {name: schema if isinstance(schema, dict) else {} for name, schema in properties.items()}
 
 
 def write_fenced_call(name: str, arguments: dict[str, Any]) -> str:
-    """A call as a turn in this form holds it."""
+    """A call as a turn in this format contains it."""
     return f"```tool\n{json.dumps({'name': name, 'arguments': arguments}, ensure_ascii=False)}\n```"
 
 
-class FencedChatFormat:
+class FencedChatFormat(FramedChatFormat[Tokenizer]):
     """Tools are described in the system text, and their results are messages of the user."""
 
-    def __init__(self, tokenizer: Tokenizer, frame: TurnFrame) -> None:
-        self.tokenizer = tokenizer
-        self.frame = frame
-
-    @property
-    def stop_ids(self) -> Sequence[int]:
-        return self.frame.stop_ids
-
-    @property
-    def header(self) -> Sequence[int]:
-        return self.frame.header
-
     def encode_opening(self, system: str, tools: Sequence[ToolDefinition], user: str) -> list[int]:
-        return encode_pieces(self.frame.opening, {"system": system + _about(tools), "user": user}, self.tokenizer)
-
-    def encode_user(self, text: str) -> list[int]:
-        return encode_pieces(self.frame.user_message, {"user": text}, self.tokenizer)
+        return encode_pieces(
+            self.frame.opening, {"system": system + _tool_instructions(tools), "user": user}, self.tokenizer
+        )
 
     def encode_tool_responses(self, responses: Sequence[ToolResponse]) -> list[int]:
         return self.encode_user(
             "\n\n".join(
-                f"{'Error from' if answer.failed else 'Result of'} {answer.call.name}:\n{answer.content}"
-                for answer in responses
+                f"{'Error from' if response.failed else 'Result of'} {response.call.name}:\n{response.content}"
+                for response in responses
             )
         )
-
-    def close_turn(self, completion_ids: Sequence[int]) -> list[int]:
-        return self.frame.close_turn(completion_ids)
 
     def parse(self, completion_ids: Sequence[int]) -> ParsedTurn:
         return parse_fenced(self.tokenizer.decode(completion_ids))
@@ -105,7 +89,7 @@ class FencedChatFormat:
 
 
 def parse_fenced(turn: str) -> ParsedTurn:
-    """Read a turn. A call that is not well-formed stays in the text, so that what went wrong can be seen there."""
+    """Parse a turn. A malformed call stays in the text, so that the mistake can be seen there."""
     try:
         text, documents = _split(turn)
         return ParsedTurn(text.strip(), tuple(parse_call(document) for document in documents))
@@ -114,7 +98,7 @@ def parse_fenced(turn: str) -> ParsedTurn:
 
 
 def _split(turn: str) -> tuple[str, list[str]]:
-    """What stands outside of fences, and what in each of them."""
+    """The text outside of fences, and the content of each fence."""
     outside: list[str] = []
     documents: list[str] = []
     inside: list[str] | None = None
@@ -136,14 +120,11 @@ def _split(turn: str) -> tuple[str, list[str]]:
     return "\n".join(outside), documents
 
 
-def _about(tools: Sequence[ToolDefinition]) -> str:
+def _tool_instructions(tools: Sequence[ToolDefinition]) -> str:
     if not tools:
         return ""
-    lines = ["", "", "You have these tools:", *(describe_tool(tool) for tool in tools), ""]
-    lines += [
-        "To use a tool, end your message with a call in exactly this form:",
-        write_fenced_call(*example_call(tools[0])),
-        "",
-    ]
-    lines += ["Call one tool at a time, then wait: its result comes in the next message."]
-    return "\n".join(lines)
+    described, example = "\n".join(describe_tool(tool) for tool in tools), write_fenced_call(*example_call(tools[0]))
+    return (
+        f"\n\nYou have these tools:\n{described}\n\nTo use a tool, end your message with a call in exactly this form:\n"
+        f"{example}\n\nCall one tool at a time, then wait: its result comes in the next message."
+    )

@@ -1,4 +1,4 @@
-"""Which dialect a model speaks, from the files in its directory."""
+"""The chat format of a model, from the files in its directory."""
 
 import json
 from pathlib import Path
@@ -14,17 +14,17 @@ from gametape.engines.tokenizers.words import TERSE_FORMAT
 
 
 def load_chat_format(directory: Path) -> FencedChatFormat | NativeChatFormat | TerseChatFormat:
-    """The model's own tool format where its chat template shows one that is known, else the plain form. Tiny policies
-    of ours say in `tokenizer_config.json` that they speak the terse one.
+    """The model's own tool format where its chat template shows a known one, else the fenced format. Our own tiny
+    policies name the terse format in `tokenizer_config.json`.
 
     Reads `tokenizer.json`, `tokenizer_config.json`, `chat_template.jinja`, `config.json` and `generation_config.json`.
     """
     tokenizer = TrainedTokenizer.load(directory / "tokenizer.json")
     settings = _json(directory / "tokenizer_config.json")
-    if (signatures := _terse(settings)) is not None:
+    if (signatures := _terse_signatures(settings)) is not None:
         return TerseChatFormat(tokenizer, signatures)
-    template = ChatTemplate(_source(directory, settings), _special_tokens(settings))
-    stops = {*_ids(_json(directory / "generation_config.json")), *_ids(_json(directory / "config.json"))}
+    template = ChatTemplate(_template_source(directory, settings), _special_tokens(settings))
+    stops = {*_stop_ids(_json(directory / "generation_config.json")), *_stop_ids(_json(directory / "config.json"))}
     try:
         frame = read_turn_frame(template, tokenizer, stops)
     except BadInput as error:
@@ -33,38 +33,38 @@ def load_chat_format(directory: Path) -> FencedChatFormat | NativeChatFormat | T
     return NativeChatFormat(tokenizer, frame, template, form) if form else FencedChatFormat(tokenizer, frame)
 
 
-def _terse(settings: dict[str, Any]) -> dict[str, list[str]] | None:
-    """The arguments of tools, by tool, of a policy that speaks the terse dialect."""
+def _terse_signatures(settings: dict[str, Any]) -> dict[str, list[str]] | None:
+    """The arguments of each tool, where the policy uses the terse format (the key `dialect` is older than its name)."""
     ours = settings.get("gametape")
     if not isinstance(ours, dict) or ours.get("dialect") != TERSE_FORMAT:
         return None
     signatures = ours.get("signatures")
     if not isinstance(signatures, dict):
-        raise BadInput("tokenizer_config.json names the terse dialect, but not the signatures of its tools")
+        raise BadInput("tokenizer_config.json names the terse format, but not the signatures of its tools")
     return {str(tool): [str(name) for name in names] for tool, names in signatures.items()}
 
 
-def _source(directory: Path, settings: dict[str, Any]) -> str:
-    """The template; of several, the one for tools."""
+def _template_source(directory: Path, settings: dict[str, Any]) -> str:
+    """The chat template; of several, the one for tools."""
     if (path := directory / "chat_template.jinja").exists():
         return path.read_text(encoding="utf-8")
-    found = settings.get("chat_template")
-    if isinstance(found, list):
-        named = {entry["name"]: entry["template"] for entry in found}
-        found = named.get("tool_use", named.get("default"))
-    if not isinstance(found, str):
+    template = settings.get("chat_template")
+    if isinstance(template, list):
+        by_name = {entry["name"]: entry["template"] for entry in template}
+        template = by_name.get("tool_use", by_name.get("default"))
+    if not isinstance(template, str):
         raise BadInput(f"{directory} has no chat template (chat_template.jinja, or in tokenizer_config.json)")
-    return found
+    return template
 
 
 def _special_tokens(settings: dict[str, Any]) -> dict[str, str]:
-    """`bos_token` and the like, which templates refer to."""
-    found = {name: value for name, value in settings.items() if name.endswith("_token")}
-    texts = {name: value.get("content") if isinstance(value, dict) else value for name, value in found.items()}
+    """`bos_token` and the others that templates refer to."""
+    tokens = {name: value for name, value in settings.items() if name.endswith("_token")}
+    texts = {name: value.get("content") if isinstance(value, dict) else value for name, value in tokens.items()}
     return {name: text for name, text in texts.items() if isinstance(text, str)}
 
 
-def _ids(settings: dict[str, Any]) -> list[int]:
+def _stop_ids(settings: dict[str, Any]) -> list[int]:
     value = settings.get("eos_token_id")
     return [value] if isinstance(value, int) else list(value or [])
 

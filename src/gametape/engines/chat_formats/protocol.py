@@ -1,4 +1,4 @@
-"""How a conversation is written in one model's tokens, and how its turns are read."""
+"""The protocols `ChatFormat` and `Tokenizer`: how conversations become a model's tokens and its turns are parsed."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
@@ -7,17 +7,17 @@ from gametape.engines.conversation import Call, ToolDefinition, ToolResponse
 
 
 class Tokenizer(Protocol):
-    """Text to ids and back. `encode` never makes a special token out of text: what a tool printed stays text."""
+    """Text to ids and back. `encode` never makes a special token out of text, such as the output of a tool."""
 
     def encode(self, text: str) -> list[int]: ...
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of these ids, without special tokens; bytes that are no character become U+FFFD."""
+        """The text of these ids, without special tokens; invalid bytes become U+FFFD."""
         ...
 
 
 class ParsedTurn(NamedTuple):
-    """A turn as it was meant: see `Reply`."""
+    """A parsed turn; the fields are those of `Reply`."""
 
     text: str
     calls: tuple[Call, ...] = ()
@@ -25,16 +25,16 @@ class ParsedTurn(NamedTuple):
 
 
 class ChatFormat(Protocol):
-    """All ids that the harness adds come from here; none of them depends on what was sampled before."""
+    """Makes all ids that the harness adds; none of them depends on what was sampled before."""
 
     @property
     def stop_ids(self) -> Sequence[int]:
-        """Each of them ends a turn, and is part of it."""
+        """Each of them ends a turn and is part of it."""
         ...
 
     @property
     def header(self) -> Sequence[int]:
-        """What every prompt ends with to begin a turn of the model; empty where it also ends the message before it."""
+        """The ids at the end of every prompt that begin a turn of the model; empty where they also end a message."""
         ...
 
     def encode_opening(self, system: str, tools: Sequence[ToolDefinition], user: str) -> list[int]:
@@ -50,11 +50,11 @@ class ChatFormat(Protocol):
         ...
 
     def close_turn(self, completion_ids: Sequence[int]) -> list[int]:
-        """What has to follow a completion to close the turn: less if it ended itself, more if it was cut off."""
+        """The ids that must follow a completion to close the turn: fewer if it ended with a stop id."""
         ...
 
     def parse(self, completion_ids: Sequence[int]) -> ParsedTurn:
-        """Read a turn; whatever is in it, this does not raise."""
+        """Parse a turn; never raises."""
         ...
 
     def encode_call(self, call: Call) -> list[int]:
@@ -62,15 +62,14 @@ class ChatFormat(Protocol):
         ...
 
     def grammar(self, tools: Sequence[ToolDefinition]) -> str | None:
-        """EBNF of a turn that ends in one well-formed call; None where it cannot be said."""
+        """EBNF of a turn that ends in one well-formed call; None where the format has none."""
         ...
 
 
 def insert_hint(chat_format: ChatFormat, prompt_ids: Sequence[int], text: str) -> list[int]:
     """The prompt of a turn with one more message of the user before that turn begins.
 
-    What the turn reads otherwise is the same, id by id. Where a model's format marks no beginning of its own for a
-    turn, the message follows an empty turn.
+    The other ids stay the same. Where the format has no header for a turn, the message follows an empty turn.
     """
     header = list(chat_format.header)
     prompt = list(prompt_ids)

@@ -1,7 +1,7 @@
-"""The dialect of tiny policies: a turn is a tool's name and its arguments in order, a word each.
+"""The chat format of tiny policies: a turn is a tool's name and its arguments in order, a word each.
 
-Such a policy knows one kind of work only. What stands for all of it, the system text and the tools, is in its weights
-and is left out here, so that a long episode stays short.
+Such a policy knows one kind of task only. The system text and the tools are always the same, so they are left out and
+a long episode stays short.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from gametape.engines.tokenizers.words import ACT, END, TOOL, USER
 
 
 class TerseChatFormat:
-    """`signatures` names the arguments of each tool in their order. Runs of unknown words are read as one."""
+    """`signatures` names the arguments of each tool in their order. A run of unknown words becomes one token."""
 
     def __init__(self, tokenizer: TrainedTokenizer, signatures: Mapping[str, Sequence[str]]) -> None:
         self.tokenizer, self.signatures = tokenizer, signatures
@@ -33,8 +33,8 @@ class TerseChatFormat:
         return [self._user, *self._ids(text), self._act]
 
     def encode_tool_responses(self, responses: Sequence[ToolResponse]) -> list[int]:
-        said = [i for answer in responses for i in (self._tool, *self._ids(answer.content))]
-        return [*said, self._act]
+        ids = [i for response in responses for i in (self._tool, *self._ids(response.content))]
+        return [*ids, self._act]
 
     def close_turn(self, completion_ids: Sequence[int]) -> list[int]:
         return [] if completion_ids and completion_ids[-1] == self._end else [self._end]

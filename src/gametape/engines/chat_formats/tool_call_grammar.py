@@ -1,6 +1,6 @@
-r"""Turns that end in one well-formed call, in the EBNF that llguidance, xgrammar (vLLM) and llama.cpp read.
+r"""Grammars of turns that end in one well-formed call, in the EBNF that llguidance, xgrammar (vLLM) and llama.cpp read.
 
-What such a grammar lets through, the dialect can read: numbers are finite, `\u` is never half of a surrogate pair, and
+What such a grammar allows, the chat format can parse: numbers are finite, `\u` is never half of a surrogate pair, and
 between tags no string holds the beginning of a tag (`<` can always be written `\u003c`). Rules that lead to characters
 only become one token of a lexer, which takes the longest match: so a rule for text includes what ends the text.
 """

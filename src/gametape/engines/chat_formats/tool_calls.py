@@ -1,4 +1,4 @@
-"""A tool call that a model wrote as JSON, and what to say to it if it is none."""
+"""Parses tool calls that a model wrote as JSON; the errors are written for the model."""
 
 import json
 import math
@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 from gametape.engines.conversation import Call
 
-_DEEPEST = 32
+_MAX_DEPTH = 32
 
 
 class MalformedCall(Exception):
@@ -15,7 +15,7 @@ class MalformedCall(Exception):
 
 def parse_call(document: str, arguments_field: str = "arguments") -> Call:
     """The call in a JSON document `{"name": ..., "arguments": {...}}`; arguments may be left out."""
-    value = _load(document)
+    value = _load_call(document)
     if not isinstance(value, dict):
         raise MalformedCall(f'it is {_kind(value)}, not an object with "name" and "{arguments_field}"')
     name, arguments = value.get("name"), value.get(arguments_field, {})
@@ -30,9 +30,9 @@ def parse_call(document: str, arguments_field: str = "arguments") -> Call:
     return Call(name=name, arguments=arguments)
 
 
-def _load(document: str) -> Any:
+def _load_call(document: str) -> Any:
     try:
-        value = json.loads(document, parse_constant=_no_constant, parse_float=_finite)
+        value = load_finite_json(document)
     except json.JSONDecodeError as error:
         raise MalformedCall(f"it is not valid JSON: {error.msg}, line {error.lineno} column {error.colno}") from None
     except ValueError as error:
@@ -41,6 +41,11 @@ def _load(document: str) -> Any:
         raise MalformedCall("it is nested too deeply") from None
     _check(value)
     return value
+
+
+def load_finite_json(text: str) -> Any:
+    """JSON without NaN and infinite numbers; raises `ValueError` for those too."""
+    return json.loads(text, parse_constant=_no_constant, parse_float=_finite)
 
 
 def _no_constant(text: str) -> NoReturn:
@@ -54,9 +59,9 @@ def _finite(text: str) -> float:
 
 
 def _check(value: Any) -> None:
-    """Refuse what JSON can say and the rest of the world cannot take: endless nesting, halves of surrogate pairs."""
+    """Refuse what JSON allows and other programs do not take: deep nesting, halves of surrogate pairs."""
     level = [value]
-    for _ in range(_DEEPEST):
+    for _ in range(_MAX_DEPTH):
         below: list[Any] = []
         for item in level:
             if isinstance(item, str):

@@ -1,4 +1,4 @@
-"""Models behind an OpenAI-compatible server: in token ids where the server can do that, in messages where it cannot."""
+"""Models behind an OpenAI-compatible server, used in token ids where the server supports that, else in messages."""
 
 from gametape.engines.openai.model import ServerModel, open_server_model
 

@@ -1,4 +1,4 @@
-"""What `openai:MODEL@URL` says: which model, where, at what price."""
+"""Parses `openai:MODEL@URL`: the model, the address, the price."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +13,9 @@ _HOW = "write openai:MODEL@URL, such as openai:some-model@http://127.0.0.1:8000/
 
 @dataclass(frozen=True)
 class ServerAddress:
-    """A model of a server. `api` is where `/chat/completions` is found, `root` where `/tokenize` would be.
+    """A model of a server. `/chat/completions` is below `api_url`, `/tokenize` below `root_url`.
 
-    `socket` is the Unix socket to speak to instead of the host; `price` and `window` are what the name says of them.
+    `socket_path` is the Unix socket to connect to instead of the host; `price` and `window` are those in the name.
     """
 
     model: str
@@ -41,9 +41,9 @@ def parse_address(name: str) -> ServerAddress:
         url = httpx.URL(target)
     except httpx.InvalidURL as error:
         raise BadInput(f"{name}: {error}; {_HOW}") from error
-    said = dict(url.params)
-    window = _window(said.pop("window"), name) if "window" in said else None
-    price = parse_price(said, name) if said else None
+    options = dict(url.params)
+    window = _window(options.pop("window"), name) if "window" in options else None
+    price = parse_price(options, name) if options else None
     bare = url.copy_with(query=None, fragment=None)
     if url.scheme == "unix":
         local = httpx.URL("http://localhost")

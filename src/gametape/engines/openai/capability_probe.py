@@ -1,4 +1,4 @@
-"""What a server can do, found out by asking it once."""
+"""Finds out, by a few requests, what a server can do."""
 
 from dataclasses import dataclass
 from typing import Any, cast
@@ -23,12 +23,12 @@ from gametape.engines.openai.server_tokenizer import (
 from gametape.engines.prices import FREE
 
 DEFAULT_WINDOW = 32768
-"""What is taken for the window of a model whose server does not tell."""
+"""The context length that is assumed where the server does not report one."""
 
 
 @dataclass(frozen=True)
 class TokenAPI:
-    """The server takes ids and gives ids: how its model is written to, and what its log-probabilities are of."""
+    """The server takes and returns token ids. `exact_logprobs`: they are those of the distribution sampled from."""
 
     chat_format: ChatFormat
     tokenizer_cache: TokenizerCache
@@ -38,58 +38,58 @@ class TokenAPI:
 
 @dataclass(frozen=True)
 class MessageAPI:
-    """The server takes messages only; `why` it cannot be spoken to in ids."""
+    """The server takes messages only; `reason` says why token ids cannot be used."""
 
     window: int
     reason: str
 
 
 async def probe_server(client: ServerClient, model: str) -> TokenAPI | MessageAPI:
-    """Raises `EngineError` when the server cannot be asked: a passing failure must not make a model untrainable."""
+    """Raises `EngineError` when the server does not answer: a temporary failure must not make a model untrainable."""
     try:
-        return await _in_tokens(client, model)
+        return await _probe_tokens(client, model)
     except EgressDenied:
         raise
     except BadInput as error:
-        why = str(error)
-    except EngineError as trouble:
-        if trouble.kind not in {"refused", "garbled"}:
+        reason = str(error)
+    except EngineError as error:
+        if error.kind not in {"refused", "garbled"}:
             raise
-        why = str(trouble)
-    return MessageAPI(await _told_window(client, model), why)
+        reason = str(error)
+    return MessageAPI(await _reported_window(client, model), reason)
 
 
-async def _in_tokens(client: ServerClient, model: str) -> TokenAPI:
-    lexicon = TokenizerCache(model)
+async def _probe_tokens(client: ServerClient, model: str) -> TokenAPI:
+    cache = TokenizerCache(model)
     probe = TokenizerQuery("plain", "a")
-    await lexicon.fetch(client, probe)
+    await cache.fetch(client, probe)
     engine = ServerEngine(client, model, FREE)
-    ids: list[int] = lexicon.get(probe)
+    ids: list[int] = cache.get(probe)
     warm, cool = [await engine.top_logprob(ids, temperature) for temperature in (1.0, 0.5)]
     await engine.generate(GenerateRequest(request_id="probe", prompt_ids=ids, max_tokens=1))
     while True:
         try:
-            dialect = _dialect(lexicon)
+            chat_format = _chat_format(cache)
             break
-        except TokenizerCacheMiss as gap:
-            await lexicon.fetch(client, gap.query)
-    lexicon.frozen = True
-    return TokenAPI(dialect, lexicon, lexicon.window or DEFAULT_WINDOW, abs(warm - cool) > 1e-6)
+        except TokenizerCacheMiss as miss:
+            await cache.fetch(client, miss.query)
+    cache.frozen = True
+    return TokenAPI(chat_format, cache, cache.window or DEFAULT_WINDOW, abs(warm - cool) > 1e-6)
 
 
-def _dialect(lexicon: TokenizerCache) -> ChatFormat:
-    """As for a model on disk; the server's tokenizer and template take the place of the files."""
-    tokenizer, template = cast(Any, ServerTokenizer(lexicon)), cast(Any, ServerChatTemplate(lexicon))
+def _chat_format(cache: TokenizerCache) -> ChatFormat:
+    """As for a model on disk, with the server's tokenizer and template in place of the files."""
+    tokenizer, template = cast(Any, ServerTokenizer(cache)), cast(Any, ServerChatTemplate(cache))
     frame = read_turn_frame(template, tokenizer, ())
     form = detect_tool_call_format(template)
     return NativeChatFormat(tokenizer, frame, template, form) if form else FencedChatFormat(tokenizer, frame)
 
 
-async def _told_window(client: ServerClient, model: str) -> int:
+async def _reported_window(client: ServerClient, model: str) -> int:
     try:
         entries = (await client.get("/models")).get("data")
-    except EngineError as trouble:
-        if trouble.kind not in {"refused", "garbled"}:
+    except EngineError as error:
+        if error.kind not in {"refused", "garbled"}:
             raise
         return DEFAULT_WINDOW
     for entry in entries if isinstance(entries, list) else []:

@@ -1,4 +1,4 @@
-"""An engine on a server that takes token ids and gives back the ids it sampled, with their log-probabilities."""
+"""The engine of a server that takes token ids and returns the ids it sampled, with their log-probabilities."""
 
 import math
 import time
@@ -18,14 +18,14 @@ _PROBE_GRAMMAR = 'root ::= "ab"'
 
 
 @dataclass
-class _Sampled:
-    """What has come so far."""
+class _Completion:
+    """What has been received so far."""
 
     ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     text: str = ""
-    likeliest: float | None = None
-    """The log-probability of the likeliest first token, where it was asked for."""
+    top_first: float | None = None
+    """The highest log-probability of a first token, where it was requested."""
     finish: str | None = None
     usage: dict[str, Any] = field(default_factory=dict)
 
@@ -37,13 +37,13 @@ class ServerEngine(PolicyEngine):
         self._client = client
         self._model = model
         self._price = price
-        self._holds_grammars: bool | None = None
+        self._supports_grammars: bool | None = None
 
     async def generate(self, request: GenerateRequest) -> Generation:
         if request.min_policy_version > 0:
             raise EngineError("refused", f"{self._client.server} has no weights of version 1 or newer")
         began = time.monotonic()
-        constrained = request.grammar is not None and await self._can_hold_grammars(request)
+        constrained = request.grammar is not None and await self._check_grammars(request)
         sampled = await self._sample(_body(self._model, request, request.grammar if constrained else None))
         counted = TokenUsage(prompt_tokens=len(request.prompt_ids), completion_tokens=len(sampled.ids))
         finish = sampled.finish
@@ -68,33 +68,33 @@ class ServerEngine(PolicyEngine):
         return 0
 
     async def top_logprob(self, prompt_ids: list[int], temperature: float) -> float:
-        """The log-probability of the likeliest next token, as the server tells it at this temperature."""
+        """The highest log-probability of a next token, as the server reports it at this temperature."""
         request = GenerateRequest(request_id="probe", prompt_ids=prompt_ids, max_tokens=1)
         sampled = await self._sample(_body(self._model, request, None) | {"temperature": temperature, "logprobs": 1})
-        if sampled.likeliest is None:
-            self._raise_error("garbled", "does not tell the likeliest tokens", sampled)
-        return sampled.likeliest
+        if sampled.top_first is None:
+            self._raise_error("garbled", "does not report the likeliest tokens", sampled)
+        return sampled.top_first
 
-    async def _can_hold_grammars(self, request: GenerateRequest) -> bool:
-        """Asked once: many servers pass over what they do not know, and the answer would not tell."""
-        if self._holds_grammars is None:
+    async def _check_grammars(self, request: GenerateRequest) -> bool:
+        """Tried once, because many servers silently ignore fields that they do not know."""
+        if self._supports_grammars is None:
             probe = GenerateRequest(request_id="probe", prompt_ids=request.prompt_ids[-16:], max_tokens=4)
             try:
                 sampled = await self._sample(_body(self._model, probe, _PROBE_GRAMMAR))
-            except EngineError as trouble:
-                if trouble.retryable and trouble.kind != "server_error":
+            except EngineError as error:
+                if error.retryable and error.kind != "server_error":
                     raise
-                self._holds_grammars = False
+                self._supports_grammars = False
             else:
-                self._holds_grammars = sampled.text.startswith("ab")
-        return self._holds_grammars
+                self._supports_grammars = sampled.text.startswith("ab")
+        return self._supports_grammars
 
-    async def _sample(self, body: dict[str, Any]) -> _Sampled:
-        sampled, most = _Sampled(), int(body["max_tokens"])
+    async def _sample(self, body: dict[str, Any]) -> _Completion:
+        sampled, most = _Completion(), int(body["max_tokens"])
         async with aclosing(self._client.events("/completions", body, lambda: len(sampled.ids))) as events:
             async for event in events:
                 try:
-                    _take(sampled, event, body["prompt"])
+                    _add_event(sampled, event, body["prompt"])
                 except (KeyError, TypeError, AttributeError, ValueError) as error:
                     self._raise_error(
                         "garbled", "sends an event that is no part of a completion in tokens", sampled, error
@@ -108,7 +108,7 @@ class ServerEngine(PolicyEngine):
         return sampled
 
     def _raise_error(
-        self, kind: EngineErrorKind, what: str, sampled: _Sampled, cause: Exception | None = None
+        self, kind: EngineErrorKind, what: str, sampled: _Completion, cause: Exception | None = None
     ) -> NoReturn:
         raise EngineError(kind, f"{self._client.server} {what}", wasted_tokens=len(sampled.ids)) from cause
 
@@ -133,7 +133,7 @@ def _body(model: str, request: GenerateRequest, grammar: str | None) -> dict[str
     return body if grammar is None else body | {"structured_outputs": {"grammar": grammar}}
 
 
-def _take(sampled: _Sampled, event: dict[str, Any], prompt: list[int]) -> None:
+def _add_event(sampled: _Completion, event: dict[str, Any], prompt: list[int]) -> None:
     if isinstance(event.get("usage"), dict):
         sampled.usage = event["usage"]
     for choice in event.get("choices") or []:
@@ -143,8 +143,8 @@ def _take(sampled: _Sampled, event: dict[str, Any], prompt: list[int]) -> None:
         ids = choice.get("token_ids") or []
         scores = choice.get("logprobs") or {}
         logprobs = scores.get("token_logprobs") or []
-        if sampled.likeliest is None and scores.get("top_logprobs") and scores["top_logprobs"][0]:
-            sampled.likeliest = max(_logprob(value) for value in scores["top_logprobs"][0].values())
+        if sampled.top_first is None and scores.get("top_logprobs") and scores["top_logprobs"][0]:
+            sampled.top_first = max(_logprob(value) for value in scores["top_logprobs"][0].values())
         if len(ids) != len(logprobs):
             raise ValueError("ids and log-probabilities do not go together")
         sampled.ids += [_id(value) for value in ids]

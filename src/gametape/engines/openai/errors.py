@@ -1,4 +1,4 @@
-"""What a server's failures mean. A server's words are shown in one line, cleaned; what we sent it never is."""
+"""Turns a server's failures into `EngineError`. Its messages are shown in one line; what we sent is never shown."""
 
 import email.utils
 import json
@@ -16,17 +16,17 @@ _TOO_LONG = re.compile(
     r"prompt is too long|longer than the (maximum|model)|input is too long",
     re.IGNORECASE,
 )
-_PASSING = {408: "timeout", 425: "server_error", 429: "rate_limited", 504: "timeout"}
+_RETRYABLE_STATUS = {408: "timeout", 425: "server_error", 429: "rate_limited", 504: "timeout"}
 
 
 def one_line(text: str) -> str:
-    """A server's words as one printable line of at most 300 characters."""
+    """A server's message as one printable line of at most 300 characters."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return line if len(line) <= MAX_MESSAGE_CHARACTERS else line[: MAX_MESSAGE_CHARACTERS - 1] + "…"
 
 
 def parse_retry_after(value: str | None, now: float | None = None) -> float | None:
-    """The seconds that a Retry-After header asks for, given as seconds or as a date; None where it says nothing."""
+    """The seconds that a Retry-After header asks for, as seconds or as a date; None where it has neither."""
     if value is None:
         return None
     if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", value.strip(), re.ASCII):
@@ -52,19 +52,19 @@ def error_message(body: bytes) -> str:
 
 
 def raise_for_status(status: int, headers: httpx.Headers, body: bytes, server: str) -> NoReturn:
-    """The trouble that a status other than 200 means."""
-    said = error_message(body)
+    """Raise the error that a status other than 200 means."""
+    message = error_message(body)
     if 300 <= status < 400:
         raise EngineError("refused", f"{server} redirects elsewhere ({status}), which is not followed: name that URL")
-    if status in {400, 413, 422} and _TOO_LONG.search(said):
-        raise ContextTooLong(f"{server}: {said}")
-    text = f"{server} answered {status}: {said}" if said else f"{server} answered {status}"
-    kind: Any = _PASSING.get(status, "server_error" if status >= 500 else "refused")
+    if status in {400, 413, 422} and _TOO_LONG.search(message):
+        raise ContextTooLong(f"{server}: {message}")
+    text = f"{server} answered {status}: {message}" if message else f"{server} answered {status}"
+    kind: Any = _RETRYABLE_STATUS.get(status, "server_error" if status >= 500 else "refused")
     raise EngineError(kind, text, parse_retry_after(headers.get("retry-after")))
 
 
 def error_from_http(error: httpx.HTTPError | httpx.StreamError, server: str, begun: bool, wasted: int) -> EngineError:
-    """The trouble that a failure of the connection means; `begun` once the answer's headers had come."""
+    """The error that a failure of the connection means; `begun` once the answer's headers had come."""
     kind: EngineErrorKind
     if isinstance(error, httpx.ConnectTimeout | httpx.ConnectError):
         kind, what = "unreachable", "cannot be reached"

@@ -1,4 +1,4 @@
-"""Speaking to a server in messages. What it sampled is not known, so nothing said here can be trained on."""
+"""Conversations with a server in messages. The sampled ids are not known, so the turns cannot be trained on."""
 
 import json
 import time
@@ -15,13 +15,13 @@ from gametape.engines.openai.usage import parse_usage
 from gametape.engines.prices import Price
 
 ChatMessage = dict[str, Any]
-_UNANSWERED = "This call was not run."
+_NOT_RUN = "This call was not run."
 
 
 class MessageConversation:
-    """Messages only grow. A call that was left without an answer is given one, for servers insist on it.
+    """The messages only grow. A call without a response is given one, for servers insist on it.
 
-    `model` is what the server calls the model, `name` what its replies are signed with.
+    `model` is the server's name of the model, `name` is the `model_name` of its replies.
     """
 
     def __init__(self, client: ServerClient, model: str, name: str, sampling: Sampling, price: Price) -> None:
@@ -35,11 +35,11 @@ class MessageConversation:
         self._open_calls: tuple[str, ...] = ()
         self._turn = 0
         self._counted = (0, 0)
-        """How many messages the server has counted, and the tokens in them."""
+        """The number of messages that the server has counted, and the tokens in them."""
 
     @property
     def length(self) -> int:
-        """What the server counted, and an estimate for what was said since."""
+        """What the server counted, and an estimate for the messages since."""
         messages, tokens = self._counted
         tools = self._tools if messages == 0 else ()
         return tokens + sum(estimate_tokens(part) for part in (*self._messages[messages:], *tools))
@@ -55,9 +55,8 @@ class MessageConversation:
         self._messages += ({"role": "user", "content": text},)
 
     def add_tool_responses(self, responses: Sequence[ToolResponse]) -> None:
-        for answer in responses:
-            self._messages += (_tool_message(answer.call.id, answer.content),)
-        answered = {answer.call.id for answer in responses}
+        self._messages += tuple(_tool_message(response.call.id, response.content) for response in responses)
+        answered = {response.call.id for response in responses}
         self._open_calls = tuple(call for call in self._open_calls if call not in answered)
         self._close_calls()
 
@@ -65,7 +64,7 @@ class MessageConversation:
         began = time.monotonic()
         completion = await self._complete(max_tokens)
         text, calls, problem = parse_calls(completion, f"call_{self._turn}_")
-        estimated = TokenUsage(prompt_tokens=self.length, completion_tokens=completion.pieces)
+        estimated = TokenUsage(prompt_tokens=self.length, completion_tokens=completion.event_count)
         usage = parse_usage(completion.usage, estimated, self._price, time.monotonic() - began)
         finish = finish_reason(completion)
         reply = Reply(text, calls, problem, finish, usage=usage, model_name=self._name)
@@ -92,16 +91,16 @@ class MessageConversation:
         return copy(self)
 
     def _close_calls(self) -> None:
-        self._messages += tuple(_tool_message(call, _UNANSWERED) for call in self._open_calls)
+        self._messages += tuple(_tool_message(call, _NOT_RUN) for call in self._open_calls)
         self._open_calls = ()
 
     async def _complete(self, max_tokens: int) -> Any:
-        """Newer models know the bound by another name only, and say so."""
+        """Newer models take the bound as `max_completion_tokens` only, and say so."""
         body = self._request()
         try:
             return await stream_completion(self._client, body | {"max_tokens": max_tokens}, max_tokens)
-        except EngineError as trouble:
-            if trouble.kind != "refused" or "max_completion_tokens" not in str(trouble):
+        except EngineError as error:
+            if error.kind != "refused" or "max_completion_tokens" not in str(error):
                 raise
         return await stream_completion(self._client, body | {"max_completion_tokens": max_tokens}, max_tokens)
 
@@ -123,7 +122,7 @@ class MessageConversation:
 
 
 def estimate_tokens(part: ChatMessage) -> int:
-    """About how many tokens a message or a tool's definition takes: rather too many than too few."""
+    """An estimate of the tokens in a message or a tool's definition: rather too many than too few."""
     return 8 + len(json.dumps(part, ensure_ascii=False).encode("utf-8", "replace")) // 3
 
 

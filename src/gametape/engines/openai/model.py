@@ -1,4 +1,4 @@
-"""What `openai:MODEL@URL` stands for."""
+"""The model that `openai:MODEL@URL` names."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class ServerModel:
-    """A model of a server, spoken to in the way that was found. `price.known` says whether its costs mean anything."""
+    """A model of a server, used through the API that was found. `price.known` says whether its costs mean anything."""
 
     def __init__(
         self, address: ServerAddress, api: TokenAPI | MessageAPI, client: ServerClient, local: bool, price: Price
@@ -34,34 +34,34 @@ class ServerModel:
         self.price = price
         self.window = address.window or api.window
         self._model = address.model
-        self._found = api
+        self._api = api
         self._client = client
         self._engine = ServerEngine(client, address.model, price)
 
     @property
     def trainable(self) -> bool:
-        return isinstance(self._found, TokenAPI)
+        return isinstance(self._api, TokenAPI)
 
     @property
     def why_not_trainable(self) -> str | None:
         """What the server lacks, in one line."""
-        return self._found.reason if isinstance(self._found, MessageAPI) else None
+        return self._api.reason if isinstance(self._api, MessageAPI) else None
 
     @property
     def exact_logprobs(self) -> bool:
-        """Whether log-probabilities are those of the distribution drawn from, whatever the temperature."""
-        return isinstance(self._found, TokenAPI) and self._found.exact_logprobs
+        """Whether log-probabilities are those of the distribution sampled from, at any temperature."""
+        return isinstance(self._api, TokenAPI) and self._api.exact_logprobs
 
     def start_conversation(
         self, sampling: Sampling, conversation_id: str = "", constrain: bool = False
     ) -> Conversation:
-        found = self._found
-        if isinstance(found, MessageAPI):
+        api = self._api
+        if isinstance(api, MessageAPI):
             return MessageConversation(self._client, self._model, self.name, sampling, self.price)
         inner = TokenConversation(
-            self._engine, found.chat_format, self.window, sampling, conversation_id, constrain, self.name
+            self._engine, api.chat_format, self.window, sampling, conversation_id, constrain, self.name
         )
-        return ServerTokenConversation(inner, self._engine, self._client, found.tokenizer_cache, found.exact_logprobs)
+        return ServerTokenConversation(inner, self._engine, self._client, api.tokenizer_cache, api.exact_logprobs)
 
     async def close(self) -> None:
         await self._client.close()
@@ -70,19 +70,21 @@ class ServerModel:
 def open_server_model(
     name: str, egress: EgressPolicy, home: Path | None = None, limits: ServerLimits | None = None
 ) -> ServerModel:
-    """The model of this name, after its server was asked what it can do. Prices come from the name, else from
-    `HOME/prices.toml`; a server on this machine costs nothing."""
+    """The model of this name, after a probe of what its server can do.
+
+    Prices come from the name, else from `HOME/prices.toml`; a server on this machine costs nothing.
+    """
     address, limits = parse_address(name), limits or ServerLimits()
     local = address.socket_path is not None or egress.is_local(address.api_url.host)
     prices = read_prices(home / "prices.toml") if home else {}
     price = address.price or prices.get(address.model) or (FREE if local else UNKNOWN_PRICE)
-    found = _run_in_own_loop(_probe(address, egress, limits))
-    return ServerModel(address, found, ServerClient(address, egress, limits), local, price)
+    api = _run_in_own_loop(_probe(address, egress, limits))
+    return ServerModel(address, api, ServerClient(address, egress, limits), local, price)
 
 
-async def _probe(address: ServerAddress, perimeter: EgressPolicy, bounds: ServerLimits) -> TokenAPI | MessageAPI:
-    hurried = replace(bounds, total_seconds=min(bounds.total_seconds, _PROBE_SECONDS))
-    client = ServerClient(address, perimeter, hurried)
+async def _probe(address: ServerAddress, egress: EgressPolicy, limits: ServerLimits) -> TokenAPI | MessageAPI:
+    short = replace(limits, total_seconds=min(limits.total_seconds, _PROBE_SECONDS))
+    client = ServerClient(address, egress, short)
     try:
         return await probe_server(client, address.model)
     finally:
@@ -90,6 +92,6 @@ async def _probe(address: ServerAddress, perimeter: EgressPolicy, bounds: Server
 
 
 def _run_in_own_loop(work: Coroutine[None, None, T]) -> T:
-    """Run in a loop of its own, whether or not one is running here: connections of a client belong to one loop."""
+    """Run in a new event loop, whether or not one is running here: a client's connections belong to one loop."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, work).result()

@@ -1,7 +1,7 @@
-"""A server's tokenizer and chat template, as far as they were asked about.
+"""A server's tokenizer and chat template, through a cache of its answers.
 
-Dialects read and write without waiting, a server answers over a network. So what is not known yet is raised
-(`Unlearnt`), learnt, and looked up again: all that is written or read comes from the server, and is asked for once.
+Chat formats are synchronous, a server answers over a network. So what is not in the cache raises `TokenizerCacheMiss`;
+the caller fetches it and tries again. Every answer comes from the server and is requested once.
 """
 
 import json
@@ -15,22 +15,22 @@ from gametape.engines.errors import EngineError
 from gametape.engines.openai.client import ServerClient
 from gametape.engines.tokenizers.text import replace_surrogates
 
-_MARKER = re.compile(r"(?!<0x[0-9A-F]{2}>)<[^\s<>](?:.*[^\s])?>|\[/?[A-Za-z_]{2,}\]|>>.+<<", re.DOTALL)
-"""How special tokens look. Servers do not list theirs; ordinary tokens that look so are only written in two parts.
-`<0x0A>` is how many tokenizers call the token of a byte, which is text."""
-_MOST_PIECES = 64
-_MOST_KEPT = 32 * 1024 * 1024
+_SPECIAL_FORM = re.compile(r"(?!<0x[0-9A-F]{2}>)<[^\s<>](?:.*[^\s])?>|\[/?[A-Za-z_]{2,}\]|>>.+<<", re.DOTALL)
+"""The form of special tokens. Servers do not list theirs; an ordinary token of this form is only encoded in two parts.
+`<0x0A>` is the name of a byte's token in many tokenizers, which is text."""
+_MAX_PIECES = 64
+_MAX_CACHED = 32 * 1024 * 1024
 
 
 class TokenizerQuery(NamedTuple):
-    """`plain` and `marked` text to ids, ids to text (`decoded`), a conversation to text (`rendered`)."""
+    """`plain` or `marked` text (with special tokens) to ids, ids to text (`decoded`), messages to text (`rendered`)."""
 
     kind: Literal["plain", "marked", "decoded", "rendered"]
     payload: str | tuple[int, ...]
 
 
 class TokenizerCacheMiss(Exception):
-    """Ask the server this, then try again."""
+    """The cache lacks the answer to this query: fetch it and try again."""
 
     def __init__(self, query: TokenizerQuery) -> None:
         super().__init__(query.kind)
@@ -38,23 +38,23 @@ class TokenizerCacheMiss(Exception):
 
 
 class TokenizerCache:
-    """What a server said about text and ids. `markers` are the special tokens in what its chat template writes.
+    """A server's answers about text and ids. `special_tokens` are those that its chat template writes.
 
-    Once `sealed`, no text can bring in another: not even the description of a tool that a template writes for us.
+    Once `frozen`, no text can add another: not even the description of a tool that the template renders.
     """
 
     def __init__(self, model: str) -> None:
         self._model = model
-        self._known: dict[TokenizerQuery, Any] = {}
-        self._kept = 0
+        self._answers: dict[TokenizerQuery, Any] = {}
+        self._size = 0
         self.special_tokens: dict[str, int] = {}
         self.frozen = False
         self.window: int | None = None
 
     def get(self, query: TokenizerQuery) -> Any:
-        if query not in self._known:
+        if query not in self._answers:
             raise TokenizerCacheMiss(query)
-        return self._known[query]
+        return self._answers[query]
 
     async def fetch(self, client: ServerClient, query: TokenizerQuery) -> None:
         answer: Any
@@ -67,32 +67,32 @@ class TokenizerCache:
                 answer = await self._rendered(client, json.loads(document))
             case _:
                 answer = await self._decoded(client, list(query.payload))
-        self._kept += len(query.payload) + len(answer)
-        if self._kept > _MOST_KEPT:
-            self._known.clear()
-            self._kept = len(query.payload) + len(answer)
-        self._known[query] = answer
+        self._size += len(query.payload) + len(answer)
+        if self._size > _MAX_CACHED:
+            self._answers.clear()
+            self._size = len(query.payload) + len(answer)
+        self._answers[query] = answer
 
     async def _ids(self, client: ServerClient, text: str, allowed: frozenset[str] | None) -> list[int]:
-        """The ids of a text in which only `allowed` markers are special (None: all, and they are taken note of).
+        """The ids of a text in which only `allowed` tokens are special (None: all, and they are recorded).
 
         Others are cut in two and tokenised apart; what a normaliser makes into one even so is left out.
         """
         if allowed is None:
-            found = await self._tokens(client, text)
-            self.special_tokens.update({string: token for token, string in found if _MARKER.fullmatch(string)})
-            return [token for token, _ in found]
+            tokens = await self._tokens(client, text)
+            self.special_tokens.update({string: token for token, string in tokens if _SPECIAL_FORM.fullmatch(string)})
+            return [token for token, _ in tokens]
         cut: set[str] = set()
         while True:
             pieces = _pieces(text, cut)
-            if len(set(pieces)) > _MOST_PIECES:
+            if len(set(pieces)) > _MAX_PIECES:
                 text, cut = " ".join(pieces), set()
                 continue
-            tokens = {piece: await self._tokens(client, piece) for piece in dict.fromkeys(pieces)}
-            strange = {s for found in tokens.values() for _, s in found if _MARKER.fullmatch(s)} - allowed
-            if strange <= cut:
-                return [token for piece in pieces for token, string in tokens[piece] if string not in strange]
-            cut |= strange
+            by_piece = {piece: await self._tokens(client, piece) for piece in dict.fromkeys(pieces)}
+            special = {s for tokens in by_piece.values() for _, s in tokens if _SPECIAL_FORM.fullmatch(s)} - allowed
+            if special <= cut:
+                return [token for piece in pieces for token, string in by_piece[piece] if string not in special]
+            cut |= special
 
     async def _tokens(self, client: ServerClient, text: str) -> list[tuple[int, str]]:
         if not text:
@@ -111,10 +111,10 @@ class TokenizerCache:
     async def _rendered(self, client: ServerClient, conversation: dict[str, Any]) -> str | TemplateRefusal:
         try:
             answer = await client.post("/tokenize", {"model": self._model, **conversation}, root=True)
-        except EngineError as trouble:
-            if trouble.kind != "refused":
+        except EngineError as error:
+            if error.kind != "refused":
                 raise
-            return _Refusal(str(trouble))
+            return _Refusal(str(error))
         if not _are_ids(answer.get("tokens")):
             raise EngineError("garbled", f"{client.server} does not tokenise conversations")
         return await self._decoded(client, answer["tokens"])
@@ -134,50 +134,50 @@ class _Refusal(TemplateRefusal):
 
 
 class ServerTokenizer:
-    """See `Tokenizer`, and `TrainedTokenizer` for the rest; any of it may raise `Unlearnt`."""
+    """What chat formats use of `TrainedTokenizer`; every method may raise `TokenizerCacheMiss`."""
 
     def __init__(self, cache: TokenizerCache) -> None:
-        self._lexicon = cache
+        self._cache = cache
 
     @property
     def special_tokens(self) -> dict[str, int]:
-        return dict(self._lexicon.special_tokens)
+        return dict(self._cache.special_tokens)
 
     @property
     def special_ids(self) -> frozenset[int]:
-        return frozenset(self._lexicon.special_tokens.values())
+        return frozenset(self._cache.special_tokens.values())
 
     def encode(self, text: str) -> list[int]:
-        return list(self._lexicon.get(TokenizerQuery("plain", replace_surrogates(text))))
+        return list(self._cache.get(TokenizerQuery("plain", replace_surrogates(text))))
 
     def encode_with_special(self, text: str) -> list[int]:
-        return list(self._lexicon.get(TokenizerQuery("marked", replace_surrogates(text))))
+        return list(self._cache.get(TokenizerQuery("marked", replace_surrogates(text))))
 
     def decode(self, ids: Sequence[int]) -> str:
         special = self.special_ids
-        return str(self._lexicon.get(TokenizerQuery("decoded", tuple(i for i in ids if i not in special))))
+        return str(self._cache.get(TokenizerQuery("decoded", tuple(i for i in ids if i not in special))))
 
 
 class ServerChatTemplate:
-    """See `ChatTemplate`; rendering may raise `Unlearnt`."""
+    """What chat formats use of `ChatTemplate`; `render` may raise `TokenizerCacheMiss`."""
 
     def __init__(self, cache: TokenizerCache) -> None:
-        self._lexicon = cache
+        self._cache = cache
 
     def render(
         self, messages: Sequence[dict[str, Any]], tools: Sequence[dict[str, Any]] = (), prompt: bool = True
     ) -> str:
-        conversation: dict[str, Any] = {"messages": [_as_sent(m) for m in messages], "add_generation_prompt": prompt}
+        conversation: dict[str, Any] = {"messages": [_for_server(m) for m in messages], "add_generation_prompt": prompt}
         if tools:
             conversation["tools"] = [{"type": "function", "function": tool} for tool in tools]
-        answer = self._lexicon.get(TokenizerQuery("rendered", json.dumps(conversation)))
+        answer = self._cache.get(TokenizerQuery("rendered", json.dumps(conversation)))
         if isinstance(answer, TemplateRefusal):
             raise TemplateRefusal(str(answer))
         return str(answer)
 
 
-def _as_sent(message: dict[str, Any]) -> dict[str, Any]:
-    """Templates take arguments as objects, servers take them as JSON in a string."""
+def _for_server(message: dict[str, Any]) -> dict[str, Any]:
+    """Templates take arguments as objects, servers take them as a JSON string."""
     calls = [
         call | {"function": call["function"] | {"arguments": json.dumps(call["function"]["arguments"])}}
         for call in message.get("tool_calls", [])
@@ -186,11 +186,11 @@ def _as_sent(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _pieces(text: str, cut: set[str]) -> list[str]:
-    """The text, cut behind the first character of each of these markers."""
+    """The text, cut after the first character of each of these special tokens."""
     if not cut:
         return [text]
-    anywhere = re.compile("(?=" + "|".join(re.escape(marker) for marker in sorted(cut)) + ")")
-    at = [0, *(found.start() + 1 for found in anywhere.finditer(text)), len(text)]
+    anywhere = re.compile("(?=" + "|".join(re.escape(special) for special in sorted(cut)) + ")")
+    at = [0, *(match.start() + 1 for match in anywhere.finditer(text)), len(text)]
     return [text[start:end] for start, end in pairwise(at)]
 
 

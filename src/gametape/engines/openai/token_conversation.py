@@ -1,4 +1,4 @@
-"""Speaking to a server in token ids, so that its replies can be trained on."""
+"""Conversations with a server in token ids, whose turns can be trained on."""
 
 from collections.abc import Sequence
 from copy import copy
@@ -14,15 +14,15 @@ from gametape.engines.openai.message_conversation import estimate_tokens
 from gametape.engines.openai.server_tokenizer import TokenizerCache, TokenizerCacheMiss
 from gametape.engines.token_conversation import TokenConversation
 
-_OPENING = 64
-"""About what a template or a dialect says of its own at the beginning."""
+_OPENING_TOKENS = 64
+"""An estimate of the tokens that the chat format itself writes at the beginning."""
 
 
 class ServerTokenConversation:
-    """A `TokenConversation` that asks the server for the words it lacks.
+    """A `TokenConversation` that fetches what the tokenizer cache lacks from the server.
 
-    `true_logprobs` says whether the server's log-probabilities are of the distribution it draws from. Where they are
-    not, and the sampling makes a difference, replies come without them: the ids are still exact.
+    `exact_logprobs` says whether the server's log-probabilities are those of the distribution it samples from. Where
+    they are not, and the sampling makes a difference, replies come without them: the ids are still exact.
     """
 
     def __init__(
@@ -36,64 +36,64 @@ class ServerTokenConversation:
         self._inner = inner
         self._engine = engine
         self._client = client
-        self._lexicon = tokenizer_cache
-        self._true_logprobs = exact_logprobs or is_unmodified(inner.sampling)
-        self._read = 0
-        self._unread = 0
-        self._remember_generations()
+        self._cache = tokenizer_cache
+        self._exact_logprobs = exact_logprobs or is_unmodified(inner.sampling)
+        self._counted = 0
+        self._estimated = 0
+        self._reset_engine()
 
     @property
     def length(self) -> int:
-        """Exact where all of it has been tokenised; what was said since the last turn is estimated."""
+        """Exact where all of it has been tokenised; messages since the last turn are estimated."""
         try:
             return self._inner.length
         except TokenizerCacheMiss:
-            return self._read + self._unread
+            return self._counted + self._estimated
 
     def begin(self, system: str, tools: Sequence[ToolDefinition], user: str) -> None:
         self._inner.begin(system, tools, user)
-        described = sum(2 * estimate_tokens(tool) for tool in tools)
-        self._read, self._unread = 0, estimate_tokens({"system": system, "user": user}) + described + _OPENING
+        described = sum(2 * estimate_tokens(tool) for tool in tools) + _OPENING_TOKENS
+        self._counted, self._estimated = 0, estimate_tokens({"system": system, "user": user}) + described
 
     def add_user_message(self, text: str) -> None:
         self._inner.add_user_message(text)
-        self._unread += estimate_tokens({"user": text})
+        self._estimated += estimate_tokens({"user": text})
 
     def add_tool_responses(self, responses: Sequence[ToolResponse]) -> None:
         self._inner.add_tool_responses(responses)
-        self._unread += sum(estimate_tokens({answer.call.name: answer.content}) for answer in responses)
+        self._estimated += sum(estimate_tokens({response.call.name: response.content}) for response in responses)
 
     async def ask(self, max_tokens: int) -> Reply:
         while True:
             try:
                 reply = await self._inner.ask(max_tokens)
-            except TokenizerCacheMiss as gap:
-                await self._lexicon.fetch(self._client, gap.query)
+            except TokenizerCacheMiss as miss:
+                await self._cache.fetch(self._client, miss.query)
             else:
-                self._remember_generations()
-                self._has_read(reply)
-                return reply if self._true_logprobs else _without_logprobs(reply)
+                self._reset_engine()
+                self._count(reply)
+                return reply if self._exact_logprobs else _without_logprobs(reply)
 
     def replay(self, reply: Reply) -> None:
         self._inner.replay(reply)
-        self._has_read(reply)
+        self._count(reply)
 
     def fork(self) -> Self:
         other = copy(self)
         other._inner = self._inner.fork()
-        other._remember_generations()
+        other._reset_engine()
         return other
 
-    def _has_read(self, reply: Reply) -> None:
+    def _count(self, reply: Reply) -> None:
         if reply.tokens is not None:
-            self._read, self._unread = len(reply.tokens.prompt_ids) + len(reply.tokens.completion_ids), 0
+            self._counted, self._estimated = len(reply.tokens.prompt_ids) + len(reply.tokens.completion_ids), 0
 
-    def _remember_generations(self) -> None:
-        self._inner.engine = _Once(self._engine)
+    def _reset_engine(self) -> None:
+        self._inner.engine = _MemoizedEngine(self._engine)
 
 
-class _Once(PolicyEngine):
-    """An engine that does not sample twice for the same question: its reply may take several tries to be read."""
+class _MemoizedEngine(PolicyEngine):
+    """An engine that does not sample twice for the same request: its reply may take several tries to be parsed."""
 
     def __init__(self, engine: ServerEngine) -> None:
         self._engine = engine
@@ -112,7 +112,7 @@ class _Once(PolicyEngine):
 
 
 def is_unmodified(sampling: Sampling) -> bool:
-    """Whether tokens are drawn from the model's own distribution, or are the likeliest under it."""
+    """Whether tokens are sampled from the model's own distribution, or are the likeliest under it."""
     return sampling.temperature in {0.0, 1.0} and sampling.top_p == 1.0 and sampling.top_k == 0
 
 

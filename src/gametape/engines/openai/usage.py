@@ -1,15 +1,15 @@
-"""What a server says a reply took, with its price."""
+"""The token usage that a server reports, with its cost."""
 
 from typing import Any
 
 from gametape.core.messages import TokenUsage
 from gametape.engines.prices import Price
 
-_MOST = 2**40
+_MAX_COUNT = 2**40
 
 
 def parse_usage(reported: dict[str, Any], counted: TokenUsage, price: Price, seconds: float) -> TokenUsage:
-    """The server's own count where it gives a sensible one, else what we counted."""
+    """The server's own counts where they are plausible, else ours."""
     prompt = _count(reported.get("prompt_tokens"), counted.prompt_tokens)
     completion = _count(reported.get("completion_tokens"), counted.completion_tokens)
     details = reported.get("prompt_tokens_details")
@@ -23,5 +23,5 @@ def parse_usage(reported: dict[str, Any], counted: TokenUsage, price: Price, sec
     )
 
 
-def _count(value: object, otherwise: int) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST else otherwise
+def _count(value: object, default: int) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MAX_COUNT else default

@@ -1,11 +1,11 @@
-"""A tokenizer that is its own vocabulary, for scripted policies and for tests: one id per byte, and four markers."""
+"""A tokenizer with one id per byte and four markers, for scripted policies and tests."""
 
 from collections.abc import Sequence
 
 from gametape.engines.tokenizers.text import replace_surrogates
 
 SYSTEM, USER, ASSISTANT, END = 256, 257, 258, 259
-"""The beginning of a message, by whose it is, and the end of any."""
+"""The beginning of a message, by its role, and the end of any message."""
 
 
 class ByteTokenizer:

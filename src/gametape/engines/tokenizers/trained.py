@@ -1,4 +1,4 @@
-"""A tokenizer out of a model's `tokenizer.json`."""
+"""The tokenizer of a model, read from its `tokenizer.json`."""
 
 import re
 from collections.abc import Sequence
@@ -14,24 +14,23 @@ from gametape.engines.tokenizers.text import replace_surrogates
 class TrainedTokenizer:
     """Ids of a model's own vocabulary.
 
-    Forbidden in text are not only the tokens that the file calls special: tags such as `<tool_call>` have ids of their
-    own too, and a file that holds such a tag must not read like a call. Runs of white space that were added to a
-    vocabulary are text.
+    `special_ids` are not only the tokens that the file calls special: tags such as `<tool_call>` have ids of their own
+    too, and a file that contains such a tag must not look like a call. Added tokens of white space are text.
     """
 
     def __init__(self, document: str) -> None:
         """`document` is the content of a `tokenizer.json`."""
-        self._marking, self._plain = Tokenizer.from_str(document), Tokenizer.from_str(document)
+        self._with_special, self._plain = Tokenizer.from_str(document), Tokenizer.from_str(document)
         self._plain.encode_special_tokens = True
-        for tokenizer in (self._marking, self._plain):
+        for tokenizer in (self._with_special, self._plain):
             tokenizer.no_truncation()
             tokenizer.no_padding()
         added = self._plain.get_added_tokens_decoder()
         self.special_ids = frozenset(i for i, token in added.items() if token.special or token.content.strip())
         self.special_tokens = {added[i].content: i for i in sorted(self.special_ids)}
-        """The text of each token that text cannot make, and its id."""
+        """The text and the id of each token that `encode` never makes."""
         texts = sorted((re.escape(text) for text in self.special_tokens if text), key=len, reverse=True)
-        self._marker = re.compile(f"(?=(?:{'|'.join(texts)}))" if texts else "(?!)")
+        self._special_text = re.compile(f"(?=(?:{'|'.join(texts)}))" if texts else "(?!)")
 
     @classmethod
     def load(cls, path: Path) -> "TrainedTokenizer":
@@ -47,7 +46,7 @@ class TrainedTokenizer:
         return self._plain.get_vocab_size()
 
     def to_json(self) -> str:
-        """What a `tokenizer.json` of it holds."""
+        """The content of a `tokenizer.json`."""
         document: str = self._plain.to_str()
         return document
 
@@ -56,20 +55,20 @@ class TrainedTokenizer:
         ids = self._ids(text)
         if self.special_ids.isdisjoint(ids):
             return ids
-        # A cut inside each marker leaves none whole; what a normaliser makes into one even so is left out.
-        cuts = [0, *(found.start() + 1 for found in self._marker.finditer(text)), len(text)]
+        # A cut inside each special token leaves none whole; what a normaliser makes into one even so is left out.
+        cuts = [0, *(match.start() + 1 for match in self._special_text.finditer(text)), len(text)]
         parts = (text[start:end] for start, end in pairwise(cuts))
         return [i for part in parts for i in self._ids(part) if i not in self.special_ids]
 
     def encode_with_special(self, text: str) -> list[int]:
-        """Text of our own or of a chat template, in which special tokens are meant."""
-        return list(self._marking.encode(replace_surrogates(text), add_special_tokens=False).ids)
+        """Encode text of our own or of a chat template, in which special tokens are meant."""
+        return list(self._with_special.encode(replace_surrogates(text), add_special_tokens=False).ids)
 
     def decode(self, ids: Sequence[int]) -> str:
         return self._plain.decode([i for i in ids if 0 <= i < self.vocabulary_size], skip_special_tokens=True)
 
     def decode_with_special(self, ids: Sequence[int]) -> str:
-        """The text of these ids, special tokens and all."""
+        """The text of these ids, with special tokens."""
         return self._plain.decode([i for i in ids if 0 <= i < self.vocabulary_size], skip_special_tokens=False)
 
     def _ids(self, text: str) -> list[int]:

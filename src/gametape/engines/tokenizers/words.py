@@ -1,4 +1,4 @@
-"""A tokenizer whose tokens are whole words, for tiny policies with a small world: made here, read like any other."""
+"""Writes tokenizers whose tokens are whole words, for tiny policies; they load like any other tokenizer."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -6,17 +6,17 @@ from pathlib import Path
 from typing import Any
 
 USER, TOOL, ACT, END, PAD = "<user>", "<tool>", "<act>", "<end>", "<pad>"
-"""The beginning of a message, by whose it is, the end of a turn, and nothing."""
+"""The beginning of a message, by its role, the end of a turn, and padding."""
 MARKERS = (USER, TOOL, ACT, END, PAD)
 UNKNOWN = "<unk>"
 TERSE_FORMAT = "terse"
 
 
 def save_word_tokenizer(directory: Path, words: Sequence[str], signatures: Mapping[str, Sequence[str]]) -> None:
-    """Write `tokenizer.json` and `tokenizer_config.json` for a policy that speaks the terse dialect.
+    """Write `tokenizer.json` and `tokenizer_config.json` for a policy that uses the terse chat format.
 
     Ids are: unknown words 0, then the words in their order, then the markers. `signatures` names the arguments of each
-    tool in their order. The files also load in plain transformers.
+    tool in their order. The files also load in transformers.
     """
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "tokenizer.json").write_text(word_tokenizer_json(words), encoding="utf-8")
@@ -31,7 +31,7 @@ def save_word_tokenizer(directory: Path, words: Sequence[str], signatures: Mappi
 
 
 def word_tokenizer_json(words: Sequence[str]) -> str:
-    """The content of a `tokenizer.json`. Markers are outside of the vocabulary of words, so that no text makes them."""
+    """The content of a `tokenizer.json`. Markers are not in the vocabulary of words, so no text encodes to them."""
     vocabulary = {word: i for i, word in enumerate(dict.fromkeys((UNKNOWN, *words)))}
     added: list[dict[str, Any]] = [
         {

@@ -1,4 +1,4 @@
-"""From a directory of weights, or a network the trainer holds, to an engine."""
+"""Builds engines, from a directory of weights or from a network that a trainer holds."""
 
 import logging
 import os
@@ -30,26 +30,30 @@ from gametape.engines.transformers_engine import TransformersEngine
 
 BLOCK_SIZE = 16
 CPU_LIMITS = EngineLimits(token_budget=512)
-"""A CPU's matrix products are faster for 500 rows than for 100; with more, decoding would only wait."""
+"""On a CPU, matrix products are faster for 500 rows than for 100; with more, decoding would only wait."""
 GPU_LIMITS = EngineLimits(max_sequences=512, token_budget=8192)
-_WIDTHS = (16, 32, 64, 128)
-"""Of heads that the kernels for a GPU take."""
+_HEAD_DIMS = (16, 32, 64, 128)
+"""The head dimensions that the GPU kernels support."""
 
 
 def open_torch_model(directory: Path, name: str) -> TokenModel:
-    """The model in a directory of weights, config and tokenizer files, ready to be spoken to. Code in it is not run."""
-    dialect = load_chat_format(directory)
+    """The model in a directory of weights, config and tokenizer files. Code in the directory is not run."""
+    chat_format = load_chat_format(directory)
+    network = load_network(directory, getattr(torch, cpu_dtype.choose_cpu_dtype()))
+    engine = build_engine(network, tokenizer=chat_format.tokenizer) or _transformers_engine(network, name)
+    window = int(network.config.get_text_config().max_position_embeddings)
+    return TokenModel(name=name, engine=engine, chat_format=chat_format, window=window, on_close=engine.close)
+
+
+def load_network(directory: Path, dtype: torch.dtype) -> Any:
+    """The causal language model that transformers loads from a directory. Code in the directory is not run."""
     auto: Any = AutoModelForCausalLM
-    dtype = getattr(torch, cpu_dtype.choose_cpu_dtype())
     disable_progress_bar()
     try:
-        network = auto.from_pretrained(directory, dtype=dtype, local_files_only=True, trust_remote_code=False)
-    except Exception as error:  # whatever strange files make transformers raise, there is no model in them
-        why = next(iter(str(error).splitlines()), type(error).__name__)
-        raise BadInput(f"{directory} is not a model that can be loaded: {why}") from error
-    engine = build_engine(network, tokenizer=dialect.tokenizer) or _transformers_engine(network, name)
-    window = int(network.config.get_text_config().max_position_embeddings)
-    return TokenModel(name=name, engine=engine, chat_format=dialect, window=window, on_close=engine.close)
+        return auto.from_pretrained(directory, dtype=dtype, local_files_only=True, trust_remote_code=False)
+    except Exception as error:  # whatever transformers raises for strange files, there is no model in them
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise BadInput(f"{directory} is not a model that can be loaded: {reason}") from error
 
 
 def build_engine(
@@ -59,10 +63,10 @@ def build_engine(
     tokenizer: Tokenizer | None = None,
     own_weights: bool = False,
 ) -> TorchEngine | None:
-    """An engine over the very parameters of this network, with room for the keys and values of so many tokens.
+    """An engine over the parameters of this network, with memory for the keys and values of `kv_tokens` tokens.
 
-    With `own` weights it works on two copies instead, and decodes on while new ones are published. With a tokenizer it
-    can hold requests to grammars. None where the network is of a family that the engine does not run.
+    With `own_weights` it has two copies of them instead and decodes on while new ones are published. With a tokenizer
+    it can constrain requests to grammars. None where the engine does not support the network's family.
     """
     stepper = build_stepper(deepcopy(network).requires_grad_(False) if own_weights else network, limits, kv_tokens)
     if stepper is None:
@@ -72,7 +76,7 @@ def build_engine(
 
 
 def build_stepper(network: Any, limits: EngineLimits | None = None, kv_tokens: int | None = None) -> Stepper | None:
-    """The same without a thread, for whoever takes the steps."""
+    """The same without a thread: the caller takes the steps."""
     spec = read_decoder_spec(network.config)
     if spec is None:
         return None
@@ -82,13 +86,15 @@ def build_stepper(network: Any, limits: EngineLimits | None = None, kv_tokens: i
     blocks = -(-(kv_tokens or _kv_bytes(decoder.device) // width) // BLOCK_SIZE)
     pool = BlockPool(spec, blocks, BLOCK_SIZE, decoder.device, decoder.dtype)
     limits = limits or (CPU_LIMITS if on_cpu else GPU_LIMITS)
-    planner, recorded = (cpu.plan, None) if on_cpu else _on_gpu(decoder, pool, limits)
-    return Stepper(decoder, pool, planner, limits, recorded)
+    planner, runner = (cpu.plan, None) if on_cpu else _gpu_kernels(decoder, pool, limits)
+    return Stepper(decoder, pool, planner, limits, runner)
 
 
-def _on_gpu(decoder: Decoder, pool: BlockPool, limits: EngineLimits) -> tuple[AttentionPlanner, GraphRunner | None]:
-    """Kernels of our own, where Triton is installed and heads are of a width that they take."""
-    if decoder.spec.head_dim not in _WIDTHS or find_spec("triton") is None:
+def _gpu_kernels(
+    decoder: Decoder, pool: BlockPool, limits: EngineLimits
+) -> tuple[AttentionPlanner, GraphRunner | None]:
+    """Our own kernels, where Triton is installed and supports the head dimension."""
+    if decoder.spec.head_dim not in _HEAD_DIMS or find_spec("triton") is None:
         return reference.plan, None
     from gametape.engines.torch.attention.triton_prefill import plan  # noqa: PLC0415 - needs triton
     from gametape.engines.torch.cuda_graphs import DecodeGraphs  # noqa: PLC0415

@@ -1,9 +1,9 @@
-"""In which type a CPU computes: float32, or bfloat16 where that is asked for, works and pays.
+"""The dtype of models on a CPU: float32, or bfloat16 where it is requested, works and is faster.
 
-Some CPUs announce instructions for bfloat16 that they do not have, and a process that uses them dies; so a process of
-its own tries. What it found is kept in the user's cache directory, by the CPU and the version of torch.
+Some CPUs advertise instructions for bfloat16 that they do not have, and a process that uses them dies; so a subprocess
+tries them. Its result is stored in the user's cache directory, by the CPU and the version of torch.
 
-float32 is what one gets unasked: a trainer on a CPU works in it, and what bfloat16 samples is a little off from that.
+The default is float32: a trainer on a CPU works in it, and what bfloat16 samples is a little off from that.
 """
 
 import hashlib
@@ -24,53 +24,53 @@ from gametape.core.errors import BadInput
 
 CPU_DTYPE_VARIABLE = "GAMETAPE_CPU_DTYPE"
 MIN_SPEEDUP = 1.2
-"""How much faster it has to be."""
+"""How much faster than float32 it has to be."""
 _TIMEOUT_SECONDS = 120
 
 
 class Bfloat16Support(StrictModel):
-    """What became of the trial: whether products come out right, and how fast they are as a multiple of float32."""
+    """The result of the trial: whether products are correct, and their speed as a multiple of float32."""
 
     works: bool
     speedup: float = 0.0
 
 
 def choose_cpu_dtype() -> Literal["float32", "bfloat16"]:
-    """By the environment: float32 (also if nothing is said), or auto."""
-    wish = os.environ.get(CPU_DTYPE_VARIABLE) or "float32"
-    if wish not in {"float32", "auto"}:
-        raise BadInput(f"{CPU_DTYPE_VARIABLE} is float32 or auto, not {wish}")
-    found = probe_bfloat16() if wish == "auto" else None
-    return "bfloat16" if found and found.works and found.speedup >= MIN_SPEEDUP else "float32"
+    """By the environment variable: float32, which is the default, or auto."""
+    setting = os.environ.get(CPU_DTYPE_VARIABLE) or "float32"
+    if setting not in {"float32", "auto"}:
+        raise BadInput(f"{CPU_DTYPE_VARIABLE} is float32 or auto, not {setting}")
+    support = probe_bfloat16() if setting == "auto" else None
+    return "bfloat16" if support and support.works and support.speedup >= MIN_SPEEDUP else "float32"
 
 
 def probe_bfloat16() -> Bfloat16Support | None:
-    """Tried once on each machine. None where that could not be found out: torch is not there, or the trial failed."""
+    """Tried once on each machine. None where torch is missing or the trial failed."""
     try:
-        kept = _cache_file()
-        return Bfloat16Support.model_validate_json(kept.read_text())
+        cache_file = _cache_file()
+        return Bfloat16Support.model_validate_json(cache_file.read_text())
     except metadata.PackageNotFoundError:
         return None
     except (OSError, ValidationError):
-        found = _probe_in_subprocess()
-    if found:
+        support = _probe_in_subprocess()
+    if support:
         try:
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            kept.write_text(found.model_dump_json())
+            cache_file.parent.mkdir(parents=True, exist_ok=True)
+            cache_file.write_text(support.model_dump_json())
         except OSError:
-            return found  # then it is tried again next time
-    return found
+            return support  # it is tried again next time
+    return support
 
 
 def _probe_in_subprocess() -> Bfloat16Support | None:
     command = [sys.executable, "-m", __name__]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False)
+        result = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False)
     except subprocess.TimeoutExpired:
         return None
-    if done.returncode == -signal.SIGILL:
+    if result.returncode == -signal.SIGILL:
         return Bfloat16Support(works=False)
-    return None if done.returncode else Bfloat16Support.model_validate_json(done.stdout.splitlines()[-1])
+    return None if result.returncode else Bfloat16Support.model_validate_json(result.stdout.splitlines()[-1])
 
 
 def _cache_file() -> Path:
@@ -85,14 +85,14 @@ def _cache_file() -> Path:
 
 
 def _measure() -> Bfloat16Support:
-    """The products of a decode step, in the layout that is fastest for each type, and attention."""
+    """Time the products of a decode step, in the fastest layout for each type, and check attention."""
     import torch  # noqa: PLC0415 - only in the process that tries
     from torch.nn import functional  # noqa: PLC0415
 
     from gametape.engines.torch.linear import fastest_linear  # noqa: PLC0415
 
-    def tried(dtype: torch.dtype) -> tuple[float, torch.Tensor]:
-        x_NI, weight_OI = whole_NI.to(dtype), whole_OI.to(dtype)
+    def measure(dtype: torch.dtype) -> tuple[float, torch.Tensor]:
+        x_NI, weight_OI = wide_NI.to(dtype), wide_OI.to(dtype)
         product = fastest_linear(weight_OI, weight_OI.nbytes)(weight_OI, None)
         y_NO = product(x_NI)
         seconds = min(_timed(lambda: product(x_NI)) for _ in range(50))
@@ -100,18 +100,18 @@ def _measure() -> Bfloat16Support:
         return seconds, functional.scaled_dot_product_attention(heads_BHTD, heads_BHTD, heads_BHTD).float()
 
     torch.manual_seed(0)
-    whole_NI, whole_OI = torch.randn(32, 576), torch.randn(3072, 576) / 24
+    wide_NI, wide_OI = torch.randn(32, 576), torch.randn(3072, 576) / 24
     with torch.inference_mode():
-        plain, expected = tried(torch.float32)
-        short, found = tried(torch.bfloat16)
-    right = bool((found - expected).abs().max() < 0.05 * expected.abs().max())
-    return Bfloat16Support(works=right, speedup=round(plain / short, 2))
+        float32_seconds, expected = measure(torch.float32)
+        bfloat16_seconds, actual = measure(torch.bfloat16)
+    correct = bool((actual - expected).abs().max() < 0.05 * expected.abs().max())
+    return Bfloat16Support(works=correct, speedup=round(float32_seconds / bfloat16_seconds, 2))
 
 
 def _timed(work: Callable[[], object]) -> float:
-    began = time.perf_counter()
+    started = time.perf_counter()
     work()
-    return time.perf_counter() - began
+    return time.perf_counter() - started
 
 
 if __name__ == "__main__":

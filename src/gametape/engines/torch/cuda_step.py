@@ -1,7 +1,7 @@
-"""One decode step of a whole batch as a fixed list of kernel launches over fixed buffers: what a CUDA graph records.
+"""One decode step of a whole batch as a fixed list of kernel launches over fixed buffers, which a CUDA graph records.
 
-Seven launches a layer: norm; projection to queries, keys and values; attention with its rotation and its append; output
-and residual; norm; gate and up; down and residual. Then the vocabulary, the draw and the bookkeeping, all on the
+Seven launches a layer: norm; projection to queries, keys and values; attention with rotary embedding and KV append;
+output and residual; norm; gate and up; down and residual. Then the logits, the sampling and the bookkeeping, all on the
 device: the next step can follow without the host.
 """
 
@@ -31,7 +31,7 @@ from gametape.engines.torch.triton_sampler import (
 )
 
 _ROW_TILE = 128
-"""Buffers hold a whole number of the largest row tiles."""
+"""The largest row tile; buffers are padded to a multiple of it."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def tilings_for(rows: int) -> StepTilings:
 
 @dataclass(frozen=True)
 class BufferSizes:
-    """What the buffers are made for: rows, tokens of context per row, tokens drawn between two looks of the host."""
+    """The sizes of the buffers: rows, tokens of context per row, steps of a round."""
 
     rows: int = 512
     context: int = 8192
@@ -81,12 +81,8 @@ class DecodeStep:
     def __init__(
         self, decoder: Decoder, pool: BlockPool, sizes: BufferSizes, tiling: AttentionTiling | None = None
     ) -> None:
-        self.decoder, self.pool, self.sizes, self.tiling = (
-            decoder,
-            pool,
-            sizes,
-            tiling or attention_tiling_for(sizes.rows),
-        )
+        self.decoder, self.pool, self.sizes = decoder, pool, sizes
+        self.tiling = tiling or attention_tiling_for(sizes.rows)
         spec, device, dtype = decoder.spec, decoder.device, decoder.dtype
         padded = -(-sizes.rows // _ROW_TILE) * _ROW_TILE
         tiles = -(-spec.vocabulary // VOCABULARY_TILE)
@@ -107,12 +103,12 @@ class DecodeStep:
             VOCABULARY_TILE,
         )
         positions_P = torch.arange(sizes.context, device=device)
-        cosines_P1D, sines_P1D = decoder.rotation(positions_P)
+        cosines_P1D, sines_P1D = decoder.rotary(positions_P, decoder.dtype)
         half = spec.head_dim // 2
         self._cosines_PD = cosines_P1D[:, 0, half:].contiguous()
         self._sines_PD = sines_P1D[:, 0, half:].contiguous()
 
-        # Packed, so that a round's state crosses in few copies; the fields below are views.
+        # Packed, so that a round's state is uploaded in few copies; the fields below are views.
         self.integers_FN = torch.zeros((6, sizes.rows), device=device, dtype=torch.int32)
         self.reals_FN = torch.zeros((2, sizes.rows), device=device, dtype=torch.float32)
         self.seeds_N = torch.zeros(sizes.rows, device=device, dtype=torch.int64)
@@ -140,7 +136,7 @@ class DecodeStep:
         )
 
     def launch(self, rows: int, splits: int) -> None:
-        """Read the next token of the first `rows` rows and draw one more; contexts need at most `splits` stretches."""
+        """Read the next token of the first `rows` rows and sample one more; contexts need at most `splits` splits."""
         decoder, spec, tilings = self.decoder, self.decoder.spec, tilings_for(rows)
         x_NE, hidden_NE, qkv_NX = self._x_NE, self._hidden_NE, self._qkv_NX
         attended_NX, gated_NI = self._attended_NX, self._gated_NI
@@ -149,8 +145,8 @@ class DecodeStep:
         for layer, keys, values in zip(decoder.layers, self.pool.keys_LBTGD, self.pool.values_LBTGD, strict=True):
             normalise(x_NE, layer.before_attention_E, spec.eps, hidden_NE, rows)
             project(hidden_NE, layer.qkv_PE, qkv_NX, rows, tilings.qkv, layer.qkv_bias_P)
-            turning = RotaryInputs(self._cosines_PD, self._sines_PD, layer.q_norm_D, layer.k_norm_D, spec.eps)
-            decode_attention(qkv_NX, keys, values, state, turning, attended_NX, splits, self.tiling)
+            rotary = RotaryInputs(self._cosines_PD, self._sines_PD, layer.q_norm_D, layer.k_norm_D, spec.eps)
+            decode_attention(qkv_NX, keys, values, state, rotary, attended_NX, splits, self.tiling)
             project(attended_NX, layer.output_EP, x_NE, rows, tilings.output, layer.output_bias_E, x_NE)
             normalise(x_NE, layer.before_mlp_E, spec.eps, hidden_NE, rows)
             gate(hidden_NE, layer.gate_up_PE, gated_NI, rows, tilings.gate, layer.gate_up_bias_P)

@@ -1,7 +1,7 @@
-"""Decoding in rounds: the device takes several steps of a whole batch before the host looks at what it drew.
+"""Decoding in rounds: the device takes several steps of a whole batch before the host reads the sampled tokens.
 
-While the host looks, the device is already in the next round, as long as nothing presses: nobody has to be let in or
-given up, no weights are to be changed. Sequences that end within a round stand still until the host sees it.
+While the host reads them, the device is already in the next round, unless a request has to be admitted or cancelled or
+weights are to change. Sequences that end within a round stand still until the host sees it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -12,18 +12,18 @@ from gametape.engines.torch.jobs import EngineJob, GenerateJob
 from gametape.engines.torch.sequence_cache import SequenceCache
 
 _ROUND = 16
-"""Steps between two looks of the host."""
+"""Steps in a round."""
 _SHORT_ROUND = 4
-"""Fewer while somebody runs who is not in the round: the next piece of a prompt should not wait long."""
+"""Fewer while a job runs that is not in the round: the next chunk of a prompt should not wait long."""
 _HORIZON = 128
-"""For how many tokens a sequence is given room at once, if there is room."""
+"""The tokens for which a sequence is given blocks at once, if there are enough."""
 
 
 @dataclass(frozen=True)
 class DecodeRow:
     """A sequence that decodes: its last token has no KV yet, all before it have, in `blocks`.
 
-    The blocks have room for `limit` tokens more than have KV now. `seed` and the position of a token decide its draw.
+    The blocks have room for `max_new_tokens` more tokens. `seed` and the position of a token decide what is sampled.
     """
 
     token: int
@@ -39,97 +39,97 @@ class DecodeRow:
 
 @dataclass(frozen=True)
 class DrawnTokens:
-    """What a line drew in a round. A stop token is the last; all but the last have KV now."""
+    """The tokens that a row sampled in a round. A stop token is the last; all but the last have KV now."""
 
     ids: list[int]
     logprobs: list[float]
 
 
 class GraphRunner(Protocol):
-    """Steps that a device takes by itself, once they are sent: `start`, `go_on`, `finish`, `go_on`, `finish`, ..."""
+    """Runs rounds on a device: `start`, `continue_round`, `finish`, `continue_round`, `finish`, ..."""
 
     @property
     def max_length(self) -> int:
-        """How many tokens a line may have."""
+        """The most tokens that a row may have."""
         ...
 
     @property
     def max_stop_ids(self) -> int:
-        """How many stop tokens a line may have."""
+        """The most stop tokens that a row may have."""
         ...
 
     def start(self, rows: Sequence[DecodeRow], steps: int) -> None:
-        """Begin a round: every line draws `steps` tokens, or fewer if its limit or a stop token ends it before."""
+        """Begin a round: every row samples `steps` tokens, or fewer if its limit or a stop token ends it before."""
         ...
 
     def continue_round(self, steps: int) -> None:
-        """Begin another round of the lines that have not ended, up to the limits they were started with."""
+        """Begin another round of the rows that have not ended, up to the limits they were started with."""
         ...
 
     def finish(self) -> list[DrawnTokens]:
-        """What the lines drew in the oldest round that was sent, in their order."""
+        """Wait for the oldest round that was begun, and return its tokens in the order of the rows."""
         ...
 
 
 class DecodeRounds:
-    """Turns jobs into lines, finds room for what they will draw, and keeps the device a round ahead."""
+    """Turns jobs into rows, allocates blocks for what they will sample, and keeps the device a round ahead."""
 
     def __init__(self, runner: GraphRunner, sequences: SequenceCache) -> None:
-        self._recorded, self._slots = runner, sequences
+        self._runner, self._sequences = runner, sequences
 
     def accepts(self, job: EngineJob) -> TypeGuard[GenerateJob]:
-        """Whether the next tokens of this job can be drawn in a round; if not, it is stepped with the prompts."""
+        """Whether the next tokens of this job can be sampled in a round; if not, it is stepped with the prompts."""
         return (
             isinstance(job, GenerateJob)
             and job.sequence.remaining == 1
             and job.matcher is None
-            and job.max_length <= self._recorded.max_length
-            and len(job.request.stop_ids) <= self._recorded.max_stop_ids
+            and job.max_length <= self._runner.max_length
+            and len(job.request.stop_ids) <= self._runner.max_stop_ids
         )
 
     def has_room(self, jobs: Sequence[GenerateJob]) -> bool:
-        """Whether there is room for one token of each."""
-        return self._missing(jobs, 1) <= self._slots.pool.available_blocks
+        """Whether there are blocks for one token of each."""
+        return self._missing_blocks(jobs, 1) <= self._sequences.pool.available_blocks
 
     def run(
         self, jobs: Sequence[GenerateJob], version: int, short: bool, should_stop: Callable[[], bool]
     ) -> Iterator[list[DrawnTokens]]:
-        """What the jobs drew, round after round; they fit. `short` is one round, and a short one.
+        """The tokens of the jobs, round after round; there is room for them. `short` is one short round.
 
-        A job that is ended meanwhile draws nothing in later rounds, and its blocks are not written to.
+        A job that is ended meanwhile samples nothing in later rounds, and its blocks are not written to.
         """
-        lines = self._lines(jobs, version)
-        left = max(line.max_new_tokens for line in lines)
+        rows = self._rows(jobs, version)
+        left = max(row.max_new_tokens for row in rows)
         steps = min(left, _SHORT_ROUND if short else _ROUND)
-        self._recorded.start(lines, steps)
+        self._runner.start(rows, steps)
         while steps:
             left -= steps
             steps = 0 if short or should_stop() else min(left, _ROUND)
             if steps:
-                self._recorded.continue_round(steps)
-            yield self._recorded.finish()
+                self._runner.continue_round(steps)
+            yield self._runner.finish()
 
-    def _lines(self, jobs: Sequence[GenerateJob], version: int) -> list[DecodeRow]:
+    def _rows(self, jobs: Sequence[GenerateJob], version: int) -> list[DecodeRow]:
         ahead = _HORIZON
-        while ahead > 1 and self._missing(jobs, ahead) > self._slots.pool.available_blocks:
+        while ahead > 1 and self._missing_blocks(jobs, ahead) > self._sequences.pool.available_blocks:
             ahead //= 2
-        lines = []
+        rows = []
         for job in jobs:
             limit = min(ahead, job.tokens_left)
-            self._slots.allocate(job.sequence, limit, version)
-            lines.append(_line(job, limit))
-        return lines
+            self._sequences.allocate(job.sequence, limit, version)
+            rows.append(_row(job, limit))
+        return rows
 
-    def _missing(self, jobs: Sequence[GenerateJob], ahead: int) -> int:
-        return sum(self._slots.missing_blocks(job.sequence, min(ahead, job.tokens_left)) for job in jobs)
+    def _missing_blocks(self, jobs: Sequence[GenerateJob], ahead: int) -> int:
+        return sum(self._sequences.missing_blocks(job.sequence, min(ahead, job.tokens_left)) for job in jobs)
 
 
-def _line(job: GenerateJob, limit: int) -> DecodeRow:
-    slot, sampling = job.sequence, job.sampling
+def _row(job: GenerateJob, limit: int) -> DecodeRow:
+    sequence, sampling = job.sequence, job.sampling
     return DecodeRow(
-        token=slot.ids[-1],
-        length=slot.computed,
-        blocks=slot.blocks,
+        token=sequence.ids[-1],
+        length=sequence.computed,
+        blocks=sequence.blocks,
         max_new_tokens=limit,
         seed=job.seed,
         temperature=sampling.temperature,

@@ -1,8 +1,8 @@
-"""A forward pass of our own over the trainer's tensors.
+"""The engine's forward pass over the trainer's tensors.
 
-The projections that read the same input are one matrix product each. There is no second copy of the weights: the fused
-tensor takes the place of the parts, and the module's parameters become slices of it, so that an optimiser's step in
-place is seen here at once. Moving or casting the module afterwards undoes that; `shared` says whether it still holds.
+Projections that read the same input are one matrix product each. There is no second copy of the weights: the module's
+parameters become slices of the fused tensors, so that an optimiser's step in place is seen here at once. Moving or
+casting the module afterwards undoes that; `shares_parameters` says whether it still holds.
 """
 
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ from torch import Tensor
 from torch.nn import functional
 
 from gametape.engines.torch.attention.interface import AttendFn
-from gametape.engines.torch.decoder_spec import DecoderSpec
+from gametape.engines.torch.decoder_spec import DecoderLayer, DecoderSpec, RotaryEmbedding, decoder_layers
 from gametape.engines.torch.elementwise import add_and_norm, apply_rotary, rms_norm, silu_gate
 from gametape.engines.torch.linear import LinearOp, PackedLinear, PlainLinear, fastest_linear
 
 
 @dataclass(frozen=True)
-class _Layer:
+class _LayerWeights:
     before_attention_E: Tensor
     qkv_PE: Tensor
     qkv_bias_P: Tensor | None
@@ -34,10 +34,10 @@ class _Layer:
     down_bias_E: Tensor | None
 
 
-class _Products:
+class _LayerProducts:
     """The four matrix products of a layer."""
 
-    def __init__(self, layer: _Layer, kind: type[PlainLinear] | type[PackedLinear]) -> None:
+    def __init__(self, layer: _LayerWeights, kind: type[PlainLinear] | type[PackedLinear]) -> None:
         self.qkv: LinearOp = kind(layer.qkv_PE, layer.qkv_bias_P)
         self.output: LinearOp = kind(layer.output_EP, layer.output_bias_E)
         self.gate_up: LinearOp = kind(layer.gate_up_PE, layer.gate_up_bias_P)
@@ -49,26 +49,21 @@ class _Products:
 
 
 class Decoder:
-    """Packed tokens of many sequences in, hidden states out; `attend` knows which tokens belong together."""
+    """Maps packed tokens of many sequences to hidden states; `attend` knows which tokens belong together."""
 
     def __init__(self, module: Any, spec: DecoderSpec) -> None:
-        """`module` is the causal language model as transformers makes it; its parameters now lie in fused tensors."""
+        """`module` is a causal language model of transformers; its parameters become slices of fused tensors."""
         self.module, self.spec = module, spec
         with torch.no_grad():
-            self.layers = [_layer(layer, spec) for layer in module.model.layers]
+            self.layers = [_fuse_layer(layer) for layer in decoder_layers(module, spec)]
         self.embedding_VE: Tensor = module.model.embed_tokens.weight.data
         self.final_norm_E: Tensor = module.model.norm.weight.data
         self.head_VE: Tensor = module.lm_head.weight.data
         total_bytes = sum(parameter.nbytes for parameter in module.parameters())
         kind = fastest_linear(self.layers[0].gate_up_PE, total_bytes)
-        self._products = [_Products(layer, kind) for layer in self.layers]
+        self._products = [_LayerProducts(layer, kind) for layer in self.layers]
         self._head: LinearOp = kind(self.head_VE, None)
-        rotary = module.model.rotary_emb
-        self._frequencies_R: Tensor = torch.cat((rotary.inv_freq, rotary.inv_freq)).float()
-        half = len(rotary.inv_freq)
-        self._signs_D: Tensor = torch.ones_like(self._frequencies_R)
-        self._signs_D[:half] = -1
-        self._rope_scale = float(rotary.attention_scaling)
+        self.rotary = RotaryEmbedding(module)
 
     @property
     def device(self) -> torch.device:
@@ -100,56 +95,48 @@ class Decoder:
     def forward(self, ids_N: Tensor, positions_N: Tensor, attend: AttendFn) -> Tensor:
         """Hidden states [N, E] after the last norm."""
         spec = self.spec
-        turning = spec.heads + spec.kv_heads
-        cos_N1D, sin_N1D = self.rotation(positions_N)
+        rotated = spec.heads + spec.kv_heads
+        cos_N1D, sin_N1D = self.rotary(positions_N, self.dtype)
         hidden_NE = functional.embedding(ids_N, self.embedding_VE)
         more_NE: Tensor | None = None
         for number, (layer, products) in enumerate(zip(self.layers, self._products, strict=True)):
             normed_NE = add_and_norm(hidden_NE, more_NE, layer.before_attention_E, spec.eps)
             packed_NPD = products.qkv(normed_NE).view(len(ids_N), -1, spec.head_dim)
-            qk_NPD = packed_NPD[:, :turning]
+            qk_NPD = packed_NPD[:, :rotated]
             if layer.q_norm_D is not None and layer.k_norm_D is not None:
                 q_NHD = rms_norm(qk_NPD[:, : spec.heads], layer.q_norm_D, spec.eps)
                 k_NGD = rms_norm(qk_NPD[:, spec.heads :], layer.k_norm_D, spec.eps)
                 qk_NPD = torch.cat((q_NHD, k_NGD), 1)
             qk_NPD = apply_rotary(qk_NPD, cos_N1D, sin_N1D)
-            out_NHD = attend(number, qk_NPD[:, : spec.heads], qk_NPD[:, spec.heads :], packed_NPD[:, turning:])
+            out_NHD = attend(number, qk_NPD[:, : spec.heads], qk_NPD[:, spec.heads :], packed_NPD[:, rotated:])
             more_NE = products.output(out_NHD.reshape(len(ids_N), spec.heads * spec.head_dim))
             normed_NE = add_and_norm(hidden_NE, more_NE, layer.before_mlp_E, spec.eps)
             more_NE = products.down(silu_gate(products.gate_up(normed_NE)))
         return add_and_norm(hidden_NE, more_NE, self.final_norm_E, spec.eps)
 
-    def rotation(self, positions_N: Tensor) -> tuple[Tensor, Tensor]:
-        """Cosines, and sines signed so that a vector rolled by half its length can be multiplied with them."""
-        angles_ND = positions_N.float()[:, None] * self._frequencies_R
-        cos_ND = angles_ND.cos() * self._rope_scale
-        sin_ND = angles_ND.sin() * (self._rope_scale * self._signs_D)
-        return cos_ND[:, None].to(self.dtype), sin_ND[:, None].to(self.dtype)
-
     def logits(self, hidden_ME: Tensor) -> Tensor:
-        """[M, V] in float32, for the rows that are needed; on a GPU never rounded to a narrower type on the way."""
+        """[M, V] in float32; on a GPU never rounded to a narrower type on the way."""
         if self.device.type == "cuda" and self.dtype != torch.float32:
             logits_MV: Tensor = torch.mm(hidden_ME, self.head_VE.t(), out_dtype=torch.float32)
             return logits_MV
         return self._head(hidden_ME).float()
 
 
-def _layer(layer: Any, spec: DecoderSpec) -> _Layer:
-    attention, mlp = layer.self_attn, layer.mlp
-    qkv = (attention.q_proj, attention.k_proj, attention.v_proj)
-    return _Layer(
-        before_attention_E=layer.input_layernorm.weight.data,
-        qkv_PE=_fused([part.weight for part in qkv]),
-        qkv_bias_P=None if qkv[0].bias is None else _fused([part.bias for part in qkv]),
-        q_norm_D=attention.q_norm.weight.data if spec.qk_norm else None,
-        k_norm_D=attention.k_norm.weight.data if spec.qk_norm else None,
-        output_EP=attention.o_proj.weight.data,
-        output_bias_E=_bias(attention.o_proj),
-        before_mlp_E=layer.post_attention_layernorm.weight.data,
-        gate_up_PE=_fused([mlp.gate_proj.weight, mlp.up_proj.weight]),
-        gate_up_bias_P=None if mlp.gate_proj.bias is None else _fused([mlp.gate_proj.bias, mlp.up_proj.bias]),
-        down_EI=mlp.down_proj.weight.data,
-        down_bias_E=_bias(mlp.down_proj),
+def _fuse_layer(layer: DecoderLayer) -> _LayerWeights:
+    qkv, gate_up = (layer.query, layer.key, layer.value), (layer.gate, layer.up)
+    return _LayerWeights(
+        before_attention_E=layer.attention_norm.weight.data,
+        qkv_PE=_fuse([part.weight for part in qkv]),
+        qkv_bias_P=None if layer.query.bias is None else _fuse([part.bias for part in qkv]),
+        q_norm_D=None if layer.query_norm is None else layer.query_norm.weight.data,
+        k_norm_D=None if layer.key_norm is None else layer.key_norm.weight.data,
+        output_EP=layer.output.weight.data,
+        output_bias_E=_bias(layer.output),
+        before_mlp_E=layer.mlp_norm.weight.data,
+        gate_up_PE=_fuse([part.weight for part in gate_up]),
+        gate_up_bias_P=None if layer.gate.bias is None else _fuse([part.bias for part in gate_up]),
+        down_EI=layer.down.weight.data,
+        down_bias_E=_bias(layer.down),
     )
 
 
@@ -157,7 +144,7 @@ def _bias(linear: Any) -> Tensor | None:
     return None if linear.bias is None else linear.bias.data
 
 
-def _fused(parts: list[Tensor]) -> Tensor:
+def _fuse(parts: list[Tensor]) -> Tensor:
     whole: Tensor = torch.cat([part.data for part in parts])
     start = 0
     for part in parts:

@@ -1,7 +1,7 @@
-"""What a decoder does between its matrix products.
+"""The operations of a decoder between its matrix products: norms, rotary embedding, gate.
 
-On a CPU in float32 each is one pass by a kernel of our own, where torch takes several and dispatches more than it
-computes. Types narrower than float32 are rounded where transformers rounds them.
+On a CPU in float32 each is one pass of our own kernel, where torch takes several. Types narrower than float32 are
+rounded where transformers rounds them.
 """
 
 import ctypes
@@ -15,7 +15,7 @@ from gametape.engines.torch.c_kernels import ADDRESS, FLOAT, NUMBER, compile_ker
 
 
 def add_and_norm(hidden_NE: Tensor, more_NE: Tensor | None, gain_E: Tensor, eps: float) -> Tensor:
-    """`hidden_NE` grows by `more_NE`, in place; what is returned is that, normalised."""
+    """Add `more_NE` to `hidden_NE` in place, and return the sum, normalised."""
     kernels = _kernels(hidden_NE)
     if kernels is None:
         return rms_norm(hidden_NE if more_NE is None else hidden_NE.add_(more_NE), gain_E, eps)
@@ -32,16 +32,15 @@ def rms_norm(x_NE: Tensor, gain_E: Tensor, eps: float) -> Tensor:
 
 
 def apply_rotary(x_NPD: Tensor, cos_N1D: Tensor, sin_N1D: Tensor) -> Tensor:
-    """Heads by their position. Rows may lie apart, and may be overwritten."""
+    """Rotate heads by their position. `x_NPD` may be strided, and may be overwritten."""
     kernels = _kernels(x_NPD)
     if kernels is not None:
-        at, apart = x_NPD.data_ptr(), x_NPD.stride(0)
-        kernels.turn(at, apart, cos_N1D.data_ptr(), sin_N1D.data_ptr(), *x_NPD.shape)
+        kernels.turn(x_NPD.data_ptr(), x_NPD.stride(0), cos_N1D.data_ptr(), sin_N1D.data_ptr(), *x_NPD.shape)
         return x_NPD
-    across_NPD = x_NPD.roll(x_NPD.shape[-1] // 2, -1)
+    rolled_NPD = x_NPD.roll(x_NPD.shape[-1] // 2, -1)
     if x_NPD.dtype == torch.float32:
-        return torch.addcmul(x_NPD * cos_N1D, across_NPD, sin_N1D)
-    return x_NPD * cos_N1D + across_NPD * sin_N1D
+        return torch.addcmul(x_NPD * cos_N1D, rolled_NPD, sin_N1D)
+    return x_NPD * cos_N1D + rolled_NPD * sin_N1D
 
 
 def silu_gate(gate_up_NP: Tensor) -> Tensor:
@@ -62,11 +61,9 @@ def _kernels(x: Tensor) -> ctypes.CDLL | None:
 
 @cache
 def _library() -> ctypes.CDLL | None:
-    found = compile_kernels("elementwise")
-    if found:
-        found.add_and_norm.argtypes = (ADDRESS, ADDRESS, ADDRESS, FLOAT, NUMBER, NUMBER, ADDRESS)
-        found.turn.argtypes = (ADDRESS, NUMBER, ADDRESS, ADDRESS, NUMBER, NUMBER, NUMBER)
-        found.gate.argtypes = (ADDRESS, NUMBER, NUMBER, ADDRESS)
-        for each in (found.add_and_norm, found.turn, found.gate):
-            each.restype = None
-    return found
+    signatures = {
+        "add_and_norm": (ADDRESS, ADDRESS, ADDRESS, FLOAT, NUMBER, NUMBER, ADDRESS),
+        "turn": (ADDRESS, NUMBER, ADDRESS, ADDRESS, NUMBER, NUMBER, NUMBER),
+        "gate": (ADDRESS, NUMBER, NUMBER, ADDRESS),
+    }
+    return compile_kernels("elementwise", signatures)

@@ -1,4 +1,4 @@
-"""The engine as the harness sees it: requests come from an event loop, a thread of its own steps the batch."""
+"""The embedded engine: requests come from an event loop, a thread of its own steps the batch."""
 
 import asyncio
 import threading
@@ -23,24 +23,24 @@ T = TypeVar("T")
 
 
 class TorchEngine(PolicyEngine):
-    """An `Engine` over a `Stepper`. Keys and values of what has been read are kept until their room is needed.
+    """A `PolicyEngine` over a `Stepper`. Computed keys and values are kept until their blocks are needed.
 
-    The weights are those of the decoder's module. A trainer in the same process changes them inside `changing`, and
-    nothing is copied. One that works beside it or elsewhere publishes tensors (`publish`) or a directory
-    (`update_weights`). With a `shadow` these are written while decoding goes on, and only the swap is between two
-    steps; without one they are copied in between two steps.
+    The weights are those of the decoder's module. A trainer in the same process changes them inside `pause_for_update`,
+    and nothing is copied. A trainer elsewhere publishes tensors (`publish`) or a directory (`update_weights`). With
+    `standby` weights these are written while decoding goes on, and only the swap is between two steps; without, they
+    are copied between two steps.
     """
 
     def __init__(
         self, stepper: Stepper, grammars: GrammarCompiler | None = None, standby: StandbyWeights | None = None
     ) -> None:
-        """Without `grammars` no request is held to one, and its generation says so."""
+        """Without `grammars` no request is constrained, and its generation says so."""
         self._stepper = stepper
         self._grammars = grammars
-        self._shadow = standby
+        self._standby = standby
         self._publishing = asyncio.Lock()
         self._arrivals = count()
-        self._errands: list[Callable[[], None]] = []
+        self._commands: list[Callable[[], None]] = []
         self._pending: set[asyncio.Future[Any]] = set()
         self._wake = threading.Condition()
         self._closing = False
@@ -52,15 +52,15 @@ class TorchEngine(PolicyEngine):
         matcher: GrammarMatcher | None = None
         if request.grammar is not None and self._grammars:
             matcher = await asyncio.to_thread(self._grammars.matcher, request.grammar)
-        return await self._asked(
-            lambda told, arrival: GenerateJob(request, told, arrival, matcher), request.min_policy_version
+        return await self._run_job(
+            lambda on_done, arrival: GenerateJob(request, on_done, arrival, matcher), request.min_policy_version
         )
 
     async def score(self, ids: Sequence[int], start: int = 1, sampling: Sampling = Sampling()) -> list[float]:  # noqa: B008 - frozen
-        """How likely each id from `start` on was in the distribution that `sampling` states, given those before."""
+        """The log-probability of each id from `start` on, given those before, in the distribution of `sampling`."""
         check_score_range(self._stepper, ids, start)
-        scored: list[float] | None = await self._asked(
-            lambda told, arrival: ScoreJob(list(ids), start, sampling, told, arrival)
+        scored: list[float] | None = await self._run_job(
+            lambda on_done, arrival: ScoreJob(list(ids), start, sampling, on_done, arrival)
         )
         if scored is None:
             raise EngineError("cut_stream", "the engine was closed")
@@ -73,15 +73,15 @@ class TorchEngine(PolicyEngine):
     async def publish(self, version: int, weights: Weights) -> None:
         """Take over these weights, all of them or none; they must not change until this returns.
 
-        Whoever gives up waiting does not stop it half-way.
+        A caller that is cancelled does not stop it half-way.
         """
         await asyncio.shield(self._publish(version, weights))
 
     async def _publish(self, version: int, weights: Weights) -> None:
         async with self._publishing:
-            if self._shadow:
-                await asyncio.to_thread(self._shadow.write, weights)
-                await self._answered(partial(_swap, self._shadow, version))
+            if self._standby:
+                await asyncio.to_thread(self._standby.write, weights)
+                await self._call_worker(partial(_swap, self._standby, version))
             else:
                 pairs = match_weights(self._stepper.decoder.module, weights)
                 async with self.pause_for_update(version):
@@ -92,105 +92,116 @@ class TorchEngine(PolicyEngine):
         """No step runs inside, so the module's parameters may be changed in place; they are `version` afterwards."""
         loop = asyncio.get_running_loop()
         reached: asyncio.Future[None] = loop.create_future()
-        over: asyncio.Future[None] = loop.create_future()
-        go_on = threading.Event()
+        resumed: asyncio.Future[None] = loop.create_future()
+        resume = threading.Event()
         changed = False
 
         def hold() -> None:
             _tell(reached, None)
-            go_on.wait()
+            resume.wait()
             if changed:
                 self._stepper.weights_changed(version)
-            _tell(over, None)
+            _tell(resumed, None)
 
         self._pending.add(reached)
         try:
-            self._errand(hold)
+            self._submit(hold)
             await reached
             changed = True
             yield
         finally:
             self._pending.discard(reached)
-            go_on.set()
-        await over
+            resume.set()
+        await resumed
 
     async def policy_version(self) -> int:
         return self._stepper.version
 
+    def weights_changed(self, version: int) -> None:
+        """The trainer has changed the tensors in place; holds for every request that is made after this call.
+
+        Nothing may run while they are changed: `pause_for_update` sees to that.
+        """
+        self._submit(lambda: self._stepper.weights_changed(version))
+
+    def forget(self) -> None:
+        """Drop what was read before; holds for every request that is made after this call."""
+        self._submit(self._stepper.clear_cache)
+
     async def stats(self) -> EngineStats:
-        return await self._answered(lambda answer: _tell(answer, replace(self._stepper.stats)))
+        return await self._call_worker(lambda answer: _tell(answer, replace(self._stepper.stats)))
 
     async def close(self) -> None:
-        """End what is running, as cancelled, and the thread; the weights go with the object."""
+        """Cancel the running requests and end the thread; the weights are freed with the object."""
         with self._wake:
             self._closing = True
             self._wake.notify()
         await asyncio.to_thread(self._worker.join)
 
-    async def _answered(self, errand: Callable[["asyncio.Future[T]"], None]) -> T:
-        """Have something done on the worker's thread, and wait until it settles the answer."""
+    async def _call_worker(self, command: Callable[["asyncio.Future[T]"], None]) -> T:
+        """Run a command on the worker's thread, and wait until it sets the result of the future."""
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._pending.add(answer)
         try:
-            self._errand(lambda: errand(answer))
+            self._submit(lambda: command(answer))
             return await answer
         finally:
             self._pending.discard(answer)
 
-    async def _asked(self, made: Callable[[Callable[[T], None], int], EngineJob], min_version: int = 0) -> T:
+    async def _run_job(self, make_job: Callable[[Callable[[T], None], int], EngineJob], min_version: int = 0) -> T:
         arrival = next(self._arrivals)
 
         def add(answer: "asyncio.Future[T]") -> None:
-            job = made(lambda result: _tell(answer, result), arrival)
-            if trouble := admission_error(self._stepper, job, min_version):
-                _tell(answer, trouble)
+            job = make_job(lambda result: _tell(answer, result), arrival)
+            if error := admission_error(self._stepper, job, min_version):
+                _tell(answer, error)
             else:
                 self._stepper.add(job)
 
         try:
-            return await self._answered(add)
+            return await self._call_worker(add)
         except asyncio.CancelledError:
-            self._errand(lambda: self._stepper.cancel(arrival))
+            self._submit(lambda: self._stepper.cancel(arrival))
             raise
 
-    def _errand(self, errand: Callable[[], None]) -> None:
+    def _submit(self, command: Callable[[], None]) -> None:
         with self._wake:
             if self._closing:
                 raise EngineError("refused", "the engine is closed")
-            self._errands.append(errand)
+            self._commands.append(command)
             self._wake.notify()
 
     def _work(self) -> None:
         try:
             while not self._closing:
                 with self._wake:
-                    self._wake.wait_for(lambda: self._errands or self._closing or self._stepper.busy)
-                    errands, self._errands = self._errands, []
-                for errand in errands:
-                    errand()
+                    self._wake.wait_for(lambda: self._commands or self._closing or self._stepper.busy)
+                    commands, self._commands = self._commands, []
+                for command in commands:
+                    command()
                 if self._stepper.busy:
-                    self._stepper.step(lambda: bool(self._errands) or self._closing)
+                    self._stepper.step(lambda: bool(self._commands) or self._closing)
             self._stepper.cancel_all()
-            self._give_up(EngineError("refused", "the engine was closed"))
+            self._fail_pending(EngineError("refused", "the engine was closed"))
         except BaseException as error:
             with self._wake:
                 self._closing = True
-            self._give_up(EngineError("server_error", f"the engine broke down: {error}"))
+            self._fail_pending(EngineError("server_error", f"the engine broke down: {error}"))
             raise
 
-    def _give_up(self, why: EngineError) -> None:
-        """Whoever has no answer yet will not get one."""
+    def _fail_pending(self, error: EngineError) -> None:
+        """Fail the requests that have no answer yet."""
         for answer in list(self._pending):
-            _tell(answer, why)
+            _tell(answer, error)
 
 
-def _swap(shadow: StandbyWeights, version: int, done: "asyncio.Future[None]") -> None:
-    shadow.swap(version)
+def _swap(standby: StandbyWeights, version: int, done: "asyncio.Future[None]") -> None:
+    standby.swap(version)
     _tell(done, None)
 
 
 def _tell(answer: "asyncio.Future[T]", result: T | EngineError) -> None:
-    """From the worker's thread; a loop that has been closed has nobody left to tell."""
+    """Set a result from the worker's thread; on a closed loop nobody waits for it."""
     loop = answer.get_loop()
     if not loop.is_closed():
         loop.call_soon_threadsafe(_settle, answer, result)

@@ -1,7 +1,7 @@
-"""Holding what is sampled to a grammar: which tokens may come next, and where the turn may end.
+"""Constrained sampling: which tokens a grammar allows next, and where the turn may end.
 
-The grammar's text is matched against the text of tokens, so special tokens are never part of it. Stop ids are: they may
-come where the grammar may end, and nowhere else.
+The grammar is matched against the text of tokens, so special tokens are never part of it. Stop ids are allowed where
+the grammar may end, and nowhere else.
 """
 
 from collections.abc import Sequence
@@ -23,13 +23,13 @@ _BITS = torch.arange(8, dtype=torch.uint8)
 
 
 class GrammarMatcher:
-    """One completion's way through a grammar."""
+    """The state of one completion in a grammar."""
 
     def __init__(self, inner: "LLMatcher", vocabulary: int) -> None:
         self._inner, self._vocabulary = inner, vocabulary
 
     def allowed_tokens(self, stop_ids: Sequence[int]) -> Tensor | None:
-        """For each id whether it may come next. None at a dead end: no token goes on, or the parser has given up."""
+        """For each id whether it may come next. None at a dead end: no token is allowed, or the parser has given up."""
         bits = torch.frombuffer(bytearray(self._inner.compute_bitmask()), dtype=torch.uint8)
         allowed_V: Tensor = ((bits[:, None] >> _BITS) & 1).flatten().bool()
         may_end = bool(allowed_V[self._vocabulary])
@@ -47,20 +47,20 @@ class GrammarMatcher:
 
 
 class GrammarCompiler:
-    """Grammars over the vocabulary of one model, whose ids go up to `vocabulary`, also where no token has that id."""
+    """Compiles grammars for the vocabulary of one model; `vocabulary` counts its ids, also those without a token."""
 
     def __init__(self, tokenizer: Tokenizer, vocabulary: int) -> None:
         self._tokenizer, self._vocabulary = tokenizer, vocabulary
-        self._begun = lru_cache(maxsize=64)(self._begin)
+        self._compiled = lru_cache(maxsize=64)(self._compile)
 
     def matcher(self, grammar: str) -> GrammarMatcher | None:
-        """At the beginning of the grammar, which is EBNF.
+        """A matcher at the beginning of a grammar in EBNF.
 
-        None where llguidance is not installed, or does not know tokenizers of this kind.
+        None where llguidance is not installed, or does not support the tokenizer.
         """
-        return GrammarMatcher(self._begun(grammar).deep_copy(), self._vocabulary) if self._tokens else None
+        return GrammarMatcher(self._compiled(grammar).deep_copy(), self._vocabulary) if self._tokens else None
 
-    def _begin(self, grammar: str) -> "LLMatcher":
+    def _compile(self, grammar: str) -> "LLMatcher":
         from llguidance import LLMatcher  # noqa: PLC0415 - optional
         from llguidance.gbnf_to_lark import gbnf_to_lark  # noqa: PLC0415
 
@@ -69,29 +69,29 @@ class GrammarCompiler:
         except Exception as error:  # the package raises nothing narrower for a text that it cannot read
             raise BadInput(f"the grammar cannot be read: {next(iter(str(error).splitlines()), '')}") from None
         assert self._tokens is not None
-        begun = LLMatcher(self._tokens, LLMatcher.grammar_from_lark(lark), log_level=0)
-        if begun.is_error():
-            raise BadInput(f"the grammar cannot be used: {begun.get_error().splitlines()[0]}")
-        return begun
+        compiled = LLMatcher(self._tokens, LLMatcher.grammar_from_lark(lark), log_level=0)
+        if compiled.is_error():
+            raise BadInput(f"the grammar cannot be used: {compiled.get_error().splitlines()[0]}")
+        return compiled
 
     @cached_property
     def _tokens(self) -> "LLTokenizer | None":
         try:
             from llguidance import LLTokenizer, TokenizerWrapper  # noqa: PLC0415 - optional
 
-            return LLTokenizer(TokenizerWrapper(_Texts(self._tokenizer, self._vocabulary)))
+            return LLTokenizer(TokenizerWrapper(_TokenBytes(self._tokenizer, self._vocabulary)))
         except (ImportError, ValueError):
             return None
 
 
-class _Texts:
-    """What each id stands for, in the form that llguidance asks for. One id more than there are is the end."""
+class _TokenBytes:
+    """The vocabulary in the form that llguidance takes. One more id than there are is the end of text."""
 
     bos_token_id = None
 
     def __init__(self, tokenizer: Tokenizer, vocabulary: int) -> None:
         self._tokenizer = tokenizer
-        self.tokens = [*_texts(tokenizer, vocabulary), b""]
+        self.tokens = [*_token_bytes(tokenizer, vocabulary), b""]
         self.eos_token_id = vocabulary
         self.special_token_ids = [i for i, text in enumerate(self.tokens) if not text]
 
@@ -99,8 +99,8 @@ class _Texts:
         return self._tokenizer.encode(text.decode())
 
 
-def _texts(tokenizer: Tokenizer, vocabulary: int) -> list[bytes]:
-    """The bytes of each id, none for those that decode to nothing."""
+def _token_bytes(tokenizer: Tokenizer, vocabulary: int) -> list[bytes]:
+    """The bytes of each id; empty for those that decode to nothing."""
     if isinstance(tokenizer, ByteTokenizer):
         return [bytes([i]) if i < 256 else b"" for i in range(vocabulary)]
     if not isinstance(tokenizer, TrainedTokenizer):
@@ -118,7 +118,7 @@ def _texts(tokenizer: Tokenizer, vocabulary: int) -> list[bytes]:
 def mask_logits(
     logits_MV: Tensor, matchers: Sequence[GrammarMatcher | None], stop_ids: Sequence[Sequence[int]]
 ) -> tuple[Tensor, list[bool]]:
-    """Minus infinity for what a row's grammar does not allow, and for each row whether it could be held to one."""
+    """Minus infinity where a row's grammar forbids a token, and for each row whether it was constrained."""
     masks = [
         matcher.allowed_tokens(stops) if matcher else None for matcher, stops in zip(matchers, stop_ids, strict=True)
     ]

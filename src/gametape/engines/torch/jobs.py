@@ -1,4 +1,4 @@
-"""What the engine has been asked to do: continue a prompt, or say how likely given ids are."""
+"""The jobs of the engine: to continue a prompt, or to score given ids."""
 
 import secrets
 import time
@@ -15,20 +15,20 @@ FinishReason = Literal["stop", "length", "cancelled"]
 
 @dataclass(eq=False)
 class GenerateJob:
-    """A prompt and what has been sampled so far."""
+    """A prompt and the tokens that have been sampled so far."""
 
     request: GenerateRequest
     on_done: Callable[[Generation], None]
     arrival: int
     matcher: GrammarMatcher | None = None
-    """Holds it to the grammar that was asked for, where there is one and as long as that is possible."""
+    """Constrains it to the requested grammar; None without one, or after a dead end."""
     sequence: SequenceState = field(init=False)
     seed: int = field(init=False)
     logprobs: list[float] = field(default_factory=list)
     versions: list[int] = field(default_factory=list)
     cached_tokens: int = 0
     interrupted: bool = False
-    """Whether it has lost keys and values, so that what it finds again is not news."""
+    """Whether it has lost keys and values, so that a later cache hit is not counted again."""
     started: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
@@ -44,16 +44,16 @@ class GenerateJob:
 
     @property
     def max_length(self) -> int:
-        """How many tokens may have to be kept at once."""
+        """The most tokens whose keys and values are needed at once."""
         return len(self.request.prompt_ids) + self.request.max_tokens - 1
 
     @property
     def tokens_left(self) -> int:
-        """How many tokens it may still draw."""
+        """How many tokens it may still sample."""
         return self.request.max_tokens - len(self.logprobs)
 
     def append_sampled(self, tokens: list[int], logprobs: list[float], version: int) -> FinishReason | None:
-        """Take one token more, or several; returns why the last of them is the last one of all."""
+        """Add sampled tokens; returns the reason if the last of them ends the job."""
         self.sequence.ids += tokens
         self.sequence.first_output = len(self.sequence.ids) - 1
         self.logprobs += logprobs
@@ -65,7 +65,7 @@ class GenerateJob:
         return "length" if self.tokens_left <= 0 else None
 
     def _grammar_ends(self, matcher: GrammarMatcher, tokens: list[int]) -> bool:
-        """Whether it is fulfilled, and no stop id is there to say so."""
+        """Whether the grammar is complete, where no stop id marks the end."""
         for token in tokens:
             matcher.consume(token)
         return not self._stops and matcher.finished
@@ -92,7 +92,7 @@ class GenerateJob:
 
 @dataclass(eq=False)
 class ScoreJob:
-    """Ids whose log-probabilities are asked for, from `start` on. `told` hears None if it was cancelled."""
+    """Ids whose log-probabilities are requested, from `start` on. `on_done` gets None if it was cancelled."""
 
     ids: list[int]
     start: int
@@ -112,7 +112,7 @@ class ScoreJob:
         return len(self.ids) - 1
 
     def restart(self) -> None:
-        """Forget what has been scored: it was by other weights."""
+        """Drop what has been scored: it was by other weights."""
         self.logprobs.clear()
         self.sequence.first_output = self.start - 1
 

@@ -1,8 +1,8 @@
-"""Matrix products with weights, in the layout that is fastest on this machine.
+"""Linear layers with the weights in the layout that is fastest on this machine.
 
-On a CPU, oneDNN's own layout can be well ahead of rows in order, and with it a row of the result does not depend on how
-many other rows there are. It is a copy of the weights, refreshed when they change; so it is used where there is memory
-to spare and where it is seen to pay.
+On a CPU, oneDNN's own layout can be much faster than the plain one, and with it a row of the result does not depend on
+how many other rows there are. It is a copy of the weights, refreshed when they change; so it is used where there is
+memory to spare and where a measurement shows that it is faster.
 """
 
 import os
@@ -15,11 +15,11 @@ from torch import Tensor
 from torch.nn import functional
 
 _ROWS = 32
-"""The batch for which layouts are compared."""
+"""The batch size for which layouts are compared."""
 
 
 class LinearOp(Protocol):
-    """`product(x_NI) -> y_NO`."""
+    """`linear(x_NI) -> y_NO`."""
 
     def __call__(self, x_NI: Tensor) -> Tensor: ...
 
@@ -58,7 +58,7 @@ class PackedLinear:
 
 
 def fastest_linear(weight_OI: Tensor, total_bytes: int) -> type[PlainLinear] | type[PackedLinear]:
-    """How a network of so many bytes should lay out its weights, judged by one of them."""
+    """The layout for a network of this size, measured with one of its weights."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if weight_OI.device.type != "cpu" or not torch.backends.mkldnn.is_available() or total_bytes > memory // 8:
         return PlainLinear
@@ -68,10 +68,10 @@ def fastest_linear(weight_OI: Tensor, total_bytes: int) -> type[PlainLinear] | t
     return PackedLinear if packed < plain else PlainLinear
 
 
-def _seconds(product: Callable[[Tensor], Tensor], x_NI: Tensor) -> float:
-    def once() -> float:
-        began = time.perf_counter()
-        product(x_NI)
-        return time.perf_counter() - began
+def _seconds(linear: Callable[[Tensor], Tensor], x_NI: Tensor) -> float:
+    def measure() -> float:
+        started = time.perf_counter()
+        linear(x_NI)
+        return time.perf_counter() - started
 
-    return min(once() for _ in range(10))
+    return min(measure() for _ in range(10))

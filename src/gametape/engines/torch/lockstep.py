@@ -1,14 +1,16 @@
-"""The engine for synchronous training: it steps only when everybody waits for it, so a seed decides everything.
+"""The engine for synchronous training: it steps only when all participants wait for it, so results are deterministic.
 
-With a thread of its own an engine batches whatever has arrived, and what has arrived depends on the clock; sums in
-another order then differ in the last bit. Here a step is taken when every player is waiting for its answer, on the
-event loop's own thread, and new requests are taken up in the order of their names.
+An engine with a thread of its own batches whatever has arrived, which depends on the clock; sums in another order then
+differ in the last bit. Here a step is taken when every participant waits for its answer, on the event loop's own
+thread, and new requests are added in the order of their names.
 """
 
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import count
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -23,19 +25,19 @@ from gametape.engines.torch.weights import load_weights, match_weights
 
 
 class LockstepEngine(PolicyEngine):
-    """An `Engine` over a `Stepper`, without a thread. Whoever will ask again soon says so with `player`.
+    """A `PolicyEngine` over a `Stepper`, without a thread. A rollout is inside `participant` while it may ask again.
 
-    The weights are the trainer's own tensors: it changes them while nobody waits, and says so with `changed`.
+    The weights are the trainer's own tensors: it changes them while nobody waits, and calls `weights_changed`.
     """
 
     def __init__(self, stepper: Stepper) -> None:
         self._stepper = stepper
-        self._players = 0
+        self._participants = 0
         self._waiting: dict[str, asyncio.Future[Any]] = {}
         self._new: list[tuple[str, EngineJob]] = []
         self._arrivals = 0
-        self._scores = count()
-        self._called = False
+        self._score_names = count()
+        self._scheduled = False
 
     @property
     def stepper(self) -> Stepper:
@@ -43,37 +45,35 @@ class LockstepEngine(PolicyEngine):
 
     @contextmanager
     def participant(self) -> Iterator[None]:
-        """Inside, no step is taken unless this one waits for its answer too."""
-        self._players += 1
+        """Inside, no step is taken unless this participant waits for its answer too."""
+        self._participants += 1
         try:
             yield
         finally:
-            self._players -= 1
-            self._look()
+            self._participants -= 1
+            self._schedule()
 
     async def generate(self, request: GenerateRequest) -> Generation:
         check_ids(self._stepper, request.prompt_ids)
-        answer: asyncio.Future[Generation] = asyncio.get_running_loop().create_future()
         name = request.request_id
-        job = GenerateJob(request, lambda told: self._tell(name, told), 0)
-        generation: Generation = await self._answered(name, job, answer, request.min_policy_version)
+        job = GenerateJob(request, partial(self._set_result, name), 0)
+        generation: Generation = await self._run_job(name, job, request.min_policy_version)
         return generation
 
     async def score(self, ids: Sequence[int], start: int = 1, sampling: Sampling = Sampling()) -> list[float]:  # noqa: B008 - frozen
-        """How likely each id from `start` on was in the distribution that `sampling` states, given those before."""
+        """The log-probability of each id from `start` on, given those before, in the distribution of `sampling`."""
         check_score_range(self._stepper, ids, start)
-        answer: asyncio.Future[list[float]] = asyncio.get_running_loop().create_future()
-        name = f"score/{next(self._scores):012}"
-        job = ScoreJob(list(ids), start, sampling, lambda told: self._tell(name, told), 0)
-        scored: list[float] = await self._answered(name, job, answer)
+        name = f"score/{next(self._score_names):012}"
+        job = ScoreJob(list(ids), start, sampling, partial(self._set_result, name), 0)
+        scored: list[float] = await self._run_job(name, job)
         return scored
 
     def weights_changed(self, version: int) -> None:
-        """The trainer has changed the tensors; nothing that was computed with the old ones is used again."""
+        """The trainer has changed the tensors; keys and values of the old ones are not used again."""
         self._stepper.weights_changed(version)
 
     def forget(self) -> None:
-        """Begin as if nothing had been read before, so that whoever begins here later comes to the same numbers."""
+        """Drop all cached keys and values, so that a run that is resumed here computes the same numbers."""
         self._stepper.clear_cache()
 
     async def update_weights(self, update: WeightUpdate) -> None:
@@ -87,14 +87,14 @@ class LockstepEngine(PolicyEngine):
     async def close(self) -> None:
         self._stepper.cancel_all()
 
-    async def _answered(self, name: str, job: EngineJob, answer: "asyncio.Future[Any]", min_version: int = 0) -> Any:
-        if trouble := admission_error(self._stepper, job, min_version):
-            raise trouble
+    async def _run_job(self, name: str, job: EngineJob, min_version: int = 0) -> Any:
+        if error := admission_error(self._stepper, job, min_version):
+            raise error
         if name in self._waiting:
             raise BadInput(f"a request named {name} is under way already")
-        self._waiting[name] = answer
+        self._waiting[name] = answer = asyncio.get_running_loop().create_future()
         self._new.append((name, job))
-        self._look()
+        self._schedule()
         try:
             return await answer
         except asyncio.CancelledError:
@@ -104,32 +104,32 @@ class LockstepEngine(PolicyEngine):
         finally:
             self._waiting.pop(name, None)
 
-    def _tell(self, name: str, told: Any) -> None:
+    def _set_result(self, name: str, result: Any) -> None:
         answer = self._waiting.pop(name, None)
         if answer and not answer.done():
-            answer.set_result(told)
+            answer.set_result(result)
 
-    def _look(self) -> None:
-        """Step soon, if everybody waits; whoever else is about to ask gets the chance to."""
-        if not self._called and self._waiting and len(self._waiting) >= self._players:
-            self._called = True
+    def _schedule(self) -> None:
+        """Step soon, if all participants wait; others that are about to ask get the chance to."""
+        if not self._scheduled and self._waiting and len(self._waiting) >= self._participants:
+            self._scheduled = True
             asyncio.get_running_loop().call_soon(self._advance)
 
     def _advance(self) -> None:
-        """Steps until somebody has an answer, or somebody new plays."""
-        self._called = False
-        for _, job in sorted(self._new, key=lambda named: named[0]):
+        """Step until a request has its answer, or there is a new participant."""
+        self._scheduled = False
+        for _, job in sorted(self._new, key=itemgetter(0)):
             self._arrivals += 1
             job.arrival = self._arrivals
             self._stepper.add(job)
         self._new = []
         waiting = len(self._waiting)
         try:
-            while self._stepper.busy and len(self._waiting) == waiting >= self._players:
+            while self._stepper.busy and len(self._waiting) == waiting >= self._participants:
                 self._stepper.step()
         except Exception as error:
             for answer in self._waiting.values():
                 if not answer.done():
                     answer.set_exception(EngineError("server_error", f"the engine broke down: {error}"))
             raise
-        self._look()
+        self._schedule()

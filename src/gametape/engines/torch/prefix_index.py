@@ -1,25 +1,26 @@
-"""Finding what has been computed already, by what it is: a chain of blocks, each known by its parent and its tokens.
+"""The prefix cache: computed blocks are found by their content, a chain in which each has a parent and tokens.
 
-Nothing is told about conversations. A group's prompt, a system prompt, the next turn of a rollout, a fork and a return
-to an earlier turn all begin with tokens that were read before, and that is what is looked up.
+The index knows nothing of conversations. A group's prompt, a system prompt, the next turn of a rollout, a fork and a
+return to an earlier turn all begin with tokens that were read before, and these are looked up.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import count
 
+from gametape.engines.tokenizers.text import common_prefix_length
 from gametape.engines.torch.kv_blocks import BlockPool
 
 ROOT = 0
 """The parent of a sequence's first block."""
 
-_LOOKED_AT = 64
-"""How many children of a block are compared when the last, unfinished block of a prompt is looked for."""
+_MAX_COMPARED = 64
+"""How many children of a block are compared with the last, unfinished block of a prompt."""
 
 
 @dataclass(frozen=True)
 class PrefixEntry:
-    """A block whose first rows hold the keys and values of `tokens`, which follow the block known as `parent`."""
+    """A block whose first rows hold the keys and values of `tokens`, which follow the entry `parent`."""
 
     entry_id: int
     parent: int
@@ -30,34 +31,34 @@ class PrefixEntry:
 
 
 class PrefixIndex:
-    """Full blocks are shared as they are, for nobody writes to them again. The last block of a sequence may be known
-    by its beginning while its holder goes on writing behind that; others copy the beginning.
+    """Full blocks are shared, for they are never written again. The last block of a sequence may be found by its first
+    tokens while its holder goes on writing after them; others copy the rows of those tokens.
     """
 
     def __init__(self, pool: BlockPool) -> None:
         self._pool = pool
         self._children: dict[int, dict[tuple[int, ...], PrefixEntry]] = {}
         self._by_block: dict[int, PrefixEntry] = {}
-        self._names = count(ROOT + 1)
+        self._entry_ids = count(ROOT + 1)
         self.on_evict: Callable[[PrefixEntry], None] = lambda _entry: None
-        """Called with what is known of a block that is about to be given away."""
-        pool.on_evict = self._give_away
+        """Called with the entry of a block that is about to be evicted."""
+        pool.on_evict = self._evict
 
     def find_full_block(self, parent: int, tokens: tuple[int, ...]) -> PrefixEntry | None:
         """The full block with these tokens."""
         return self._children.get(parent, {}).get(tokens)
 
     def find_partial_block(self, parent: int, tokens: tuple[int, ...]) -> tuple[PrefixEntry, int] | None:
-        """The block that begins most like these tokens, and for how many of them."""
+        """The block with the longest common prefix with these tokens, and its length."""
         best, most = None, 0
-        for _, entry in zip(range(_LOOKED_AT), self._children.get(parent, {}).values(), strict=False):
+        for _, entry in zip(range(_MAX_COMPARED), self._children.get(parent, {}).values(), strict=False):
             same = common_prefix_length(entry.tokens, tokens) if entry.tokens[0] == tokens[0] else 0
             if same > most:
                 best, most = entry, same
         return (best, most) if best else None
 
     def add(self, parent: int, tokens: tuple[int, ...], block: int, version: int) -> PrefixEntry:
-        """Make a held block known. What is known already, by weights no older, stays; its name is returned."""
+        """Add a held block. An entry of the same tokens by weights no older stays, and is returned."""
         siblings = self._children.setdefault(parent, {})
         known = siblings.get(tokens)
         if known and known.version >= version:
@@ -69,25 +70,25 @@ class PrefixIndex:
         if block in self._by_block:
             self.remove(block)
             siblings = self._children.setdefault(parent, {})
-        entry = PrefixEntry(next(self._names), parent, tokens, block, version)
+        entry = PrefixEntry(next(self._entry_ids), parent, tokens, block, version)
         siblings[tokens] = self._by_block[block] = entry
         self._pool.mark_cached(block)
         return entry
 
     def restore(self, entry: PrefixEntry, block: int) -> PrefixEntry:
-        """What has left is in a held block again, under the name by which its children know it."""
-        back = replace(entry, block=block)
-        self._children.setdefault(entry.parent, {})[entry.tokens] = self._by_block[block] = back
+        """Add an offloaded entry again, in a held block, with the id that its children refer to."""
+        restored = replace(entry, block=block)
+        self._children.setdefault(entry.parent, {})[entry.tokens] = self._by_block[block] = restored
         self._pool.mark_cached(block)
-        return back
+        return restored
 
-    def _give_away(self, block: int) -> None:
+    def _evict(self, block: int) -> None:
         if block in self._by_block:
             self.on_evict(self._by_block[block])
         self.remove(block)
 
     def remove(self, block: int) -> None:
-        """The block is about to hold something else."""
+        """Drop the entry of a block that is about to be overwritten."""
         entry = self._by_block.pop(block, None)
         if entry is None:
             return
@@ -97,12 +98,7 @@ class PrefixIndex:
             del self._children[entry.parent]
 
     def drop_older_than(self, oldest: int) -> None:
-        """What weights older than these took part in must not be found any more."""
+        """Drop the entries that older weights took part in."""
         for entry in [entry for entry in self._by_block.values() if entry.version < oldest]:
             self.remove(entry.block)
             self._pool.unmark_cached(entry.block)
-
-
-def common_prefix_length(a: tuple[int, ...], b: tuple[int, ...]) -> int:
-    """How many leading tokens are the same."""
-    return next((at for at, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))

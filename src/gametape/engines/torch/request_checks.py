@@ -1,4 +1,4 @@
-"""What no engine takes on, whoever steps it, and why."""
+"""The checks of requests that every engine over a `Stepper` makes."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from gametape.engines.torch.stepper import Stepper
 
 
 def check_ids(stepper: Stepper, ids: Sequence[int]) -> None:
-    """Raises `BadInput` for ids that the network has no row for, and for none at all."""
+    """Raise `BadInput` for ids outside of the vocabulary, and for no ids."""
     vocabulary = stepper.decoder.spec.vocabulary
     if not ids or max(ids) >= vocabulary or min(ids) < 0:
         raise BadInput(f"a prompt has one token or more, each with an id below {vocabulary}")
@@ -22,7 +22,7 @@ def check_score_range(stepper: Stepper, ids: Sequence[int], start: int) -> None:
 
 
 def admission_error(stepper: Stepper, job: EngineJob, min_version: int = 0) -> EngineError | None:
-    """Why this job cannot be done now: weights that are too old, or too little memory."""
+    """Why this job cannot be admitted: weights that are too old, or too little memory."""
     if stepper.version < min_version:
         return EngineError("refused", f"weights {min_version} or newer were asked for; these are {stepper.version}")
     if job.max_length > stepper.capacity:

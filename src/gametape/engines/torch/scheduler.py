@@ -1,7 +1,7 @@
-"""Who reads how many tokens in the next step, and who has to give up room for it. Pure decisions, oldest first.
+"""Decides how many tokens each sequence reads in the next step, and which are preempted. Pure, oldest first.
 
-Whoever came first is never stopped for somebody who came later, and alone it always fits: so it moves on at every step,
-finishes, and the next one is the oldest. That is why nobody starves.
+An older sequence is never preempted for a younger one, and alone it always fits: so the oldest advances at every step
+and finishes, and then the next one is the oldest. No sequence starves.
 """
 
 from collections.abc import Sequence
@@ -10,19 +10,19 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class SequenceDemand:
-    """What one running sequence could use. They are given in the order in which they came."""
+    """What one running sequence needs. Demands are in the order of arrival."""
 
     remaining: int
-    """Tokens to be read before it can sample; 1 is a decode, 0 is nothing in this step."""
+    """Tokens to be read before it can sample; 1 is a decode, 0 is no work in this step."""
     spare_tokens: int
-    """Tokens for which it has room."""
+    """Tokens for which it has room in its blocks."""
     exclusive_blocks: int
-    """Blocks that would be available if it let go."""
+    """Blocks that would be available if it were preempted."""
 
 
 @dataclass(frozen=True)
 class StepSchedule:
-    """Tokens for each sequence, and those that have to let go of everything and wait."""
+    """Tokens for each sequence, and the sequences that release their blocks and wait."""
 
     tokens: list[int]
     preempted: list[int] = field(default_factory=list)
@@ -31,23 +31,23 @@ class StepSchedule:
 def schedule_step(
     demands: Sequence[SequenceDemand], available_blocks: int, block_size: int, token_budget: int
 ) -> StepSchedule:
-    """Every decode goes first. Prompts share what is left of `budget` tokens, and at least a quarter of it."""
-    tokens = [1 if want.remaining == 1 else 0 for want in demands]
+    """Every decode goes first. Prompts share what is left of `token_budget`, and at least a quarter of it."""
+    tokens = [1 if demand.remaining == 1 else 0 for demand in demands]
     left = max(token_budget - sum(tokens), token_budget // 4)
-    for at, want in enumerate(demands):
-        if want.remaining > 1:
-            tokens[at] = min(want.remaining, left)
+    for at, demand in enumerate(demands):
+        if demand.remaining > 1:
+            tokens[at] = min(demand.remaining, left)
             left -= tokens[at]
-    stopped: list[int] = []
+    preempted: list[int] = []
     last = len(demands) - 1
-    for at, want in enumerate(demands):
+    for at, demand in enumerate(demands):
         if at > last:
             break
-        while -(-(tokens[at] - want.spare_tokens) // block_size) > available_blocks and at < last:
+        while -(-(tokens[at] - demand.spare_tokens) // block_size) > available_blocks and at < last:
             available_blocks += demands[last].exclusive_blocks
             tokens[last] = 0
-            stopped.append(last)
+            preempted.append(last)
             last -= 1
-        tokens[at] = min(tokens[at], want.spare_tokens + available_blocks * block_size)
-        available_blocks -= max(0, -(-(tokens[at] - want.spare_tokens) // block_size))
-    return StepSchedule(tokens, stopped)
+        tokens[at] = min(tokens[at], demand.spare_tokens + available_blocks * block_size)
+        available_blocks -= max(0, -(-(tokens[at] - demand.spare_tokens) // block_size))
+    return StepSchedule(tokens, preempted)

@@ -1,4 +1,4 @@
-"""One step of the engine after the other, without threads or clocks: admit, decide, read, sample."""
+"""The core of the engine, without threads or clocks: each step admits, schedules, reads and samples."""
 
 from bisect import insort
 from collections.abc import Callable, Sequence
@@ -23,9 +23,9 @@ from gametape.engines.torch.sequence_cache import SequenceCache, worth_waiting_f
 
 @dataclass(frozen=True)
 class EngineLimits:
-    """`slots` sequences at a time, `budget` tokens per step, and keys and values at most `staleness` versions old.
+    """`token_budget` bounds the tokens of a step; keys and values are at most `max_staleness` versions old.
 
-    `offload_blocks` of what has to leave the device are kept in the host's memory.
+    `offload_blocks` evicted blocks are kept in the host's memory.
     """
 
     max_sequences: int = 64
@@ -36,21 +36,21 @@ class EngineLimits:
 
 @dataclass
 class EngineStats:
-    """What has been done so far."""
+    """Counters since the engine was made."""
 
     steps: int = 0
     read_tokens: int = 0
     sampled_tokens: int = 0
     cached_tokens: int = 0
-    """Tokens that did not have to be read."""
+    """Tokens whose keys and values came from the cache."""
     fetched_blocks: int = 0
-    """Blocks that came back from the host's memory."""
+    """Blocks that were copied back from the host's memory."""
     preempted: int = 0
-    """How often a sequence had to let go of its blocks for an older one."""
+    """How often a sequence had to release its blocks for an older one."""
 
 
 class Stepper:
-    """The engine's state. Everything here happens on one thread, between two steps or in one."""
+    """The engine's state. All methods are called on one thread."""
 
     def __init__(
         self,
@@ -60,13 +60,13 @@ class Stepper:
         limits: EngineLimits,
         runner: GraphRunner | None = None,
     ) -> None:
-        """Where there are recorded steps, whoever decodes does so in rounds, and only prompts are read here."""
+        """With a `runner`, sequences decode in rounds, and only prompts are read here."""
         self.decoder, self.pool, self.limits = decoder, pool, limits
         self.stats = EngineStats()
         self.version = 0
         self._planner = planner
-        self._slots = SequenceCache(pool, PrefixIndex(pool), KVOffload(pool, limits.offload_blocks))
-        self._rounds = DecodeRounds(runner, self._slots) if runner else None
+        self._sequences = SequenceCache(pool, PrefixIndex(pool), KVOffload(pool, limits.offload_blocks))
+        self._rounds = DecodeRounds(runner, self._sequences) if runner else None
         self._waiting: list[EngineJob] = []
         self._running: list[EngineJob] = []
 
@@ -76,19 +76,19 @@ class Stepper:
 
     @property
     def uses_graphs(self) -> bool:
-        """Whether some steps have been recorded, with the addresses of the weights in them."""
+        """Whether steps are recorded as CUDA graphs, which contain the addresses of the weights."""
         return self._rounds is not None
 
     @property
     def capacity(self) -> int:
-        """How many tokens one sequence may have at most."""
+        """The most tokens that one sequence may have."""
         return self.pool.block_count * self.pool.block_size
 
     def add(self, job: EngineJob) -> None:
         insort(self._waiting, job, key=attrgetter("arrival"))
 
     def cancel(self, arrival: int) -> None:
-        """End a job, wherever it is; one that has ended already is no matter."""
+        """End a job, waiting or running; does nothing if it has ended already."""
         for job in [job for job in (*self._waiting, *self._running) if job.arrival == arrival]:
             self._end(job, "cancelled")
 
@@ -97,9 +97,9 @@ class Stepper:
             self._end(job, "cancelled")
 
     def weights_changed(self, version: int, decoder: Decoder | None = None) -> None:
-        """In place, or with another decoder that takes over.
+        """The weights were changed in place, or `decoder` takes over.
 
-        Keys and values that are too old for the new version are read again; what is scored is scored anew.
+        Keys and values that are too old for the new version are computed again; score jobs start again.
         """
         self.version = version
         if decoder:
@@ -108,78 +108,78 @@ class Stepper:
             self.decoder.refresh()
         for job in self._running:
             job.interrupted = True
-            self._slots.crop(job.sequence, self._slots.count_fresh_blocks(job.sequence, self._oldest))
-        self._slots.drop_older_than(self._oldest)
+            self._sequences.crop(job.sequence, self._sequences.count_fresh_blocks(job.sequence, self._oldest))
+        self._sequences.drop_older_than(self._oldest)
         for job in (*self._waiting, *self._running):
             if isinstance(job, ScoreJob):
                 job.restart()
 
     def clear_cache(self) -> None:
-        """Whatever nobody holds is not found again: what comes next does not depend on what came before."""
-        self._slots.drop_older_than(self.version + 1)
+        """Drop all cached blocks: what comes next does not depend on what came before."""
+        self._sequences.drop_older_than(self.version + 1)
 
     def step(self, should_stop: Callable[[], bool] = lambda: False) -> None:
-        """Read what was decided on, and sample for those that have been read to the end.
+        """Read the scheduled tokens, and sample for the sequences that have been read to the end.
 
-        Rounds follow each other until the caller is pressed for time, or somebody waits and there is a place.
+        Rounds follow each other until `should_stop`, or until a job waits and there is room for it.
         """
         self._admit()
-        stepped: list[tuple[EngineJob, int]] = []
-        steady: list[GenerateJob] = []
-        for job, count in self._granted():
+        others: list[tuple[EngineJob, int]] = []
+        decoding: list[GenerateJob] = []
+        for job, count in self._schedule():
             if self._rounds and self._rounds.accepts(job):
-                steady.append(job)
+                decoding.append(job)
             else:
-                stepped.append((job, count))
+                others.append((job, count))
         with torch.inference_mode():
-            if stepped:
-                self._run(stepped)
-            if self._rounds and steady:
-                self._run_rounds(self._rounds, steady, [job for job, _ in stepped], should_stop)
+            if others:
+                self._run(others)
+            if self._rounds and decoding:
+                self._run_rounds(self._rounds, decoding, [job for job, _ in others], should_stop)
 
     def _run_rounds(
-        self, rounds: DecodeRounds, steady: list[GenerateJob], read: Sequence[EngineJob], pressing: Callable[[], bool]
+        self, rounds: DecodeRounds, decoding: list[GenerateJob], read: list[EngineJob], should_stop: Callable[[], bool]
     ) -> None:
-        """Prompts that have been read to their end join those that decode already, if there is room."""
+        """Prompts that have been read to their end join the sequences that decode, if there is room."""
         ready = [job for job in read if job.sequence.blocks and rounds.accepts(job)]
-        if rounds.has_room([*steady, *ready]):
-            steady += ready
-        places = len(self._running)
+        if rounds.has_room([*decoding, *ready]):
+            decoding += ready
+        running = len(self._running)
         for drawn in rounds.run(
-            steady,
+            decoding,
             self.version,
-            short=len(steady) < places,
-            should_stop=lambda: pressing() or bool(self._waiting and len(self._running) < places),
+            short=len(decoding) < running,
+            should_stop=lambda: should_stop() or bool(self._waiting and len(self._running) < running),
         ):
-            self._took(steady, drawn)
+            self._add_round(decoding, drawn)
 
-    def _took(self, jobs: Sequence[GenerateJob], drawn: Sequence[DrawnTokens]) -> None:
-        """What a round gave; a job that had ended before drew nothing."""
-        self.stats.steps += max(len(each.ids) for each in drawn)
-        for job, each in zip(jobs, drawn, strict=True):
-            if each.ids:
-                self.stats.read_tokens += len(each.ids)
-                self.stats.sampled_tokens += len(each.ids)
-                reason = job.append_sampled(each.ids, each.logprobs, self.version)
-                self._slots.advance(job.sequence, len(each.ids))
+    def _add_round(self, jobs: Sequence[GenerateJob], drawn: Sequence[DrawnTokens]) -> None:
+        """Add the tokens of a round; a job that had ended before sampled none."""
+        self.stats.steps += max(len(tokens.ids) for tokens in drawn)
+        for job, tokens in zip(jobs, drawn, strict=True):
+            if tokens.ids:
+                self.stats.read_tokens += len(tokens.ids)
+                self.stats.sampled_tokens += len(tokens.ids)
+                reason = job.append_sampled(tokens.ids, tokens.logprobs, self.version)
+                self._sequences.advance(job.sequence, len(tokens.ids))
                 if reason:
                     self._end(job, reason)
 
-    def _run(self, granted: Sequence[tuple[EngineJob, int]]) -> None:
-        spans, ids, wanted, start = [], [], [], 0
-        for job, count in granted:
-            slot = job.sequence
-            self._slots.allocate(slot, count, self.version)
-            spans.append(SequenceSpan(start, count, slot.computed, slot.blocks))
-            ids += slot.ids[slot.computed : slot.computed + count]
-            wanted.append(slot.computed + count - max(slot.first_output, slot.computed))
+    def _run(self, scheduled: Sequence[tuple[EngineJob, int]]) -> None:
+        spans, ids, outputs, start = [], [], [], 0
+        for job, count in scheduled:
+            sequence = job.sequence
+            self._sequences.allocate(sequence, count, self.version)
+            spans.append(SequenceSpan(start, count, sequence.computed, sequence.blocks))
+            ids += sequence.ids[sequence.computed : sequence.computed + count]
+            outputs.append(sequence.computed + count - max(sequence.first_output, sequence.computed))
             start += count
         hidden_NE = self._read(ids, spans)
-        for job, count in granted:
-            self._slots.advance(job.sequence, count)
+        for job, count in scheduled:
+            self._sequences.advance(job.sequence, count)
         self.stats.steps += 1
         self.stats.read_tokens += len(ids)
-        self._sample([job for job, _ in granted], spans, [max(0, rows) for rows in wanted], hidden_NE)
+        self._sample([job for job, _ in scheduled], spans, [max(0, rows) for rows in outputs], hidden_NE)
 
     def _read(self, ids: list[int], spans: Sequence[SequenceSpan]) -> Tensor:
         device = self.decoder.device
@@ -191,53 +191,53 @@ class Stepper:
         while self._waiting and len(self._running) < self.limits.max_sequences:
             job = self._waiting[0]
             if not job.sequence.blocks:
-                cached = self._slots.reuse_prefix(job.sequence, fetch=False)
+                cached = self._sequences.reuse_prefix(job.sequence, fetch=False)
                 if (
                     self._running
-                    and self._slots.missing_blocks(job.sequence, job.sequence.remaining) + len(self._running)
+                    and self._sequences.missing_blocks(job.sequence, job.sequence.remaining) + len(self._running)
                     > self.pool.available_blocks
                 ):
-                    self._slots.release(job.sequence)
+                    self._sequences.release(job.sequence)
                     return
                 self._count_cached(job, cached)
             del self._waiting[0]
             insort(self._running, job, key=attrgetter("arrival"))
 
-    def _granted(self) -> list[tuple[EngineJob, int]]:
-        wants = self._wants()
-        decision = schedule_step(wants, self.pool.available_blocks, self.pool.block_size, self.limits.token_budget)
-        granted = [(job, count) for job, count in zip(self._running, decision.tokens, strict=True) if count]
+    def _schedule(self) -> list[tuple[EngineJob, int]]:
+        demands = self._demands()
+        decision = schedule_step(demands, self.pool.available_blocks, self.pool.block_size, self.limits.token_budget)
+        scheduled = [(job, count) for job, count in zip(self._running, decision.tokens, strict=True) if count]
         for at in decision.preempted:
             job = self._running.pop(at)
-            self._slots.release(job.sequence)
+            self._sequences.release(job.sequence)
             self.add(job)
             job.interrupted = True
             self.stats.preempted += 1
-        return granted
+        return scheduled
 
-    def _wants(self) -> list[SequenceDemand]:
-        """A prompt that begins like one that is being read right now waits a step, to find it read."""
+    def _demands(self) -> list[SequenceDemand]:
+        """A prompt that begins like one that is being read in this step waits a step, to find it in the cache."""
         claims: dict[tuple[int, int], list[tuple[int, ...]]] = {}
         left: list[int] = []
-        asked = 0
+        requested = 0
         for job in self._running:
-            slot, remaining = job.sequence, job.sequence.remaining
-            if remaining > 1 and asked >= self.limits.token_budget:
+            sequence, remaining = job.sequence, job.sequence.remaining
+            if remaining > 1 and requested >= self.limits.token_budget:
                 remaining = 0
             elif remaining > 1:
-                if slot.computed % self.pool.block_size == 0 and slot.computed < slot.first_output:
-                    self._count_cached(job, self._slots.reuse_prefix(slot))
-                    remaining = slot.remaining
-                key = self._slots.next_key(slot)
+                if sequence.computed % self.pool.block_size == 0 and sequence.computed < sequence.first_output:
+                    self._count_cached(job, self._sequences.reuse_prefix(sequence))
+                    remaining = sequence.remaining
+                key = self._sequences.next_key(sequence)
                 if key is not None:
                     claimed = claims.setdefault((key[0], key[1][0]), [])
                     if any(worth_waiting_for(tokens, key[1]) for tokens in claimed):
                         remaining = 0
                     else:
                         claimed.append(key[1])
-                asked += remaining
+                requested += remaining
             left.append(remaining)
-        # Whoever is granted tokens takes at most a block more than those fill: then nobody has to let go.
+        # A sequence takes at most one block more than its tokens fill: with so many blocks none is preempted.
         roomy = self.pool.available_blocks >= 2 * len(self._running) + self.limits.token_budget // self.pool.block_size
         return [
             SequenceDemand(
@@ -248,29 +248,29 @@ class Stepper:
             for job, remaining in zip(self._running, left, strict=True)
         ]
 
-    def _sample(self, jobs: list[EngineJob], spans: list[SequenceSpan], wanted: list[int], hidden_NE: Tensor) -> None:
-        """`wanted` says how many of each span's last rows are asked for."""
+    def _sample(self, jobs: list[EngineJob], spans: list[SequenceSpan], outputs: list[int], hidden_NE: Tensor) -> None:
+        """`outputs` says how many of each span's last rows need logits."""
         rows = [
             at
-            for span, count in zip(spans, wanted, strict=True)
+            for span, count in zip(spans, outputs, strict=True)
             for at in range(span.start + span.count - count, span.start + span.count)
         ]
         if not rows:
             return
         logits_MV = self.decoder.logits(hidden_NE[torch.tensor(rows, device=hidden_NE.device)])
-        drawing: list[tuple[GenerateJob, int]] = []
+        sampling: list[tuple[GenerateJob, int]] = []
         at = 0
-        for job, count in zip(jobs, wanted, strict=True):
+        for job, count in zip(jobs, outputs, strict=True):
             if isinstance(job, GenerateJob) and count:
-                drawing.append((job, at))
+                sampling.append((job, at))
             elif isinstance(job, ScoreJob) and count:
                 self._score(job, logits_MV[at : at + count])
             at += count
-        if drawing:
-            self._draw(drawing, logits_MV if len(drawing) == len(rows) else logits_MV[[at for _, at in drawing]])
+        if sampling:
+            logits_MV = logits_MV if len(sampling) == len(rows) else logits_MV[[at for _, at in sampling]]
+            self._sample_jobs([job for job, _ in sampling], logits_MV)
 
-    def _draw(self, drawing: list[tuple[GenerateJob, int]], logits_MV: Tensor) -> None:
-        jobs = [job for job, _ in drawing]
+    def _sample_jobs(self, jobs: list[GenerateJob], logits_MV: Tensor) -> None:
         seeds_M = torch.tensor([job.seed for job in jobs], device=logits_MV.device)
         positions_M = torch.tensor([len(job.sequence.ids) for job in jobs], device=logits_MV.device)
         samplings = [job.sampling for job in jobs]
@@ -279,7 +279,7 @@ class Stepper:
         self.stats.sampled_tokens += len(jobs)
         for job, token, logprob in zip(jobs, tokens_M.tolist(), logprobs_M.tolist(), strict=True):
             if not job.logprobs:
-                self._slots.share_partial_block(job.sequence)
+                self._sequences.share_partial_block(job.sequence)
             reason = job.append_sampled([token], [logprob], self.version)
             if reason:
                 self._end(job, reason)
@@ -292,7 +292,7 @@ class Stepper:
             self._end(job, "stop")
 
     def _end(self, job: EngineJob, reason: FinishReason) -> None:
-        self._slots.release(job.sequence)
+        self._sequences.release(job.sequence)
         (self._running if job in self._running else self._waiting).remove(job)
         job.finish(reason)
 
@@ -300,7 +300,7 @@ class Stepper:
         if not job.interrupted:
             job.cached_tokens += tokens
         self.stats.cached_tokens += tokens
-        self.stats.fetched_blocks = self._slots.offload.fetched_blocks
+        self.stats.fetched_blocks = self._sequences.offload.fetched_blocks
 
     @property
     def _oldest(self) -> int:
@@ -308,11 +308,12 @@ class Stepper:
 
 
 def _constrained(jobs: Sequence[GenerateJob], logits_MV: Tensor) -> Tensor:
-    """A job at a dead end of its grammar goes on without it."""
+    """Apply the grammars; a job at a dead end of its grammar goes on without it."""
     if not any(job.matcher for job in jobs):
         return logits_MV
-    logits_MV, obeyed = mask_logits(logits_MV, [job.matcher for job in jobs], [job.request.stop_ids for job in jobs])
-    for job, obeys in zip(jobs, obeyed, strict=True):
-        if not obeys:
+    stop_ids = [job.request.stop_ids for job in jobs]
+    logits_MV, constrained = mask_logits(logits_MV, [job.matcher for job in jobs], stop_ids)
+    for job, held in zip(jobs, constrained, strict=True):
+        if not held:
             job.matcher = None
     return logits_MV

@@ -19,7 +19,7 @@ import triton.language as tl
 
 @cache
 def early() -> dict[str, Any]:
-    """What a kernel that follows is launched with."""
+    """The launch arguments of a kernel that begins with `follow`."""
     able = torch.cuda.is_available() and torch.cuda.get_device_capability() >= (9, 0)
     return {"EARLY": True, "launch_pdl": True} if able else {"EARLY": False}
 

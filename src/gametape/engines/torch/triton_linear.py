@@ -23,7 +23,7 @@ from gametape.engines.torch.triton_launch import early, fetch_ahead, follow
 
 @dataclass(frozen=True)
 class Tiling:
-    """Rows, columns and depth of a tile, and what a program works with."""
+    """Rows, columns and depth of a tile, and the warps and stages of a program."""
 
     rows: int
     columns: int

@@ -31,23 +31,23 @@ class TiledLogits:
 
 @dataclass(frozen=True)
 class RowSampling:
-    """How each row is to be drawn. Temperature 0 takes the likeliest; `top_k` 0 and `top_p` 1 keep everything."""
+    """How each row is sampled. Temperature 0 takes the likeliest; `top_k` 0 and `top_p` 1 keep everything."""
 
     temperatures_N: Tensor
     top_k_N: Tensor
     top_p_N: Tensor
     least_N: Tensor
-    """Filled by `restrict`: logits over temperature below this are not drawn."""
+    """Filled by `apply_top_k_top_p`: logits over temperature below this are not drawn."""
     seeds_N: Tensor
     stops_NS: Tensor
     """Tokens that end the row; -1 fills up."""
     limits_N: Tensor
-    """How many tokens a row may draw before the host looks again."""
+    """How many tokens a row may sample before the host reads them."""
 
 
 @dataclass(frozen=True)
 class RowProgress:
-    """What a draw moves on."""
+    """The state of each row, which `draw_tokens` advances."""
 
     tokens_N: Tensor
     """The token to be read next."""
@@ -55,7 +55,7 @@ class RowProgress:
     live_N: Tensor
     drawn_N: Tensor
     ids_NS: Tensor
-    """All that was drawn since the host looked, and its log-probabilities."""
+    """The tokens sampled since the host last read them; their log-probabilities are below."""
     logprobs_NS: Tensor
 
 
@@ -73,7 +73,7 @@ def embed(tokens_N: Tensor, embedding_VE: Tensor, out_NE: Tensor) -> None:
 def compute_logits(
     hidden_NE: Tensor, head_VE: Tensor, sampling: RowSampling, tiled: TiledLogits, rows: int, tiling: Tiling
 ) -> None:
-    """Logits of the first `rows` rows, and what each tile of the vocabulary weighs. `tiling.columns` is that tile."""
+    """Compute the logits of the first `rows` rows, and maximum and mass of each tile of `tiling.columns` columns."""
     vocabulary, depth = head_VE.shape
     _weigh[(triton.cdiv(rows, tiling.rows), triton.cdiv(vocabulary, tiling.columns))](
         hidden_NE,
@@ -96,7 +96,7 @@ def compute_logits(
 
 
 def apply_top_k_top_p(sampling: RowSampling, tiled: TiledLogits, rows: int) -> None:
-    """Find, for rows that ask for top k or top p, the least logit that may be drawn, and weigh their tiles anew.
+    """Find, for rows with top k or top p, the least logit that may be sampled, and compute their tiles again.
 
     Top k comes first; top p is a share of what it left. Logits equal to the least are all kept.
     """
@@ -118,7 +118,7 @@ def apply_top_k_top_p(sampling: RowSampling, tiled: TiledLogits, rows: int) -> N
 
 
 def draw_tokens(sampling: RowSampling, tiled: TiledLogits, progress: RowProgress, rows: int) -> None:
-    """Draw a token for every live row, note it with its log-probability, and see whether the row goes on."""
+    """Sample a token for every live row, store it with its log-probability, and end the row if it is the last."""
     _draw[(rows,)](
         sampling.temperatures_N,
         sampling.least_N,
@@ -199,7 +199,7 @@ def _weigh(
 
 @triton.jit
 def _uniform(seed, position):
-    """The number in [0, 1) that `sampling.uniform` makes (SplitMix64), to float32."""
+    """The number in [0, 1) that `sampler.uniform` makes (SplitMix64), to float32."""
     state = seed.to(tl.uint64) + (position + 1).to(tl.uint64) * 0x9E3779B97F4A7C15
     state = (state ^ (state >> 30)) * 0xBF58476D1CE4E5B9
     state = (state ^ (state >> 27)) * 0x94D049BB133111EB

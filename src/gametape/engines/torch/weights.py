@@ -1,4 +1,4 @@
-"""New weights from files or tensors, for a network that stays where it is."""
+"""Loads new weights, from files or tensors, into a network in place."""
 
 from collections.abc import Mapping
 from copy import deepcopy
@@ -20,7 +20,7 @@ Weights = Mapping[str, Tensor]
 
 @dataclass(frozen=True)
 class WeightCopy:
-    """Each tensor of a network beside the one that takes its place."""
+    """Pairs of a network's tensor and the one to copy into it."""
 
     pairs: list[tuple[Tensor, Tensor]]
 
@@ -43,32 +43,32 @@ def load_weights(directory: Path) -> Weights:
 
 
 def match_weights(module: Any, weights: Weights) -> WeightCopy:
-    """Refuses weights of another network. Of two names for one tensor (tied embeddings) one is enough."""
+    """Raises `BadInput` for weights of another network. Of two names for one tensor (tied embeddings) one is enough."""
     own: dict[str, Tensor] = module.state_dict()
     given = {own[name].data_ptr() for name in weights if name in own}
     missing = [name for name, tensor in own.items() if name not in weights and tensor.data_ptr() not in given]
-    odd = [name for name, tensor in weights.items() if name not in own or own[name].shape != tensor.shape]
-    if missing or odd:
-        raise BadInput(f"these are weights of another model: see {(missing + odd)[0]}")
+    unknown = [name for name, tensor in weights.items() if name not in own or own[name].shape != tensor.shape]
+    if missing or unknown:
+        raise BadInput(f"these are weights of another model: see {(missing + unknown)[0]}")
     return WeightCopy([(own[name], tensor) for name, tensor in weights.items()])
 
 
 class StandbyWeights:
-    """Belongs to an engine that has weights of its own, which nobody else reads or changes."""
+    """A second set of weights, written while the first decodes; both belong to the engine alone."""
 
     def __init__(self, stepper: Stepper) -> None:
         self._stepper = stepper
         self._spare = Decoder(deepcopy(stepper.decoder.module), stepper.decoder.spec)
 
     def write(self, weights: Weights) -> None:
-        """All of them, or none if they do not fit. Not while `swap` runs."""
+        """Write all of the weights, or none if they do not fit. Not while `swap` runs."""
         match_weights(self._spare.module, weights).copy()
         self._spare.refresh()
 
     def swap(self, version: int) -> None:
-        """What was written is what decodes now.
+        """Decode with the written weights from now on.
 
-        The two sets change places; but recorded steps hold the addresses of the first, so there the second is copied.
+        The two sets are exchanged; CUDA graphs contain the addresses of the first, so there the second is copied.
         """
         live = self._stepper.decoder
         if self._stepper.uses_graphs:

@@ -1,7 +1,7 @@
-"""Decode attention on a CPU by a kernel of our own.
+"""Decode attention on a CPU by our own C kernel.
 
 torch's kernel is made for many queries and spends most of a decode on preparing small matrix products; this one reads
-keys and values at the speed of memory, wherever their blocks lie.
+keys and values at the speed of memory, wherever their blocks are.
 """
 
 import ctypes
@@ -16,12 +16,12 @@ from gametape.engines.torch.attention.interface import SequenceSpan
 from gametape.engines.torch.c_kernels import ADDRESS, FLOAT, NUMBER, compile_kernels
 from gametape.engines.torch.kv_blocks import BlockPool
 
-_STRETCH = 256
-"""About how many tokens are attended to in one piece."""
+_SPLIT_TOKENS = 256
+"""About how many tokens of a context one thread attends to at once."""
 
 
 def load_decode_kernels(pool: BlockPool) -> ctypes.CDLL | None:
-    """For heads like those of the pool, if there is a compiler."""
+    """The kernels for the pool's shape; None without a compiler or in another type than float32."""
     if pool.keys_LBTGD.dtype != torch.float32:
         return None
     return _library(pool.keys_LBTGD.shape[-1], pool.queries_per_kv_head, pool.block_size)
@@ -29,21 +29,21 @@ def load_decode_kernels(pool: BlockPool) -> ctypes.CDLL | None:
 
 @cache
 def _library(width: int, share: int, block: int) -> ctypes.CDLL | None:
-    found = compile_kernels("decode_attention", WIDTH=width, SHARE=share, BLOCK=block, SPLIT=_split(block))
-    if found:
-        found.store.argtypes = (ADDRESS, NUMBER, ADDRESS, NUMBER, NUMBER, NUMBER, ADDRESS, ADDRESS, ADDRESS)
-        found.store.restype = None
-        found.decode_attention.argtypes = (
+    signatures = {
+        "store": (ADDRESS, NUMBER, ADDRESS, NUMBER, NUMBER, NUMBER, ADDRESS, ADDRESS, ADDRESS),
+        "decode_attention": (
             *(ADDRESS, NUMBER, ADDRESS, ADDRESS, NUMBER, NUMBER),
             *(ADDRESS, ADDRESS, ADDRESS, ADDRESS, ADDRESS),
             *(FLOAT, ADDRESS, ADDRESS, NUMBER),
-        )
-        found.decode_attention.restype = None
-    return found
+        ),
+    }
+    return compile_kernels(
+        "decode_attention", signatures, WIDTH=width, SHARE=share, BLOCK=block, SPLIT=_split_size(block)
+    )
 
 
 def store_kv(kernels: ctypes.CDLL, pool: BlockPool, layer: int, rows_N: Tensor, k_NGD: Tensor, v_NGD: Tensor) -> None:
-    """Keys and values into these rows of a layer. Their own rows may lie apart."""
+    """Store keys and values in these rows of a layer. `k_NGD` and `v_NGD` may be strided."""
     kernels.store(
         k_NGD.data_ptr(),
         k_NGD.stride(0),
@@ -63,18 +63,18 @@ class CDecode:
     def __init__(self, kernels: ctypes.CDLL, pool: BlockPool, spans: Sequence[SequenceSpan]) -> None:
         self._kernels, self._pool = kernels, pool
         self._sequences = len(spans)
-        places = [span.start for span in spans]
+        rows = [span.start for span in spans]
         lengths = [span.past + 1 for span in spans]
-        firsts = accumulate((len(span.blocks) for span in spans[:-1]), initial=0)
-        cuts = list(accumulate((-(-length // _split(pool.block_size)) for length in lengths), initial=0))
-        self._stretches = cuts[-1]
-        self._numbers = torch.tensor([*places, *lengths, *firsts, *cuts])
+        table_starts = accumulate((len(span.blocks) for span in spans[:-1]), initial=0)
+        split_starts = list(accumulate((-(-length // _split_size(pool.block_size)) for length in lengths), initial=0))
+        self._splits = split_starts[-1]
+        self._numbers = torch.tensor([*rows, *lengths, *table_starts, *split_starts])
         self._tables = torch.tensor([block for span in spans for block in span.blocks])
 
     def attend(self, layer: int, q_NHD: Tensor, out_NHD: Tensor) -> None:
-        """Writes the rows of these sequences. Rows of `q_NHD` may lie apart; `out_NHD` is contiguous."""
+        """Write the rows of these sequences. `q_NHD` may be strided; `out_NHD` is contiguous."""
         _, heads, width = out_NHD.shape
-        partial = torch.empty(self._stretches * heads * (width + 2))
+        partial = torch.empty(self._splits * heads * (width + 2))
         numbers = self._numbers.data_ptr()
         self._kernels.decode_attention(
             q_NHD.data_ptr(),
@@ -92,6 +92,6 @@ class CDecode:
         )
 
 
-def _split(block: int) -> int:
-    """In whole blocks."""
-    return block * max(1, _STRETCH // block)
+def _split_size(block: int) -> int:
+    """The tokens per split: whole blocks."""
+    return block * max(1, _SPLIT_TOKENS // block)

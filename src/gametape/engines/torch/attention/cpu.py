@@ -1,9 +1,9 @@
-"""Attention on a CPU that reads keys and values where they lie.
+"""Attention on a CPU that reads keys and values in place.
 
-Sequences that decode are left to a kernel of our own where there is one (`compiled`), and to torch's elsewhere. For
-that, sequences lie in runs of neighbouring blocks (see `BlockPool`). Those that hold the same leading blocks have them
-read once for all; of the rest, runs at even distances are one strided view, read in one call. What each part gives is
-put together by its log-sum-exp. Prompts are read by torch's kernel, a run of the past at a time.
+Decoding uses our own kernel where it could be compiled (`c_decode`), else torch's. For torch's, sequences are in runs
+of neighbouring blocks (see `BlockPool`). Leading blocks that sequences share are read once for all of them; of the
+rest, runs at even distances are one strided view, read in one call. The partial results are merged by their
+log-sum-exps. Prompts use torch's kernel, a run of the past at a time.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from gametape.engines.torch.attention.block_runs import (
     shared_runs,
 )
 from gametape.engines.torch.attention.c_decode import CDecode, load_decode_kernels, store_kv
-from gametape.engines.torch.attention.interface import AttendFn, SequenceSpan, kv_rows
+from gametape.engines.torch.attention.interface import AttendFn, SequenceSpan, copy_kv, kv_rows
 from gametape.engines.torch.kv_blocks import BlockPool
 
 _flash = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
@@ -38,14 +38,13 @@ def plan(pool: BlockPool, spans: Sequence[SequenceSpan]) -> AttendFn:
         if kernels:
             store_kv(kernels, pool, layer, rows_N, k_NGD, v_NGD)
         else:
-            pool.keys_LBTGD[layer].view(-1, *k_NGD.shape[1:]).index_copy_(0, rows_N, k_NGD)
-            pool.values_LBTGD[layer].view(-1, *v_NGD.shape[1:]).index_copy_(0, rows_N, v_NGD)
+            copy_kv(pool, layer, rows_N, k_NGD, v_NGD)
         out_NHD = torch.empty(q_NHD.shape, dtype=q_NHD.dtype)
         if decode:
             decode.attend(layer, q_NHD, out_NHD)
-        for span, parts in zip(chunks, chunk_runs, strict=True):
-            here = slice(span.start, span.start + span.count)
-            out_NHD[here] = _chunk(view, layer, parts, q_NHD[here], k_NGD[here], v_NGD[here])
+        for span, past in zip(chunks, chunk_runs, strict=True):
+            rows = slice(span.start, span.start + span.count)
+            out_NHD[rows] = _chunk(view, layer, past, q_NHD[rows], k_NGD[rows], v_NGD[rows])
         return out_NHD
 
     return attend
@@ -74,30 +73,30 @@ class TorchDecode:
         self._view = _Views(pool)
         self._groups = pool.keys_LBTGD.shape[3]
         shared = shared_runs(pool.block_size, spans)
-        read = [sum(part.length for part in shared if at in part.members) for at in range(len(spans))]
+        shared_tokens = [sum(run.length for run in shared if at in run.members) for at in range(len(spans))]
         own = [
-            part
+            run
             for at, span in enumerate(spans)
-            for part in sequence_runs(pool.block_size, at, span.blocks, read[at], span.past + 1)
+            for run in sequence_runs(pool.block_size, at, span.blocks, shared_tokens[at], span.past + 1)
         ]
-        self._shared = [(part, torch.tensor(part.members)) for part in shared]
+        self._shared = [(run, torch.tensor(run.members)) for run in shared]
         self._strided = group_strided(own, pool.block_count * pool.block_size)
         self._masks = [_mask(batch, pool.keys_LBTGD.dtype) for batch in self._strided]
-        owners = [member for part in shared for member in part.members]
-        owners += [part.members[0] for batch in self._strided for part in batch.runs]
+        owners = [member for run in shared for member in run.members]
+        owners += [run.members[0] for batch in self._strided for run in batch.runs]
         self._index_S: Tensor = torch.tensor([span.start for span in spans])
-        self._own_order_P: Tensor = torch.tensor([part.members[0] for batch in self._strided for part in batch.runs])
-        self._merge_SK, self._absent_SK = _merging(owners, len(spans))
+        self._own_order_P: Tensor = torch.tensor([run.members[0] for batch in self._strided for run in batch.runs])
+        self._merge_SK, self._absent_SK = _merge_table(owners, len(spans))
 
     def attend(self, layer: int, q_NHD: Tensor, out_NHD: Tensor) -> None:
-        """Writes the rows of these sequences."""
+        """Write the rows of these sequences."""
         heads, dim = q_NHD.shape[1:]
         repeats = heads // self._groups
         q_SGRD = q_NHD.index_select(0, self._index_S).view(-1, self._groups, repeats, dim)
         outs, sums = [], []
-        for part, members_M in self._shared:
+        for run, members_M in self._shared:
             q_1GMD = q_SGRD.index_select(0, members_M).transpose(0, 1).reshape(1, self._groups, -1, dim)
-            out, lse = _flash(q_1GMD, *self._view(layer, 1, part.start, 0, part.length))
+            out, lse = _flash(q_1GMD, *self._view(layer, 1, run.start, 0, run.length))
             outs.append(out.reshape(self._groups, -1, repeats, dim).transpose(0, 1))
             sums.append(lse.reshape(self._groups, -1, repeats).transpose(0, 1))
         at = 0
@@ -125,26 +124,26 @@ class TorchDecode:
 
 
 def _mask(batch: StridedRuns, dtype: torch.dtype) -> Tensor | None:
-    lengths = [part.length for part in batch.runs]
+    lengths = [run.length for run in batch.runs]
     if min(lengths) == batch.length:
         return None
     beyond_PT = torch.arange(batch.length) >= torch.tensor(lengths)[:, None]
     return torch.zeros(beyond_PT.shape, dtype=dtype).masked_fill_(beyond_PT, -torch.inf)[:, None, None]
 
 
-def _merging(owners: list[int], spans: int) -> tuple[Tensor, Tensor]:
-    """Which results belong to each sequence, and where there are none to fill the row."""
-    found: list[list[int]] = [[] for _ in range(spans)]
+def _merge_table(owners: list[int], spans: int) -> tuple[Tensor, Tensor]:
+    """Which partial results belong to each sequence, and which entries of the table are padding."""
+    results: list[list[int]] = [[] for _ in range(spans)]
     for at, owner in enumerate(owners):
-        found[owner].append(at)
-    most = max(map(len, found))
-    merge = torch.tensor([each + [0] * (most - len(each)) for each in found])
-    absent = torch.tensor([[False] * len(each) + [True] * (most - len(each)) for each in found])
+        results[owner].append(at)
+    most = max(map(len, results))
+    merge = torch.tensor([own + [0] * (most - len(own)) for own in results])
+    absent = torch.tensor([[False] * len(own) + [True] * (most - len(own)) for own in results])
     return merge, absent
 
 
 def _chunk(view: _Views, layer: int, past: Sequence[BlockRun], q_CHD: Tensor, k_CGD: Tensor, v_CGD: Tensor) -> Tensor:
-    """Several new tokens of one sequence: to each other as far as they come before, and to all of the past."""
+    """Causal attention among several new tokens of one sequence, merged with attention to its past."""
     count, heads, dim = q_CHD.shape
     groups = k_CGD.shape[1]
     repeats = heads // groups
@@ -156,8 +155,8 @@ def _chunk(view: _Views, layer: int, past: Sequence[BlockRun], q_CHD: Tensor, k_
         return out[0].transpose(0, 1)
     outs, sums = [out[0]], [lse[0]]
     q_1GXD = q_1HCD.reshape(1, groups, repeats * count, dim)
-    for part in past:
-        out, lse = _flash(q_1GXD, *view(layer, 1, part.start, 0, part.length))
+    for run in past:
+        out, lse = _flash(q_1GXD, *view(layer, 1, run.start, 0, run.length))
         outs.append(out.reshape(heads, count, dim))
         sums.append(lse.reshape(heads, count))
     weight_KHC = torch.stack(sums).softmax(0).to(q_CHD.dtype)

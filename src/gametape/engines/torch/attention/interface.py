@@ -1,4 +1,4 @@
-"""What every kind of attention is given, and what it gives back."""
+"""The interface of the attention implementations: `plan` prepares a step, `attend` runs one layer."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from gametape.engines.torch.kv_blocks import BlockPool
 class SequenceSpan:
     """The new tokens of one sequence in a packed batch: rows `start` up to `start + count`.
 
-    They stand at positions `past` and after; `blocks` are those of the whole sequence, in order, with room for them.
+    Their positions begin at `past`; `blocks` are those of the whole sequence, in order, with room for the new tokens.
     Blocks of the past may be shared with other spans; those that are written to are not.
     """
 
@@ -28,11 +28,11 @@ AttendFn = Callable[[int, Tensor, Tensor, Tensor], Tensor]
 sequence up to itself. Query head h reads key head h // (H // G); scores are scaled by D ** -0.5."""
 
 AttentionPlanner = Callable[[BlockPool, Sequence[SequenceSpan]], AttendFn]
-"""What can be worked out once for all layers of a step is worked out here."""
+"""Computes once what all layers of a step need, and returns the function that attends."""
 
 
 def kv_rows(pool: BlockPool, spans: Sequence[SequenceSpan]) -> Tensor:
-    """Where in a layer, seen as [blocks * block, G, D], each new token's key and value belong."""
+    """The row of each new token's key and value in a layer seen as [blocks * block_size, G, D]."""
     size = pool.block_size
     at = [
         span.blocks[position // size] * size + position % size
@@ -40,3 +40,9 @@ def kv_rows(pool: BlockPool, spans: Sequence[SequenceSpan]) -> Tensor:
         for position in range(span.past, span.past + span.count)
     ]
     return torch.tensor(at, device=pool.keys_LBTGD.device)
+
+
+def copy_kv(pool: BlockPool, layer: int, rows_N: Tensor, k_NGD: Tensor, v_NGD: Tensor) -> None:
+    """Store keys and values in these rows of a layer."""
+    pool.keys_LBTGD[layer].view(-1, *k_NGD.shape[1:]).index_copy_(0, rows_N, k_NGD)
+    pool.values_LBTGD[layer].view(-1, *v_NGD.shape[1:]).index_copy_(0, rows_N, v_NGD)

@@ -73,7 +73,7 @@ def plan(pool: BlockPool, spans: Sequence[SequenceSpan]) -> AttendFn:
 
 
 def _rows(spans: Sequence[SequenceSpan], tables_SB: Tensor, block: int) -> Tensor:
-    """As `seam.rows`, worked out on the device: a prompt has thousands of them."""
+    """As `interface.kv_rows`, computed on the device: a prompt has thousands of them."""
     device = tables_SB.device
     starts_S, counts_S, pasts_S = _there([[each.start, each.count, each.past] for each in spans], device).unbind(1)
     tokens = sum(span.count for span in spans)
