@@ -3,8 +3,10 @@
 A policy names what is *granted*. Everything it does not name is refused.
 """
 
+import dataclasses
 import functools
 import hashlib
+import json
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
@@ -22,12 +24,6 @@ SECRET_PATHS = (
     *("/proc/1/mem", "/proc/kcore", "/dev/mem", "/dev/kmem", "/dev/port"),
 )
 """Opening anything here that was not granted is written down, although nothing of the host's is there inside."""
-
-LEAK_PRONE_PATHS = (
-    *("__pycache__", "*.pyc", ".git", ".hg", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis", ".coverage"),
-    *("*.egg-info", "*.dist-info", "build", "dist", ".tox", ".nox", "*.orig", "*.swp"),
-)
-"""Left-overs that may hold what a task asks for."""
 
 Megabytes = Annotated[int, Field(gt=0, le=1 << 24)]
 
@@ -151,5 +147,6 @@ class SandboxPolicy(_Plain):
 
     @functools.cached_property
     def hash(self) -> str:
-        """Names this policy and the rules that it means."""
-        return hashlib.sha256(self.model_dump_json().encode() + repr(self.rules()).encode()).hexdigest()[:32]
+        """Names this policy and the rules that it means: plain data, so that no class name is part of it."""
+        rules = json.dumps([dataclasses.asdict(rule) for rule in self.rules()])
+        return hashlib.sha256(f"{self.model_dump_json()}\n{rules}".encode()).hexdigest()[:32]

@@ -8,7 +8,7 @@ import struct
 from contextlib import suppress
 from pathlib import Path
 
-from gametape.sandbox.snapshots import durable_io
+from gametape.record.lock import is_locked, locked
 from gametape.sandbox.snapshots.store_layout import StorePaths, layers_in_use
 from gametape.sandbox.snapshots.tree_cursor import TreeCursor, TreeMoved
 
@@ -72,8 +72,8 @@ def _remove_entries(cursor: TreeCursor) -> int:
 
 def collect_garbage(paths: StorePaths) -> None:
     """Clean up after every process that is gone. Safe at any time and from any process."""
-    with durable_io.locked(paths.lock):
-        alive = {owner.name for owner in paths.owners.iterdir() if durable_io.is_locked(owner)}
+    with locked(paths.lock):
+        alive = {owner.name for owner in paths.owners.iterdir() if is_locked(owner)}
         for building in paths.building.iterdir():
             if building.name.partition(".")[0] not in alive:
                 paths.move_to_trash(building)
@@ -95,7 +95,7 @@ def empty_trash(paths: StorePaths) -> None:
     for entry in list(paths.trash.iterdir()):
         freed = remove_tree(entry)
         if freed and entry.name.startswith(f"{paths.layers.name}."):
-            with durable_io.locked(paths.lock):
+            with locked(paths.lock):
                 paths.add_used(-freed)
 
 

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Literal, Self, TypeVar
 
 from gametape.core.errors import BadInput
+from gametape.record.atomic import sync_directory
+from gametape.record.lock import hold_lock, locked
 from gametape.sandbox.snapshots import durable_io, overlay, overlay_probe, upper_seed
 from gametape.sandbox.snapshots.cleanup import collect_garbage, empty_trash, measure_layers, remove_tree
 from gametape.sandbox.snapshots.compare import PathChange, compare
@@ -43,9 +45,9 @@ class SnapshotStore:
         self.max_bytes = max_bytes
         self._mode = mode
         self._ctime_reliable = durable_io.ctime_tracks_every_change(self.paths.root)
-        with durable_io.locked(self.paths.lock):
+        with locked(self.paths.lock):
             self._owner = secrets.token_hex(8)
-            self._alive = durable_io.hold_lock(self.paths.owners / self._owner)
+            self._alive = hold_lock(self.paths.owners / self._owner)
             if self.paths.used() is None:
                 self.paths.set_used(measure_layers(self.paths))
         collect_garbage(self.paths)
@@ -112,9 +114,9 @@ class SnapshotStore:
         """Forget a snapshot. Layers that others need stay; the rest is gone when this returns."""
         record = self.paths.record(snapshot)
         if _NAME.fullmatch(snapshot) and record.exists():
-            with durable_io.locked(self.paths.lock), suppress(FileNotFoundError):
+            with locked(self.paths.lock), suppress(FileNotFoundError):
                 record.rename(record.with_name("layer.json"))
-                durable_io.sync_directory(record.parent)  # before any of its layers goes
+                sync_directory(record.parent)  # before any of its layers goes
         collect_garbage(self.paths)
 
     def collect(self, keep: Iterable[str] = (), max_bytes: int | None = None) -> list[str]:
@@ -189,7 +191,7 @@ class SnapshotStore:
 
     def used_bytes(self) -> int:
         """What layers take on disk; after crashes it may be more than the truth until `collect`."""
-        with durable_io.locked(self.paths.lock):
+        with locked(self.paths.lock):
             return self.paths.used() or 0
 
     # The parts
@@ -238,7 +240,7 @@ class SnapshotStore:
         """Fill a new layer, out of sight; then let it appear, whole, by one rename."""
         name = secrets.token_hex(8)
         building = self.paths.building / f"{self._owner}.{name}"
-        with durable_io.locked(self.paths.lock):
+        with locked(self.paths.lock):
             budget = None if self.max_bytes is None else self._budget_left()
         try:
             (building / "tree").mkdir(parents=True, mode=0o700)
@@ -262,7 +264,7 @@ class SnapshotStore:
             durable_io.write_json(building / "snapshot.json", record.to_json())
             if durably:
                 durable_io.sync_filesystem(building)
-            with durable_io.locked(self.paths.lock):
+            with locked(self.paths.lock):
                 if budget is not None and report.bytes > self._budget_left():
                     raise OverBudget
                 self.paths.add_used(report.bytes)
@@ -271,7 +273,7 @@ class SnapshotStore:
             self._discard(building)
             raise
         if durably:
-            durable_io.sync_directory(self.paths.layers)
+            sync_directory(self.paths.layers)
         return name, report
 
     def _merge(self, building: Path, layers: tuple[tuple[str, int], ...]) -> CopyReport:
@@ -340,7 +342,7 @@ class SnapshotStore:
     def _pin_layers(self, snapshot: str) -> tuple[Path, Snapshot]:
         """Hold the snapshot's layers, under a name that dies with this process."""
         place = self.paths.views / f"{self._owner}.{secrets.token_hex(8)}"
-        with durable_io.locked(self.paths.lock):
+        with locked(self.paths.lock):
             record = self.snapshot(snapshot)
             place.mkdir(mode=0o700)
             durable_io.write_json(place / "view.json", record.layer_ids)
@@ -361,7 +363,7 @@ class SnapshotStore:
         empty_trash(self.paths)
 
     def _recount(self) -> None:
-        with durable_io.locked(self.paths.lock):
+        with locked(self.paths.lock):
             self.paths.set_used(measure_layers(self.paths))
 
 

@@ -22,6 +22,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gametape.record.lock import locked
 from gametape.sandbox.snapshots import durable_io
 from gametape.sandbox.snapshots.overlay import MountPlan
 
@@ -81,7 +82,7 @@ class StorePaths:
         self.root.chmod(0o700)
         for directory in (self.layers, self.building, self.views, self.owners, self.trash):
             directory.mkdir(mode=0o700, exist_ok=True)
-        with durable_io.locked(self.lock):
+        with locked(self.lock):
             if not self.marks.exists():
                 self.marks.write_text("trusted" if _may_set_trusted(self.trash) else "user", encoding="ascii")
 
