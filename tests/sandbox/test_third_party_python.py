@@ -91,7 +91,7 @@ def asked_again() -> tuple[str, ...]:
 
 def test_the_walk_is_kept_for_the_next_process(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = third_party_python.third_party_directories()
-    monkeypatch.setattr(third_party_python, "find", lambda shelves: ("/usr/walked",))
+    monkeypatch.setattr(third_party_python, "find_third_party", lambda roots: ("/usr/walked",))
     assert asked_again() == first
     kept = json.loads(cache.read_text())
     for wrong in (
@@ -107,7 +107,7 @@ def test_the_walk_is_kept_for_the_next_process(cache: Path, monkeypatch: pytest.
 def test_who_has_no_place_to_keep_it_walks_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    monkeypatch.setattr(third_party_python, "find", lambda shelves: ("/usr/walked",))
+    monkeypatch.setattr(third_party_python, "find_third_party", lambda roots: ("/usr/walked",))
     assert asked_again() == ("/usr/walked",)
 
 
@@ -120,8 +120,8 @@ def test_an_application_that_comes_or_goes_is_noticed(tmp_path: Path) -> None:
 
 
 def covers(policy: SandboxPolicy, monkeypatch: pytest.MonkeyPatch, *places: str) -> list[MaskedPath]:
-    monkeypatch.setattr(mounts, "strangers", lambda: places)
-    monkeypatch.setattr(mounts, "at_strangers", lambda own: ())
+    monkeypatch.setattr(mounts, "third_party_directories", lambda: places)
+    monkeypatch.setattr(mounts, "inside_third_party", lambda own: ())
     return mounts.masked_paths(policy, mounts.granted_mounts(policy, None))
 
 
@@ -137,8 +137,8 @@ def test_a_grant_at_or_above_a_stranger_shows_it(monkeypatch: pytest.MonkeyPatch
 
 def test_the_interpreter_that_runs_gametape_keeps_its_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     place = "/usr/share/doc"
-    monkeypatch.setattr(mounts, "strangers", lambda: (place,))
-    monkeypatch.setattr(third_party_python, "strangers", lambda: (place,))
+    monkeypatch.setattr(mounts, "third_party_directories", lambda: (place,))
+    monkeypatch.setattr(third_party_python, "third_party_directories", lambda: (place,))
     monkeypatch.setattr(mounts.sys, "path", [place, f"{place}/no/such", "/usr/lib", "relative"])
     own = SandboxPolicy()
     assert Mount(place, place) in mounts.granted_mounts(own, None)

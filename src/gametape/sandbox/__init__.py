@@ -4,5 +4,5 @@
 
     result = open_backend().start(SandboxSpec(workspace=path)).exec(["python3", "main.py"])
 
-This module imports nothing: the keeper, which must start in milliseconds, lives in the same room.
+This module imports nothing: the keeper, which must start in milliseconds, is in the same package.
 """

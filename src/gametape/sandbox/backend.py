@@ -1,4 +1,4 @@
-"""The seam between those who need hostile code run and the ways of doing it."""
+"""The protocol of a sandbox backend, and what a caller asks of it."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ from gametape.sandbox.snapshots.overlay import MountPlan
 
 
 class SandboxSpec(BaseModel):
-    """A sandbox to be started: its workspace, its policy, and what it insists on."""
+    """A sandbox to be started: its workspace, its policy, and the capabilities it requires."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -36,7 +36,7 @@ class SandboxSpec(BaseModel):
 
 
 class Sandbox(Protocol):
-    """A place to run commands. One-shot: every command gets a fresh sandbox over the same workspace."""
+    """Runs commands, each in a new sandbox over the same workspace."""
 
     def exec(self, argv: Sequence[str], stdin: bytes = b"") -> ExecResult: ...
 
@@ -56,7 +56,7 @@ class Backend(Protocol):
 
 
 def backends() -> dict[str, Backend]:
-    """Every backend this version knows, whether or not it works here."""
+    """Every backend of this version, whether or not it works here."""
     from gametape.sandbox.bubblewrap import BubblewrapBackend  # noqa: PLC0415 - backends import this module
     from gametape.sandbox.docker import DockerBackend  # noqa: PLC0415
     from gametape.sandbox.oci import OciBackend  # noqa: PLC0415
@@ -72,7 +72,7 @@ def open_backend(name: str = "bubblewrap") -> Backend:
 
 
 def require_capabilities(name: str, probe: BackendProbe, required: frozenset[str]) -> None:
-    """Fail closed: no sandbox at all rather than one with less than was asked for."""
+    """Fail closed: raise rather than start a sandbox with less than was asked for."""
     if not probe.available:
         raise MissingDependency(f"the {name} sandbox does not work here: {'; '.join(probe.missing)}")
     if lacking := probe.capabilities.missing(required):

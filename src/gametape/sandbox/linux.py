@@ -70,7 +70,7 @@ class _CapabilityHeader(ctypes.Structure):
 
 
 def drop_capabilities() -> None:
-    """None left, none to be had again."""
+    """Give up every capability for good."""
     for number in range(64):
         if _libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0) < 0:
             break  # past the last one this kernel knows
@@ -158,14 +158,14 @@ def inherit_only(descriptors: list[int]) -> None:
 
 def close_all_but(descriptors: list[int]) -> None:
     """Close everything else, now."""
-    kept = sorted({0, 1, 2, *descriptors})
-    for low, high in zip(kept, [*kept[1:], 1 << 20], strict=True):
+    wanted = sorted({0, 1, 2, *descriptors})
+    for low, high in zip(wanted, [*wanted[1:], 1 << 20], strict=True):
         os.closerange(low + 1, high)
 
 
 @contextlib.contextmanager
 def as_owner(uid: int, gid: int) -> Iterator[None]:
-    """For this thread only, make files as somebody else: root does in a workspace what its owner would."""
+    """For this thread only, make files as another user: root does in a workspace what its owner would."""
     if os.geteuid() != 0:
         yield
         return
@@ -236,7 +236,7 @@ def install_filter(program: bytes) -> int:
 
 
 class SyscallNotification(NamedTuple):
-    """A call that waits at the wall. `pid` is in the listener's own process namespace."""
+    """A system call that waits for the supervisor. `pid` is in the listener's own process namespace."""
 
     id: int
     pid: int
@@ -261,7 +261,7 @@ def prefer_same_core(listener: int) -> None:
 
 
 def move_to_our_core(pid: int) -> set[int]:
-    """Building a sandbox is a game of ping-pong with us; on one core no time is lost in waking the other."""
+    """While a sandbox is built it and we answer each other in turn; on one core no time is lost in waking the other."""
     cores = os.sched_getaffinity(pid)
     with contextlib.suppress(OSError):
         os.sched_setaffinity(pid, {_libc.sched_getcpu()} & cores or cores)

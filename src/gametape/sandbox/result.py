@@ -13,7 +13,7 @@ class _Plain(BaseModel):
 
 
 class PolicyViolation(_Plain):
-    """One thing the policy does not grant, and who tried it."""
+    """An attempt to do what the policy does not grant, and the process that made it."""
 
     syscall: str
     args: tuple[str | int, ...]
@@ -45,7 +45,7 @@ class ExecResult(_Plain):
     """Violations beyond those kept; a command is ended before this grows large."""
     backend: str
     assurance: str
-    """`full`: limits held by the kernel for the whole sandbox; `reduced`: some were held by watching."""
+    """`full`: the kernel held the limits for the whole sandbox; `reduced`: some were held by polling."""
     held_by: dict[str, str]
     """Which mechanism held each limit."""
     policy_hash: str

@@ -59,7 +59,7 @@ def open_directory_fd(directory: Path) -> Iterator[int]:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write a new file whose directory is not yet, or is only now, to be found by others."""
+    """Write a new file in a directory that no other process knows yet."""
     path.write_text(json.dumps(value, separators=(",", ":")), encoding="ascii")
 
 

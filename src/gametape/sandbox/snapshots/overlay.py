@@ -33,8 +33,8 @@ class MountPlan:
 
     def data(self) -> str:
         """The options of the mount, as the kernel wants them: in one string, shorter than a page."""
-        places = (f"lowerdir={':'.join(self.lower)}", f"upperdir={self.upper}", f"workdir={self.work}")
-        text = ",".join((*places, *self.options))
+        directories = (f"lowerdir={':'.join(self.lower)}", f"upperdir={self.upper}", f"workdir={self.work}")
+        text = ",".join((*directories, *self.options))
         if len(text) >= _PAGE:
             raise ValueError(f"{len(self.lower)} layers are more than one mount can name")
         return text
@@ -76,11 +76,11 @@ def enter_private_namespace(inside: int | None = None) -> None:
         linux.unshare(linux.CLONE_NEWNS)
     else:
         linux.unshare(linux.CLONE_NEWUSER | linux.CLONE_NEWNS)
-        shown = (uid, gid) if inside is None else (inside, inside)
+        inside_ids = (uid, gid) if inside is None else (inside, inside)
         for name, text in (
             ("setgroups", "deny"),
-            ("uid_map", f"{shown[0]} {uid} 1"),
-            ("gid_map", f"{shown[1]} {gid} 1"),
+            ("uid_map", f"{inside_ids[0]} {uid} 1"),
+            ("gid_map", f"{inside_ids[1]} {gid} 1"),
         ):
             with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
                 file.write(text)
@@ -89,7 +89,7 @@ def enter_private_namespace(inside: int | None = None) -> None:
 
 @contextmanager
 def _working_directory(path: str) -> Iterator[None]:
-    """Be there for a while, then come back; to `/` if this process was started where it may not go."""
+    """Change the working directory for a block; afterwards go back, or to `/` if the old one cannot be opened."""
     try:
         before = os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     except PermissionError:
@@ -122,7 +122,7 @@ def _file_identity(user: int | None) -> Iterator[None]:
 
 
 def _forget_last_mount(work: str) -> None:
-    """A volatile mount leaves a mark that forbids the next one, for fear of a crash of the machine. There was none."""
+    """A volatile mount leaves a mark that forbids the next one in case the machine crashed, which it did not."""
     with suppress(FileNotFoundError, NotADirectoryError):
         os.unlink(f"{work}/work/incompat/volatile/dirty")
     with suppress(FileNotFoundError, NotADirectoryError):
