@@ -47,8 +47,8 @@ def timed(action: Callable[[], Any]) -> float:
 
 
 def run_bare(argv: list[str], workspace: Path) -> None:
-    environment = {"PATH": os.environ["PATH"], "HOME": "/tmp", "LANG": "C.UTF-8"}
-    subprocess.run(argv, cwd=workspace, env=environment, capture_output=True, check=True)
+    workspace = {"PATH": os.environ["PATH"], "HOME": "/tmp", "LANG": "C.UTF-8"}
+    subprocess.run(argv, cwd=workspace, env=workspace, capture_output=True, check=True)
 
 
 def run_walled(sandbox: Sandbox, argv: list[str]) -> None:
@@ -58,7 +58,7 @@ def run_walled(sandbox: Sandbox, argv: list[str]) -> None:
 
 
 def run_by_hand(argv: list[str]) -> None:
-    """The floor: bubblewrap with namespaces and nothing else of ours."""
+    """The scheduler: bubblewrap with namespaces and nothing else of ours."""
     options = (
         "--unshare-all --disable-userns --unshare-user --die-with-parent --ro-bind /usr /usr --proc /proc --dev /dev"
     )
@@ -88,9 +88,9 @@ def compare(name: str, bare: Callable[[], None], walled: Callable[[], None], rou
 
 async def run_crowd(count: int, at_once: int) -> None:
     """Open `count` live sandboxes, run a command in each, all asked for at the same time."""
-    async with SandboxScheduler(max_concurrent=at_once) as floor:
-        environments = await asyncio.gather(*(floor.open(SandboxSpec()) for _ in range(count)))
-        results = await asyncio.gather(*(environment.shell("/usr/bin/true") for environment in environments))
+    async with SandboxScheduler(max_concurrent=at_once) as scheduler:
+        workspaces = await asyncio.gather(*(scheduler.open(SandboxSpec()) for _ in range(count)))
+        results = await asyncio.gather(*(workspace.shell("/usr/bin/true") for workspace in workspaces))
     if any(result.exit_code for result in results):
         raise SystemExit("a command of the crowd failed")
 

@@ -44,9 +44,10 @@ def test_threads_wait_for_each_other(tmp_path: Path) -> None:
 def test_a_child_holds_an_inheritable_lock_until_it_ends(tmp_path: Path, inheritable: bool) -> None:
     path = tmp_path / "lock"
     with locked(path, inheritable=inheritable):
-        child = subprocess.Popen(
-            [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, close_fds=False, stdout=subprocess.DEVNULL
-        )
+        command = [sys.executable, "-c", "print('up', flush=True); input()"]
+        child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, close_fds=False)
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"up\n"
     assert is_locked(path) is inheritable
     child.communicate(b"\n")
     assert not is_locked(path)

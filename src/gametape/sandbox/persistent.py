@@ -118,9 +118,6 @@ class PersistentSandbox(ABC):
     def get(self, path: str) -> bytes:
         return workspace_files.read_file(self._tree(), path)
 
-    def alive(self) -> bool:
-        return self._end_reason is None
-
     def close(self) -> None:
         """Kill everything inside; when this returns nothing of it is left."""
         self._closing = True

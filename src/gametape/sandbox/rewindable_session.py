@@ -4,8 +4,6 @@ A snapshot is the files, whatever wrote them: shell side effects included. Proce
 new sandbox on the old tree, with its shell in the directory where it was at the snapshot.
 """
 
-from pathlib import Path
-
 from gametape.sandbox.backend import SandboxSpec
 from gametape.sandbox.result import SessionResult
 from gametape.sandbox.session import ShellSession, open_session
@@ -26,13 +24,6 @@ class RewindableSession:
         self._session: ShellSession
         self._open(snapshot)
 
-    @classmethod
-    def from_directory(
-        cls, store: SnapshotStore, tree: Path, spec: SandboxSpec, backend: str = "bubblewrap"
-    ) -> "RewindableSession":
-        """Begin with a copy of a directory of the host. It is read once and never written."""
-        return cls(store, store.import_tree(tree), spec, backend)
-
     @property
     def session(self) -> ShellSession:
         """The current session; another one after `restore`."""
@@ -40,12 +31,6 @@ class RewindableSession:
 
     def run(self, command: str, wall_seconds: float | None = None) -> SessionResult:
         return self._session.run(command, wall_seconds)
-
-    def put(self, path: str, content: bytes) -> None:
-        self._session.put(path, content)
-
-    def get(self, path: str) -> bytes:
-        return self._session.get(path)
 
     def snapshot(self, durably: bool = True) -> str:
         """Save the tree as it is between two commands; background jobs are paused meanwhile."""
@@ -66,10 +51,6 @@ class RewindableSession:
         child = RewindableSession(self._store, snapshot or self.snapshot(durably=False), self._spec, self._backend)
         child._directories.update(self._directories)
         return child
-
-    def export(self, snapshot: str, destination: Path) -> None:
-        """Write a snapshot's tree to a new directory of the host."""
-        self._store.export(snapshot, destination)
 
     def close(self) -> None:
         self._session.close()

@@ -110,8 +110,8 @@ class CalibratedMonitor:
         return self._judge(statistic)
 
     def end_baseline(self, steps: int) -> None:
-        """The baseline of so many steps is over: its rate is tolerated from here on. If it has too few statistics, as with
-        an agent that seldom speaks, the next ones are added to it."""
+        """The baseline of so many steps is over: its rate is tolerated from here on. If it has too few statistics, as
+        with an agent that seldom speaks, the next ones are added to it."""
         spec = self.spec
         self._lacking = max(0, min(_AT_LEAST, steps) - len(self._learnt)) if spec.from_baseline else 0
         if self._lacking:
