@@ -4,18 +4,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic import field_validator
 
 from gametape.core.errors import BadInput, MissingDependency
+from gametape.sandbox import workspace_files
 from gametape.sandbox.policy import SandboxPolicy
-from gametape.sandbox.result import BackendCapabilities, BackendProbe, ExecResult
+from gametape.sandbox.result import BackendCapabilities, BackendProbe, ExecResult, FrozenModel
 from gametape.sandbox.snapshots.overlay import MountPlan
 
 
-class SandboxSpec(BaseModel):
+class SandboxSpec(FrozenModel):
     """A sandbox to be started: its workspace, its policy, and the capabilities it requires."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     policy: SandboxPolicy = SandboxPolicy()
     workspace: Path | None = None
@@ -53,6 +52,33 @@ class Backend(Protocol):
     def probe(self) -> BackendProbe: ...
 
     def start(self, spec: SandboxSpec) -> Sandbox: ...
+
+
+class WorkspaceSandbox:
+    """The files of a one-shot sandbox's workspace, and the check of its commands."""
+
+    workspace: str | None
+    """The host directory of the workspace; None if it vanishes with the sandbox."""
+
+    def put(self, path: str, content: bytes) -> None:
+        """Write a file of the workspace from outside, following no link that the command may have planted."""
+        workspace_files.write_file(self._directory(), path, content)
+
+    def get(self, path: str) -> bytes:
+        return workspace_files.read_file(self._directory(), path)
+
+    def close(self) -> None:
+        """Nothing stays up between commands."""
+
+    def _directory(self) -> str:
+        if self.workspace is None:
+            raise BadInput("this sandbox has no workspace directory; start it with one")
+        return self.workspace
+
+    @staticmethod
+    def check_command(argv: Sequence[str]) -> None:
+        if not argv or not argv[0] or any("\0" in word for word in argv):
+            raise BadInput("a command needs at least one word, and none with a NUL byte")
 
 
 def backends() -> dict[str, Backend]:

@@ -40,7 +40,7 @@ def become_sandbox(request_socket: socket.socket, keeper: int, uid: int | None, 
             plan = json.load(file)
         if plan["stage"]:
             if uid is None:
-                _enter_own_user_namespace(linux.CLONE_NEWNS)
+                linux.enter_user_namespace(0, 0, linux.CLONE_NEWNS)  # where an ordinary user may mount
             else:
                 linux.unshare(linux.CLONE_NEWNS)
             linux.mount("", "/", "", linux.MS_REC | linux.MS_PRIVATE)
@@ -77,16 +77,8 @@ def _change_user(uid: int | None, inner_users: int | None) -> None:
     if inner_users is not None:
         if uid is not None:
             linux.make_dumpable()
-            _enter_own_user_namespace()
+            linux.enter_user_namespace(0, 0)
         _write("/proc/sys/user/max_user_namespaces", str(inner_users))
-
-
-def _enter_own_user_namespace(beside: int = 0) -> None:
-    """Become root of a user namespace with no other user, where an ordinary user may mount too."""
-    uid, gid = os.getuid(), os.getgid()
-    linux.unshare(linux.CLONE_NEWUSER | beside)
-    for name, content in (("setgroups", "deny"), ("uid_map", f"0 {uid} 1"), ("gid_map", f"0 {gid} 1")):
-        _write(f"/proc/self/{name}", content)
 
 
 def _write(path: str, content: str) -> None:

@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gametape.core.errors import BadInput, MissingDependency
-from gametape.sandbox import mounts, python_rules, workspace_files
-from gametape.sandbox.backend import SandboxSpec, require_capabilities
+from gametape.sandbox import mounts, python_rules
+from gametape.sandbox.backend import SandboxSpec, WorkspaceSandbox, require_capabilities
 from gametape.sandbox.docker_command import LABEL, ContainerSpec, docker_run_argv, seccomp_profile
 from gametape.sandbox.keeper_client import SandboxError
 from gametape.sandbox.mounts import Mount
@@ -124,7 +124,7 @@ def _remove_orphans(engine: DockerClient) -> None:
             engine.run("rm", "--force", container)
 
 
-class DockerSandbox:
+class DockerSandbox(WorkspaceSandbox):
     """Runs each command in a new container over the same workspace."""
 
     name = "docker"
@@ -140,8 +140,7 @@ class DockerSandbox:
 
     def exec(self, argv: Sequence[str], stdin: bytes = b"") -> ExecResult:
         """Run one command to its end; the container is removed whatever happens."""
-        if not argv or not argv[0] or any("\0" in word for word in argv):
-            raise BadInput("a command needs at least one word, and none with a NUL byte")
+        self.check_command(argv)
         name = f"gametape-{secrets.token_hex(8)}"
         profile = os.memfd_create("gametape-seccomp")
         try:
@@ -151,15 +150,6 @@ class DockerSandbox:
         finally:
             os.close(profile)
             self.engine.run("rm", "--force", "--volumes", name)
-
-    def put(self, path: str, content: bytes) -> None:
-        workspace_files.write_file(self._directory(), path, content)
-
-    def get(self, path: str) -> bytes:
-        return workspace_files.read_file(self._directory(), path)
-
-    def close(self) -> None:
-        """Nothing stays up between commands."""
 
     def container(self, name: str, profile: str) -> ContainerSpec:
         policy = self.spec.policy
@@ -177,11 +167,6 @@ class DockerSandbox:
             environment={**basic, "TMPDIR": "/tmp", **dict(policy.environment)},
             limits=policy.limits,
         )
-
-    def _directory(self) -> str:
-        if self.workspace is None:
-            raise BadInput("this sandbox has no workspace directory; start it with one")
-        return self.workspace
 
     def _run(self, container: ContainerSpec, argv: list[str], stdin: bytes, profile: int) -> ExecResult:
         policy = self.spec.policy

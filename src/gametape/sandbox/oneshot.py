@@ -10,9 +10,8 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
-from gametape.core.errors import BadInput
-from gametape.sandbox import cgroups, mounts, python_rules, seccomp, syscalls, workspace_files
-from gametape.sandbox.backend import SandboxSpec
+from gametape.sandbox import cgroups, mounts, python_rules, seccomp, syscalls
+from gametape.sandbox.backend import SandboxSpec, WorkspaceSandbox
 from gametape.sandbox.child_setup import STAGING_DIRECTORY
 from gametape.sandbox.keeper_client import (
     CommandWord,
@@ -40,7 +39,7 @@ ACCOUNT_FILES = {
 """The files in /etc that the sandbox has instead of the host's."""
 
 
-class OneShotSandbox(ABC):
+class OneShotSandbox(WorkspaceSandbox, ABC):
     """Runs each command in a new sandbox over the same workspace."""
 
     name: str
@@ -76,8 +75,7 @@ class OneShotSandbox(ABC):
 
     def exec(self, argv: Sequence[str], stdin: bytes = b"") -> ExecResult:
         """Run one command to its end and return everything that is known about it."""
-        if not argv or not argv[0] or any("\0" in word for word in argv):
-            raise BadInput("a command needs at least one word, and none with a NUL byte")
+        self.check_command(argv)
         policy = self.spec.policy
         lint_violations = (
             python_rules.lint_command(list(argv), self.workspace, policy.language) if policy.language else []
@@ -90,21 +88,6 @@ class OneShotSandbox(ABC):
             raise SandboxError(f"the sandbox could not be built: {text[-1] if text else 'no reason was given'}")
         audit_violations = python_rules.parse_audit_events(outcome.streams["audit"], " ".join(argv))
         return self.result(outcome, [*lint_violations, *outcome.violations, *audit_violations])
-
-    def put(self, path: str, content: bytes) -> None:
-        """Write a file of the workspace from outside, following no link that the command may have planted."""
-        workspace_files.write_file(self._directory(), path, content)
-
-    def get(self, path: str) -> bytes:
-        return workspace_files.read_file(self._directory(), path)
-
-    def close(self) -> None:  # noqa: B027 - a sandbox that stays up has something to do here
-        """Nothing stays up between commands."""
-
-    def _directory(self) -> str:
-        if self.workspace is None:
-            raise BadInput("this sandbox has no workspace directory; start it with one")
-        return self.workspace
 
     def launch(
         self, argv: list[str], stack: contextlib.ExitStack, stdin: bytes | int = b""

@@ -16,14 +16,7 @@ from gametape.sandbox.keeper_client import SandboxError
 from gametape.sandbox.oneshot import OneShotSandbox
 from gametape.sandbox.policy import WORKSPACE
 from gametape.sandbox.reactor import Reactor
-from gametape.sandbox.resource_watch import (
-    CgroupWatch,
-    DiskWatch,
-    ProcessTreeWatch,
-    ResourceWatch,
-    children,
-    descendants,
-)
+from gametape.sandbox.resource_watch import DiskWatch, children, descendants, watch_resources
 from gametape.sandbox.result import KilledBy
 from gametape.sandbox.syscall_events import SessionSyscallHandlers
 
@@ -135,11 +128,7 @@ class PersistentSandbox(ABC):
         self._sandbox.holds_session = True
         self._running, pipes = self._sandbox.launch(_ANCHOR, self._stack)
         self._processes = SessionProcesses(self._running.pid)
-        self._resources: ResourceWatch = (
-            CgroupWatch(self._running.group, self._limits)
-            if self._running.group
-            else ProcessTreeWatch(self._processes, self._limits)
-        )
+        self._resources = watch_resources(self._running.group, self._processes, self._limits)
         granted = self._sandbox.supervision_context().granted
         self._syscalls = SessionSyscallHandlers(
             self._policy, granted, self._reactor, self._resources.may_fork, self._stop

@@ -10,9 +10,10 @@ import json
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
 from gametape.sandbox import seccomp, syscalls
+from gametape.sandbox.result import FrozenModel
 
 WORKSPACE = "/workspace"
 """Where the workspace lies inside every sandbox, whatever it is called outside."""
@@ -28,11 +29,7 @@ SECRET_PATHS = (
 Megabytes = Annotated[int, Field(gt=0, le=1 << 24)]
 
 
-class _Plain(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class SandboxLimits(_Plain):
+class SandboxLimits(FrozenModel):
     """How much a command may use. Reaching a limit ends the command, and the result names the limit."""
 
     wall_seconds: Annotated[float, Field(gt=0, le=7 * 24 * 3600)] = 60.0
@@ -45,7 +42,7 @@ class SandboxLimits(_Plain):
     output_bytes: Annotated[int, Field(ge=0, le=1 << 32)] = 1_000_000
 
 
-class PythonRules(_Plain):
+class PythonRules(FrozenModel):
     """Restrictions on Python code, for reporting. Code can evade them: the isolation does not depend on them."""
 
     forbidden_calls: tuple[str, ...] = ("eval", "exec", "compile")
@@ -53,7 +50,7 @@ class PythonRules(_Plain):
     writable_directories: tuple[str, ...] = (WORKSPACE, "/tmp")
 
 
-class SandboxPolicy(_Plain):
+class SandboxPolicy(FrozenModel):
     """The isolation of one command."""
 
     version: Literal[1] = 1

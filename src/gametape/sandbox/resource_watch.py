@@ -30,6 +30,13 @@ class ResourceWatch(Protocol):
     def final_counters(self, counters: ResourceCounters) -> ResourceCounters: ...
 
 
+def watch_resources(
+    group: ControlGroup | None, outer: Iterable[int], limits: SandboxLimits, builder: int | None = None
+) -> ResourceWatch:
+    """The kernel's counters where there is a control group, else the processes below the outer ones."""
+    return CgroupWatch(group, limits) if group else ProcessTreeWatch(outer, limits, builder)
+
+
 class CgroupWatch:
     """The kernel holds the limits of memory and processes; its counters say when it had to."""
 

@@ -8,11 +8,13 @@ KilledBy = Literal["time", "cpu", "memory", "processes", "disk", "output", "poli
 ViolationAction = Literal["denied", "killed", "logged"]
 
 
-class _Plain(BaseModel):
+class FrozenModel(BaseModel):
+    """Immutable plain data without unknown fields."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class PolicyViolation(_Plain):
+class PolicyViolation(FrozenModel):
     """An attempt to do what the policy does not grant, and the process that made it."""
 
     syscall: str
@@ -23,14 +25,14 @@ class PolicyViolation(_Plain):
     action: ViolationAction
 
 
-class ResourceUsage(_Plain):
+class ResourceUsage(FrozenModel):
     wall_seconds: float
     cpu_seconds: float | None = None
     peak_memory_bytes: int | None = None
     peak_processes: int | None = None
 
 
-class ExecResult(_Plain):
+class ExecResult(FrozenModel):
     """The outcome of one command. `killed_by` names the limit that ended it; None: it ended by itself."""
 
     exit_code: int
@@ -68,7 +70,7 @@ class SessionResult(ExecResult):
         return self.usage.cpu_seconds or 0.0
 
 
-class BackendCapabilities(_Plain):
+class BackendCapabilities(FrozenModel):
     """What a backend gives on this machine."""
 
     network_isolation: bool = False
@@ -84,7 +86,7 @@ class BackendCapabilities(_Plain):
         return sorted(name for name in required if not values[name])
 
 
-class BackendProbe(_Plain):
+class BackendProbe(FrozenModel):
     """Whether a backend works here; if not, what is missing and how to get it."""
 
     available: bool

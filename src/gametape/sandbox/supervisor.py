@@ -15,7 +15,7 @@ from gametape.sandbox.cgroups import ResourceCounters
 from gametape.sandbox.keeper_client import RunningSandbox, SandboxError
 from gametape.sandbox.output import OutputCapture
 from gametape.sandbox.policy import SandboxPolicy
-from gametape.sandbox.resource_watch import CgroupWatch, DiskWatch, ProcessTreeWatch, ResourceWatch, exceeded_limit
+from gametape.sandbox.resource_watch import DiskWatch, exceeded_limit, watch_resources
 from gametape.sandbox.result import KilledBy, PolicyViolation
 from gametape.sandbox.syscall_events import SyscallHandler
 
@@ -65,11 +65,7 @@ class Supervisor:
         self._capture = OutputCapture(limits.output_bytes)
         self._syscalls = SyscallHandler(policy, context.granted, self.on_start, self.may_fork)
         self._disk = DiskWatch(context.writable, limits.disk_mb << 20)
-        self._resources: ResourceWatch = (
-            CgroupWatch(running.group, limits)
-            if running.group
-            else ProcessTreeWatch([running.pid], limits, builder=running.pid)
-        )
+        self._resources = watch_resources(running.group, [running.pid], limits, builder=running.pid)
         self._command: int | None = None
         self._began = time.monotonic()
         self._next_check = 0.0

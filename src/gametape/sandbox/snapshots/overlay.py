@@ -71,19 +71,11 @@ def enter_private_namespace(inside: int | None = None) -> None:
     In that namespace the process has every capability over its own files. It appears there as user `inside`, or as
     itself.
     """
-    uid, gid = os.geteuid(), os.getegid()
-    if uid == 0:
+    if os.geteuid() == 0:
         linux.unshare(linux.CLONE_NEWNS)
     else:
-        linux.unshare(linux.CLONE_NEWUSER | linux.CLONE_NEWNS)
-        inside_ids = (uid, gid) if inside is None else (inside, inside)
-        for name, text in (
-            ("setgroups", "deny"),
-            ("uid_map", f"{inside_ids[0]} {uid} 1"),
-            ("gid_map", f"{inside_ids[1]} {gid} 1"),
-        ):
-            with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
-                file.write(text)
+        uid, gid = (os.geteuid(), os.getegid()) if inside is None else (inside, inside)
+        linux.enter_user_namespace(uid, gid, linux.CLONE_NEWNS)
     linux.mount("", "/", "", linux.MS_REC | linux.MS_PRIVATE)
 
 
