@@ -1,4 +1,4 @@
-"""What the wall costs: the same command bare and in the sandbox, turn by turn in one run.
+"""What the sandbox costs: the same command bare and in the sandbox, turn by turn in one run.
 
 Run it with `make bench`. Machines are noisy, so read the ratios and the differences, not the times; each is the median
 over rounds in which both sides ran back to back. `--save` writes the table to benchmarks/results/sandbox.json.
@@ -71,10 +71,10 @@ def run_live(session: ShellSession, command: str) -> None:
         raise SystemExit(f"the benchmark's own command failed: {result}")
 
 
-def compare(name: str, bare: Callable[[], None], walled: Callable[[], None], rounds: int) -> dict[str, Any]:
+def compare(name: str, bare: Callable[[], None], sandboxed: Callable[[], None], rounds: int) -> dict[str, Any]:
     pairs = []
     for _ in track(range(rounds + 2), description=name, console=Console(stderr=True), transient=True):
-        pairs.append((timed(bare), timed(walled)))
+        pairs.append((timed(bare), timed(sandboxed)))
     del pairs[:2]  # they warm caches up
     return {
         "command": name,

@@ -133,16 +133,16 @@ def test_an_environment_in_the_full_sense(store: SnapshotStore, tmp_path: Path) 
     async def talk() -> None:
         (tmp_path / "tree").mkdir()
         snapshot = store.import_tree(tmp_path / "tree")
-        async with SandboxScheduler(store=store) as floor:
-            environment: Workspace = await floor.open_snapshot(snapshot, SPEC)
-            await environment.put("n", b"1")
-            saved = await environment.snapshot()
-            forks = await asyncio.gather(*(environment.fork(saved) for _ in range(4)))
+        async with SandboxScheduler(store=store) as scheduler:
+            workspace: Workspace = await scheduler.open_snapshot(snapshot, SPEC)
+            await workspace.put("n", b"1")
+            saved = await workspace.snapshot()
+            forks = await asyncio.gather(*(workspace.fork(saved) for _ in range(4)))
             for number, fork in enumerate(forks):
                 await fork.run(["sh", "-c", f"echo {number} > n"], timeout=10)
             assert [await fork.get("n") for fork in forks] == [f"{n}\n".encode() for n in range(4)]
-            await environment.put("n", b"2")
-            await environment.restore(saved)
-            assert await environment.get("n") == b"1"
+            await workspace.put("n", b"2")
+            await workspace.restore(saved)
+            assert await workspace.get("n") == b"1"
 
     asyncio.run(talk())
