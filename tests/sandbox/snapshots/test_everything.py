@@ -105,7 +105,7 @@ def test_a_mode_that_shuts_out_its_owner_is_left_as_it_was(rig: Rig) -> None:
     )
     sealed = rig.seal(view)
     sealed = rig.seal(view)
-    shown = rig.evaluate(f"import os; v = views[{view}]; answer = str(v.tree or v.place / 'upper')")
+    shown = rig.evaluate(f"import os; v = views[{view}]; answer = str(v.tree or v.directory / 'upper')")
     for place in (Path(shown), Path(rig.export(sealed))):
         modes = [stat.S_IMODE((place / name).stat().st_mode) for name in ("a", "a/b", "a/b/c", "a/b/c/f")]
         assert modes == [0, 0, 0, 0]

@@ -193,7 +193,7 @@ def test_unchanged_files_are_shared_between_seals_and_never_with_the_view(blank:
     rig.inside(view, "open('small', 'w').write('x')")
     rig.seal(view)
     assert rig.evaluate("answer = store.used_bytes()") - before < 100_000
-    where = "v.tree or v.place / 'upper'"
+    where = "v.tree or v.directory / 'upper'"
     assert rig.evaluate(f"import os; v = views[{view}]; answer = os.stat(({where}) / 'big').st_nlink") == 1
 
 
