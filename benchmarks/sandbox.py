@@ -1,4 +1,4 @@
-"""What the wall costs: the same command bare and in the sandbox, turn by turn in one run.
+"""What the sandbox costs: the same command bare and in the sandbox, turn by turn in one run.
 
 Run it with `make bench`. Machines are noisy, so read the ratios and the differences, not the times; each is the median
 over rounds in which both sides ran back to back. `--save` writes the table to benchmarks/results/sandbox.json.
@@ -47,8 +47,8 @@ def timed(action: Callable[[], Any]) -> float:
 
 
 def run_bare(argv: list[str], workspace: Path) -> None:
-    environment = {"PATH": os.environ["PATH"], "HOME": "/tmp", "LANG": "C.UTF-8"}
-    subprocess.run(argv, cwd=workspace, env=environment, capture_output=True, check=True)
+    workspace = {"PATH": os.environ["PATH"], "HOME": "/tmp", "LANG": "C.UTF-8"}
+    subprocess.run(argv, cwd=workspace, env=workspace, capture_output=True, check=True)
 
 
 def run_walled(sandbox: Sandbox, argv: list[str]) -> None:
@@ -58,7 +58,7 @@ def run_walled(sandbox: Sandbox, argv: list[str]) -> None:
 
 
 def run_by_hand(argv: list[str]) -> None:
-    """The floor: bubblewrap with namespaces and nothing else of ours."""
+    """The scheduler: bubblewrap with namespaces and nothing else of ours."""
     options = (
         "--unshare-all --disable-userns --unshare-user --die-with-parent --ro-bind /usr /usr --proc /proc --dev /dev"
     )
@@ -71,10 +71,10 @@ def run_live(session: ShellSession, command: str) -> None:
         raise SystemExit(f"the benchmark's own command failed: {result}")
 
 
-def compare(name: str, bare: Callable[[], None], walled: Callable[[], None], rounds: int) -> dict[str, Any]:
+def compare(name: str, bare: Callable[[], None], sandboxed: Callable[[], None], rounds: int) -> dict[str, Any]:
     pairs = []
     for _ in track(range(rounds + 2), description=name, console=Console(stderr=True), transient=True):
-        pairs.append((timed(bare), timed(walled)))
+        pairs.append((timed(bare), timed(sandboxed)))
     del pairs[:2]  # they warm caches up
     return {
         "command": name,
@@ -88,9 +88,9 @@ def compare(name: str, bare: Callable[[], None], walled: Callable[[], None], rou
 
 async def run_crowd(count: int, at_once: int) -> None:
     """Open `count` live sandboxes, run a command in each, all asked for at the same time."""
-    async with SandboxScheduler(max_concurrent=at_once) as floor:
-        environments = await asyncio.gather(*(floor.open(SandboxSpec()) for _ in range(count)))
-        results = await asyncio.gather(*(environment.shell("/usr/bin/true") for environment in environments))
+    async with SandboxScheduler(max_concurrent=at_once) as scheduler:
+        workspaces = await asyncio.gather(*(scheduler.open(SandboxSpec()) for _ in range(count)))
+        results = await asyncio.gather(*(workspace.shell("/usr/bin/true") for workspace in workspaces))
     if any(result.exit_code for result in results):
         raise SystemExit("a command of the crowd failed")
 

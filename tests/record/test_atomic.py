@@ -40,11 +40,11 @@ def test_a_path_that_cannot_be_written_is_named_in_one_line(tmp_path: Path) -> N
 FULL_DISK = """
 import sys
 from pathlib import Path
-from gametape.core.errors import Lacking
+from gametape.core.errors import MissingDependency
 from gametape.record.atomic import write_atomically
 try:
     write_atomically(Path(sys.argv[1]), b"x" * 100_000)
-except Lacking as error:
+except MissingDependency as error:
     print(error)
 """
 

@@ -236,7 +236,7 @@ def test_a_failed_sync_takes_the_turn_back(tmp_path: Path, monkeypatch: pytest.M
             (KeyboardInterrupt(), KeyboardInterrupt),
         ]:
             with monkeypatch.context() as patch:
-                patch.setattr(journal_module.os, "fsync", lambda fd, error=error: (_ for _ in ()).throw(error))
+                patch.setattr(os, "fsync", lambda fd, error=error: (_ for _ in ()).throw(error))
                 with pytest.raises(kind):
                     journal.append(SMALL_STEPS[1])
             assert path.read_bytes() == before
@@ -249,7 +249,7 @@ def test_turns_are_synced_before_append_returns(tmp_path: Path, monkeypatch: pyt
     synced: list[int] = []
     real = os.fsync
     with Journal.create(path, begun()) as journal:
-        monkeypatch.setattr(journal_module.os, "fsync", lambda fd: (real(fd), synced.append(os.fstat(fd).st_size)))
+        monkeypatch.setattr(os, "fsync", lambda fd: (real(fd), synced.append(os.fstat(fd).st_size)))
         journal.append(SMALL_STEPS[0])
         assert synced == [path.stat().st_size]
 
@@ -258,7 +258,7 @@ def test_the_journal_is_gone_only_after_the_file_is_there(tmp_path: Path, monkey
     path = tmp_path / "t.jsonl"
     with_two_turns(path)
     with Journal.open(path) as journal:
-        monkeypatch.setattr(journal_module, "save", lambda *_: (_ for _ in ()).throw(BadInput("no room")))
+        monkeypatch.setattr(journal_module, "save_trajectory", lambda *_: (_ for _ in ()).throw(BadInput("no room")))
         assert refused(journal.close) == "no room"
         assert load_trajectory(path).steps == SMALL_STEPS
         monkeypatch.undo()

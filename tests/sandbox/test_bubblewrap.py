@@ -197,9 +197,10 @@ def test_an_interrupt_ends_the_sandbox(tmp_path: Path) -> None:
     script = f"""
 import signal
 from pathlib import Path
-from gametape.sandbox.backend import Spec, open_backend
+from gametape.sandbox.backend import SandboxSpec, open_backend
 signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started us may ignore it
-open_backend().start(Spec(workspace=Path({str(tmp_path)!r}))).exec(["sh", "-c", "echo > up; sleep 2; echo > late"])
+spec = SandboxSpec(workspace=Path({str(tmp_path)!r}))
+open_backend().start(spec).exec(["sh", "-c", "echo > up; sleep 2; echo > late"])
 """
     host = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE)
     deadline = time.monotonic() + 20

@@ -125,8 +125,8 @@ def test_the_image_and_the_command_stand_last() -> None:
 
 
 def test_any_path_can_be_granted_and_sockets_are_masked() -> None:
-    shown = [Mount("/srv/a,b:c", "/srv/a,b:c"), Mount("/srv/w", "/workspace", writable=True)]
-    words = docker_run_argv("docker", container(mounts=shown, masked=["/workspace/s"], own_workspace=False), ["true"])
+    visible = [Mount("/srv/a,b:c", "/srv/a,b:c"), Mount("/srv/w", "/workspace", writable=True)]
+    words = docker_run_argv("docker", container(mounts=visible, masked=["/workspace/s"], own_workspace=False), ["true"])
     assert [words[at + 1] for at, word in enumerate(words) if word == "--mount"] == [
         'type=bind,"source=/srv/a,b:c","target=/srv/a,b:c",readonly',
         "type=bind,source=/srv/w,target=/workspace",

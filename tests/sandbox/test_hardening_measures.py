@@ -1,4 +1,4 @@
-"""Each measure of the wall does something: what it stops gets through when it is taken away.
+"""Each hardening measure does something: what it stops gets through when it is taken away.
 
 Where another layer would hide the difference, that layer is off in both runs.
 """

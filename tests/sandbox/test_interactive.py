@@ -19,12 +19,12 @@ def start(code: str, **limits: float) -> InteractiveProcess:
 
 
 def test_words_go_both_ways_and_the_end_is_told() -> None:
-    with start(ECHO) as dialogue:
-        dialogue.watch_closely()
-        dialogue.socket.sendall(b"hello")
-        assert dialogue.socket.recv(100) == b"HELLO"
-        dialogue.socket.shutdown(socket.SHUT_WR)
-        assert dialogue.result().exit_code == 0
+    with start(ECHO) as process:
+        process.watch_closely()
+        process.socket.sendall(b"hello")
+        assert process.socket.recv(100) == b"HELLO"
+        process.socket.shutdown(socket.SHUT_WR)
+        assert process.result().exit_code == 0
 
 
 def test_a_descriptor_can_be_handed_in() -> None:
@@ -35,25 +35,25 @@ _, (given,), _, _ = socket.recv_fds(host, 1, 1)
 os.write(given, b"from inside")
 """
     ours, theirs = socket.socketpair()
-    with start(code) as dialogue, ours, theirs:
-        socket.send_fds(dialogue.socket, [b"+"], [theirs.fileno()])
+    with start(code) as process, ours, theirs:
+        socket.send_fds(process.socket, [b"+"], [theirs.fileno()])
         assert ours.recv(100) == b"from inside"
 
 
 def test_closing_ends_a_program_that_does_not_end_by_itself() -> None:
-    dialogue = start("import time; time.sleep(1000)")
+    process = start("import time; time.sleep(1000)")
     began = time.monotonic()
-    dialogue.close()
+    process.close()
     assert time.monotonic() - began < 5
-    assert dialogue.result().signal == 9
-    dialogue.close()  # and once more is no harm
+    assert process.result().signal == 9
+    process.close()  # and once more is no harm
 
 
 def test_when_the_program_ends_the_socket_ends() -> None:
-    with start("pass") as dialogue:
-        dialogue.socket.settimeout(20)
-        assert dialogue.socket.recv(1) == b""
-        assert dialogue.result().exit_code == 0
+    with start("pass") as process:
+        process.socket.settimeout(20)
+        assert process.socket.recv(1) == b""
+        assert process.result().exit_code == 0
 
 
 @pytest.mark.parametrize(
@@ -64,11 +64,11 @@ def test_when_the_program_ends_the_socket_ends() -> None:
     ],
 )
 def test_limits_hold(code: str, limits: dict[str, float], reason: str) -> None:
-    with start(code, **limits) as dialogue:
-        assert dialogue.result().killed_by == reason
+    with start(code, **limits) as process:
+        assert process.result().killed_by == reason
 
 
 def test_what_is_denied_is_written_down() -> None:
     code = "import socket\ntry: socket.socket(socket.AF_INET)\nexcept OSError: pass"
-    with start(code) as dialogue:
-        assert "socket" in [violation.syscall for violation in dialogue.result().violations]
+    with start(code) as process:
+        assert "socket" in [violation.syscall for violation in process.result().violations]

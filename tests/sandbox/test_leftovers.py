@@ -20,14 +20,14 @@ from gametape.sandbox import cgroups
 HOST = """
 import sys
 from pathlib import Path
-from gametape.sandbox.backend import Spec
+from gametape.sandbox.backend import SandboxSpec
 from gametape.sandbox.bubblewrap import BubblewrapSandbox
-from gametape.sandbox.hardening import ALL
-from gametape.sandbox.launcher import keeper
+from gametape.sandbox.hardening_measures import ALL_MEASURES
+from gametape.sandbox.keeper_client import keeper
 workspace, seconds, nonce = sys.argv[1:]
 print(keeper().pid, flush=True)
 code = f"echo x > file; (setsid sleep 1000{nonce} &) ; sleep 1000{nonce} & sleep {seconds}"
-BubblewrapSandbox(Spec(workspace=Path(workspace)), ALL).exec(["sh", "-c", code])
+BubblewrapSandbox(SandboxSpec(workspace=Path(workspace)), ALL_MEASURES).exec(["sh", "-c", code])
 """
 
 
@@ -35,12 +35,12 @@ BubblewrapSandbox(Spec(workspace=Path(workspace)), ALL).exec(["sh", "-c", code])
 LIVE_HOST = """
 import os, sys
 from pathlib import Path
-from gametape.sandbox.backend import Spec
-from gametape.sandbox.launcher import keeper
+from gametape.sandbox.backend import SandboxSpec
+from gametape.sandbox.keeper_client import keeper
 from gametape.sandbox.session import open_session
 workspace, seconds, nonce = sys.argv[1:]
 print(keeper().pid, flush=True)
-session = open_session(Spec(workspace=Path(workspace)))
+session = open_session(SandboxSpec(workspace=Path(workspace)))
 session.run(f"echo x > file; sleep 1000{nonce} & sleep {seconds}")
 os._exit(0)
 """

@@ -22,8 +22,8 @@ LIVE = [name for name in ("runc", "crun") if OCI_RUNTIMES[name].program]
 def document(argv: list[str], **changes: Any) -> dict[str, Any]:
     inside = {
         "measures": ALL_MEASURES,
-        "shown": [Mount("/usr", "/usr"), Mount("/srv/w", "/workspace", writable=True)],
-        "places": {Mount("/srv/w", "/workspace", writable=True): "/mnt/0"},
+        "granted": [Mount("/usr", "/usr"), Mount("/srv/w", "/workspace", writable=True)],
+        "staged_paths": {Mount("/srv/w", "/workspace", writable=True): "/mnt/0"},
         "hidden": [],
         "empty": "/mnt/1/empty",
         "masked": ["/workspace/server.sock"],
@@ -70,9 +70,9 @@ def test_mounts_are_closed_as_far_as_they_can_be() -> None:
 
 
 def test_covers_lie_over_what_they_hide_and_below_what_is_granted() -> None:
-    shown = [Mount("/usr", "/usr"), Mount("/usr/a/b", "/usr/a/b"), Mount("/srv/w", "/workspace", writable=True)]
+    granted = [Mount("/usr", "/usr"), Mount("/usr/a/b", "/usr/a/b"), Mount("/srv/w", "/workspace", writable=True)]
     hidden = [MaskedPath("/usr/a", directory=True), MaskedPath("/usr/b", directory=False)]
-    config = document(["true"], shown=shown, hidden=hidden)
+    config = document(["true"], granted=granted, hidden=hidden)
     targets = [mount["destination"] for mount in config["mounts"]]
     assert [path for path in targets if path.startswith("/usr")] == ["/usr", "/usr/a", "/usr/a/b", "/usr/b"]
     assert {"ro", "nosuid", "nodev", "size=4k"} <= set(options(config, "/usr/a"))

@@ -1,4 +1,4 @@
-"""Language rules report; they are never the wall."""
+"""Language rules report; they never isolate."""
 
 from pathlib import Path
 

@@ -33,7 +33,7 @@ def line(store: SnapshotStore, tmp_path: Path) -> Iterator[RewindableSession]:
     (tree / "run.sh").write_text("#!/bin/sh\necho ran\n")
     (tree / "run.sh").chmod(0o755)
     (tree / "link").symlink_to("pkg/a.py")
-    with RewindableSession.from_directory(store, tree, SPEC) as opened:
+    with RewindableSession(store, store.import_tree(tree), SPEC) as opened:
         yield opened
     assert (tree / "pkg" / "a.py").read_text() == "a = 1\n", "the host's directory is never written"
     assert sorted(path.name for path in tree.iterdir()) == ["link", "pkg", "run.sh"]
@@ -85,15 +85,15 @@ def test_a_fork_goes_its_own_way(line: RewindableSession) -> None:
 def test_a_job_that_writes_is_held_still_and_goes_on(line: RewindableSession) -> None:
     line.run("(while :; do echo x >> log; sleep 0.005; done) & sleep 0.1")
     saved = line.snapshot()
-    before = len(line.get("log"))
+    before = len(line.session.get("log"))
     time.sleep(0.3)
-    assert len(line.get("log")) > before, "the job goes on"
+    assert len(line.session.get("log")) > before, "the job goes on"
     line.restore(saved)
-    content = line.get("log")
+    content = line.session.get("log")
     assert set(content.split(b"\n")) == {b"x", b""}
     assert len(content) > 10
     time.sleep(0.2)
-    assert line.get("log") == content, "processes are not restored"
+    assert line.session.get("log") == content, "processes are not restored"
 
 
 def test_a_failed_restore_changes_nothing(line: RewindableSession) -> None:
@@ -103,11 +103,11 @@ def test_a_failed_restore_changes_nothing(line: RewindableSession) -> None:
     assert line.run("echo $A; cat here").stdout == "5\nhere\n"
 
 
-def test_put_get_and_export(line: RewindableSession, tmp_path: Path) -> None:
-    line.put("new/file", b"from outside")
+def test_put_get_and_export(line: RewindableSession, store: SnapshotStore, tmp_path: Path) -> None:
+    line.session.put("new/file", b"from outside")
     assert line.run("cat new/file; echo more >> new/file").stdout == "from outside"
-    assert line.get("new/file") == b"from outsidemore\n"
-    line.export(line.snapshot(), tmp_path / "out")
+    assert line.session.get("new/file") == b"from outsidemore\n"
+    store.export(line.snapshot(), tmp_path / "out")
     assert (tmp_path / "out" / "new" / "file").read_text() == "from outsidemore\n"
     assert (tmp_path / "out" / "run.sh").stat().st_mode & 0o777 == 0o755
 
@@ -121,7 +121,7 @@ def test_a_disk_filler_in_the_tree_is_ended(line: RewindableSession) -> None:
 def test_nothing_stays_mounted_or_stored(store: SnapshotStore, tmp_path: Path) -> None:
     mounts = Path("/proc/self/mountinfo").read_text()
     (tmp_path / "tree").mkdir()
-    with RewindableSession.from_directory(store, tmp_path / "tree", SPEC) as line:
+    with RewindableSession(store, store.import_tree(tmp_path / "tree"), SPEC) as line:
         line.run("echo 1 > a")
         with line.fork() as other:
             other.run("echo 2 > b")
@@ -133,16 +133,16 @@ def test_an_environment_in_the_full_sense(store: SnapshotStore, tmp_path: Path) 
     async def talk() -> None:
         (tmp_path / "tree").mkdir()
         snapshot = store.import_tree(tmp_path / "tree")
-        async with SandboxScheduler(store=store) as floor:
-            environment: Workspace = await floor.open_snapshot(snapshot, SPEC)
-            await environment.put("n", b"1")
-            saved = await environment.snapshot()
-            forks = await asyncio.gather(*(environment.fork(saved) for _ in range(4)))
+        async with SandboxScheduler(store=store) as scheduler:
+            workspace: Workspace = await scheduler.open_snapshot(snapshot, SPEC)
+            await workspace.put("n", b"1")
+            saved = await workspace.snapshot()
+            forks = await asyncio.gather(*(workspace.fork(saved) for _ in range(4)))
             for number, fork in enumerate(forks):
                 await fork.run(["sh", "-c", f"echo {number} > n"], timeout=10)
             assert [await fork.get("n") for fork in forks] == [f"{n}\n".encode() for n in range(4)]
-            await environment.put("n", b"2")
-            await environment.restore(saved)
-            assert await environment.get("n") == b"1"
+            await workspace.put("n", b"2")
+            await workspace.restore(saved)
+            assert await workspace.get("n") == b"1"
 
     asyncio.run(talk())

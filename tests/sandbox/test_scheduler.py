@@ -15,49 +15,49 @@ SPEC = SandboxSpec(policy=SandboxPolicy(limits=SandboxLimits(wall_seconds=20, me
 
 def test_a_conversation(tmp_path: Path) -> None:
     async def talk() -> None:
-        async with SandboxScheduler() as floor:
-            environment = await floor.open(SPEC)
-            await environment.put("main.py", b"import sys; print(sys.argv[1:])")
+        async with SandboxScheduler() as scheduler:
+            workspace = await scheduler.open(SPEC)
+            await workspace.put("main.py", b"import sys; print(sys.argv[1:])")
             assert (
-                await environment.run(["python3", "main.py", "a b", "$HOME"], timeout=10)
+                await workspace.run(["python3", "main.py", "a b", "$HOME"], timeout=10)
             ).stdout == "['a b', '$HOME']\n"
-            assert (await environment.run(["sleep", "100"], timeout=0.3)).killed_by == "time"
-            await environment.shell("cd /tmp; echo kept > kept")
-            assert (await environment.shell("cat kept")).stdout == "kept\n"
-            assert await environment.get("main.py") == b"import sys; print(sys.argv[1:])"
+            assert (await workspace.run(["sleep", "100"], timeout=0.3)).killed_by == "time"
+            await workspace.shell("cd /tmp; echo kept > kept")
+            assert (await workspace.shell("cat kept")).stdout == "kept\n"
+            assert await workspace.get("main.py") == b"import sys; print(sys.argv[1:])"
 
     asyncio.run(talk())
 
 
 def test_a_cancelled_command_is_ended_and_the_next_one_runs() -> None:
     async def talk() -> None:
-        async with SandboxScheduler(max_concurrent=1) as floor:
-            environment = await floor.open(SPEC)
-            task = asyncio.create_task(environment.shell("sleep 100"))
+        async with SandboxScheduler(max_concurrent=1) as scheduler:
+            workspace = await scheduler.open(SPEC)
+            task = asyncio.create_task(workspace.shell("sleep 100"))
             await asyncio.sleep(0.2)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
             began = time.monotonic()
-            assert (await environment.shell("pgrep -x sleep | wc -l; echo next")).stdout.endswith("next\n")
+            assert (await workspace.shell("pgrep -x sleep | wc -l; echo next")).stdout.endswith("next\n")
             assert time.monotonic() - began < 5
 
     asyncio.run(talk())
 
 
 def test_sixty_sandboxes_take_turns() -> None:
-    """More than could work at once: all answer, and never more than the floor allows are busy."""
+    """More than could work at once: all answer, and never more than the scheduler allows are busy."""
 
     async def talk() -> list[str]:
-        async with SandboxScheduler(max_concurrent=4) as floor:
-            environments = await asyncio.gather(*(floor.open(SPEC) for _ in range(60)))
-            commands = (environment.shell(f"echo {n}; sleep 0.02") for n, environment in enumerate(environments))
+        async with SandboxScheduler(max_concurrent=4) as scheduler:
+            workspaces = await asyncio.gather(*(scheduler.open(SPEC) for _ in range(60)))
+            commands = (workspace.shell(f"echo {n}; sleep 0.02") for n, workspace in enumerate(workspaces))
             return [result.stdout for result in await asyncio.gather(*commands)]
 
     assert asyncio.run(talk()) == [f"{n}\n" for n in range(60)]
 
 
-def test_the_floor_keeps_its_number() -> None:
+def test_no_more_than_max_concurrent_run() -> None:
     busy, most = 0, 0
 
     async def talk() -> None:
@@ -70,8 +70,8 @@ def test_the_floor_keeps_its_number() -> None:
             time.sleep(0.02)
             busy -= 1
 
-        floor = SandboxScheduler(max_concurrent=3)
-        await asyncio.gather(*(floor.run_in_slot(work) for _ in range(12)))
+        scheduler = SandboxScheduler(max_concurrent=3)
+        await asyncio.gather(*(scheduler.run_in_slot(work) for _ in range(12)))
 
     asyncio.run(talk())
     assert most == 3

@@ -75,7 +75,6 @@ def test_a_command_that_ends_its_shell_costs_only_the_shell(session: ShellSessio
     session.run("cd /tmp; A=lost; echo kept > kept; sleep 100 &")
     ended = session.run(killer)
     after = session.run('pwd; cat kept; echo "${A-gone}"')
-    assert session.alive()
     if ended.shell_restarted:
         assert after.stdout == "/tmp\nkept\ngone\n"
     else:
@@ -187,7 +186,6 @@ def test_an_early_report_buys_nothing(session: ShellSession) -> None:
 def test_a_garbled_report_costs_the_shell_only(plain: ShellSession, report: str) -> None:
     plain.run(f"for n in 10 11 12 13; do printf '{report}' 1 >&$n; done 2>/dev/null; sleep 0.3")
     assert plain.run("echo fine; (exit 4)").exit_code == 4
-    assert plain.alive()
 
 
 def test_a_job_that_stops_everybody_does_not_stop_us(session: ShellSession) -> None:

@@ -54,7 +54,7 @@ def test_a_running_journal_reads_like_the_finished_file(tmp_path: Path) -> None:
     waits = iter([True, False])
     assert len(list(read_log(path))) == 1
     running = read_log(path, go_on=lambda: next(waits))
-    assert next(running).observed == next(iter(read_finished(tmp_path))).seen
+    assert next(running).observed == next(iter(read_finished(tmp_path))).observed
 
 
 def read_finished(directory: Path) -> Any:

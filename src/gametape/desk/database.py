@@ -12,7 +12,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from gametape.core.errors import BadInput, MissingDependency
 from gametape.desk.disk_full import disk_full_error
-from gametape.sandbox.snapshots.durable_io import locked
+from gametape.record.lock import locked
 
 _SECONDS_TO_WAIT_FOR_A_WRITER = 30
 

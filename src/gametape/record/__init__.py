@@ -1,1 +1,1 @@
-"""Trajectories on disk: the append-only journal of a running one, the ATIF file of a finished one."""
+"""Trajectories on disk, the append-only log, the lock between processes, and file trees as values."""

@@ -1,4 +1,4 @@
-"""Write a file so that, whatever happens, either the old content or the whole new content is there."""
+"""Writing a file atomically: whatever happens, it has either the old content or the whole new content."""
 
 import os
 import secrets
@@ -8,7 +8,7 @@ from gametape.record.errors import write_error
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Replace `path` with `data`. When this returns the new content is on disk, name and all."""
+    """Replace `path` with `data`. When this returns the content and the name are on disk."""
     try:
         fd, temporary = create_temporary(path)
         try:

@@ -1,4 +1,4 @@
-"""What the file system refuses, said in one line."""
+"""Errors of the file system as one-line messages."""
 
 import errno
 from pathlib import Path
@@ -9,11 +9,11 @@ DISK_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class OutOfDiskSpace(MissingDependency):
-    """A disk that is full. What was there is there still, and what was asked for can be done when there is room."""
+    """The disk is full. What was there is unchanged, and the same call works when there is room."""
 
 
 def printable_path(path: Path) -> str:
-    """A path as it can stand in one line of text, whatever is in its name."""
+    """A path as one line of text, whatever characters it has."""
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in str(path))
 
 
@@ -22,7 +22,7 @@ def read_error(path: Path, error: OSError) -> GametapeError:
 
 
 def write_error(path: Path, error: OSError) -> GametapeError:
-    """No room is something the machine lacks; anything else is a path that cannot be used."""
+    """`OutOfDiskSpace` if there is no room; else `BadInput`, because the path cannot be written."""
     if error.errno in DISK_FULL_ERRNOS:
         return OutOfDiskSpace(
             f"{printable_path(path)}: no room to write it ({error.strerror}): free some space and try again"

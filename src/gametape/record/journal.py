@@ -3,8 +3,6 @@
 Whatever ends the process, the journal opens with every turn that was appended. Closing makes it an ATIF file.
 """
 
-import fcntl
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -16,14 +14,9 @@ from gametape.core.errors import BadInput, GametapeError
 from gametape.core.step import Step
 from gametape.core.trajectory import Trajectory, step_faults
 from gametape.core.validation import Problem, problems_from, raise_faults
-from gametape.record.atomic import create_temporary, sync_directory, write_all
-from gametape.record.errors import (
-    DISK_FULL_ERRNOS,
-    OutOfDiskSpace,
-    printable_path,
-    read_error,
-    write_error,
-)
+from gametape.record.append_log import AppendLog
+from gametape.record.atomic import sync_directory
+from gametape.record.errors import DISK_FULL_ERRNOS, OutOfDiskSpace, printable_path, write_error
 from gametape.record.journal_format import (
     context_after,
     drop_prompt_prefix,
@@ -33,44 +26,34 @@ from gametape.record.journal_format import (
     subagent_line,
 )
 from gametape.record.strict_json import InvalidJson
-from gametape.record.trajectory_file import (
-    load_trajectory,
-    parse_file,
-    require_trajectory,
-    save_trajectory,
-)
+from gametape.record.trajectory_file import load_trajectory, parse_file, require_trajectory, save_trajectory
 
 _ENDING = ("outcome", "reason", "verdict")
-"""What a trajectory says of its end, under `extra`."""
+"""The keys of `extra` that describe how a trajectory ended."""
 
 
 class Journal:
-    """The one writer of a journal. Leaving its `with` block lets go of it; only `close` finishes the file."""
+    """The one writer of a journal. Leaving its `with` block releases it; only `close` finishes the file."""
 
-    def __init__(self, path: Path, fd: int, trajectory: Trajectory, size: int, torn_bytes: int = 0) -> None:
-        self.path = path
+    def __init__(self, log: AppendLog, trajectory: Trajectory, torn_bytes: int = 0) -> None:
+        self.path = log.path
         self.torn_bytes = torn_bytes
-        self._fd = fd
-        self._size = size
-        self._begun = trajectory
+        self._log = log
+        self._start = trajectory
         self._steps = list(trajectory.steps)
         self._subagents = list(trajectory.subagent_trajectories or [])
-        self._read: list[int] = []
+        self._context: list[int] = []
         for step in self._steps:
-            self._read = context_after(_ids(step), self._read)
+            self._context = context_after(_token_ids(step), self._context)
 
     @classmethod
     def create(cls, path: Path, trajectory: Trajectory) -> Self:
         """Begin a journal `NAME.jsonl`, with the steps the trajectory already has. Nothing is overwritten."""
         _refuse_if_closed(path)
         try:
-            document = trajectory.model_dump()
-            data = header_line(document)
-            data += step_lines(document["steps"])
+            return cls(AppendLog.create(path, _journal_bytes(trajectory)), trajectory)
         except InvalidJson as error:
             raise BadInput(f"{printable_path(path)}: not begun: {error.problem}") from None
-        try:
-            return cls(path, _new_file(path, data), trajectory, len(data))
         except FileExistsError:
             raise BadInput(f"{printable_path(path)}: already there; open it to continue it") from None
         except OSError as error:
@@ -80,55 +63,45 @@ class Journal:
     def open(cls, path: Path) -> Self:
         """Continue a journal after its last finished turn; `torn_bytes` of an unfinished one are dropped."""
         _refuse_if_closed(path)
+        log = AppendLog.open_existing(path)
         try:
-            fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
-        except OSError as error:
-            raise read_error(path, error) from None
-        try:
-            _lock(fd, path)
-            examined = parse_file(path)
-            trajectory = require_trajectory(examined, path)
-            if not examined.is_journal:
+            parsed = parse_file(path)
+            trajectory = require_trajectory(parsed, path)
+            if not parsed.is_journal:
                 raise BadInput(f"{printable_path(path)}: holds a finished trajectory, not a journal")
-            os.ftruncate(fd, examined.complete_bytes)
-            os.fsync(fd)
-            return cls(path, fd, trajectory, examined.complete_bytes, examined.torn_bytes)
-        except BaseException as error:
-            os.close(fd)
-            if isinstance(error, OSError):
-                raise write_error(path, error) from None
+            log.truncate(parsed.complete_bytes)
+            return cls(log, trajectory, parsed.torn_bytes)
+        except BaseException:
+            log.close()
             raise
 
     @classmethod
     def reopen(cls, path: Path) -> Self:
-        """Make a journal again of a trajectory that was closed, to continue it: how it ended is forgotten.
+        """Turn a closed trajectory into a journal again, to continue it: how it ended is forgotten.
 
-        The closed file goes only when the journal is whole on disk; where both are found, this was cut short.
+        The closed file goes only when the journal is whole on disk; where both exist, this was cut short.
         """
         finished = path.with_suffix(".json")
-        trajectory = load_trajectory(finished)
-        kept = {key: value for key, value in (trajectory.extra or {}).items() if key not in _ENDING}
-        document = trajectory.model_dump() | {"extra": kept}
+        document = load_trajectory(finished).model_dump()
+        extra = {key: value for key, value in (document.get("extra") or {}).items() if key not in _ENDING}
         document.pop("final_metrics", None)
-        begun = Trajectory.model_validate(document)
-        document = begun.model_dump()
-        data = header_line(document) + step_lines(document["steps"])
+        trajectory = Trajectory.model_validate(document | {"extra": extra})
         try:
             path.unlink(missing_ok=True)
-            fd = _new_file(path, data)
+            log = AppendLog.create(path, _journal_bytes(trajectory))
             finished.unlink()
             sync_directory(path.parent)
         except OSError as error:
             raise write_error(path, error) from None
-        return cls(path, fd, begun, len(data))
+        return cls(log, trajectory)
 
     @property
     def trajectory(self) -> Trajectory:
-        """All that was recorded so far."""
+        """Everything recorded so far."""
         update: dict[str, Any] = {"steps": list(self._steps)}
         if self._subagents:
             update["subagent_trajectories"] = list(self._subagents)
-        return self._begun.model_copy(update=update)
+        return self._start.model_copy(update=update)
 
     def append(self, step: Step, subagents: Sequence[Trajectory] = ()) -> None:
         """Record a finished turn and the subagents that finished in it. When this returns they are on disk.
@@ -137,22 +110,15 @@ class Journal:
         """
         step, subagents, data = self._checked(step, subagents)
         try:
-            if os.fstat(self._fd).st_size != self._size:
-                os.ftruncate(self._fd, self._size)
-            write_all(self._fd, data)
-            os.fsync(self._fd)
-        except BaseException as error:
-            self._drop_unfinished()
-            if isinstance(error, OSError):
-                raise self._not_recorded(step, error) from None
-            raise
-        self._size += len(data)
+            self._log.append_bytes(data)
+        except OSError as error:
+            raise self._not_recorded(step, error) from None
         self._steps.append(step)
         self._subagents += subagents
-        self._read = context_after(_ids(step), self._read)
+        self._context = context_after(_token_ids(step), self._context)
 
     def close(self, *, final_metrics: FinalMetrics | None = None, extra: Extra | None = None) -> Path:
-        """Write `NAME.json`, remove the journal, and say which file holds the trajectory now.
+        """Write `NAME.json`, remove the journal, and return the file that holds the trajectory now.
 
         `extra` is added to the trajectory's own. A journal without a turn stays as it is, for ATIF knows no
         trajectory without steps. If writing fails the journal is still whole and still open.
@@ -173,9 +139,7 @@ class Journal:
 
     def release(self) -> None:
         """Let go of the journal without finishing it; another writer may continue it."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        self._log.close()
 
     def __enter__(self) -> Self:
         return self
@@ -184,13 +148,13 @@ class Journal:
         self.release()
 
     def _checked(self, step: Step, subagents: Sequence[Trajectory]) -> tuple[Step, list[Trajectory], bytes]:
-        """The turn as it will be read back: nothing is written that could not be."""
+        """The turn as it will be read back: nothing is written that could not be read."""
         first = len(self._subagents)
         documents = [sub.model_dump() for sub in subagents]
         document = step.model_dump()
         try:
             data = b"".join(subagent_line(sub, first + index) for index, sub in enumerate(documents))
-            data += step_line(drop_prompt_prefix(document, self._read), len(self._steps))
+            data += step_line(drop_prompt_prefix(document, self._context), len(self._steps))
             step = Step.model_validate(document)
             subagents = [Trajectory.model_validate(sub) for sub in documents]
             self._fits(step, subagents)
@@ -204,7 +168,7 @@ class Journal:
         known = [sub.trajectory_id for sub in (*self._subagents, *subagents)]
         if None in known or len(set(known)) < len(known) or not all(sub.steps for sub in subagents):
             raise_faults([(("subagent_trajectories",), "trajectories with steps, each with an id of its own")])
-        faults = [*step_faults(step, len(self._steps), self._begun.schema_version, set(known))]
+        faults = [*step_faults(step, len(self._steps), self._start.schema_version, set(known))]
         if faults:
             raise_faults(faults)
 
@@ -215,12 +179,6 @@ class Journal:
         if extra:
             document["extra"] = (document.get("extra") or {}) | extra
         return Trajectory.model_validate(document)
-
-    def _drop_unfinished(self) -> None:
-        try:
-            os.ftruncate(self._fd, self._size)
-        except OSError:
-            return  # an unfinished turn is ignored when read, and the next append tries again
 
     def _refused(self, problem: Problem) -> GametapeError:
         return BadInput(f"{printable_path(self.path)}: turn not recorded: {problem}")
@@ -234,40 +192,15 @@ class Journal:
         )
 
 
-def _ids(step: Step) -> dict[str, Any]:
-    """What `read_so_far` looks at, without writing the whole step down."""
+def _token_ids(step: Step) -> dict[str, Any]:
+    """The part of a step that `context_after` reads, without dumping the whole step."""
     metrics = step.metrics
     return {"metrics": {name: getattr(metrics, name, None) for name in ("prompt_token_ids", "completion_token_ids")}}
 
 
-def _new_file(path: Path, data: bytes) -> int:
-    """Make the journal appear locked and with its header whole, or not at all."""
-    fd, temporary = create_temporary(path)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        write_all(fd, data)
-        os.fsync(fd)
-        os.link(temporary, path)
-        sync_directory(path.parent)
-    except BaseException:
-        os.close(fd)
-        raise
-    finally:
-        temporary.unlink()
-    return fd
-
-
-def _lock(fd: int, path: Path) -> None:
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise BadInput(f"{printable_path(path)}: another process is writing it") from None
-    try:
-        still_there = os.path.samestat(os.fstat(fd), path.stat())
-    except OSError:
-        still_there = False
-    if not still_there:
-        raise BadInput(f"{printable_path(path)}: was closed by another process")
+def _journal_bytes(trajectory: Trajectory) -> bytes:
+    document = trajectory.model_dump()
+    return header_line(document) + step_lines(document["steps"])
 
 
 def _refuse_if_closed(path: Path) -> None:

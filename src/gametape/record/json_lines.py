@@ -1,4 +1,4 @@
-"""Files of JSON objects, one a line, that grow while something runs."""
+"""Reading files of JSON objects, one a line, that grow while something runs (`append_log` writes them)."""
 
 import json
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Every whole line; the last may have been cut off by a crash. None where there is no file."""
+    """Every line that is a JSON object; a crash may have cut off the last. Nothing where there is no file."""
     if not path.is_file():
         return
     for line in path.read_bytes().split(b"\n"):

@@ -1,4 +1,4 @@
-"""What is verified against: a task with everything it brings, loaded."""
+"""A task with its trees in memory, which is what an attempt is verified against."""
 
 import functools
 import hashlib
@@ -11,13 +11,13 @@ from gametape.record.source_tree import SourceTree
 
 @dataclass(frozen=True)
 class LoadedTask:
-    """A task and its trees. The trees are trusted: they come from whoever made the task."""
+    """A task and its trees. The trees are trusted: they come from the maker of the task."""
 
     task: Task
     start: SourceTree
     """The agent's starting tree, visible tests included."""
     suite: SourceTree
-    """The pristine tests, held-out ones included, at the paths where they are laid over the sources."""
+    """The original tests, held-out ones included, at the paths where they replace the agent's."""
     reference: SourceTree | None = None
     """The starting tree with the reference solution applied."""
     interpreter: Path | None = None
@@ -25,8 +25,8 @@ class LoadedTask:
 
     @functools.cached_property
     def digest(self) -> str:
-        """Names the task with everything in it. An interpreter is named by what the task pins for it, if it does: the
-        same environment elsewhere gives the same verdicts."""
+        """Identifies the task with everything in it. Pinned dependencies identify the interpreter if there are any: the
+        same dependencies elsewhere give the same verdicts."""
         parts = (
             self.task.model_dump_json(),
             self.start.digest,

@@ -1,4 +1,4 @@
-"""A file tree as a value: what is exported, compared, hashed and laid into sandboxes."""
+"""A file tree as a value, which is exported, compared, hashed and written into sandboxes."""
 
 import functools
 import hashlib
@@ -9,14 +9,14 @@ from pathlib import Path
 
 @dataclass(frozen=True, eq=False)
 class SourceTree:
-    """Regular files by their path, relative and with `/`. Never a link, never anything else."""
+    """Regular files by their path, relative and with `/`. Links and other entries are never part of it."""
 
     files: Mapping[str, bytes] = field(default_factory=dict)
     executable: frozenset[str] = frozenset()
 
     @functools.cached_property
     def digest(self) -> str:
-        """Names this tree: two trees with the same digest hold the same bytes under the same names."""
+        """Identifies this tree: two trees with the same digest have the same bytes under the same names."""
         whole = hashlib.sha256()
         for path in sorted(self.files):
             content = hashlib.sha256(self.files[path]).digest()
@@ -49,12 +49,12 @@ class SourceTree:
         return self.only(set(self.files) - paths)
 
     def overlaid_on(self, below: "SourceTree") -> "SourceTree":
-        """This tree laid over another: where both have a file, this one's stays."""
-        kept = below.executable - set(self.files)
-        return SourceTree({**below.files, **self.files}, self.executable | kept)
+        """Both trees in one: where both have a file, it is this one's."""
+        executable = below.executable - set(self.files)
+        return SourceTree({**below.files, **self.files}, self.executable | executable)
 
     def write_to(self, directory: Path) -> None:
-        """Write into a directory that nobody else can write to."""
+        """Write into a directory that no other user can write to."""
         for path, content in self.files.items():
             target = directory / path
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -63,9 +63,9 @@ class SourceTree:
 
 
 def is_under(path: str, parents: list[str]) -> bool:
-    """Whether a path is one of these places or lies below one; `.` is everything."""
-    plain = (place.strip("/").removeprefix("./") for place in parents)
-    return any(place in ("", ".") or path == place or path.startswith(place + "/") for place in plain)
+    """Whether a path is one of these parents or lies below one; `.` contains everything."""
+    cleaned = (parent.strip("/").removeprefix("./") for parent in parents)
+    return any(parent in ("", ".") or path == parent or path.startswith(parent + "/") for parent in cleaned)
 
 
 def read_tree(directory: Path) -> SourceTree:

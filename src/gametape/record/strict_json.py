@@ -1,4 +1,4 @@
-"""Plain JSON: what may be written to a trajectory file, and all that is accepted from one.
+"""Strict JSON: what may be written to a trajectory file, and all that is accepted from one.
 
 Reading and writing share one rule, so whatever was written can be read again: UTF-8, finite numbers, no half
 of a surrogate pair, no key twice, no nesting that would exhaust a stack.
@@ -23,7 +23,7 @@ class InvalidJson(Exception):
 
 
 def decode(data: bytes, *, first_line: int = 1, location: Location = ()) -> Any:
-    """Read one JSON document that starts on `first_line` of a file and belongs at `place` of a larger one."""
+    """Read one JSON document that starts on `first_line` of a file and belongs at `location` of a larger document."""
     if data.startswith(b"\xef\xbb\xbf"):
         raise InvalidJson(Problem(f"line {first_line}", "UTF-8 without a byte order mark"))
     try:
@@ -55,14 +55,14 @@ def _without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
         keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise InvalidJson(Problem(format_location([twice]), "each key once in an object"))
+        repeated = next(key for key in keys if keys.count(key) > 1)
+        raise InvalidJson(Problem(format_location([repeated]), "each key once in an object"))
     return members
 
 
-def _refuse_flaws(document: Any, place: Location) -> None:
-    """Walk without recursion, for depth is one of the flaws looked for."""
-    waiting: list[tuple[Location, Any]] = [(place, document)]
+def _refuse_flaws(document: Any, location: Location) -> None:
+    """Walk without recursion, because too much depth is one of the flaws."""
+    waiting: list[tuple[Location, Any]] = [(location, document)]
     while waiting:
         here, value = waiting.pop()
         if isinstance(value, dict):

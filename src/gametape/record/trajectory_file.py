@@ -16,10 +16,10 @@ from gametape.record.strict_json import InvalidJson, decode, encode
 
 
 class ParsedTrajectory(NamedTuple):
-    """What a file holds. `trajectory` is there exactly when there are no problems.
+    """What a file holds. `trajectory` is None exactly when there are problems.
 
-    `torn_bytes` is the length of the unfinished last line a killed writer leaves behind, which is no problem;
-    `whole_bytes` is all before it.
+    `torn_bytes` is the length of the unfinished last line that a killed writer leaves, which is no problem;
+    `complete_bytes` is all before it.
     """
 
     trajectory: Trajectory | None
@@ -30,12 +30,12 @@ class ParsedTrajectory(NamedTuple):
 
 
 def load_trajectory(path: Path) -> Trajectory:
-    """Open a trajectory in either form, or raise `BadInput`: one line with file, place and what belongs."""
+    """Open a trajectory in either form, or raise `BadInput`: a line with file, location and expectation."""
     return require_trajectory(parse_file(path), path)
 
 
 def require_trajectory(parsed: ParsedTrajectory, path: Path) -> Trajectory:
-    """The trajectory of an examined file, or `BadInput` that names its first problem."""
+    """The trajectory of a parsed file, or `BadInput` that names its first problem."""
     if parsed.trajectory is not None:
         return parsed.trajectory
     first, *more = parsed.problems
@@ -43,7 +43,7 @@ def require_trajectory(parsed: ParsedTrajectory, path: Path) -> Trajectory:
 
 
 def parse_file(path: Path) -> ParsedTrajectory:
-    """Open a trajectory in either form and say all that is wrong with it. Raises if it cannot be read."""
+    """Open a trajectory in either form and list all its problems. Raises if the file cannot be read."""
     return parse_bytes(_read(path))
 
 

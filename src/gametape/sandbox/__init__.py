@@ -1,8 +1,8 @@
 """Run code that is assumed to be hostile: backends, policy, limits, events.
 
-    from gametape.sandbox.backend import Spec, open_backend
+    from gametape.sandbox.backend import SandboxSpec, open_backend
 
-    result = open_backend().start(Spec(workspace=path)).exec(["python3", "main.py"])
+    result = open_backend().start(SandboxSpec(workspace=path)).exec(["python3", "main.py"])
 
-This module imports nothing: the keeper, which must start in milliseconds, lives in the same room.
+This module imports nothing: the keeper, which must start in milliseconds, is in the same package.
 """

@@ -1,7 +1,7 @@
-"""Runs *inside*, as `sitecustomize`: turns the interpreter's audit events into lines on the audit pipe.
+"""Runs *inside* the sandbox, as `sitecustomize`: writes the interpreter's audit events to the audit pipe.
 
-Hostile code can silence it; it is for reporting. Nothing here may import the package, and nothing may be left behind
-in the program's way.
+Hostile code can silence it; it is for reporting. It imports nothing of the package, and leaves nothing in the
+program's namespace.
 """
 
 import json
@@ -20,11 +20,11 @@ def install(rules: dict[str, list[str]]) -> None:
     write, dumps, pid, absolute, frame_of = os.write, json.dumps, os.getpid, os.path.abspath, sys._getframe
     allowed = (*(f"{directory}/" for directory in rules["writable_directories"]), "/dev/")
     libraries = (sys.base_prefix, sys.prefix)
-    said: set[tuple[str, str]] = set()
+    noted: set[tuple[str, str]] = set()
 
     def note(rule: str, name: str) -> None:
-        if len(said) < _MOST and (rule, name) not in said:
-            said.add((rule, name))
+        if len(noted) < _MOST and (rule, name) not in noted:
+            noted.add((rule, name))
             try:
                 write(AUDIT_FD, dumps([rule, pid(), name[:500]]).encode() + b"\n")
             except OSError:

@@ -1,21 +1,20 @@
-"""The seam between those who need hostile code run and the ways of doing it."""
+"""The protocol of a sandbox backend, and what a caller asks of it."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic import field_validator
 
 from gametape.core.errors import BadInput, MissingDependency
+from gametape.sandbox import workspace_files
 from gametape.sandbox.policy import SandboxPolicy
-from gametape.sandbox.result import BackendCapabilities, BackendProbe, ExecResult
+from gametape.sandbox.result import BackendCapabilities, BackendProbe, ExecResult, FrozenModel
 from gametape.sandbox.snapshots.overlay import MountPlan
 
 
-class SandboxSpec(BaseModel):
-    """A sandbox to be started: its workspace, its policy, and what it insists on."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class SandboxSpec(FrozenModel):
+    """A sandbox to be started: its workspace, its policy, and the capabilities it requires."""
 
     policy: SandboxPolicy = SandboxPolicy()
     workspace: Path | None = None
@@ -36,7 +35,7 @@ class SandboxSpec(BaseModel):
 
 
 class Sandbox(Protocol):
-    """A place to run commands. One-shot: every command gets a fresh sandbox over the same workspace."""
+    """Runs commands, each in a new sandbox over the same workspace."""
 
     def exec(self, argv: Sequence[str], stdin: bytes = b"") -> ExecResult: ...
 
@@ -55,8 +54,35 @@ class Backend(Protocol):
     def start(self, spec: SandboxSpec) -> Sandbox: ...
 
 
+class WorkspaceSandbox:
+    """The files of a one-shot sandbox's workspace, and the check of its commands."""
+
+    workspace: str | None
+    """The host directory of the workspace; None if it vanishes with the sandbox."""
+
+    def put(self, path: str, content: bytes) -> None:
+        """Write a file of the workspace from outside, following no link that the command may have planted."""
+        workspace_files.write_file(self._directory(), path, content)
+
+    def get(self, path: str) -> bytes:
+        return workspace_files.read_file(self._directory(), path)
+
+    def close(self) -> None:
+        """Nothing stays up between commands."""
+
+    def _directory(self) -> str:
+        if self.workspace is None:
+            raise BadInput("this sandbox has no workspace directory; start it with one")
+        return self.workspace
+
+    @staticmethod
+    def check_command(argv: Sequence[str]) -> None:
+        if not argv or not argv[0] or any("\0" in word for word in argv):
+            raise BadInput("a command needs at least one word, and none with a NUL byte")
+
+
 def backends() -> dict[str, Backend]:
-    """Every backend this version knows, whether or not it works here."""
+    """Every backend of this version, whether or not it works here."""
     from gametape.sandbox.bubblewrap import BubblewrapBackend  # noqa: PLC0415 - backends import this module
     from gametape.sandbox.docker import DockerBackend  # noqa: PLC0415
     from gametape.sandbox.oci import OciBackend  # noqa: PLC0415
@@ -72,7 +98,7 @@ def open_backend(name: str = "bubblewrap") -> Backend:
 
 
 def require_capabilities(name: str, probe: BackendProbe, required: frozenset[str]) -> None:
-    """Fail closed: no sandbox at all rather than one with less than was asked for."""
+    """Fail closed: raise rather than start a sandbox with less than was asked for."""
     if not probe.available:
         raise MissingDependency(f"the {name} sandbox does not work here: {'; '.join(probe.missing)}")
     if lacking := probe.capabilities.missing(required):

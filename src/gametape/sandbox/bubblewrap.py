@@ -24,7 +24,7 @@ class BubblewrapBackend:
     name = "bubblewrap"
 
     def probe(self) -> BackendProbe:
-        """Find out by doing: start a sandbox that does nothing."""
+        """Start a sandbox that does nothing, and see whether that works."""
         return _probe()
 
     def start(self, spec: SandboxSpec, without: frozenset[str] = frozenset()) -> "BubblewrapSandbox":
@@ -35,24 +35,28 @@ class BubblewrapBackend:
 
 @functools.cache
 def _probe() -> BackendProbe:
-    absent = None if shutil.which("bwrap") else "bubblewrap (apt-get install bubblewrap)"
-    live = os.path.exists(BASH)
-    given = BackendCapabilities(network_isolation=True, syscall_events=True, sessions=live, snapshot=live)
-    return probe_by_running("bubblewrap", absent, lambda: BubblewrapSandbox(SandboxSpec(), ALL_MEASURES), given)
+    missing_program = None if shutil.which("bwrap") else "bubblewrap (apt-get install bubblewrap)"
+    has_bash = os.path.exists(BASH)
+    capabilities = BackendCapabilities(
+        network_isolation=True, syscall_events=True, sessions=has_bash, snapshot=has_bash
+    )
+    return probe_by_running(
+        "bubblewrap", missing_program, lambda: BubblewrapSandbox(SandboxSpec(), ALL_MEASURES), capabilities
+    )
 
 
 class BubblewrapSandbox(OneShotSandbox):
     name = "bubblewrap"
 
-    def _builder(self, argv: list[str], places: dict[Mount, str]) -> tuple[list[CommandWord], list[StagedEntry]]:
-        options = self._options(places)
+    def _builder(self, argv: list[str], staged_paths: dict[Mount, str]) -> tuple[list[CommandWord], list[StagedEntry]]:
+        options = self._options(staged_paths)
         hidden: list[CommandWord] = ["--args", {"list": options}] if "hidden-options" in self.measures else options
         return [shutil.which("bwrap") or "/usr/bin/bwrap", *hidden, "--", *argv], []
 
     def _no_such_command(self, outcome: RawOutcome) -> bool:
         return outcome.exit_code == 1 and outcome.streams["stderr"].startswith(_NO_COMMAND)
 
-    def _options(self, places: dict[Mount, str]) -> list[CommandWord]:
+    def _options(self, staged_paths: dict[Mount, str]) -> list[CommandWord]:
         """bubblewrap's options, in the order in which it carries them out."""
         on = self.measures.__contains__
 
@@ -81,16 +85,16 @@ class BubblewrapSandbox(OneShotSandbox):
         options += ["--dir", HOME, "--symlink", "../tmp", "/var/tmp"]
         if self.own_workspace:
             options += disk(WORKSPACE, "0755")
-        for layer in mounts.in_mount_order(self.shown, self.hidden):
+        for layer in mounts.in_mount_order(self.granted, self.hidden):
             if isinstance(layer, MaskedPath):
                 options += _empty(layer)
             else:
-                source = places.get(layer, layer.source)
+                source = staged_paths.get(layer, layer.source)
                 options += ["--bind" if layer.writable else "--ro-bind", source, layer.target]
         for cover in self.hidden:
             options += ["--remount-ro", cover.target] if cover.directory else []
         if on("masked-sockets"):
-            for path in mounts.host_sockets(self.shown, self.hidden):
+            for path in mounts.host_sockets(self.granted, self.hidden):
                 options += ["--ro-bind", "/dev/null", path]
         for path, content in self.files().items():
             options += ["--perms", "0444", "--file", {"text": content}, path]
@@ -103,7 +107,7 @@ class BubblewrapSandbox(OneShotSandbox):
 
 
 def _empty(cover: MaskedPath) -> list[CommandWord]:
-    """Options for nothing at a place. A directory stays open until what is granted below it has been laid in."""
+    """Options for an empty file or directory. A directory is writable until the grants below it are mounted."""
     if cover.directory:
         return ["--size", "4096", "--perms", "0755", "--tmpfs", cover.target]
     return ["--perms", "0444", "--ro-bind-data", {"text": ""}, cover.target]

@@ -43,7 +43,7 @@ class ResourceCounters:
 
 @dataclass(frozen=True)
 class ControlGroup:
-    """A group by its directories; plain data, so that it can be told to others."""
+    """A group by its directories. Plain data that can be sent to other processes."""
 
     version: int
     directories: dict[str, str] = field(default_factory=dict)
@@ -69,11 +69,11 @@ class ControlGroup:
             _write(f"{directory}/cgroup.procs", pid)
 
     def members(self) -> list[int]:
-        found: set[int] = set()
+        pids: set[int] = set()
         for directory in self.directories.values():
             with contextlib.suppress(OSError):
-                found.update(int(line) for line in _read(f"{directory}/cgroup.procs").split())
-        return sorted(found)
+                pids.update(int(line) for line in _read(f"{directory}/cgroup.procs").split())
+        return sorted(pids)
 
     def counters(self) -> ResourceCounters:
         """The counters now. A group that is gone, or goes while we read, has counted nothing."""
@@ -186,27 +186,27 @@ def _version_1(mounts: dict[str, str], paths: dict[str, str]) -> CgroupLayout | 
 
 def _parse_mounts(text: str) -> dict[str, str]:
     """Mount point by controller name, and of the unified hierarchy as `cgroup2`."""
-    found: dict[str, str] = {}
+    mount_points: dict[str, str] = {}
     for line in text.splitlines():
         before, _, after = line.partition(" - ")
         kind, _source, options = after.split(" ", 2)
         point = before.split(" ")[4]
         if kind == "cgroup2":
-            found.setdefault("cgroup2", point)
+            mount_points.setdefault("cgroup2", point)
         elif kind == "cgroup":
             for option in options.split(","):
-                found.setdefault(option, point)
-    return found
+                mount_points.setdefault(option, point)
+    return mount_points
 
 
 def _parse_own(text: str) -> dict[str, str]:
     """This process's path by controller; the unified hierarchy's under the empty name."""
-    found: dict[str, str] = {}
+    paths: dict[str, str] = {}
     for line in text.splitlines():
         _, controllers, path = line.split(":", 2)
         for name in controllers.split(","):
-            found[name] = path
-    return found
+            paths[name] = path
+    return paths
 
 
 def _read(path: str) -> str:

@@ -1,4 +1,5 @@
-"""What a forked child of the keeper does to become a sandbox's builder: it gives up everything, step by step.
+"""What a forked child of the keeper does: it drops its privileges step by step and becomes a sandbox's builder, or one
+more process in a sandbox that runs.
 
 Standard library only.
 """
@@ -25,7 +26,7 @@ _PAST_STDIO = 16  # stdin, stdout, stderr and the audit pipe take the numbers 0 
 
 
 def become_sandbox(request_socket: socket.socket, keeper: int, uid: int | None, group: ControlGroup | None) -> None:
-    """In the forked child: wait for orders, give up everything step by step, and turn into the builder."""
+    """In the forked child: wait for the request, drop privileges step by step, and execute the builder."""
     channel = None
     try:
         if group:
@@ -39,7 +40,7 @@ def become_sandbox(request_socket: socket.socket, keeper: int, uid: int | None, 
             plan = json.load(file)
         if plan["stage"]:
             if uid is None:
-                _enter_own_user_namespace(linux.CLONE_NEWNS)
+                linux.enter_user_namespace(0, 0, linux.CLONE_NEWNS)  # where an ordinary user may mount
             else:
                 linux.unshare(linux.CLONE_NEWNS)
             linux.mount("", "/", "", linux.MS_REC | linux.MS_PRIVATE)
@@ -68,7 +69,7 @@ def become_sandbox(request_socket: socket.socket, keeper: int, uid: int | None, 
 
 
 def _change_user(uid: int | None, inner_users: int | None) -> None:
-    """Leave root behind; then, where the plan says so, become root of a user namespace with room for a few more."""
+    """Drop root; then, where the plan says so, become root of a user namespace in which a few more can be made."""
     if uid is not None:
         os.setgroups([])
         os.setresgid(uid, uid, uid)
@@ -76,16 +77,8 @@ def _change_user(uid: int | None, inner_users: int | None) -> None:
     if inner_users is not None:
         if uid is not None:
             linux.make_dumpable()
-            _enter_own_user_namespace()
+            linux.enter_user_namespace(0, 0)
         _write("/proc/sys/user/max_user_namespaces", str(inner_users))
-
-
-def _enter_own_user_namespace(beside: int = 0) -> None:
-    """An ordinary user may mount things too, as the root of a user namespace that holds nobody else."""
-    uid, gid = os.getuid(), os.getgid()
-    linux.unshare(linux.CLONE_NEWUSER | beside)
-    for name, content in (("setgroups", "deny"), ("uid_map", f"0 {uid} 1"), ("gid_map", f"0 {gid} 1")):
-        _write(f"/proc/self/{name}", content)
 
 
 def _write(path: str, content: str) -> None:
@@ -94,7 +87,7 @@ def _write(path: str, content: str) -> None:
 
 
 def _stage(entries: list[dict[str, Any]], maps: list[int], uid: int) -> None:
-    """In the mount namespace that is ours alone, lay out each entry at STAGE/N, owned by the sandbox's user."""
+    """In a private mount namespace, mount each entry at STAGING_DIRECTORY/N, owned by the sandbox's user."""
     owner_maps = iter(maps)
     trees: list[int | None] = []
     for entry in entries:
@@ -123,14 +116,14 @@ def _stage(entries: list[dict[str, Any]], maps: list[int], uid: int) -> None:
 
 
 def _show_view(view: dict[str, Any], store: int, target: str, owner: int | None) -> None:
-    """Mount a view of a snapshot, out of a store whose files appear as the sandbox's user's."""
-    place = f"{target}.store"
-    os.mkdir(place, 0o755)
+    """Mount a view of a snapshot from a store whose files appear to belong to the sandbox's user."""
+    store_path = f"{target}.store"
+    os.mkdir(store_path, 0o755)
     os.mkdir(target, 0o755)
-    linux.attach_mount(store, place)
+    linux.attach_mount(store, store_path)
     os.close(store)
-    overlay.mount(overlay.MountPlan(**view), target, root=place, owner=owner)
-    overlay.unmount(place)
+    overlay.mount(overlay.MountPlan(**view), target, root=store_path, owner=owner)
+    overlay.unmount(store_path)
 
 
 def _lay_out(directory: str, files: dict[str, str], uid: int) -> None:
@@ -149,6 +142,7 @@ def _lay_out(directory: str, files: dict[str, str], uid: int) -> None:
 
 
 def make_owner_map(owner_uid: int, owner_gid: int, uid: int) -> int:
+    """A user namespace, as a descriptor, that maps an owner of files to the sandbox's user."""
     ready, done = os.pipe(), os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -197,30 +191,33 @@ def send_message(channel: socket.socket, message: dict[str, Any]) -> None:
 
 _NAMESPACES = ("pid", "net", "ipc", "uts", "cgroup", "mnt")
 _INNER_USER = 1000
-_FIRST_FREE_DESCRIPTOR = 16
 
 
 def become_process_inside(request: dict[str, Any], channel: socket.socket, stdio: list[int], keeper: int) -> None:
-    """In a forked child of the keeper: never returns."""
+    """In a forked child of the keeper: join the sandbox's namespaces and execute a program there. Never returns.
+
+    There are two processes: the outer one joins the process namespace, which only its children are in, and ends as the
+    inner one ends.
+    """
     try:
         if request["group"]:
             ControlGroup(**request["group"]).join(os.getpid())
         as_root = os.geteuid() == 0
         if as_root:
             os.setgroups([])
-        places = {name: f"/proc/{request['enter']}/ns/{name}" for name in (*_NAMESPACES, "user")}
-        doors = {name: os.open(place, os.O_RDONLY | os.O_CLOEXEC) for name, place in places.items()}
-        linux.close_all_but([channel.fileno(), *stdio, *doors.values()])
-        # Root may enter all others first and gives itself away last. An ordinary user is nobody until it is inside the
-        # user namespace that owns the others; the command's own may be nested in that one.
-        owner = linux.owning_user_namespace(doors["mnt"])
+        paths = {name: f"/proc/{request['enter']}/ns/{name}" for name in (*_NAMESPACES, "user")}
+        namespaces = {name: os.open(path, os.O_RDONLY | os.O_CLOEXEC) for name, path in paths.items()}
+        linux.close_all_but([channel.fileno(), *stdio, *namespaces.values()])
+        # Root can join all others first and the user namespace last. An ordinary user has no capability until it is in
+        # the user namespace that owns the others; the command's own may be nested in that one.
+        owner = linux.owning_user_namespace(namespaces["mnt"])
         if not as_root:
             linux.join_namespace(owner)
         for name in _NAMESPACES:
-            linux.join_namespace(doors[name])
-        if as_root or not os.path.samestat(os.fstat(owner), os.fstat(doors["user"])):
-            linux.join_namespace(doors["user"])
-        linux.make_undumpable()  # what is inside could otherwise take hold of us before the filter is on
+            linux.join_namespace(namespaces[name])
+        if as_root or not os.path.samestat(os.fstat(owner), os.fstat(namespaces["user"])):
+            linux.join_namespace(namespaces["user"])
+        linux.make_undumpable()  # processes inside could otherwise trace this one before the filter is on
         linux.die_with_parent(keeper)
         channel.send(json.dumps({"outer": os.getpid()}).encode())
         inner = os.fork()
@@ -244,16 +241,16 @@ def _wait_as(inner: int) -> None:
     os._exit(code)
 
 
-def _execute(order: dict[str, Any], channel: socket.socket, stdio: list[int], as_root: bool) -> None:
-    """Give up everything. The user comes last: from then on what is inside may send signals."""
-    _go_to(order["directory"], "/workspace", "/")
+def _execute(request: dict[str, Any], channel: socket.socket, stdio: list[int], as_root: bool) -> None:
+    """Drop all privileges and execute. The user changes last: from then on processes inside may send signals."""
+    _go_to(request["directory"], "/workspace", "/")
     os.setsid()
-    for target, copy in enumerate([fcntl.fcntl(fd, fcntl.F_DUPFD, _FIRST_FREE_DESCRIPTOR) for fd in stdio]):
+    for target, copy in enumerate([fcntl.fcntl(fd, fcntl.F_DUPFD, _PAST_STDIO) for fd in stdio]):
         os.dup2(copy, target)
     linux.inherit_only(list(range(3, len(stdio))))
     linux.no_new_privileges()
-    listener = [linux.install_filter(base64.b64decode(order["filter"]))]
-    for name, value in order["rlimits"].items():  # now that no more descriptors are needed
+    listener = [linux.install_filter(base64.b64decode(request["filter"]))]
+    for name, value in request["rlimits"].items():  # now that no more descriptors are needed
         linux.set_rlimit(name, value)
     socket.send_fds(channel, [b'{"ready": true}'], listener)
     linux.reset_signals()
@@ -262,11 +259,11 @@ def _execute(order: dict[str, Any], channel: socket.socket, stdio: list[int], as
         os.setresuid(_INNER_USER, _INNER_USER, _INNER_USER)
     linux.drop_capabilities()
     linux.die_with_unchecked_parent()
-    os.execve(order["command"][0], [os.fsencode(word) for word in order["command"]], order["environment"])
+    os.execve(request["command"][0], [os.fsencode(word) for word in request["command"]], request["environment"])
 
 
 def _go_to(*directories: str) -> None:
-    """To the first of them that is still there."""
+    """Change to the first of these directories that exists."""
     for directory in directories:
         try:
             os.chdir(directory)

@@ -1,21 +1,20 @@
 """A backend for people who have a Docker engine: one container per command.
 
-Never run by us against a real engine: no machine of ours has one. The command line and the profile are tested, and a
-stand-in for docker's client stands for its answers; the conformance suite runs against an engine where there is one.
+Never run by us against a real engine: no machine of ours has one. The command line and the profile are tested, with a
+stand-in for docker's client; the conformance suite runs against an engine where there is one.
 
-It is another wall than the default one. The engine builds it, from an image (`GAMETAPE_DOCKER_IMAGE`) and not from the
-host's own programs: strangers' code in there is the image's affair, and only what lies below a grant can be hidden. No
-call is seen, only refused; and if the host program is killed, a container that it left lives on until it ends by itself
-or the next start removes it.
+Its isolation differs from the default. The engine builds the sandbox from an image (`GAMETAPE_DOCKER_IMAGE`) and not
+from the host's programs: third-party code in the image is not hidden, only what lies below a grant can be. Calls are
+refused but not recorded; and if the host program is killed, its container runs until it ends by itself or the next
+start removes it.
 """
 
 import functools
 import json
 import os
-import secrets as chance
+import secrets
 import select
 import shutil
-import signal
 import socket
 import subprocess
 import tempfile
@@ -25,8 +24,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gametape.core.errors import BadInput, MissingDependency
-from gametape.sandbox import mounts, python_rules, workspace_files
-from gametape.sandbox.backend import SandboxSpec, require_capabilities
+from gametape.sandbox import mounts, python_rules
+from gametape.sandbox.backend import SandboxSpec, WorkspaceSandbox, require_capabilities
 from gametape.sandbox.docker_command import LABEL, ContainerSpec, docker_run_argv, seccomp_profile
 from gametape.sandbox.keeper_client import SandboxError
 from gametape.sandbox.mounts import Mount
@@ -34,20 +33,18 @@ from gametape.sandbox.output import OutputCapture, sanitize, secret_values
 from gametape.sandbox.policy import HOME, WORKSPACE
 from gametape.sandbox.resource_watch import DiskWatch
 from gametape.sandbox.result import BackendCapabilities, BackendProbe, ExecResult, KilledBy, ResourceUsage
+from gametape.sandbox.supervisor import CHUNK, LIMIT_SIGNALS, TICK_MS
 
 IMAGE_VARIABLE = "GAMETAPE_DOCKER_IMAGE"
 DEFAULT_IMAGE = "python:3.11-slim"
 
 _USER = (1000, 1000)
 _PATIENCE = 20.0
-_TICK_MS = 20
-_CHUNK = 1 << 16
-_LIMIT_SIGNALS: dict[int, KilledBy] = {signal.SIGXCPU: "cpu", signal.SIGXFSZ: "disk"}
 
 
 @dataclass(frozen=True)
 class DockerClient:
-    """Docker's client, asked short questions."""
+    """Runs short commands of docker's client."""
 
     client: str
 
@@ -59,13 +56,13 @@ class DockerClient:
             return subprocess.CompletedProcess([self.client], 124, "", str(error))
 
     def query_json(self, *words: str) -> dict[str, Any]:
-        """The answer to a question with one JSON object for an answer; empty when there is none."""
+        """The JSON object that a command prints; empty when there is none."""
         answer = self.run(*words)
         try:
-            found = json.loads(answer.stdout) if answer.returncode == 0 else {}
+            document = json.loads(answer.stdout) if answer.returncode == 0 else {}
         except ValueError:
             return {}
-        return found if isinstance(found, dict) else {}
+        return document if isinstance(document, dict) else {}
 
 
 class DockerBackend:
@@ -116,7 +113,7 @@ def _owner() -> str:
 
 
 def _remove_orphans(engine: DockerClient) -> None:
-    """Containers of host programs on this machine that are gone."""
+    """Remove containers whose host program on this machine is gone."""
     listed = engine.run(
         "ps", "--all", "--filter", f"label={LABEL}", "--format", f'{{{{.ID}}}} {{{{.Label "{LABEL}"}}}}'
     )
@@ -127,7 +124,7 @@ def _remove_orphans(engine: DockerClient) -> None:
             engine.run("rm", "--force", container)
 
 
-class DockerSandbox:
+class DockerSandbox(WorkspaceSandbox):
     """Runs each command in a new container over the same workspace."""
 
     name = "docker"
@@ -136,16 +133,15 @@ class DockerSandbox:
         self.spec = spec
         self.engine = engine
         self.image = image
-        self.shown = _granted(spec)
-        self.hidden = mounts.masked_paths(spec.policy, self.shown)
-        self.workspace = next((mount.source for mount in self.shown if mount.target == WORKSPACE), None)
-        self.user = _user(self.shown)
+        self.granted = _granted(spec)
+        self.hidden = mounts.masked_paths(spec.policy, self.granted)
+        self.workspace = next((mount.source for mount in self.granted if mount.target == WORKSPACE), None)
+        self.user = _user(self.granted)
 
     def exec(self, argv: Sequence[str], stdin: bytes = b"") -> ExecResult:
         """Run one command to its end; the container is removed whatever happens."""
-        if not argv or not argv[0] or any("\0" in word for word in argv):
-            raise BadInput("a command needs at least one word, and none with a NUL byte")
-        name = f"gametape-{chance.token_hex(8)}"
+        self.check_command(argv)
+        name = f"gametape-{secrets.token_hex(8)}"
         profile = os.memfd_create("gametape-seccomp")
         try:
             os.write(profile, json.dumps(seccomp_profile(self.spec.policy.rules())).encode())
@@ -154,15 +150,6 @@ class DockerSandbox:
         finally:
             os.close(profile)
             self.engine.run("rm", "--force", "--volumes", name)
-
-    def put(self, path: str, content: bytes) -> None:
-        workspace_files.write_file(self._directory(), path, content)
-
-    def get(self, path: str) -> bytes:
-        return workspace_files.read_file(self._directory(), path)
-
-    def close(self) -> None:
-        """Nothing stays up between commands."""
 
     def container(self, name: str, profile: str) -> ContainerSpec:
         policy = self.spec.policy
@@ -173,29 +160,24 @@ class DockerSandbox:
             image=self.image,
             profile=profile,
             user=self.user,
-            mounts=self.shown,
+            mounts=self.granted,
             hidden=self.hidden,
-            masked=mounts.host_sockets(self.shown, self.hidden),
+            masked=mounts.host_sockets(self.granted, self.hidden),
             own_workspace=self.workspace is None,
             environment={**basic, "TMPDIR": "/tmp", **dict(policy.environment)},
             limits=policy.limits,
         )
 
-    def _directory(self) -> str:
-        if self.workspace is None:
-            raise BadInput("this sandbox has no workspace directory; start it with one")
-        return self.workspace
-
     def _run(self, container: ContainerSpec, argv: list[str], stdin: bytes, profile: int) -> ExecResult:
         policy = self.spec.policy
-        said = python_rules.lint_command(argv, self.workspace, policy.language) if policy.language else []
+        violations = python_rules.lint_command(argv, self.workspace, policy.language) if policy.language else []
         began = time.monotonic()
-        with tempfile.TemporaryFile() as given:
-            given.write(stdin)
-            given.seek(0)
+        with tempfile.TemporaryFile() as stdin_file:
+            stdin_file.write(stdin)
+            stdin_file.seek(0)
             process = subprocess.Popen(
                 docker_run_argv(self.engine.client, container, argv),
-                stdin=given,
+                stdin=stdin_file,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 pass_fds=[profile],
@@ -210,14 +192,14 @@ class DockerSandbox:
                         process.kill()
         wall_seconds = time.monotonic() - began
         state = self.engine.query_json("inspect", "--format", "{{json .State}}", container.name)
-        said_last = bytes(capture.streams["stderr"]).decode(errors="replace").strip().splitlines()[-1:]
+        last_stderr_line = bytes(capture.streams["stderr"]).decode(errors="replace").strip().splitlines()[-1:]
         if killed_by is None and (not state or state.get("Error")):
-            reason = state.get("Error") or " ".join(said_last) or "it did not say why"
+            reason = state.get("Error") or " ".join(last_stderr_line) or "it did not say why"
             raise SandboxError(f"docker could not run the command: {reason}")
         code = 137 if killed_by else int(state.get("ExitCode", 1))
         ended_by = code - 128 if 128 < code <= 192 else None
         if killed_by is None and code != 0:
-            killed_by = "memory" if state.get("OOMKilled") else _LIMIT_SIGNALS.get(ended_by or 0)
+            killed_by = "memory" if state.get("OOMKilled") else LIMIT_SIGNALS.get(ended_by or 0)
         hidden = secret_values(os.environ)
         return ExecResult(
             exit_code=code,
@@ -226,7 +208,7 @@ class DockerSandbox:
             stderr=sanitize(bytes(capture.streams["stderr"]), hidden),
             usage=ResourceUsage(wall_seconds=wall_seconds),
             killed_by=killed_by,
-            violations=tuple(said),
+            violations=tuple(violations),
             backend=self.name,
             assurance="full",
             held_by={
@@ -238,17 +220,17 @@ class DockerSandbox:
         )
 
     def _watch(self, process: "subprocess.Popen[bytes]", capture: OutputCapture, began: float) -> KilledBy | None:
-        """Read what it prints until it ends, or until it reaches a limit that only the host can hold."""
+        """Read the output until the command ends or reaches a limit that only the host can hold."""
         limits = self.spec.policy.limits
-        disk = DiskWatch((mount.source for mount in self.shown if mount.writable), limits.disk_mb << 20)
+        disk = DiskWatch((mount.source for mount in self.granted if mount.writable), limits.disk_mb << 20)
         streams = {file.fileno(): name for name in ("stdout", "stderr") if (file := getattr(process, name))}
         poll = select.poll()
         for descriptor in streams:
             poll.register(descriptor, select.POLLIN)
         try:
             while streams:
-                for descriptor, _event in poll.poll(_TICK_MS):
-                    data = os.read(descriptor, _CHUNK)
+                for descriptor, _event in poll.poll(TICK_MS):
+                    data = os.read(descriptor, CHUNK)
                     if not data:
                         poll.unregister(descriptor)
                         del streams[descriptor]
@@ -270,9 +252,11 @@ def _granted(spec: SandboxSpec) -> list[Mount]:
     return [mount for mount in mounts.granted_mounts(spec.policy, spec.workspace) if mount.target in named]
 
 
-def _user(shown: Sequence[Mount]) -> tuple[int, int]:
-    """Who the command is: the owner of what it may write to, so that files keep theirs; never root."""
-    owners = {(status.st_uid, status.st_gid) for mount in shown if mount.writable for status in [os.stat(mount.source)]}
+def _user(granted: Sequence[Mount]) -> tuple[int, int]:
+    """The command's user: the owner of what it may write to, so that files keep their owner; never root."""
+    owners = {
+        (status.st_uid, status.st_gid) for mount in granted if mount.writable for status in [os.stat(mount.source)]
+    }
     if len(owners) > 1:
         raise BadInput("docker runs a command as one user: what it may write to must have one owner")
     user = owners.pop() if owners else _USER

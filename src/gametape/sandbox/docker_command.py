@@ -1,4 +1,4 @@
-"""What `docker run` is told, and the wall's rules in the form of its profiles. Plain data in, plain data out."""
+"""The command line of `docker run`, and the call filter as a docker profile. Plain data in, plain data out."""
 
 import csv
 import io
@@ -40,7 +40,7 @@ class ContainerSpec:
 
 
 def docker_run_argv(client: str, container: ContainerSpec, argv: Sequence[str]) -> list[str]:
-    """The whole command line. The container is kept when it ends, so that it can be asked why it did."""
+    """The whole command line. The container is kept when it ends, so that it can be inspected."""
     limits = container.limits
     uid, gid = container.user
     words = [client, "run", "--name", container.name, "--label", f"{LABEL}={container.owner}"]
@@ -88,18 +88,18 @@ def _nothing(target: str) -> str:
 
 
 def _fields(*fields: str) -> str:
-    """One line of comma-separated values, so that any path can be said."""
+    """One line of comma-separated values, which can hold any path."""
     text = io.StringIO()
     csv.writer(text, lineterminator="").writerow(fields)
     return text.getvalue()
 
 
 def seccomp_profile(rules: Iterable[seccomp.SyscallRule]) -> dict[str, Any]:
-    """The wall's rules as a profile: what would be an event is refused in silence.
+    """The call filter as a profile: what would be an event is refused without a record.
 
-    Left out is what the supervisor would look at and let go: executing, connecting, opening a watched path. Two things
-    cannot be said in a profile: that a call is newer than any we know, and two facts about one argument; of those
-    the stricter stands alone, so asking for one's `personality` is refused together with loosening it.
+    Calls that the supervisor would allow are left out: executing, connecting, opening a watched path. A profile cannot
+    express two things: that a call is newer than any we know, and two tests of one argument; of those the stricter
+    is used, so asking for one's `personality` is refused together with loosening it.
     """
     entries = []
     for rule in rules:
@@ -117,7 +117,7 @@ def _alternatives(tests: Sequence[seccomp.ArgumentTest]) -> list[list[dict[str, 
     """Every way in which all the tests can hold: a profile's entry knows `and`, several entries are an `or`."""
     by_argument: dict[int, seccomp.ArgumentTest] = {}
     for test in sorted(tests, key=lambda test: not test.negated):
-        by_argument[test.arg] = test  # of two facts about one argument the one that is not negated stays
+        by_argument[test.arg] = test  # of two tests of one argument the one that is not negated is used
     return [list(way) for way in itertools.product(*map(_ways, by_argument.values()))]
 
 

@@ -1,4 +1,4 @@
-"""Every measure of the bubblewrap wall, with its reason.
+"""Every hardening measure of the bubblewrap sandbox, with its reason.
 
 All are on. A test takes each away and shows what gets through.
 """

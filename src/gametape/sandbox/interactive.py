@@ -1,4 +1,4 @@
-"""A sandbox around one program that the host talks to: its standard input is a socket, and the other end is ours."""
+"""A sandbox around one program with which the host exchanges messages: its standard input is a socket."""
 
 import contextlib
 import signal
@@ -17,15 +17,15 @@ _QUIET_MS, _BUSY_MS = 200, 20
 
 
 class InteractiveProcess:
-    """Started at once, supervised by a thread of its own until the program ends or `close` ends it.
+    """A program in a sandbox, supervised by a thread until the program ends or `close` kills it.
 
-    The program's wall-clock limit counts from its start, so give it a long one and end it yourself.
+    The wall-clock limit counts from the program's start, so give it a long one and call `close`.
     """
 
     def __init__(self, sandbox: OneShotSandbox, argv: Sequence[str]) -> None:
         self.socket, theirs = socket.socketpair()
         self._sandbox = sandbox
-        self._gate = threading.Lock()
+        self._end_lock = threading.Lock()
         self._gone = False
         self._result: ExecResult | None = None
         self._failure: BaseException | None = None
@@ -38,22 +38,22 @@ class InteractiveProcess:
             self.socket.close()
             raise
         self._supervisor.tick_ms = _QUIET_MS
-        self._thread = threading.Thread(target=self._watch, name="gametape-dialogue", daemon=True)
+        self._thread = threading.Thread(target=self._watch, name="gametape-interactive", daemon=True)
         self._thread.start()
 
     def watch_closely(self) -> None:
-        """From now on what runs is hostile: look at the limits often."""
+        """From now on what runs is hostile: check the limits often."""
         self._supervisor.tick_ms = _BUSY_MS
 
     def kill(self) -> None:
-        """End everything inside, at once."""
-        with self._gate:
+        """Kill everything inside."""
+        with self._end_lock:
             if not self._gone:
                 with contextlib.suppress(ProcessLookupError):
                     signal.pidfd_send_signal(self._running.pidfd, signal.SIGKILL)
 
     def result(self) -> ExecResult:
-        """Wait for the end and say what was seen of it."""
+        """Wait for the end and return the result."""
         self._thread.join()
         if self._failure:
             raise self._failure
@@ -61,7 +61,7 @@ class InteractiveProcess:
         return self._result
 
     def close(self) -> None:
-        """End it, if it has not ended, and wait until nothing of it is left."""
+        """Kill it, if it still runs, and wait until nothing of it is left."""
         self.kill()
         self._thread.join()
         self.socket.close()
@@ -81,7 +81,7 @@ class InteractiveProcess:
             if not isinstance(error, (SandboxError, OSError)):
                 raise
         finally:
-            with self._gate:
+            with self._end_lock:
                 self._gone = True
                 self._stack.close()
             with contextlib.suppress(OSError):
@@ -89,8 +89,10 @@ class InteractiveProcess:
 
 
 def open_interactive(spec: SandboxSpec, argv: Sequence[str], backend: str = "bubblewrap") -> InteractiveProcess:
-    """Start a program in a sandbox and talk to it, or an error that says why that cannot be."""
+    """Start a program in a sandbox, or raise an error that says why that cannot be."""
     sandbox = open_backend(backend).start(spec)
     if not isinstance(sandbox, OneShotSandbox):
-        raise MissingDependency(f"the {backend} sandbox runs single commands only; a dialogue needs bubblewrap or oci")
+        raise MissingDependency(
+            f"the {backend} sandbox runs single commands only; an interactive process needs bubblewrap or oci"
+        )
     return InteractiveProcess(sandbox, argv)

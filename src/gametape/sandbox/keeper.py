@@ -1,7 +1,7 @@
 """The keeper: a tiny trusted process between the host program and its sandboxes.
 
-It starts every sandbox and outlives a host that dies: when the host is gone, for whatever reason, it ends all
-sandboxes, removes their control groups and leaves. Being small, it forks in a fraction of the time that a host with
+It starts every sandbox and outlives a host that dies: when the host is gone, for whatever reason, it kills all
+sandboxes, removes their control groups and exits. Being small, it forks in a fraction of the time that a host with
 a model in memory would need; and it keeps one blank child ready, forked and in its control group, so that a launch
 does not wait for either.
 
@@ -34,7 +34,7 @@ _IDLE_MS = 2
 
 @dataclass(frozen=True)
 class ChildKind:
-    """What must be known of a sandbox before its plan: whether it leaves root behind, and where its group goes."""
+    """What a blank child is forked for: whether it drops root, and where its control group is made."""
 
     drop: bool
     layout: CgroupLayout | None
@@ -53,7 +53,7 @@ class KeeperChild:
     channel: socket.socket | None = None
 
     def send_request(self, descriptors: list[int], request_count: int) -> None:
-        """Give a blank child its orders."""
+        """Send a blank child the launch request."""
         assert self.request_socket is not None
         with self.request_socket:
             socket.send_fds(self.request_socket, [str(request_count).encode()], descriptors)
@@ -61,6 +61,8 @@ class KeeperChild:
 
 @dataclass
 class SandboxKeeper:
+    """The keeper's state and its loop."""
+
     control: socket.socket
     running: dict[int, KeeperChild] = field(default_factory=dict)  # by pidfd
     blank: tuple[ChildKind, KeeperChild] | None = None
@@ -68,10 +70,10 @@ class SandboxKeeper:
     owner_maps: dict[tuple[int, int, int], int] = field(default_factory=dict)
     names: "itertools.count[int]" = field(default_factory=itertools.count)
     ended: dict[int, int] = field(default_factory=dict)
-    """Wait status by process, of those that ended while we waited for another."""
+    """Wait status by process number, of those that ended while the keeper waited for another."""
 
     def serve(self) -> None:
-        """Launch and reap until the host is gone; then end everything."""
+        """Launch and reap until the host is gone; then kill everything."""
         waiting = select.poll()
         waiting.register(self.control, select.POLLIN)
         host = os.pidfd_open(os.getppid())  # a forked worker of the host may hold its end of the socket open
@@ -128,7 +130,7 @@ class SandboxKeeper:
         return child
 
     def _enter(self, request: dict[str, Any], descriptors: list[int], channel: socket.socket) -> KeeperChild:
-        """One more process in a sandbox that is up."""
+        """Start one more process in a running sandbox."""
         keeper = os.getpid()
         pid = os.fork()
         if pid == 0:
@@ -171,7 +173,7 @@ class SandboxKeeper:
         return self.owner_maps[key]
 
     def _reap(self, child: KeeperChild) -> None:
-        """The outer process has ended: end what it left, count, clean up, tell the host."""
+        """The outer process has ended: kill what it left, read the counters, clean up, tell the host."""
         self._await({child.pid})
         status = self.ended.pop(child.pid)
         os.close(child.pidfd)
@@ -200,7 +202,7 @@ class SandboxKeeper:
             self._discard(child)
 
     def _end_orphans(self) -> None:
-        """A child that is neither blank nor a sandbox's outer process lost its own: its namespace must end now."""
+        """A child that is neither blank nor a sandbox's outer process lost its parent: its namespace must end now."""
         known = {child.pid for child in self.running.values()} | ({self.blank[1].pid} if self.blank else set())
         while orphans := _children() - known - self.ended.keys():
             for pid in orphans:
@@ -211,7 +213,7 @@ class SandboxKeeper:
                 self.ended.pop(pid, None)
 
     def _await(self, pids: set[int]) -> None:
-        """Wait for all of them, burying whoever else ends meanwhile: one may only end when another is buried."""
+        """Wait for all of them and reap any other that ends meanwhile: one may only end when another is reaped."""
         while not pids <= self.ended.keys():
             pid, status = os.waitpid(-1, 0)
             self.ended[pid] = status

@@ -37,9 +37,9 @@ words, each with a NUL behind it."""
 
 @dataclass(frozen=True)
 class StagedEntry:
-    """Something shown to the builder at the stage, in a mount namespace of its own: a path of the host, as if the
-    sandbox's user owned it; or a new directory with small files, in which `@UID@` stands for that user (`name/` is a
-    directory, `name@` a link); or a directory of the host that the builder is to find empty."""
+    """Something mounted for the builder in the staging directory, in a private mount namespace: a path of the host, as
+    if the sandbox's user owned it; or a new directory with small files, in which `@UID@` stands for that user (`name/`
+    is a directory, `name@` a link); or a directory of the host that the builder must find empty."""
 
     source: str | None = None
     files: dict[str, str] | None = None
@@ -77,7 +77,7 @@ class LaunchPlan:
         return json.dumps({"drop": self.drop, "layout": layout, "sources": sources, **numbers}).encode()
 
     def details(self) -> bytes:
-        """What only the child that becomes the sandbox reads; of any length."""
+        """What only the child that becomes the sandbox reads. It may be long."""
         document = {
             "command": self.command,
             "stage": [dataclasses.asdict(entry) for entry in self.stage],
@@ -91,7 +91,7 @@ class LaunchPlan:
 
 @dataclass(frozen=True)
 class EnterPlan:
-    """One more process for a sandbox that is up. Plain data."""
+    """One more process for a running sandbox. Plain data."""
 
     inner: int
     """A process that is inside, by its number outside."""
@@ -113,14 +113,14 @@ class EnterPlan:
 
 @dataclass(frozen=True)
 class EnteredProcess:
-    """A process that was sent into a sandbox."""
+    """A process that was started in a running sandbox."""
 
     channel: socket.socket
     """Says when it has ended."""
     outer: int
-    """Its parent outside: ending that ends it."""
+    """Its parent outside: killing that kills it."""
     listener: int
-    """Whoever answers its calls closes it."""
+    """The caller answers its notifications and closes it."""
 
 
 @dataclass
@@ -134,7 +134,7 @@ class RunningSandbox:
     group: cgroups.ControlGroup | None
 
     def take_listener(self) -> int | None:
-        """Whoever takes it closes it."""
+        """The caller must close it."""
         listener, self.listener = self.listener, None
         return listener
 
@@ -207,7 +207,7 @@ class KeeperClient:
         return answer, descriptors
 
     def enter(self, entry: EnterPlan, stdio: list[int]) -> EnteredProcess:
-        """Start one more process in a sandbox that is up. What is inside may get in its way: not for long."""
+        """Start one more process in a running sandbox. Processes inside may hinder it, so there is a time-out."""
         channel = self._send(entry.request(), entry.details(), stdio)
         channel.settimeout(_PATIENCE)
         outer: int | None = None
@@ -224,7 +224,7 @@ class KeeperClient:
         return EnteredProcess(channel, outer, descriptors[0])
 
     def close(self) -> None:
-        """Let the keeper end its sandboxes and leave, and wait until it has."""
+        """Let the keeper kill its sandboxes and exit, and wait for that."""
         self._control.close()
         try:
             self._process.wait(timeout=10)
@@ -250,7 +250,7 @@ def keeper() -> KeeperClient:
 
 
 def close_keeper() -> None:
-    """End this process's keeper and every sandbox under it."""
+    """End this process's keeper and all its sandboxes."""
     global _client  # noqa: PLW0603
     with _lock:
         if _client is not None and _client.owner == os.getpid():

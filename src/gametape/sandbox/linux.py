@@ -70,7 +70,7 @@ class _CapabilityHeader(ctypes.Structure):
 
 
 def drop_capabilities() -> None:
-    """None left, none to be had again."""
+    """Give up every capability for good."""
     for number in range(64):
         if _libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0) < 0:
             break  # past the last one this kernel knows
@@ -120,6 +120,17 @@ def unshare(flags: int) -> None:
     _check(_libc.unshare(flags), "unshare")
 
 
+def enter_user_namespace(inside_uid: int, inside_gid: int, flags: int = 0) -> None:
+    """A new user namespace in which this user has every capability under another number, and there is no other user.
+    `flags` name further namespaces that it owns."""
+    uid, gid = os.geteuid(), os.getegid()
+    unshare(CLONE_NEWUSER | flags)
+    maps = (("setgroups", "deny"), ("uid_map", f"{inside_uid} {uid} 1"), ("gid_map", f"{inside_gid} {gid} 1"))
+    for name, content in maps:
+        with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
+            file.write(content)
+
+
 def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:
     arguments = [text.encode() if text else None for text in (source, target, kind)]
     _check(_libc.mount(*arguments, ctypes.c_ulong(flags), data.encode() if data else None), f"mount {target}")
@@ -158,14 +169,14 @@ def inherit_only(descriptors: list[int]) -> None:
 
 def close_all_but(descriptors: list[int]) -> None:
     """Close everything else, now."""
-    kept = sorted({0, 1, 2, *descriptors})
-    for low, high in zip(kept, [*kept[1:], 1 << 20], strict=True):
+    wanted = sorted({0, 1, 2, *descriptors})
+    for low, high in zip(wanted, [*wanted[1:], 1 << 20], strict=True):
         os.closerange(low + 1, high)
 
 
 @contextlib.contextmanager
 def as_owner(uid: int, gid: int) -> Iterator[None]:
-    """For this thread only, make files as somebody else: root does in a workspace what its owner would."""
+    """For this thread only, make files as another user: root does in a workspace what its owner would."""
     if os.geteuid() != 0:
         yield
         return
@@ -236,7 +247,7 @@ def install_filter(program: bytes) -> int:
 
 
 class SyscallNotification(NamedTuple):
-    """A call that waits at the wall. `pid` is in the listener's own process namespace."""
+    """A system call that waits for the supervisor. `pid` is in the listener's own process namespace."""
 
     id: int
     pid: int
@@ -261,7 +272,7 @@ def prefer_same_core(listener: int) -> None:
 
 
 def move_to_our_core(pid: int) -> set[int]:
-    """Building a sandbox is a game of ping-pong with us; on one core no time is lost in waking the other."""
+    """While a sandbox is built it and we answer each other in turn; on one core no time is lost in waking the other."""
     cores = os.sched_getaffinity(pid)
     with contextlib.suppress(OSError):
         os.sched_setaffinity(pid, {_libc.sched_getcpu()} & cores or cores)

@@ -1,4 +1,4 @@
-"""Which parts of the host are shown inside, and how an unprivileged user gets to see them."""
+"""Which paths of the host are mounted inside, which are hidden, and which an unprivileged user needs staged."""
 
 import contextlib
 import os
@@ -21,7 +21,7 @@ _TOP_LEVEL = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 
 @dataclass(frozen=True)
 class Mount:
-    """A host path shown inside."""
+    """A host path that is mounted inside."""
 
     source: str
     target: str
@@ -35,78 +35,78 @@ _SYSTEM = Mount("/usr", "/usr")
 
 @dataclass(frozen=True)
 class MaskedPath:
-    """A place inside at which something of a mount would be seen, and is not: an empty directory or file instead."""
+    """A path inside where an empty directory or file hides what a mount would show."""
 
     target: str
     directory: bool
 
 
 def granted_mounts(policy: SandboxPolicy, workspace: Path | None, view: MountPlan | None = None) -> list[Mount]:
-    """Everything of the host that a policy shows, parents before children, with all links resolved now."""
-    shown = [_SYSTEM, *(Mount(path, path) for path in _SYSTEM_FILES if os.path.exists(path))]
+    """Everything of the host that a policy grants, parents before children, with all links resolved now."""
+    granted = [_SYSTEM, *(Mount(path, path) for path in _SYSTEM_FILES if os.path.exists(path))]
     top = (f"/{name}" for name in _TOP_LEVEL)
-    shown += [Mount(path, path) for path in top if os.path.isdir(path) and not os.path.islink(path)]
+    granted += [Mount(path, path) for path in top if os.path.isdir(path) and not os.path.islink(path)]
     if policy.python:
-        own = interpreter_directories()
-        shown += [Mount(path, path) for path in own if not path.startswith("/usr/")]
-        shown += [Mount(path, path) for path in inside_third_party((*own, *sys.path)) if os.path.exists(path)]
+        interpreter = interpreter_directories()
+        granted += [Mount(path, path) for path in interpreter if not path.startswith("/usr/")]
+        granted += [Mount(path, path) for path in inside_third_party((*interpreter, *sys.path)) if os.path.exists(path)]
     if view is not None:
-        shown.append(Mount(f"{view.root}/{view.upper}", WORKSPACE, writable=True, view=view))
+        granted.append(Mount(f"{view.root}/{view.upper}", WORKSPACE, writable=True, view=view))
     elif workspace is not None:
         if not workspace.is_dir():
             raise BadInput(f"no such workspace directory: {workspace}")
-        shown.append(Mount(str(workspace.resolve()), WORKSPACE, writable=True))
-    shown += [Mount(_existing(path), path, writable=True) for path in policy.writable]
-    writable = [mount.source for mount in shown if mount.writable]
+        granted.append(Mount(str(workspace.resolve()), WORKSPACE, writable=True))
+    granted += [Mount(_existing(path), path, writable=True) for path in policy.writable]
+    writable = [mount.source for mount in granted if mount.writable]
     for path in policy.read_only:
-        if any(_below(place, tree) for place in (path, _existing(path)) for tree in writable):
+        if any(_below(grant, tree) for grant in (path, _existing(path)) for tree in writable):
             raise BadInput(f"the policy grants {path} inside a directory that the command may change")
-        shown.append(Mount(_existing(path), path))
-    if any(_below(one, other) for one in writable for other in writable if one is not other):
+        granted.append(Mount(_existing(path), path))
+    if any(_below(path, other) for path in writable for other in writable if path is not other):
         raise BadInput("the policy grants one writable directory inside another")
-    by_target = {mount.target: mount for mount in shown}
+    by_target = {mount.target: mount for mount in granted}
     return sorted(by_target.values(), key=_parts)
 
 
-def masked_paths(policy: SandboxPolicy, shown: Sequence[Mount]) -> list[MaskedPath]:
-    """What lies below these mounts and is to be empty inside: the policy's choice, and strangers' code below /usr.
+def masked_paths(policy: SandboxPolicy, granted: Sequence[Mount]) -> list[MaskedPath]:
+    """What lies below these mounts and is to be empty inside: the policy's `hidden`, and third-party Python below /usr.
 
-    A grant of the very path, or of one below, is laid over the cover.
+    A grant of the same path, or of one below it, is mounted over the mask.
     """
-    layers: dict[str, Mount | MaskedPath] = {os.path.normpath(mount.target): mount for mount in shown}
+    layers: dict[str, Mount | MaskedPath] = {os.path.normpath(mount.target): mount for mount in granted}
     for path in filter(os.path.exists, policy.hidden):
-        place = os.path.realpath(path)
-        for mount in shown:
-            target = _seen_through(mount, place)
+        host_path = os.path.realpath(path)
+        for mount in granted:
+            target = _target_of(mount, host_path)
             if target and _innermost(target, layers) == mount:
                 if mount.writable:
                     raise BadInput(f"the policy hides {path} inside a directory that the command may change")
-                layers[target] = MaskedPath(target, os.path.isdir(place))
-    for place in filter(os.path.isdir, third_party_directories()):
-        if _innermost(place, layers) == _SYSTEM:
-            layers[place] = MaskedPath(place, directory=True)
-    covers = [cover for cover in layers.values() if isinstance(cover, MaskedPath)]
-    return [cover for cover in covers if not isinstance(_innermost(os.path.dirname(cover.target), layers), MaskedPath)]
+                layers[target] = MaskedPath(target, os.path.isdir(host_path))
+    for host_path in filter(os.path.isdir, third_party_directories()):
+        if _innermost(host_path, layers) == _SYSTEM:
+            layers[host_path] = MaskedPath(host_path, directory=True)
+    masks = [mask for mask in layers.values() if isinstance(mask, MaskedPath)]
+    return [mask for mask in masks if not isinstance(_innermost(os.path.dirname(mask.target), layers), MaskedPath)]
 
 
-def _seen_through(mount: Mount, place: str) -> str | None:
-    """Where a mount shows a place of the host that lies below what it shows."""
+def _target_of(mount: Mount, host_path: str) -> str | None:
+    """The path inside at which a mount shows a host path below its source."""
     source = os.path.realpath(mount.source)
-    if place == source or not _below(place, source):
+    if host_path == source or not _below(host_path, source):
         return None
-    return os.path.normpath(mount.target) + place.removeprefix(source)
+    return os.path.normpath(mount.target) + host_path.removeprefix(source)
 
 
 def _innermost(path: str, layers: Mapping[str, Mount | MaskedPath]) -> Mount | MaskedPath | None:
-    """The layer that is seen at a path inside."""
+    """The layer that is visible at a path inside."""
     while path not in layers and path != "/":
         path = os.path.dirname(path)
     return layers.get(path)
 
 
-def in_mount_order(shown: Iterable[Mount], covers: Iterable[MaskedPath]) -> list[Mount | MaskedPath]:
-    """Mounts and covers, parents before children: a later one is laid over an earlier one."""
-    layers: list[Mount | MaskedPath] = [*shown, *covers]
+def in_mount_order(granted: Iterable[Mount], masks: Iterable[MaskedPath]) -> list[Mount | MaskedPath]:
+    """Mounts and masks, parents before children: a later one is mounted over an earlier one."""
+    layers: list[Mount | MaskedPath] = [*granted, *masks]
     return sorted(layers, key=_parts)
 
 
@@ -125,7 +125,7 @@ def _below(path: str, tree: str) -> bool:
 
 
 def usr_links() -> list[tuple[str, str]]:
-    """Names that are links into /usr on this host."""
+    """Top-level names that are links into /usr on this host."""
     names = [*(f"/{name}" for name in _TOP_LEVEL), "/etc/localtime"]
     return [(os.readlink(name), name) for name in names if os.path.islink(name)]
 
@@ -141,29 +141,29 @@ def search_path(policy: SandboxPolicy) -> str:
 
 
 def must_be_staged(mount: Mount) -> bool:
-    """Whether a user that owns nothing needs help to see it: a writable tree, or one behind closed doors."""
+    """Whether the sandbox's user, who owns nothing, cannot reach it: a writable tree, or one in a closed directory."""
     return mount.writable or mount.source.startswith(STAGING_DIRECTORY + "/") or not _open_to_all(mount.source)
 
 
-def host_sockets(mounts: Iterable[Mount], covers: Iterable[MaskedPath] = ()) -> list[str]:
-    """Where, inside, servers of the host may be listening. A socket in a shared directory reaches through the wall.
+def host_sockets(mounts: Iterable[Mount], masks: Iterable[MaskedPath] = ()) -> list[str]:
+    """Paths inside at which servers of the host may listen. A socket in a shared directory crosses the isolation.
 
     A socket's name in the kernel's list says little: it may be relative, renamed, linked, or of another network
     namespace. So the trees that commands can write to are searched; read-only ones are matched by name.
     """
     with open("/proc/net/unix", encoding="utf-8", errors="surrogateescape") as file:
         names = [line.split(" ", 7)[-1].rstrip("\n") for line in file.readlines()[1:]]
-    found = []
+    sockets = []
     for mount in mounts:
         prefix = mount.source.rstrip("/") + "/"
         paths = _sockets_below(mount.source) if mount.writable else (name for name in names if name.startswith(prefix))
-        found += [mount.target + path.removeprefix(mount.source) for path in paths if _is_listening(path)]
-    covered = [cover.target for cover in covers]
-    return sorted({path for path in found if not any(_below(path, target) for target in covered)})
+        sockets += [mount.target + path.removeprefix(mount.source) for path in paths if _is_listening(path)]
+    masked = [mask.target for mask in masks]
+    return sorted({path for path in sockets if not any(_below(path, target) for target in masked)})
 
 
 def _is_listening(path: str) -> bool:
-    """Whether somebody is behind a socket, asked in a way that a stream or datagram server does not even notice."""
+    """Whether a process listens on a socket, asked in a way that a stream or datagram server does not notice."""
     try:
         descriptor = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:

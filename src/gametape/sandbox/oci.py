@@ -1,10 +1,10 @@
 """A backend that drives an OCI runtime directly, with no daemon: `runc`, `crun`, or gVisor's `runsc`.
 
-It is the same wall as bubblewrap's, with another builder: the keeper drops to a user that owns nothing, lays the bundle
-out in memory in a mount namespace of its own, makes a user namespace, installs the filter, and becomes the runtime.
-Nothing of it is on the host's disk. `oci_config.py` says what the runtime is asked for.
+It isolates as bubblewrap does, with another builder: the keeper drops to a user that owns nothing, writes the bundle in
+memory in a private mount namespace, makes a user namespace, installs the filter, and executes the runtime. Nothing of
+it is on the host's disk. `oci_config.py` writes the bundle's configuration.
 
-`runsc` is written against its documentation and was never run by us. It brings a kernel of its own, so the filter would
+`runsc` is written against its documentation and was never run by us. It has a kernel of its own, so the filter would
 stop the sentry rather than the command: with it there are no events, and no filter.
 """
 
@@ -30,7 +30,7 @@ from gametape.sandbox.supervisor import RawOutcome, SupervisionContext
 RUNTIME_VARIABLE = "GAMETAPE_OCI_RUNTIME"
 
 _FIXED = frozenset({"own-users", "own-processes", "new-session", "hidden-options", "empty-environment"})
-"""Measures that lie in how the sandbox is built: there is no sandbox without them."""
+"""Measures that are part of how the sandbox is built and cannot be taken away."""
 
 _SET_INSIDE = frozenset({"NOFILE", "FSIZE", "CPU"})
 """Limits that hold for the command alone: the runtime copies itself into memory, and passes output on."""
@@ -43,7 +43,7 @@ _HYBRID = "/sys/fs/cgroup/unified"
 
 @dataclass(frozen=True)
 class OciRuntime:
-    """A program that runs bundles, and what is particular about it."""
+    """A program that runs bundles, and its peculiarities."""
 
     name: str
     package: str
@@ -100,11 +100,11 @@ OCI_RUNTIMES = {
         ),
     )
 }
-"""In the order in which they are looked for; gVisor must be asked for by name."""
+"""In order of preference; gVisor must be named."""
 
 
 class OciBackend:
-    """`runtime` names one of `RUNTIMES`; else the variable GAMETAPE_OCI_RUNTIME does; else the first that is there."""
+    """`runtime` names one of `OCI_RUNTIMES`; else GAMETAPE_OCI_RUNTIME does; else it is the first that is installed."""
 
     name = "oci"
 
@@ -115,7 +115,7 @@ class OciBackend:
         self.runtime = OCI_RUNTIMES[wanted]
 
     def probe(self) -> BackendProbe:
-        """Find out by doing: start a sandbox that does nothing."""
+        """Start a sandbox that does nothing, and see whether that works."""
         return _probe(self.runtime)
 
     def start(self, spec: SandboxSpec, without: frozenset[str] = frozenset()) -> "OciSandbox":
@@ -133,14 +133,18 @@ def _installed() -> str:
 
 @functools.cache
 def _probe(runtime: OciRuntime) -> BackendProbe:
-    absent = None
+    missing_program = None
     if runtime.program is None:
-        absent = f"{runtime.name} ({runtime.package})"
+        missing_program = f"{runtime.name} ({runtime.package})"
     elif closed := [program for program in oci_config.FIRST_PROCESS if not os.access(program, os.X_OK)]:
-        absent = f"{', '.join(closed)} (apt-get install util-linux coreutils)"
+        missing_program = f"{', '.join(closed)} (apt-get install util-linux coreutils)"
     own_kernel = runtime.own_kernel
-    given = BackendCapabilities(network_isolation=True, kernel_isolation=own_kernel, syscall_events=not own_kernel)
-    return probe_by_running(runtime.name, absent, lambda: OciSandbox(SandboxSpec(), ALL_MEASURES, runtime), given)
+    capabilities = BackendCapabilities(
+        network_isolation=True, kernel_isolation=own_kernel, syscall_events=not own_kernel
+    )
+    return probe_by_running(
+        runtime.name, missing_program, lambda: OciSandbox(SandboxSpec(), ALL_MEASURES, runtime), capabilities
+    )
 
 
 class OciSandbox(OneShotSandbox):
@@ -150,7 +154,7 @@ class OciSandbox(OneShotSandbox):
         self.name = f"oci/{runtime.name}"
 
     def plan(self, argv: list[str]) -> LaunchPlan:
-        """The same plan as bubblewrap's, with room for the runtime, which is larger, in every limit."""
+        """The same plan as bubblewrap's, with room in every limit for the runtime, which is larger."""
         if self.holds_session:
             raise MissingDependency("the oci sandbox runs single commands; a session needs bubblewrap")
         plan = super().plan(argv)
@@ -165,8 +169,8 @@ class OciSandbox(OneShotSandbox):
         )
 
     def supervision_context(self) -> SupervisionContext:
-        scene = super().supervision_context()
-        return dataclasses.replace(scene, temporary=(*scene.temporary, HOME))
+        context = super().supervision_context()
+        return dataclasses.replace(context, temporary=(*context.temporary, HOME))
 
     def result(self, outcome: RawOutcome, violations: list[PolicyViolation]) -> ExecResult:
         result = super().result(outcome, violations)
@@ -174,17 +178,17 @@ class OciSandbox(OneShotSandbox):
             return result
         return result.model_copy(update={"usage": result.usage.model_copy(update={"peak_processes": None})})
 
-    def _for_builder(self, given: list[int]) -> list[int]:
-        """The runtime has its own to read and to complain to; the command's pass through it untouched."""
-        return [_nothing(), given[1], given[2], *given]
+    def _for_builder(self, descriptors: list[int]) -> list[int]:
+        """The runtime gets stdin and stderr of its own; the command's descriptors pass through it unchanged."""
+        return [_nothing(), descriptors[1], descriptors[2], *descriptors]
 
     def _must_be_staged(self, mount: Mount) -> bool:
-        """The bundle's own stage hides what was there before."""
+        """The bundle's staging directory hides the host's files below its path."""
         return super()._must_be_staged(mount) or mount.source.startswith(STAGING_DIRECTORY + "/")
 
-    def _builder(self, argv: list[str], places: dict[Mount, str]) -> tuple[list[CommandWord], list[StagedEntry]]:
-        runtime, bundle = self.runtime, f"{STAGING_DIRECTORY}/{len(places)}"
-        inside = self._inside(places, f"{bundle}/{_EMPTY}")
+    def _builder(self, argv: list[str], staged_paths: dict[Mount, str]) -> tuple[list[CommandWord], list[StagedEntry]]:
+        runtime, bundle = self.runtime, f"{STAGING_DIRECTORY}/{len(staged_paths)}"
+        inside = self._inside(staged_paths, f"{bundle}/{_EMPTY}")
         document = json.dumps(oci_config.bundle_config(argv, inside), ensure_ascii=True)
         files = {"config.json": document, "state/": "", _EMPTY: "", **oci_config.root_files(inside)}
         passed = 4 if self.spec.policy.language else 3
@@ -196,16 +200,16 @@ class OciSandbox(OneShotSandbox):
     def _no_such_command(self, outcome: RawOutcome) -> bool:  # noqa: ARG002 - the first process says so itself, with 127
         return False
 
-    def _inside(self, places: dict[Mount, str], empty: str) -> oci_config.BundleSpec:
+    def _inside(self, staged_paths: dict[Mount, str], empty: str) -> oci_config.BundleSpec:
         on = self.measures.__contains__
         accounts = [] if on("own-accounts") else [Mount("/etc/passwd", "/etc/passwd")]
         return oci_config.BundleSpec(
             measures=self.measures,
-            shown=[*self.shown, *accounts],
-            places=places,
+            granted=[*self.granted, *accounts],
+            staged_paths=staged_paths,
             hidden=self.hidden,
             empty=empty,
-            masked=mounts.host_sockets(self.shown, self.hidden) if on("masked-sockets") else [],
+            masked=mounts.host_sockets(self.granted, self.hidden) if on("masked-sockets") else [],
             files=self.files(),
             links=mounts.usr_links(),
             environment=self.environment(),

@@ -1,4 +1,4 @@
-"""The `config.json` of an OCI bundle: a sandbox's mounts, namespaces and first process, as the runtime wants them said.
+"""The `config.json` of an OCI bundle: a sandbox's mounts, namespaces and first process.
 
 Plain data in, plain data out. The runtime is root of a user namespace that the keeper made for it, with one user in
 it; so the document asks for no user namespace, and for no control group: the process is in its group already.
@@ -37,14 +37,14 @@ class BundleSpec:
     """What a sandbox looks like from inside."""
 
     measures: frozenset[str]
-    shown: Sequence[Mount]
-    places: Mapping[Mount, str]
-    """Where mounts are found that had to be staged."""
+    granted: Sequence[Mount]
+    staged_paths: Mapping[Mount, str]
+    """Where the staged mounts are."""
     hidden: Sequence[MaskedPath]
     empty: str
-    """Where an empty file is found."""
+    """The path of an empty file."""
     masked: Sequence[str]
-    """Paths inside that are to be dead ends: sockets of the host's servers."""
+    """Paths inside that are replaced by /dev/null: sockets of the host's servers."""
     files: Mapping[str, str]
     links: Sequence[tuple[str, str]]
     environment: Mapping[str, str]
@@ -56,7 +56,7 @@ class BundleSpec:
     audited: bool
     """An audit pipe is passed on."""
     own_kernel: bool
-    """The runtime brings a kernel of its own, in which a user is a mere number."""
+    """The runtime has a kernel of its own, in which a user is only a number."""
 
 
 def bundle_config(argv: list[str], inside: BundleSpec) -> dict[str, Any]:
@@ -80,29 +80,29 @@ def bundle_config(argv: list[str], inside: BundleSpec) -> dict[str, Any]:
 
 def root_files(inside: BundleSpec) -> dict[str, str]:
     """What lies in the root directory itself, as the keeper lays it out: directories, links and small files."""
-    made: dict[str, str] = {}
+    entries: dict[str, str] = {}
 
     def parents(path: str) -> None:
         parts = path.strip("/").split("/")[:-1]
         for depth in range(len(parts)):
-            made.setdefault("rootfs/" + "/".join(parts[: depth + 1]) + "/", "")
+            entries.setdefault("rootfs/" + "/".join(parts[: depth + 1]) + "/", "")
 
     for target, link in (*inside.links, ("../tmp", "/var/tmp")):
         parents(link)
-        made[f"rootfs{link}@"] = target
+        entries[f"rootfs{link}@"] = target
     for path, content in inside.files.items():
         parents(path)
-        made[f"rootfs{path}"] = content
-    return {"rootfs/": "", **made}
+        entries[f"rootfs{path}"] = content
+    return {"rootfs/": "", **entries}
 
 
 def init_process_argv(argv: list[str], inside: BundleSpec) -> list[str]:
-    """Process number 1: becomes the user called agent, gives up what it could do, and waits for the command.
+    """Process number 1: becomes the user called agent, drops its capabilities, and waits for the command.
 
-    It cannot be the command itself: the kernel ignores most signals for number 1, and somebody must collect what is
-    left behind. It runs with no variables, so that none of the command's can make it load foreign code; the command
-    gets its own from `env`. It keeps one capability, over a user namespace that owns nothing. The command gets none,
-    and who has fewer cannot look into a process that has more: not its memory, not its descriptors.
+    It cannot be the command itself: the kernel ignores most signals for number 1, and orphans must be reaped. It runs
+    with no variables, so that none of the command's can make it load foreign code; the command gets its own from `env`.
+    It keeps one capability, over a user namespace that owns nothing. The command gets none, and a process with fewer
+    capabilities cannot read the memory or descriptors of one with more.
     """
     on = inside.measures.__contains__
     sealed = on("no-capabilities") and on("sealed-first-process")
@@ -132,15 +132,15 @@ def init_process_argv(argv: list[str], inside: BundleSpec) -> list[str]:
 
 
 def _ulimit(name: str, soft: int, hard: int) -> str:
-    """A limit in the shell's words. A runtime would set it too early, on itself."""
+    """A limit as a shell command. The runtime would set it too early, on itself."""
     letter, unit = _ULIMITS[name]
     return f"ulimit -S -{letter} {soft // unit}; ulimit -H -{letter} {hard // unit}; "
 
 
 def _capabilities(kept: str = "") -> list[str]:
     """setpriv's options for giving up all but one."""
-    chosen = f"-all,+{kept}" if kept else "-all"
-    return [f"--bounding-set={chosen}", f"--inh-caps={chosen}", f"--ambient-caps={chosen}"]
+    capabilities = f"-all,+{kept}" if kept else "-all"
+    return [f"--bounding-set={capabilities}", f"--inh-caps={capabilities}", f"--ambient-caps={capabilities}"]
 
 
 def _process(argv: list[str], inside: BundleSpec) -> dict[str, Any]:
@@ -159,7 +159,7 @@ def _process(argv: list[str], inside: BundleSpec) -> dict[str, Any]:
 
 
 def _mounts(inside: BundleSpec) -> list[dict[str, Any]]:
-    """In the order in which they are made: a later one covers an earlier one."""
+    """In the order in which they are made: a later one hides an earlier one."""
     on = inside.measures.__contains__
     sealed = ["ro"] if on("sealed-root") else []
     size = [f"size={inside.temporary_megabytes}m"] if on("sized-memory-disks") else []
@@ -167,30 +167,32 @@ def _mounts(inside: BundleSpec) -> list[dict[str, Any]]:
     def disk(path: str, mode: str) -> dict[str, Any]:
         return _mount("tmpfs", path, "tmpfs", ["nosuid", "nodev", f"mode={mode}", *size])
 
-    found = [
+    mounts = [
         _mount("proc", "/proc", "proc", ["nosuid", "noexec", "nodev"]),
         _mount("tmpfs", "/dev", "tmpfs", ["nosuid", "strictatime", "mode=755", "size=64k", *sealed]),
         _mount("devpts", "/dev/pts", "devpts", ["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"]),
         disk("/dev/shm", "1777"),
         disk("/tmp", "1777"),
-        disk(HOME, "755"),  # nobody inside could make the directory before the command runs
+        disk(HOME, "755"),  # nothing inside could make the directory before the command runs
         *([disk(WORKSPACE, "755")] if inside.own_workspace else []),
     ]
-    for layer in in_mount_order(inside.shown, inside.hidden):
-        found.append(_nothing(layer, inside.empty) if isinstance(layer, MaskedPath) else _shown(layer, inside.places))
-    return found
+    for layer in in_mount_order(inside.granted, inside.hidden):
+        mounts.append(
+            _nothing(layer, inside.empty) if isinstance(layer, MaskedPath) else _bind(layer, inside.staged_paths)
+        )
+    return mounts
 
 
-def _shown(mount: Mount, places: Mapping[Mount, str]) -> dict[str, Any]:
-    below = ["rro"] if os.path.isdir(mount.source) else []  # crun finds fault with it on a file
+def _bind(mount: Mount, staged_paths: Mapping[Mount, str]) -> dict[str, Any]:
+    below = ["rro"] if os.path.isdir(mount.source) else []  # crun refuses it on a file
     access = ["rw"] if mount.writable else ["ro", *below]
     return _mount(
-        places.get(mount, mount.source), mount.target, "bind", ["rbind", "rprivate", "nosuid", "nodev", *access]
+        staged_paths.get(mount, mount.source), mount.target, "bind", ["rbind", "rprivate", "nosuid", "nodev", *access]
     )
 
 
 def _nothing(cover: MaskedPath, empty: str) -> dict[str, Any]:
-    """An empty directory, which the runtime closes when all that is granted below it is there; or an empty file."""
+    """An empty directory, which the runtime makes read-only after the grants below it are mounted; or an empty file."""
     if cover.directory:
         return _mount("tmpfs", cover.target, "tmpfs", ["nosuid", "nodev", "noexec", "mode=755", "size=4k", "ro"])
     return _mount(empty, cover.target, "bind", ["bind", "rprivate", "nosuid", "nodev", "noexec", "ro"])

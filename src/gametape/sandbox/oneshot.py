@@ -1,7 +1,7 @@
-"""What every backend that runs on this kernel shares: one command, one sandbox, one result.
+"""The part that every backend on this kernel shares: one command, one sandbox, one result.
 
-A backend says how its builder is called (`_builder`); the rest is the same wall: the keeper, the user that owns
-nothing, the filter with its events, the control group, the supervisor.
+A backend says how its builder is called (`_builder`); the rest is the same: the keeper, the user that owns nothing,
+the call filter with its events, the control group, the supervisor. `probe_by_running` tells whether a backend works.
 """
 
 import contextlib
@@ -10,9 +10,8 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
-from gametape.core.errors import BadInput
-from gametape.sandbox import cgroups, mounts, python_rules, seccomp, syscalls, workspace_files
-from gametape.sandbox.backend import SandboxSpec
+from gametape.sandbox import cgroups, mounts, python_rules, seccomp, syscalls
+from gametape.sandbox.backend import SandboxSpec, WorkspaceSandbox
 from gametape.sandbox.child_setup import STAGING_DIRECTORY
 from gametape.sandbox.keeper_client import (
     CommandWord,
@@ -37,24 +36,24 @@ ACCOUNT_FILES = {
     "/etc/hosts": "127.0.0.1 localhost\n::1 localhost\n",
     "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
 }
-"""The user list inside has two lines and nothing of the host's."""
+"""The files in /etc that the sandbox has instead of the host's."""
 
 
-class OneShotSandbox(ABC):
+class OneShotSandbox(WorkspaceSandbox, ABC):
     """Runs each command in a new sandbox over the same workspace."""
 
     name: str
     holds_session = False
-    """Whether the command is only there to hold the sandbox open: then it is the first process inside, which nothing
-    inside can end."""
+    """Whether the command only holds the sandbox open: then it is the first process inside, which nothing inside can
+    kill."""
 
     def __init__(self, spec: SandboxSpec, measures: frozenset[str]) -> None:
         self.spec = spec
         self.limits = spec.policy.limits
         self.measures = measures
-        self.shown = mounts.granted_mounts(spec.policy, spec.workspace, spec.view)  # once: links may be planted later
-        self.hidden = mounts.masked_paths(spec.policy, self.shown)
-        tree = next((mount for mount in self.shown if mount.target == WORKSPACE), None)
+        self.granted = mounts.granted_mounts(spec.policy, spec.workspace, spec.view)  # once: links may be planted later
+        self.hidden = mounts.masked_paths(spec.policy, self.granted)
+        tree = next((mount for mount in self.granted if mount.target == WORKSPACE), None)
         self.own_workspace = tree is None
         self.workspace = tree.source if tree and not tree.view else None
         self.layout = cgroups.find_layout() if "control-group" in measures else None
@@ -64,10 +63,10 @@ class OneShotSandbox(ABC):
         self._filter = seccomp.compile_rules([*spec.policy.rules(), *uncounted]) if filtered else b""
 
     @abstractmethod
-    def _builder(self, argv: list[str], places: dict[Mount, str]) -> tuple[list[CommandWord], list[StagedEntry]]:
-        """The command line that builds the sandbox and runs `argv` in it, and what it needs on the stage.
+    def _builder(self, argv: list[str], staged_paths: dict[Mount, str]) -> tuple[list[CommandWord], list[StagedEntry]]:
+        """The command line that builds the sandbox and runs `argv` in it, and what it needs staged besides.
 
-        `places` says where the mounts that had to be staged are found.
+        `staged_paths` says where the staged mounts are.
         """
 
     @abstractmethod
@@ -75,72 +74,58 @@ class OneShotSandbox(ABC):
         """Whether the builder failed because the command does not exist."""
 
     def exec(self, argv: Sequence[str], stdin: bytes = b"") -> ExecResult:
-        """Run one command to its end and say everything that is known about it."""
-        if not argv or not argv[0] or any("\0" in word for word in argv):
-            raise BadInput("a command needs at least one word, and none with a NUL byte")
+        """Run one command to its end and return everything that is known about it."""
+        self.check_command(argv)
         policy = self.spec.policy
-        said = python_rules.lint_command(list(argv), self.workspace, policy.language) if policy.language else []
+        lint_violations = (
+            python_rules.lint_command(list(argv), self.workspace, policy.language) if policy.language else []
+        )
         with contextlib.ExitStack() as stack:
             running, pipes = self.launch(list(argv), stack, stdin)
             outcome = Supervisor(running, pipes, policy, self.supervision_context()).watch()
         if not outcome.started and "call-filter" in self.measures and outcome.killed_by is None:
             text = outcome.streams["stderr"].decode(errors="replace").strip().splitlines()
             raise SandboxError(f"the sandbox could not be built: {text[-1] if text else 'no reason was given'}")
-        heard = python_rules.parse_audit_events(outcome.streams["audit"], " ".join(argv))
-        return self.result(outcome, [*said, *outcome.violations, *heard])
-
-    def put(self, path: str, content: bytes) -> None:
-        """Write a file of the workspace from outside, following no link that the command may have planted."""
-        workspace_files.write_file(self._directory(), path, content)
-
-    def get(self, path: str) -> bytes:
-        return workspace_files.read_file(self._directory(), path)
-
-    def close(self) -> None:  # noqa: B027 - a sandbox that stays up has something to do here
-        """Nothing stays up between commands."""
-
-    def _directory(self) -> str:
-        if self.workspace is None:
-            raise BadInput("this sandbox has no workspace directory; start it with one")
-        return self.workspace
+        audit_violations = python_rules.parse_audit_events(outcome.streams["audit"], " ".join(argv))
+        return self.result(outcome, [*lint_violations, *outcome.violations, *audit_violations])
 
     def launch(
         self, argv: list[str], stack: contextlib.ExitStack, stdin: bytes | int = b""
     ) -> tuple[RunningSandbox, dict[int, str]]:
-        """Start a sandbox around `argv`; also the pipes that carry its output, by descriptor.
+        """Start a sandbox around `argv`; returns it and the pipes with its output, by descriptor.
 
         A number as `stdin` is a descriptor that the command gets; it is closed here.
         """
-        given, reads = [stdin if isinstance(stdin, int) else _readable(stdin)], {}
+        descriptors, pipes = [stdin if isinstance(stdin, int) else _readable(stdin)], {}
         for stream in ("stdout", "stderr", *(("audit",) if self.spec.policy.language else ())):
             read_end, write_end = os.pipe2(os.O_CLOEXEC)
-            os.set_blocking(read_end, False)  # whoever is inside may read from it too, and leave us nothing
+            os.set_blocking(read_end, False)  # a process inside may read from it too, and leave nothing for us
             stack.callback(os.close, read_end)
-            reads[read_end] = stream
-            given.append(write_end)
+            pipes[read_end] = stream
+            descriptors.append(write_end)
         try:
-            running = keeper().launch(self.plan(argv), self._for_builder(given))
+            running = keeper().launch(self.plan(argv), self._for_builder(descriptors))
         finally:
-            for descriptor in given:
+            for descriptor in descriptors:
                 os.close(descriptor)
         stack.callback(running.close)
-        return running, reads
+        return running, pipes
 
-    def _for_builder(self, given: list[int]) -> list[int]:
+    def _for_builder(self, descriptors: list[int]) -> list[int]:
         """The builder's descriptors 0, 1, ..., from the command's: stdin, stdout, stderr and perhaps the audit pipe."""
-        return given
+        return descriptors
 
     def _must_be_staged(self, mount: Mount) -> bool:
-        """A view is mounted there; and what lay below the stage would be hidden by it."""
+        """A view is mounted in the staging directory, which then hides the host's files below its path."""
         if mount.view or (self.spec.view and mount.source.startswith(STAGING_DIRECTORY + "/")):
             return True
         return self.drop and mounts.must_be_staged(mount)
 
     def plan(self, argv: list[str]) -> LaunchPlan:
         limits = self.limits
-        staged = [mount for mount in self.shown if self._must_be_staged(mount)]
-        places = {mount: f"{STAGING_DIRECTORY}/{index}" for index, mount in enumerate(staged)}
-        command, extra = self._builder(argv, places)
+        staged = [mount for mount in self.granted if self._must_be_staged(mount)]
+        staged_paths = {mount: f"{STAGING_DIRECTORY}/{index}" for index, mount in enumerate(staged)}
+        command, extra = self._builder(argv, staged_paths)
         return LaunchPlan(
             command=command,
             drop=self.drop,
@@ -154,16 +139,16 @@ class OneShotSandbox(ABC):
         )
 
     def rlimits(self) -> dict[str, int]:
-        """What every process of the sandbox is held to, by the kernel's names."""
+        """The limits of every process in the sandbox, by the kernel's names."""
         limits = self.limits
-        found = {"CORE": 1} if "no-core-dumps" in self.measures else {}
+        rlimits = {"CORE": 1} if "no-core-dumps" in self.measures else {}
         if "resource-limits" in self.measures:
-            found["NOFILE"] = limits.open_files
-            found["FSIZE"] = min(limits.file_size_mb, _backstop(limits.disk_mb)) << 20
-            found["CPU"] = (limits.cpu_seconds or int(limits.wall_seconds) * 1000) + 1
+            rlimits["NOFILE"] = limits.open_files
+            rlimits["FSIZE"] = min(limits.file_size_mb, _backstop(limits.disk_mb)) << 20
+            rlimits["CPU"] = (limits.cpu_seconds or int(limits.wall_seconds) * 1000) + 1
             if self.drop and self.layout is None:
-                found["NPROC"] = _backstop(limits.processes)
-        return found
+                rlimits["NPROC"] = _backstop(limits.processes)
+        return rlimits
 
     def environment(self) -> dict[str, str]:
         """The command's variables: a few basic ones, then the policy's."""
@@ -179,15 +164,15 @@ class OneShotSandbox(ABC):
         return {**accounts, **(python_rules.audit_hook_files(rules) if rules else {})}
 
     def temporary_megabytes(self) -> int:
-        """How large a file system in memory may get: past the limit, so that the watch can name it."""
+        """The size of a file system in memory: above the limit, so that the disk watch names the limit first."""
         most = 2 * self.limits.disk_mb
         return most if self.layout else min(most, self.limits.memory_mb)
 
     def supervision_context(self) -> SupervisionContext:
         set_inside = not self.drop and self.layout is None and "resource-limits" in self.measures
         return SupervisionContext(
-            shown=tuple(mount.target for mount in self.shown),
-            writable=tuple(mount.source for mount in self.shown if mount.writable),
+            granted=tuple(mount.target for mount in self.granted),
+            writable=tuple(mount.source for mount in self.granted if mount.writable),
             temporary=(*TEMPORARY_DIRECTORIES, WORKSPACE) if self.own_workspace else TEMPORARY_DIRECTORIES,
             process_backstop=_backstop(self.limits.processes) if set_inside else None,
         )
@@ -222,12 +207,12 @@ class OneShotSandbox(ABC):
 
 
 def _backstop(limit: int) -> int:
-    """Where the kernel stops what watching was too slow for. Further out, so that the watch can name the limit."""
+    """The kernel's limit behind a polled one. It is higher, so that polling names the limit first."""
     return limit + 1024
 
 
 def _readable(content: bytes) -> int:
-    """A descriptor the command can read its input from, and nothing else."""
+    """A descriptor from which the command reads its input."""
     if not content:
         return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     descriptor = os.memfd_create("gametape-stdin")
@@ -240,7 +225,7 @@ def _readable(content: bytes) -> int:
 
 
 def _presentable(violation: PolicyViolation, hidden: list[str]) -> PolicyViolation:
-    """The caller chose the words of its own record: clean them like its output."""
+    """A process inside chose the texts of its violation: they are sanitized like its output."""
     texts = {"syscall": sanitize(violation.syscall, hidden), "command": sanitize(violation.command, hidden)}
     args = tuple(sanitize(arg, hidden) if isinstance(arg, str) else arg for arg in violation.args)
     return violation.model_copy(update={**texts, "args": args})
@@ -249,17 +234,18 @@ def _presentable(violation: PolicyViolation, hidden: list[str]) -> PolicyViolati
 def probe_by_running(
     builder: str, missing_program: str | None, start: Callable[[], OneShotSandbox], capabilities: BackendCapabilities
 ) -> BackendProbe:
-    """`absent` says what of the builder is not installed and how to get it; `given` is what it gives where it works."""
+    """Probe a backend by running a command. `missing_program` says what is not installed and how to get it;
+    `capabilities` are those of the backend where it works."""
     if missing := missing_host_support() or missing_program or _trial_failure(builder, start):
         return BackendProbe(available=False, capabilities=BackendCapabilities(), missing=(missing,))
     layout = cgroups.find_layout()
-    found = {"cgroup": f"v{layout.version}" if layout else None, "rootless": os.geteuid() != 0}
+    details = {"cgroup": f"v{layout.version}" if layout else None, "rootless": os.geteuid() != 0}
     notes = () if layout else ("a writable control group (memory, processes and cpu are watched instead)",)
-    return BackendProbe(available=True, capabilities=capabilities.model_copy(update=found), missing=notes)
+    return BackendProbe(available=True, capabilities=capabilities.model_copy(update=details), missing=notes)
 
 
 def missing_host_support() -> str | None:
-    """What every sandbox on this kernel needs of the machine."""
+    """What this machine lacks for any sandbox, or None."""
     if not sys.platform.startswith("linux"):
         return "Linux (on other systems gametape is for development only)"
     if not syscalls.supported():
@@ -272,5 +258,5 @@ def _trial_failure(builder: str, start: Callable[[], OneShotSandbox]) -> str | N
         result = start().exec(["/usr/bin/true"])
     except SandboxError as error:
         return str(error)
-    said = result.stderr.strip() or f"exit code {result.exit_code}"
-    return None if result.ok else f"a working {builder} ({said})"
+    message = result.stderr.strip() or f"exit code {result.exit_code}"
+    return None if result.ok else f"a working {builder} ({message})"

@@ -1,6 +1,6 @@
-"""A sandbox that is held open and attended to by a thread of its own, from its start to its end.
+"""A sandbox that is held open and supervised by a thread of its own, from its start to its end.
 
-It is held open by its first process, which does nothing and which nothing inside can end.
+It is held open by its first process (the anchor), which does nothing and which nothing inside can kill.
 """
 
 import contextlib
@@ -16,14 +16,7 @@ from gametape.sandbox.keeper_client import SandboxError
 from gametape.sandbox.oneshot import OneShotSandbox
 from gametape.sandbox.policy import WORKSPACE
 from gametape.sandbox.reactor import Reactor
-from gametape.sandbox.resource_watch import (
-    CgroupWatch,
-    DiskWatch,
-    ProcessTreeWatch,
-    ResourceWatch,
-    children,
-    descendants,
-)
+from gametape.sandbox.resource_watch import DiskWatch, children, descendants, watch_resources
 from gametape.sandbox.result import KilledBy
 from gametape.sandbox.syscall_events import SessionSyscallHandlers
 
@@ -38,19 +31,19 @@ class SessionProcesses:
         self.shell: int | None = None
 
     def __iter__(self) -> Iterator[int]:
-        """The processes below which everybody is found, as of now."""
+        """The processes whose descendants are all processes of the session."""
         return iter([self._outer, *([self.shell] if self.shell else [])])
 
     def all(self) -> frozenset[int]:
         return frozenset(pid for root in self for pid in descendants(root))
 
     def others(self) -> frozenset[int]:
-        """All but those without whom there is no session."""
-        pillars = {self._outer, *children(self._outer), self.anchor, self.shell}
-        return self.all() - pillars
+        """All processes but those that the session itself needs."""
+        essential = {self._outer, *children(self._outer), self.anchor, self.shell}
+        return self.all() - essential
 
     def pause(self, rounds: int = 100) -> set[int]:
-        """Stop the shell and the others, again while new ones appear; says whom."""
+        """Stop the shell and the others, repeatedly while new ones appear. Returns the stopped processes."""
         stopped = {self.shell} if self.shell else set()
         signal_all(signal.SIGSTOP, stopped)
         for _ in range(rounds):
@@ -63,7 +56,7 @@ class SessionProcesses:
 
 
 def signal_all(number: int, pids: Iterable[int]) -> None:
-    """A signal to each that is still there."""
+    """Send a signal to each process that still runs."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
@@ -72,11 +65,11 @@ def signal_all(number: int, pids: Iterable[int]) -> None:
 _BUSY_MS, _IDLE_MS = 20, 1000
 _CHUNK = 1 << 16
 _ANCHOR = ["/usr/bin/env", "--ignore-signal=CHLD", "sleep", "infinity"]
-"""The first process inside. Ignoring its children's end is enough to bury them."""
+"""The first process inside. It ignores SIGCHLD, so the kernel reaps its children."""
 
 
 class PersistentSandbox(ABC):
-    """What stays the same whatever is done in the sandbox. The methods that begin with `_` belong to the thread."""
+    """The part of a session that does not depend on what runs in it. Methods that begin with `_` run in the thread."""
 
     def __init__(self, sandbox: OneShotSandbox) -> None:
         self._sandbox = sandbox
@@ -87,30 +80,30 @@ class PersistentSandbox(ABC):
         self._closing = False
         self._gone = False
         self._reactor = Reactor()
-        self._gate = threading.Condition()
+        self._changed = threading.Condition()
         self._disk = DiskWatch(sandbox.supervision_context().writable, self._limits.disk_mb << 20)
         self._ready = threading.Event()
         self._start()
 
     @abstractmethod
     def _prepare(self) -> None:
-        """The sandbox is up: make it ready for use."""
+        """Called when the sandbox is up, before its first use."""
 
     @abstractmethod
     def _on_wake(self) -> None:
-        """Another thread wants something."""
+        """Called after another thread woke the loop."""
 
     @abstractmethod
     def _tick(self) -> bool:
-        """Look at the limits; says whether to look again soon."""
+        """Check the limits; returns whether to check again soon."""
 
     @abstractmethod
     def _stop(self, reason: KilledBy) -> None:
-        """A limit or the policy wants something ended."""
+        """Kill what exceeds a limit or violates the policy."""
 
     @abstractmethod
     def _on_gone(self) -> None:
-        """The sandbox is gone: answer whoever waits."""
+        """Called when the sandbox is gone: answer every waiting caller."""
 
     def put(self, path: str, content: bytes) -> None:
         workspace_files.write_file(self._tree(), path, content)
@@ -118,11 +111,8 @@ class PersistentSandbox(ABC):
     def get(self, path: str) -> bytes:
         return workspace_files.read_file(self._tree(), path)
 
-    def alive(self) -> bool:
-        return self._end_reason is None
-
     def close(self) -> None:
-        """End everything inside; when this returns nothing of it is left."""
+        """Kill everything inside; when this returns nothing of it is left."""
         self._closing = True
         self._end_processes()
         self._reactor.wake()
@@ -138,14 +128,10 @@ class PersistentSandbox(ABC):
         self._sandbox.holds_session = True
         self._running, pipes = self._sandbox.launch(_ANCHOR, self._stack)
         self._processes = SessionProcesses(self._running.pid)
-        self._resources: ResourceWatch = (
-            CgroupWatch(self._running.group, self._limits)
-            if self._running.group
-            else ProcessTreeWatch(self._processes, self._limits)
-        )
-        shown = self._sandbox.supervision_context().shown
+        self._resources = watch_resources(self._running.group, self._processes, self._limits)
+        granted = self._sandbox.supervision_context().granted
         self._syscalls = SessionSyscallHandlers(
-            self._policy, shown, self._reactor, self._resources.may_fork, self._stop
+            self._policy, granted, self._reactor, self._resources.may_fork, self._stop
         )
         self._thread = threading.Thread(target=self._run_loop, name="gametape-session", daemon=True)
         self._reactor.on_wake(self._on_ring)
@@ -197,8 +183,8 @@ class PersistentSandbox(ABC):
         return read
 
     def _end_processes(self) -> None:
-        """From any thread: the one that attends may itself be waiting for somebody inside."""
-        with self._gate:
+        """Callable from any thread: the supervising one may be waiting for a process inside."""
+        with self._changed:
             if not self._gone:
                 with contextlib.suppress(ProcessLookupError):
                     signal.pidfd_send_signal(self._running.pidfd, signal.SIGKILL)
@@ -210,7 +196,7 @@ class PersistentSandbox(ABC):
             self._running.channel.recv(_CHUNK)
         self._syscalls.close()
         self._disk.close()
-        with self._gate:
+        with self._changed:
             self._gone = True
             self._stack.close()
         self._reactor.close()

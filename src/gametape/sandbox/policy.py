@@ -1,16 +1,19 @@
-"""What a sandbox may do, as plain data with a hash: two runs under the same hash had the same wall.
+"""What a sandbox may do, as plain data with a hash: two runs under the same hash had the same isolation.
 
 A policy names what is *granted*. Everything it does not name is refused.
 """
 
+import dataclasses
 import functools
 import hashlib
+import json
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
 from gametape.sandbox import seccomp, syscalls
+from gametape.sandbox.result import FrozenModel
 
 WORKSPACE = "/workspace"
 """Where the workspace lies inside every sandbox, whatever it is called outside."""
@@ -21,23 +24,13 @@ SECRET_PATHS = (
     *("/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssh", "/root", "/home"),
     *("/proc/1/mem", "/proc/kcore", "/dev/mem", "/dev/kmem", "/dev/port"),
 )
-"""Opening anything here that was not granted is written down, although nothing of the host's is there inside."""
-
-LEAK_PRONE_PATHS = (
-    *("__pycache__", "*.pyc", ".git", ".hg", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis", ".coverage"),
-    *("*.egg-info", "*.dist-info", "build", "dist", ".tox", ".nox", "*.orig", "*.swp"),
-)
-"""Left-overs that may hold what a task asks for."""
+"""Host paths that hold secrets, for `SandboxPolicy.watched`. None of them is visible inside unless it is granted."""
 
 Megabytes = Annotated[int, Field(gt=0, le=1 << 24)]
 
 
-class _Plain(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class SandboxLimits(_Plain):
-    """How much a command may take. Reaching one ends it, and the result says which."""
+class SandboxLimits(FrozenModel):
+    """How much a command may use. Reaching a limit ends the command, and the result names the limit."""
 
     wall_seconds: Annotated[float, Field(gt=0, le=7 * 24 * 3600)] = 60.0
     cpu_seconds: Annotated[int, Field(gt=0)] | None = None
@@ -49,42 +42,42 @@ class SandboxLimits(_Plain):
     output_bytes: Annotated[int, Field(ge=0, le=1 << 32)] = 1_000_000
 
 
-class PythonRules(_Plain):
-    """Restrictions on Python code, for reporting. They can be got round: the wall is elsewhere."""
+class PythonRules(FrozenModel):
+    """Restrictions on Python code, for reporting. Code can evade them: the isolation does not depend on them."""
 
     forbidden_calls: tuple[str, ...] = ("eval", "exec", "compile")
     forbidden_modules: tuple[str, ...] = ("ctypes", "os", "socket", "subprocess")
     writable_directories: tuple[str, ...] = (WORKSPACE, "/tmp")
 
 
-class SandboxPolicy(_Plain):
-    """The whole wall for one command."""
+class SandboxPolicy(FrozenModel):
+    """The isolation of one command."""
 
     version: Literal[1] = 1
     read_only: tuple[str, ...] = ()
-    """Host paths shown at the same place, read-only."""
+    """Host paths mounted at the same path inside, read-only."""
     writable: tuple[str, ...] = ()
-    """Host paths shown at the same place, writable."""
+    """Host paths mounted at the same path inside, writable."""
     hidden: tuple[str, ...] = ()
-    """Host paths that are empty inside, although they lie below something that is shown; a path granted at or below
-    one is shown all the same. Those that do not exist are ignored. `strangers.py` lists what is hidden always."""
+    """Host paths that are empty inside, although they lie below a mounted path; a path granted at or below
+    one is visible. Those that do not exist are ignored. `third_party_python.py` finds what is always hidden."""
     python: bool = True
-    """Show the interpreter that runs gametape, read-only, first on PATH."""
+    """Mount the interpreter that runs gametape, read-only, and put it first on PATH."""
     environment: tuple[tuple[str, str], ...] = ()
     network: Literal["none", "loopback"] = "none"
     """`loopback` gives a network of its own with nothing but 127.0.0.1 and ::1; the host's is never reachable."""
     socket_families: tuple[str, ...] = ("AF_UNIX",)
     denied_syscalls: tuple[str, ...] = ()
-    """Denied beside those that always are."""
+    """Denied in addition to `seccomp.ALWAYS_DENIED`."""
     watched: tuple[str, ...] = ()
     """Opening a path at or under one of these, unless it was granted, is denied and a violation, whether or not it
-    exists inside. `SECRET_PLACES` is a good choice. Watching or auditing costs a round trip for every open."""
+    exists inside. `SECRET_PATHS` is a good choice. Watching or auditing costs a round trip for every open."""
     audited: tuple[str, ...] = ()
-    """Opening one of these is let go and written down once (`logged`): a path and all below it, a name that occurs
-    anywhere in a path (`.git`), or an ending (`*.pyc`). `WHERE_ANSWERS_HIDE` is a good choice."""
+    """Opening one of these is allowed and recorded once (`logged`): a path and all below it, a name that occurs
+    anywhere in a path (`.git`), or an ending (`*.pyc`)."""
     on_violation: Literal["deny", "kill"] = "deny"
     max_violations: Annotated[int, Field(gt=0)] = 1000
-    """A command that keeps at it is ended."""
+    """A command with more violations is killed."""
     language: PythonRules | None = None
     limits: SandboxLimits = SandboxLimits()
 
@@ -112,10 +105,10 @@ class SandboxPolicy(_Plain):
     @field_validator("audited")
     @classmethod
     def _can_be_matched(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for place in value:
-            plain = place.removeprefix("*")
-            if not plain or "*" in plain or ("/" in place and not place.startswith("/")):
-                raise ValueError(f"{place!r} must be an absolute path, a name, or an ending such as '*.pyc'")
+        for pattern in value:
+            plain = pattern.removeprefix("*")
+            if not plain or "*" in plain or ("/" in pattern and not pattern.startswith("/")):
+                raise ValueError(f"{pattern!r} must be an absolute path, a name, or an ending such as '*.pyc'")
         return value
 
     @field_validator("socket_families")
@@ -133,9 +126,9 @@ class SandboxPolicy(_Plain):
         return value
 
     def with_limits(self, **changes: float | int | None) -> Self:
-        """The same policy with some limits replaced; None keeps what was there."""
-        kept = {name: value for name, value in changes.items() if value is not None}
-        return self.model_copy(update={"limits": SandboxLimits(**{**self.limits.model_dump(), **kept})})
+        """The same policy with some limits replaced; None keeps the old value."""
+        given = {name: value for name, value in changes.items() if value is not None}
+        return self.model_copy(update={"limits": SandboxLimits(**{**self.limits.model_dump(), **given})})
 
     def families(self) -> tuple[str, ...]:
         loopback = ("AF_INET", "AF_INET6") if self.network == "loopback" else ()
@@ -151,5 +144,6 @@ class SandboxPolicy(_Plain):
 
     @functools.cached_property
     def hash(self) -> str:
-        """Names this policy and the rules that it means."""
-        return hashlib.sha256(self.model_dump_json().encode() + repr(self.rules()).encode()).hexdigest()[:32]
+        """Names this policy and the rules that it means: plain data, so that no class name is part of it."""
+        rules = json.dumps([dataclasses.asdict(rule) for rule in self.rules()])
+        return hashlib.sha256(f"{self.model_dump_json()}\n{rules}".encode()).hexdigest()[:32]

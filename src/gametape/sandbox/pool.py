@@ -1,4 +1,4 @@
-"""Sandboxes prepared ahead, for callers that cannot wait for one: each is used once."""
+"""Sandboxes that are started ahead of their use, each of which is used once."""
 
 import threading
 from collections import deque
@@ -16,8 +16,8 @@ Ready = TypeVar("Ready", bound=Closable)
 
 
 class WarmPool(Generic[Ready]):
-    """Keeps `size` of them ready: sessions, dialogues, whatever `make` makes. `take` hands one out at once and has its
-    successor made in the background."""
+    """Keeps `size` objects ready: sessions, interactive processes, whatever `make` returns. `take` returns one at once
+    and a thread makes its successor."""
 
     def __init__(self, make: Callable[[], Ready], size: int) -> None:
         self._make = make
@@ -30,7 +30,7 @@ class WarmPool(Generic[Ready]):
         self._filler.start()
 
     def take(self) -> Ready:
-        """One that nobody has used; the caller closes it. Waits only when the pool has run dry."""
+        """An unused one, which the caller closes. Waits only when the pool is empty."""
         with self._changed:
             self._changed.wait_for(lambda: self._ready or self._failure or self._closed)
             if self._ready:
@@ -40,7 +40,7 @@ class WarmPool(Generic[Ready]):
             raise self._failure or SandboxError("the pool is closed")
 
     def close(self) -> None:
-        """End those that nobody took."""
+        """Close those that were not taken."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -57,14 +57,14 @@ class WarmPool(Generic[Ready]):
     def _fill(self) -> None:
         while self._wait_for_room():
             try:
-                made = self._make()
+                ready = self._make()
             except SandboxError as error:
                 with self._changed:
                     self._failure = error
                     self._changed.notify_all()
                 return
             with self._changed:
-                self._ready.append(made)
+                self._ready.append(ready)
                 self._changed.notify_all()
 
     def _wait_for_room(self) -> bool:

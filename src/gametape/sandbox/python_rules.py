@@ -1,8 +1,8 @@
 """Restrictions on Python code, for reporting only.
 
-Restricted Python is not a boundary: there is always another way to a name. So this never decides what a command can
-do. It reads the code before it runs, listens to the interpreter's own audit events while it runs, and writes what it
-finds among the violations, as `python:...` with action `logged`.
+Restricted Python is not a security boundary: there is always another way to a name. So this never decides what a
+command can do. It lints the code before it runs, reads the interpreter's audit events while it runs, and adds its
+findings to the violations, as `python:...` with action `logged`.
 """
 
 import ast
@@ -30,7 +30,7 @@ class PythonRuleFinding:
 
 
 def lint(source: str, file: str, rules: PythonRules) -> list[PythonRuleFinding]:
-    """What the text of a program says it will do. Text that does not parse says nothing."""
+    """The findings in the text of a program. Text that does not parse has none."""
     try:
         tree = ast.parse(source, file)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -75,11 +75,11 @@ def lint_command(argv: list[str], workspace: str | None, rules: PythonRules) -> 
     if "-c" in argv[1:-1]:
         findings += lint(argv[argv.index("-c") + 1][:_LARGEST_FILE], "-c", rules)
     began = time.monotonic()
-    for path, shown in _python_files(workspace) if workspace else ():
+    for path, inside_path in _python_files(workspace) if workspace else ():
         if time.monotonic() - began > _MOST_SECONDS:
             break
         with open(path, encoding="utf-8", errors="replace") as file:
-            findings += lint(file.read(_LARGEST_FILE), shown, rules)
+            findings += lint(file.read(_LARGEST_FILE), inside_path, rules)
     return [
         PolicyViolation(
             syscall=f"python:{finding.rule}",
@@ -107,7 +107,7 @@ def _python_files(workspace: str) -> Iterator[tuple[str, str]]:
 
 
 def audit_hook_files(rules: PythonRules) -> dict[str, str]:
-    """What the interpreters inside load at their start, by path."""
+    """The files that interpreters inside load at their start, by path."""
     return {
         f"{AUDIT_HOOK_DIRECTORY}/sitecustomize.py": Path(__file__)
         .with_name("audit_hook.py")
@@ -117,14 +117,14 @@ def audit_hook_files(rules: PythonRules) -> dict[str, str]:
 
 
 def parse_audit_events(data: bytes, command: str) -> list[PolicyViolation]:
-    """The audit pipe's lines. Hostile code can write there too: anything malformed is passed over."""
-    found = []
+    """The audit pipe's lines. Hostile code can write there too: malformed lines are ignored."""
+    violations = []
     for line in data.split(b"\n")[:_MOST_HITS]:
         try:
             rule, pid, *args = json.loads(line)
         except (ValueError, TypeError, RecursionError):
             continue
         if isinstance(rule, str) and isinstance(pid, int) and all(isinstance(arg, str) for arg in args):
-            record = {"syscall": f"python:{rule[:40]}", "args": tuple(args), "pid": pid, "command": command}
-            found.append(PolicyViolation.model_validate({**record, "time": time.time(), "action": "logged"}))
-    return found
+            fields = {"syscall": f"python:{rule[:40]}", "args": tuple(args), "pid": pid, "command": command}
+            violations.append(PolicyViolation.model_validate({**fields, "time": time.time(), "action": "logged"}))
+    return violations

@@ -1,4 +1,4 @@
-"""A small poll loop with handlers, which other threads can ring."""
+"""A small poll loop with handlers, which other threads can wake."""
 
 import contextlib
 import os
@@ -10,7 +10,7 @@ Handler = Callable[[int], None]
 
 
 class Reactor:
-    """Calls the handler of every descriptor that is ready. All but `ring` belongs to the thread that turns it."""
+    """Calls the handler of every descriptor that is ready. Only `wake` may be called from other threads."""
 
     def __init__(self) -> None:
         self._poll = select.poll()
@@ -19,15 +19,15 @@ class Reactor:
         self._lock = threading.Lock()
 
     def on_wake(self, handler: Callable[[], None]) -> None:
-        def rung(_event: int) -> None:
+        def handle(_event: int) -> None:
             with contextlib.suppress(BlockingIOError):
                 os.eventfd_read(self._wake_fd)
             handler()
 
-        self.register(self._wake_fd, rung)
+        self.register(self._wake_fd, handle)
 
     def wake(self) -> None:
-        """Have the ring handler called soon. From any thread, even when the loop is over."""
+        """Have the wake handler called soon. From any thread, even when the loop is over."""
         with self._lock:
             if self._wake_fd >= 0:
                 os.eventfd_write(self._wake_fd, 1)
@@ -41,7 +41,7 @@ class Reactor:
             self._poll.unregister(descriptor)
 
     def run_once(self, wait_ms: int) -> None:
-        """Wait for something to happen and deal with it. A handler may take others away meanwhile."""
+        """Wait for a descriptor to be ready and call its handler, which may unregister others."""
         for descriptor, event in self._poll.poll(wait_ms):
             if descriptor in self._handlers:
                 self._handlers[descriptor](event)

@@ -1,4 +1,4 @@
-"""Limits that must be watched: what a control group counted, and, where there is none, the processes themselves."""
+"""Limits that are polled: the counters of a control group or, where there is none, the processes; and disk space."""
 
 import contextlib
 import os
@@ -19,7 +19,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class ResourceWatch(Protocol):
-    """Counts for one sandbox, from its start or from the last `begin`."""
+    """Counts the resources of one sandbox, from its start or from the last `reset`."""
 
     def reset(self) -> None: ...
 
@@ -30,8 +30,15 @@ class ResourceWatch(Protocol):
     def final_counters(self, counters: ResourceCounters) -> ResourceCounters: ...
 
 
+def watch_resources(
+    group: ControlGroup | None, outer: Iterable[int], limits: SandboxLimits, builder: int | None = None
+) -> ResourceWatch:
+    """The kernel's counters where there is a control group, else the processes below the outer ones."""
+    return CgroupWatch(group, limits) if group else ProcessTreeWatch(outer, limits, builder)
+
+
 class CgroupWatch:
-    """The kernel holds memory and processes; its counters say when it had to."""
+    """The kernel holds the limits of memory and processes; its counters say when it had to."""
 
     def __init__(self, group: ControlGroup, limits: SandboxLimits) -> None:
         self._group = group
@@ -51,7 +58,7 @@ class CgroupWatch:
         return self.since(counters)
 
     def since(self, now: ResourceCounters) -> ResourceCounters:
-        """What was counted since `begin`; a group that is gone counts nothing, which is not less than before."""
+        """What was counted since `reset`; a group that is gone counts nothing, which is not less than before."""
         before = self._before
         return ResourceCounters(
             cpu_seconds=max(0.0, (now.cpu_seconds or 0.0) - (before.cpu_seconds or 0.0)),
@@ -75,9 +82,9 @@ def exceeded_limit(counters: ResourceCounters, limits: SandboxLimits) -> KilledB
 class ProcessTreeWatch:
     """Without control groups: sample the processes below the sandbox's outer one and add them up.
 
-    Processes are counted when one wants another, so their limit is exact; memory may overshoot by what can be touched
-    between two samples. What no process has mapped (socket buffers) is not seen: should it bring the host close to
-    the end of its memory, the sandbox is ended. The builder counts as one process, whatever it needs for itself.
+    Processes are counted at every fork, so their limit is exact; memory may overshoot by what can be touched
+    between two samples. What no process has mapped (socket buffers) is not seen: if the host has
+    little memory left, the sandbox is killed. The builder counts as one process, whatever it needs for itself.
     """
 
     def __init__(self, outer: Iterable[int], limits: SandboxLimits, builder: int | None = None) -> None:
@@ -115,7 +122,7 @@ class ProcessTreeWatch:
         return exceeded_limit(seen, self._limits)
 
     def may_fork(self) -> bool:
-        """Whether one more is within the limit. Looks only when there could be too many."""
+        """Whether one more process is within the limit. Counts only when there could be too many."""
         if self._at_most >= self._limits.processes:
             self._at_most = sum(sample.threads for sample in self._samples(self._pids())) - OVERHEAD_PROCESSES
         allowed = self._at_most < self._limits.processes
@@ -130,10 +137,10 @@ class ProcessTreeWatch:
         return [pid for outer in self._outer for pid in descendants(outer)]
 
     def _samples(self, pids: list[int]) -> list["_Sample"]:
-        found = {pid: sample for pid in pids if (sample := _sample(pid))}
-        if self._builder in found:
-            found[self._builder] = _Sample(memory=0, cpu=found[self._builder].cpu, threads=1)
-        return list(found.values())
+        samples = {pid: sample for pid in pids if (sample := _sample(pid))}
+        if self._builder in samples:
+            samples[self._builder] = _Sample(memory=0, cpu=samples[self._builder].cpu, threads=1)
+        return list(samples.values())
 
 
 @dataclass(frozen=True)
@@ -144,20 +151,20 @@ class _Sample:
 
 
 def descendants(pid: int) -> list[int]:
-    """A process and everything below it that is still there."""
-    found, todo = [], [pid]
+    """A process and all its descendants."""
+    pids, todo = [], [pid]
     while todo:
-        found.append(todo.pop())
-        todo += children(found[-1])
-    return found
+        pids.append(todo.pop())
+        todo += children(pids[-1])
+    return pids
 
 
 def children(pid: int) -> list[int]:
-    found: list[int] = []
+    pids: list[int] = []
     with contextlib.suppress(OSError):
         for task in os.listdir(f"/proc/{pid}/task"):
-            found += map(int, _read(f"/proc/{pid}/task/{task}/children").split())
-    return found
+            pids += map(int, _read(f"/proc/{pid}/task/{task}/children").split())
+    return pids
 
 
 def unlinked_file_bytes(pids: list[int]) -> int:
@@ -174,7 +181,7 @@ def unlinked_file_bytes(pids: list[int]) -> int:
 
 
 def _host_memory() -> dict[str, int]:
-    """Bytes by name, of the host's own account."""
+    """The host's memory in bytes, by the names of /proc/meminfo."""
     lines = (line.split() for line in _read("/proc/meminfo").splitlines())
     return {words[0].rstrip(":"): int(words[1]) << 10 for words in lines}
 
@@ -208,6 +215,9 @@ _CLOCK_GRAIN = 0.05  # file times lag behind the clock by up to a tick
 
 
 class DiskWatch:
+    """Polls how much a command has written: the file system's free space first, which costs a call, and a walk over the
+    writable directories only when that has shrunk by the limit or may be hidden by space that others freed."""
+
     def __init__(self, directories: Iterable[str], limit_bytes: int) -> None:
         self._directories = tuple(directories)
         self._limit = limit_bytes
@@ -221,14 +231,14 @@ class DiskWatch:
         self._walked_at = self._walk_took = 0.0
 
     def attach(self, outer: int, inner: int, mount_points: Iterable[str]) -> None:
-        """The command is about to start: hold on to its temporary file systems, which also outlive it this way."""
+        """The command is about to start: open its temporary file systems, which keeps them until `close`."""
         self._outer = outer
         for point in mount_points:
             with contextlib.suppress(OSError):
                 self._temporary.append(os.open(f"/proc/{inner}/root{point}", os.O_PATH | os.O_DIRECTORY))
 
     def exceeded(self, last_look: bool = False) -> bool:
-        """Whether the command holds more than it may. Costs a few calls unless the file system really filled up."""
+        """Whether the command uses more than its limit. Costs a few calls unless the file system really filled up."""
         temporary = self._in_memory()
         if temporary >= self._limit:
             return self._is_too_much(temporary)
@@ -248,7 +258,7 @@ class DiskWatch:
         return self._is_too_much(temporary + sum(size for size, _ in walked) + nameless)
 
     def reset_baseline(self) -> None:
-        """From now on only growth is too much: what is over the limit must be possible to remove."""
+        """From now on only growth exceeds the limit: a command must be able to remove what is above it."""
         self._allowed = max(self._held, self._in_memory())
 
     def _is_too_much(self, held: int) -> bool:
@@ -266,7 +276,7 @@ class DiskWatch:
     def _taken(self, directory: str) -> int:
         """An upper bound on our share of the file system's lost space since the start."""
         free = _free(directory)
-        self._masked |= free > self._last_free[directory]  # somebody else frees space: ours may hide behind it
+        self._masked |= free > self._last_free[directory]  # others free space, which hides what the command takes
         self._last_free[directory] = free
         self._most_free[directory] = max(self._most_free[directory], free)
         return self._most_free[directory] - free

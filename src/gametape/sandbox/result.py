@@ -8,12 +8,14 @@ KilledBy = Literal["time", "cpu", "memory", "processes", "disk", "output", "poli
 ViolationAction = Literal["denied", "killed", "logged"]
 
 
-class _Plain(BaseModel):
+class FrozenModel(BaseModel):
+    """Immutable plain data without unknown fields."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class PolicyViolation(_Plain):
-    """One thing the policy does not grant, and who tried it."""
+class PolicyViolation(FrozenModel):
+    """An attempt to do what the policy does not grant, and the process that made it."""
 
     syscall: str
     args: tuple[str | int, ...]
@@ -23,14 +25,14 @@ class PolicyViolation(_Plain):
     action: ViolationAction
 
 
-class ResourceUsage(_Plain):
+class ResourceUsage(FrozenModel):
     wall_seconds: float
     cpu_seconds: float | None = None
     peak_memory_bytes: int | None = None
     peak_processes: int | None = None
 
 
-class ExecResult(_Plain):
+class ExecResult(FrozenModel):
     """The outcome of one command. `killed_by` names the limit that ended it; None: it ended by itself."""
 
     exit_code: int
@@ -45,7 +47,7 @@ class ExecResult(_Plain):
     """Violations beyond those kept; a command is ended before this grows large."""
     backend: str
     assurance: str
-    """`full`: limits held by the kernel for the whole sandbox; `reduced`: some were held by watching."""
+    """`full`: the kernel held the limits for the whole sandbox; `reduced`: some were held by polling."""
     held_by: dict[str, str]
     """Which mechanism held each limit."""
     policy_hash: str
@@ -68,7 +70,7 @@ class SessionResult(ExecResult):
         return self.usage.cpu_seconds or 0.0
 
 
-class BackendCapabilities(_Plain):
+class BackendCapabilities(FrozenModel):
     """What a backend gives on this machine."""
 
     network_isolation: bool = False
@@ -84,7 +86,7 @@ class BackendCapabilities(_Plain):
         return sorted(name for name in required if not values[name])
 
 
-class BackendProbe(_Plain):
+class BackendProbe(FrozenModel):
     """Whether a backend works here; if not, what is missing and how to get it."""
 
     available: bool

@@ -1,10 +1,8 @@
-"""A live sandbox whose file tree has a past: save it, go back to it, go on from it twice.
+"""A live sandbox whose file tree can be saved, restored and forked.
 
-A snapshot is the files, whatever wrote them: shell side effects included. Processes are not saved. Going back starts a
-new sandbox on the old tree, with its shell in the directory where the snapshot found it.
+A snapshot is the files, whatever wrote them: shell side effects included. Processes are not saved. Restoring starts a
+new sandbox on the old tree, with its shell in the directory where it was at the snapshot.
 """
-
-from pathlib import Path
 
 from gametape.sandbox.backend import SandboxSpec
 from gametape.sandbox.result import SessionResult
@@ -14,7 +12,7 @@ from gametape.sandbox.snapshots.store_layout import SnapshotView
 
 
 class RewindableSession:
-    """One line of history. Not for use by several threads at once."""
+    """One session and its snapshots. Not for use by several threads at once."""
 
     def __init__(self, store: SnapshotStore, snapshot: str, spec: SandboxSpec, backend: str = "bubblewrap") -> None:
         self._store = store
@@ -26,50 +24,33 @@ class RewindableSession:
         self._session: ShellSession
         self._open(snapshot)
 
-    @classmethod
-    def from_directory(
-        cls, store: SnapshotStore, tree: Path, spec: SandboxSpec, backend: str = "bubblewrap"
-    ) -> "RewindableSession":
-        """Begin with a copy of a directory of the host. It is read once and never written."""
-        return cls(store, store.import_tree(tree), spec, backend)
-
     @property
     def session(self) -> ShellSession:
-        """The session of now; another one after `restore`."""
+        """The current session; another one after `restore`."""
         return self._session
 
     def run(self, command: str, wall_seconds: float | None = None) -> SessionResult:
         return self._session.run(command, wall_seconds)
 
-    def put(self, path: str, content: bytes) -> None:
-        self._session.put(path, content)
-
-    def get(self, path: str) -> bytes:
-        return self._session.get(path)
-
     def snapshot(self, durably: bool = True) -> str:
-        """Save the tree as it is between two commands; background jobs are held still meanwhile."""
+        """Save the tree as it is between two commands; background jobs are paused meanwhile."""
         with self._session.paused():
             name = self._store.seal(self._view, durably)
         self._directories[name] = self._session.directory
         return name
 
     def restore(self, snapshot: str) -> None:
-        """Go back. Whatever ran is ended; if the snapshot cannot be opened, nothing has happened."""
+        """Go back to a snapshot. Running processes are killed; if the snapshot cannot be opened, nothing changes."""
         session, view = self._session, self._view
         self._open(snapshot)
         session.close()
         self._store.close_view(view)
 
     def fork(self, snapshot: str | None = None) -> "RewindableSession":
-        """A second line of history from a snapshot, or from now. This one is not touched."""
+        """A second session from a snapshot, or from the current state. This one is not changed."""
         child = RewindableSession(self._store, snapshot or self.snapshot(durably=False), self._spec, self._backend)
         child._directories.update(self._directories)
         return child
-
-    def export(self, snapshot: str, destination: Path) -> None:
-        """Write a snapshot's tree to a new directory of the host."""
-        self._store.export(snapshot, destination)
 
     def close(self) -> None:
         self._session.close()
@@ -83,10 +64,10 @@ class RewindableSession:
 
     def _open(self, snapshot: str) -> None:
         view = self._store.open_view(snapshot)
-        place = {"view": view.mount, "workspace": None} if view.mount else {"workspace": view.tree, "view": None}
+        source = {"view": view.mount, "workspace": None} if view.mount else {"workspace": view.tree, "view": None}
         try:
             directory = self._directories.get(snapshot)
-            session = open_session(self._spec.model_copy(update=place), self._backend, directory)
+            session = open_session(self._spec.model_copy(update=source), self._backend, directory)
         except BaseException:
             self._store.close_view(view)
             raise

@@ -1,7 +1,6 @@
-"""Live sandboxes for asyncio: hundreds may be up, a few are busy, the rest wait their turn.
+"""Live sandboxes for asyncio: hundreds may be open, a few run a command, the rest wait.
 
-`Floor` is where they are opened. It holds the one number that keeps a small machine alive: how many commands (and
-starts) run at the same time.
+`SandboxScheduler` opens them and bounds how many commands and starts run at the same time.
 """
 
 import asyncio
@@ -24,7 +23,7 @@ _E = TypeVar("_E", bound="LiveWorkspace")
 
 
 class SandboxScheduler:
-    """Opens environments and lets at most `at_once` of them work at a time; by default two for each core.
+    """Opens workspaces and lets at most `max_concurrent` of them run at a time; by default two for each core.
 
     Unless `durably`, snapshots outlive this process but perhaps not a crash of the machine.
     """
@@ -43,23 +42,23 @@ class SandboxScheduler:
         self._open: set[LiveWorkspace] = set()
 
     async def open(self, spec: SandboxSpec) -> "LiveWorkspace":
-        """A live sandbox; waits its turn to be started."""
+        """A live sandbox without snapshots."""
         return self.track(LiveWorkspace(self, await self.run_in_slot(lambda: open_session(spec, self._backend))))
 
     async def open_snapshot(self, snapshot: str, spec: SandboxSpec) -> "RewindableWorkspace":
-        """A live sandbox on the tree of a snapshot, which can be saved and gone back to."""
+        """A live sandbox on the tree of a snapshot, which can be saved and restored."""
         store = self._store
         if store is None:
-            raise BadInput("this floor has no snapshot store; give it one")
-        line = await self.run_in_slot(lambda: RewindableSession(store, snapshot, spec, self._backend))
-        return self.track(RewindableWorkspace(self, line))
+            raise BadInput("this scheduler has no snapshot store; give it one")
+        session = await self.run_in_slot(lambda: RewindableSession(store, snapshot, spec, self._backend))
+        return self.track(RewindableWorkspace(self, session))
 
     def track(self, environment: _E) -> _E:
         self._open.add(environment)
         return environment
 
     async def run_in_slot(self, work: Callable[[], _T]) -> _T:
-        """Do something that takes a core, in a thread, when it is our turn."""
+        """Run a function that takes a core, in a thread, when a slot is free."""
         async with self._slots:
             return await asyncio.to_thread(work)
 
@@ -75,7 +74,7 @@ class SandboxScheduler:
         self._open.discard(workspace)
 
     async def close(self) -> None:
-        """End every sandbox that is still open."""
+        """Close every sandbox that is still open."""
         await asyncio.gather(*(environment.close() for environment in list(self._open)))
 
     async def __aenter__(self) -> Self:
@@ -99,7 +98,7 @@ class LiveWorkspace:
         return self._source if isinstance(self._source, ShellSession) else self._source.session
 
     async def shell(self, command: str, wall_seconds: float | None = None) -> SessionResult:
-        """Run a command in the environment's shell and say everything that is known about it."""
+        """Run a command in the workspace's shell and return everything that is known about it."""
         return await self._scheduler.run(self._session, command, wall_seconds)
 
     async def run(self, argv: Sequence[str], *, timeout: float) -> CommandResult:
@@ -121,20 +120,20 @@ class LiveWorkspace:
 
 
 class RewindableWorkspace(LiveWorkspace):
-    """The same with a past: an `Environment` in the full sense of `core.protocols`."""
+    """A live workspace with snapshots: the `Workspace` of `core.protocols`."""
 
     def __init__(self, scheduler: SandboxScheduler, session: RewindableSession) -> None:
         super().__init__(scheduler, session)
         self._rewindable = session
 
     async def snapshot(self) -> str:
-        """Save the file tree and name what was saved."""
+        """Save the file tree and return the snapshot's name."""
         return await self._scheduler.run_in_slot(lambda: self._rewindable.snapshot(self._scheduler.durably))
 
     async def restore(self, snapshot: str) -> None:
         await self._scheduler.run_in_slot(lambda: self._rewindable.restore(snapshot))
 
     async def fork(self, snapshot: str) -> Self:
-        """A new environment that starts from a snapshot; this one is not touched."""
-        line = await self._scheduler.run_in_slot(lambda: self._rewindable.fork(snapshot))
-        return self._scheduler.track(type(self)(self._scheduler, line))
+        """A new workspace that starts from a snapshot; this one is not changed."""
+        session = await self._scheduler.run_in_slot(lambda: self._rewindable.fork(snapshot))
+        return self._scheduler.track(type(self)(self._scheduler, session))

@@ -1,9 +1,9 @@
-"""Which system calls are stopped at the wall: rules, and the BPF program they become.
+"""The call filter: rules for system calls, and the BPF program that they compile to.
 
-Two kinds of stop. `NOTIFY` hands the call to the supervisor, which writes it down and denies it: an *event*.
+A rule has one of two actions. `NOTIFY` hands the call to the supervisor, which records and denies it: an *event*.
 `ENOSYS` is a quiet "this kernel has no such call", for calls that honest libraries try first and can do without.
 The supervisor never lets a notified call through once hostile code runs (a second thread could swap the arguments
-after the check); calls that the namespaces make harmless anyway are the only exception, see `supervisor.py`.
+after the check); calls that the namespaces make harmless anyway are the only exception, see `syscall_events.py`.
 
 Standard library only.
 """
@@ -79,13 +79,13 @@ class SyscallRule:
 
 
 WITHOUT_CONTROL_GROUP = (SyscallRule("shmget", ENOSYS), SyscallRule("clone"), SyscallRule("fork"), SyscallRule("vfork"))
-"""System V segments belong to no process, so nobody would count them; and somebody must count the processes."""
+"""Without a control group, System V segments are not counted for any process, and the supervisor counts forks."""
 
 
 def default_rules(
     families: Iterable[str], denied: Iterable[str], watch_opens: bool, loopback: bool
 ) -> list[SyscallRule]:
-    """The wall's rules for a policy."""
+    """The rules of the call filter for a policy."""
     devices = (CHARACTER_DEVICE, BLOCK_DEVICE)
     allowed = tuple(SOCKET_FAMILIES[name] for name in families)
     other_families = (ArgumentTest(0, values=allowed, negated=True),) if allowed else ()

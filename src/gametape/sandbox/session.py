@@ -1,8 +1,8 @@
-"""A sandbox that stays up: many commands in one shell, under the same wall, watched by one thread.
+"""A sandbox that stays up: many commands in one shell, under the same policy, watched by one thread.
 
-The sandbox is held open by a process that does nothing (the anchor). The shell is sent in beside it, so a command that
-ends its shell, or has to be ended with it, costs a new shell and not the sandbox: files, background jobs and the
-record stay.
+The sandbox is held open by a process that does nothing (the anchor). The shell is a second process inside, so a command
+that ends its shell, or has to be killed with it, costs a new shell and not the sandbox: files, background jobs and the
+record of violations stay.
 """
 
 import contextlib
@@ -28,11 +28,10 @@ from gametape.sandbox.policy import WORKSPACE
 from gametape.sandbox.resource_watch import exceeded_limit
 from gametape.sandbox.result import KilledBy, SessionResult
 from gametape.sandbox.shell import BASH, GarbledReport, SandboxShell
-from gametape.sandbox.supervisor import RawOutcome
+from gametape.sandbox.supervisor import CHUNK, RawOutcome
 
-_CHUNK = 1 << 16
 _PATIENCE = 0.3
-"""Seconds between ending a command's processes and ending the shell that still does not answer."""
+"""Seconds between killing a command's processes and killing a shell that still does not answer."""
 
 
 @dataclass
@@ -48,7 +47,7 @@ class _Command:
 
 
 class ShellSession(PersistentSandbox):
-    """One live sandbox. `run` may be called from any thread; commands wait for each other."""
+    """One live sandbox. `run` may be called from any thread; commands run one after the other."""
 
     def __init__(self, sandbox: OneShotSandbox, directory: str = WORKSPACE) -> None:
         self._shell: SandboxShell | None = None
@@ -64,7 +63,7 @@ class ShellSession(PersistentSandbox):
         return self.submit(command, wall_seconds).result()
 
     def submit(self, command: str, wall_seconds: float | None = None) -> "Future[SessionResult]":
-        """The same without waiting."""
+        """The same as `run` without waiting."""
         if "\0" in command or not _is_text(command):
             raise BadInput("a command cannot hold a NUL byte, or half of a surrogate pair")
         task = _Command(command, wall_seconds or self._limits.wall_seconds, OutputCapture(self._limits.output_bytes))
@@ -75,7 +74,7 @@ class ShellSession(PersistentSandbox):
         return task.answer
 
     def interrupt(self) -> None:
-        """End the command that is running now, as if its time were up."""
+        """Kill the command that is running now, as if its time were up."""
         self._interrupted = True
         self._reactor.wake()
 
@@ -86,10 +85,10 @@ class ShellSession(PersistentSandbox):
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Between two commands: nothing inside runs, so that its files can be read in peace."""
-        with self._gate:
+        """Between two commands: nothing inside runs, so that its files can be read."""
+        with self._changed:
             self._held = True
-            self._gate.wait_for(lambda: self._current is None or self._end_reason)
+            self._changed.wait_for(lambda: self._current is None or self._end_reason)
         stopped = self._processes.pause()
         try:
             yield
@@ -120,7 +119,7 @@ class ShellSession(PersistentSandbox):
         self._begin_next()
 
     def _begin_next(self) -> None:
-        with self._gate:
+        with self._changed:
             if self._current or self._held or not self._waiting or self._end_reason:
                 return
             command = self._current = self._waiting.popleft()
@@ -143,7 +142,8 @@ class ShellSession(PersistentSandbox):
             self._reactor.register(shell.commands, lambda _event: self._push(shell), select.POLLOUT)
 
     def _trusted_shell(self) -> SandboxShell:
-        """A shell that waits for a command. One that does not is ended; whoever keeps new ones from starting, too."""
+        """A shell that waits for a command. One that does not is killed, and so are processes that keep new ones from
+        starting."""
         deadline = time.monotonic() + _PATIENCE
         while self._shell and self._processes.shell and time.monotonic() < deadline:
             if SandboxShell.is_waiting(self._processes.shell):
@@ -209,7 +209,7 @@ class ShellSession(PersistentSandbox):
             return
         try:
             report = shell.report()
-        except GarbledReport:  # somebody inside has found the pipe: this shell's word is worth nothing any more
+        except GarbledReport:  # a process inside has found the pipe: this shell's reports cannot be trusted any more
             self._finish(255, None, restarted=True)
             self._drop_shell()
             return
@@ -218,8 +218,8 @@ class ShellSession(PersistentSandbox):
             self._finish(report.exit_code, None, restarted=False)
 
     def _shell_ended(self, shell: SandboxShell) -> None:
-        """By itself (`exit`), by the command's doing, or by ours."""
-        message = shell.entered.channel.recv(_CHUNK)
+        """The shell ended itself (`exit`), or the command or we killed it."""
+        message = shell.entered.channel.recv(CHUNK)
         if not message:
             self._end_reason = "the sandbox keeper was killed"
             return
@@ -253,7 +253,7 @@ class ShellSession(PersistentSandbox):
             self._stop("disk")
 
     def _check_jobs(self) -> bool:
-        """Between commands the limits hold too. Says whether there are any jobs."""
+        """Between commands the limits hold too. Returns whether there are any jobs."""
         jobs = self._processes.others()
         if jobs and (self._resources.exceeded() or self._disk.exceeded()):
             signal_all(signal.SIGKILL, jobs)
@@ -262,14 +262,14 @@ class ShellSession(PersistentSandbox):
         return bool(jobs)
 
     def _stop(self, reason: KilledBy) -> None:
-        """End what the running command has started; without one, whatever runs in the background."""
+        """Kill what the running command has started; without one, the background jobs."""
         command = self._current
         if command and command.killed_by is None:
             command.killed_by, command.killed_at = reason, time.monotonic()
         signal_all(signal.SIGKILL, self._processes.others() - self._spared(reason))
 
     def _spared(self, reason: KilledBy) -> frozenset[int]:
-        """Jobs of earlier commands, unless it may be they who break a limit that only watching holds."""
+        """Jobs of earlier commands that are not killed, unless they may be what exceeds a polled limit."""
         held = reason in ("time", "output", "policy") or (reason != "disk" and self._running.group is not None)
         return self._current.before if self._current and held else frozenset()
 
@@ -302,28 +302,28 @@ class ShellSession(PersistentSandbox):
             started=True,
         )
         result = self._sandbox.result(outcome, outcome.violations)
-        shown = sanitize(self._directory, secret_values(os.environ))
-        extra: dict[str, Any] = {"directory": shown, "shell_restarted": restarted}
+        directory = sanitize(self._directory, secret_values(os.environ))
+        extra: dict[str, Any] = {"directory": directory, "shell_restarted": restarted}
         command.answer.set_result(SessionResult(**dict(result), **extra))
         self._idle()
 
     def _idle(self) -> None:
         self._resources.reset()
         self._disk.reset_baseline()
-        with self._gate:
+        with self._changed:
             self._current = None
-            self._gate.notify_all()
+            self._changed.notify_all()
         self._reactor.wake()
 
     def _drain(self, shell: SandboxShell, command: _Command) -> None:
-        """What was printed before the report is in the pipes by now."""
+        """Read what was printed before the report, which is in the pipes by now."""
         for stream, descriptor in (("stdout", shell.stdout), ("stderr", shell.stderr)):
             while (data := shell.read(descriptor)) and command.capture.add(stream, data):
                 pass
 
     def _fail_waiting(self) -> None:
         reason = SandboxError(self._end_reason or "the session is closed")
-        with self._gate:
+        with self._changed:
             unanswered = [command.answer for command in (*self._waiting, *([self._current] if self._current else []))]
             self._waiting.clear()
             self._current = None
@@ -341,7 +341,7 @@ def _is_text(command: str) -> bool:
 
 
 def open_session(spec: SandboxSpec, backend: str = "bubblewrap", directory: str | None = None) -> ShellSession:
-    """A live sandbox, or an error that says why there cannot be one."""
+    """Open a live sandbox, or raise an error that says why there cannot be one."""
     sandbox = open_backend(backend).start(spec)
     if not isinstance(sandbox, OneShotSandbox):
         raise MissingDependency(f"the {backend} sandbox runs single commands only; sessions need bubblewrap or oci")

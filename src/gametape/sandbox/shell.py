@@ -3,8 +3,8 @@
 The shell reads a token and a command, each up to a NUL, from one descriptor, evaluates the command with that descriptor
 and the next one closed, and reports the token, the exit code and the directory on the other. So the directory,
 variables, functions and background jobs of one command are there for the next, and what a command prints is never
-taken for a report. It can still find the shell's own descriptors and report too early: hence the token, which makes a
-late report worthless, and `is_waiting`, which tells whether the shell is really done.
+taken for a report. It can still find the shell's own descriptors and report too early: the token makes a late report
+worthless, and `is_waiting` tells whether the shell is really done.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ class ShellReport:
 
 
 class GarbledReport(Exception):
-    """What came is no report of the command that runs: somebody else has written it."""
+    """What was read is no report of the running command: another process wrote it."""
 
 
 @dataclass
@@ -82,14 +82,14 @@ class SandboxShell:
         self.push()
 
     def push(self) -> bool:
-        """Hand over as much as the shell takes now; True when all is sent."""
+        """Send as much as the shell takes now; True when all is sent."""
         with contextlib.suppress(BlockingIOError, BrokenPipeError):
             while self._unsent:
                 self._unsent = self._unsent[os.write(self.commands, self._unsent[:_CHUNK]) :]
         return not self._unsent
 
     def report(self) -> ShellReport | None:
-        """The report on the last command, once it is whole."""
+        """The report on the last command, or None while it is incomplete."""
         self._unread += self.read(self.reports) or b""
         if len(self._unread) > _LONGEST_REPORT:
             raise GarbledReport
@@ -110,7 +110,7 @@ class SandboxShell:
         return False
 
     def read(self, descriptor: int) -> bytes | None:
-        """What was printed; nothing at the end; None when there is nothing now."""
+        """What was printed; empty at the end of the stream; None when there is nothing now."""
         try:
             return os.read(descriptor, _CHUNK)
         except BlockingIOError:

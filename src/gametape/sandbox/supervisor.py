@@ -15,32 +15,32 @@ from gametape.sandbox.cgroups import ResourceCounters
 from gametape.sandbox.keeper_client import RunningSandbox, SandboxError
 from gametape.sandbox.output import OutputCapture
 from gametape.sandbox.policy import SandboxPolicy
-from gametape.sandbox.resource_watch import CgroupWatch, DiskWatch, ProcessTreeWatch, ResourceWatch, exceeded_limit
+from gametape.sandbox.resource_watch import DiskWatch, exceeded_limit, watch_resources
 from gametape.sandbox.result import KilledBy, PolicyViolation
 from gametape.sandbox.syscall_events import SyscallHandler
 
-_TICK_MS = 20
-_CHUNK = 1 << 16
-_LIMIT_SIGNALS: dict[int, KilledBy] = {signal.SIGXCPU: "cpu", signal.SIGXFSZ: "disk"}
+TICK_MS = 20
+CHUNK = 1 << 16
+LIMIT_SIGNALS: dict[int, KilledBy] = {signal.SIGXCPU: "cpu", signal.SIGXFSZ: "disk"}
 
 
 @dataclass(frozen=True)
 class SupervisionContext:
-    """What the supervisor must know of a sandbox beside its policy."""
+    """What the supervisor must know about a sandbox besides its policy."""
 
-    shown: tuple[str, ...]
-    """What is granted, by its path inside."""
+    granted: tuple[str, ...]
+    """Granted paths, as they are inside."""
     writable: tuple[str, ...]
     """Directories of the host that the command may write to."""
     temporary: tuple[str, ...]
     """Mount points inside of file systems that live in memory."""
     process_backstop: int | None
-    """RLIMIT_NPROC, when it can only be set inside: an ordinary host user's own processes would count towards it."""
+    """RLIMIT_NPROC, when it can only be set inside: outside, the host user's own processes would count towards it."""
 
 
 @dataclass(frozen=True)
 class RawOutcome:
-    """What was seen, before it is made presentable."""
+    """What was observed, before output and texts are sanitized."""
 
     exit_code: int
     signal: int | None
@@ -63,19 +63,15 @@ class Supervisor:
         self._limits = limits
         self._context = context
         self._capture = OutputCapture(limits.output_bytes)
-        self._syscalls = SyscallHandler(policy, context.shown, self.on_start, self.may_fork)
+        self._syscalls = SyscallHandler(policy, context.granted, self.on_start, self.may_fork)
         self._disk = DiskWatch(context.writable, limits.disk_mb << 20)
-        self._resources: ResourceWatch = (
-            CgroupWatch(running.group, limits)
-            if running.group
-            else ProcessTreeWatch([running.pid], limits, builder=running.pid)
-        )
+        self._resources = watch_resources(running.group, [running.pid], limits, builder=running.pid)
         self._command: int | None = None
         self._began = time.monotonic()
         self._next_check = 0.0
         self._killed_by: KilledBy | None = None
-        self.tick_ms = _TICK_MS
-        """How often the limits are looked at. Whoever knows that nothing hostile runs yet may look less often."""
+        self.tick_ms = TICK_MS
+        """How often the limits are checked. A caller that knows that nothing hostile runs yet may check less often."""
         self._ending: dict[str, Any] | None = None
         self._poll = select.poll()
         for descriptor in pipes:
@@ -87,12 +83,12 @@ class Supervisor:
             self._poll.register(running.listener, select.POLLIN)
 
     def watch(self) -> RawOutcome:
-        """Until the sandbox is gone and its output is read. Whatever interrupts us ends the sandbox first."""
+        """Watch until the sandbox is gone and its output is read. Any exception here kills the sandbox first."""
         try:
             while self._ending is None:
                 self._step(self.tick_ms)
             while self._pipes and self._step(0):
-                pass  # what is still in the pipes; somebody elsewhere may hold them open, so never wait
+                pass  # what is still in the pipes; another process may hold them open, so never wait
             return self._outcome(self._ending)
         except BaseException:
             self._kill(None)
@@ -117,7 +113,7 @@ class Supervisor:
         return self._resources.may_fork()
 
     def _step(self, wait_ms: int) -> bool:
-        """Deal with whatever is ready; False when nothing was."""
+        """Handle every descriptor that is ready; False when none was."""
         ready = self._poll.poll(wait_ms)
         for descriptor, event in ready:
             if descriptor == self._running.listener:
@@ -148,7 +144,7 @@ class Supervisor:
 
     def _read(self, descriptor: int) -> None:
         try:
-            data = os.read(descriptor, _CHUNK)
+            data = os.read(descriptor, CHUNK)
         except BlockingIOError:
             return
         if not data:
@@ -158,8 +154,8 @@ class Supervisor:
             self._kill("output")
 
     def _receive_end(self) -> None:
-        """The keeper's last word."""
-        message = self._running.channel.recv(_CHUNK)
+        """Receive the keeper's last message."""
+        message = self._running.channel.recv(CHUNK)
         self._poll.unregister(self._running.channel)
         self._ending = json.loads(message) if message else {"error": "the sandbox keeper was killed"}
 
@@ -173,7 +169,7 @@ class Supervisor:
         if self._ending is None:
             self._running.channel.settimeout(10)
             with contextlib.suppress(OSError):
-                self._running.channel.recv(_CHUNK)
+                self._running.channel.recv(CHUNK)
 
     def _outcome(self, ending: dict[str, Any]) -> RawOutcome:
         wall_seconds = time.monotonic() - self._began
@@ -182,8 +178,8 @@ class Supervisor:
         exit_code, ended_by = self._how_it_ended(ending["ended"])
         counters = self._resources.final_counters(ResourceCounters(**ending["counters"]))
         killed_by = self._killed_by
-        if killed_by is None and exit_code != 0:  # by itself, but perhaps because the kernel had refused it something
-            killed_by = exceeded_limit(counters, self._limits) or _LIMIT_SIGNALS.get(ended_by or 0)
+        if killed_by is None and exit_code != 0:  # it ended itself, perhaps because the kernel had refused it something
+            killed_by = exceeded_limit(counters, self._limits) or LIMIT_SIGNALS.get(ended_by or 0)
         if killed_by is None and self._disk.exceeded(last_look=True):
             killed_by = "disk"
         return RawOutcome(
@@ -199,10 +195,10 @@ class Supervisor:
         )
 
     def _how_it_ended(self, outer_status: int) -> tuple[int, int | None]:
-        """Exit code and signal. The outer process says 128 + N for signal N; newer kernels tell the two apart."""
+        """Exit code and signal. The outer process reports 128 + N for signal N; newer kernels tell the two apart."""
         status = linux.wait_status(self._command) if self._command is not None else None
         code = os.waitstatus_to_exitcode(outer_status if status is None else status)
         if code < 0:
             return 128 - code, -code
-        told_apart = status is not None
-        return code, code - 128 if 128 < code <= 192 and not told_apart else None
+        status_is_exact = status is not None
+        return code, code - 128 if 128 < code <= 192 and not status_is_exact else None

@@ -1,7 +1,7 @@
-"""The supervisor's half of the wall: what to answer a call that waits there, and what to write down.
+"""The supervisor's part of the call filter: what to answer a notified call, and what to record.
 
-Until the command is executed inside, the caller is the builder of the sandbox, and everything goes on.
-From then on every notified call is denied and becomes a `Violation`, but for three that are let go because the
+Until the command is executed inside, the caller is the builder of the sandbox, and every call is allowed.
+From then on every notified call is denied and becomes a `PolicyViolation`, except three that are allowed because the
 namespaces already make them harmless, whatever their arguments turn into: executing a program, opening a file
 (nothing secret is mounted), and connecting within the sandbox's own network.
 """
@@ -76,7 +76,7 @@ _TYPE_NAMES = {kind.value: kind.name for kind in socket.SocketKind}
 
 
 class SyscallHandler:
-    """Answers notifications for one sandbox and keeps the record."""
+    """Answers the notifications of one sandbox and records violations."""
 
     def __init__(
         self,
@@ -90,8 +90,8 @@ class SyscallHandler:
         self.dropped = 0
         self.command_started = False
         self._policy = policy
-        self._granted = tuple(f"{place}/" for place in granted)
-        self._watched = tuple(f"{place}/" for place in policy.watched)
+        self._granted = tuple(f"{path}/" for path in granted)
+        self._watched = tuple(f"{path}/" for path in policy.watched)
         self._audit = _audit_pattern(policy.audited)
         self._audited: set[str] = set()
         self._on_start = on_start
@@ -100,7 +100,7 @@ class SyscallHandler:
         self._memory = linux.MemoryReader()
 
     def answer(self, listener: int) -> KilledBy | None:
-        """Deal with one waiting call. Says why when the sandbox must end for it."""
+        """Answer one waiting call. Returns the reason when the sandbox must be killed for it."""
         call = linux.receive_notification(listener)
         if call is None:
             return None
@@ -123,8 +123,8 @@ class SyscallHandler:
         return name in _EXECS
 
     def _watch_builder(self, pid: int, name: str) -> None:
-        """The first program that is executed under another root than the host's, by any but the builder's own first
-        process there, is the command."""
+        """The command is the first program that is executed under another root than the host's by any process but the
+        builder's own first one there."""
         if name not in _EXECS or _same_root(pid):
             return
         if self._command_is_first or not _is_first_process(pid):
@@ -155,7 +155,7 @@ class SyscallHandler:
         return room
 
     def _refuses_open(self, call: linux.SyscallNotification, name: str) -> bool:
-        """Whether an open is one to deny: a secret place that was not granted, or a set-id file."""
+        """Whether to deny an open: of a watched path that was not granted, or of a new set-id file."""
         at, flags, mode = call.args[1:4] if name == "openat" else call.args[0:3]
         if flags & _MAKES_A_FILE and mode & seccomp.SETID_BITS:
             return True
@@ -165,10 +165,10 @@ class SyscallHandler:
             path = os.path.join(base or _link(call.pid, "cwd"), path)
         if ".." in path or "//" in path or "/./" in path:
             path = os.path.normpath(path)
-        place = path + "/"
-        if place.startswith(self._watched) and not place.startswith(self._granted):
+        prefix = path + "/"
+        if prefix.startswith(self._watched) and not prefix.startswith(self._granted):
             return True
-        if self._audit and self._audit.search(place) and path not in self._audited:
+        if self._audit and self._audit.search(prefix) and path not in self._audited:
             self._audited.add(path)
             self._note(self._record(call, name, (path, flags), "logged"))
         return False
@@ -194,7 +194,7 @@ class SyscallHandler:
         return _signed(value)
 
     def _text(self, pid: int, address: int) -> str:
-        """The string at an address of another process, cut at a sane length."""
+        """The string at an address of another process, cut at `_LONGEST_TEXT`."""
         text = b""
         while len(text) < _LONGEST_TEXT and b"\0" not in text:
             at = address + len(text)
@@ -209,33 +209,33 @@ class SyscallHandler:
 
 
 def _signed(value: int) -> int:
-    """Small negative numbers as such: they come as the register held them."""
+    """A register's value with small negative numbers as such."""
     for width in (64, 32):
         if (1 << width) - 4096 <= value < 1 << width:
             return value - (1 << width)
     return value
 
 
-def _audit_pattern(places: Iterable[str]) -> re.Pattern[str] | None:
-    """One expression for all audited places, to be searched in a path with a slash behind it."""
-    kinds = []
-    for place in places:
-        if place.startswith("/"):
-            kinds.append(f"^{re.escape(place.rstrip('/'))}/")
-        elif place.startswith("*"):
-            kinds.append(f"{re.escape(place[1:])}/")
+def _audit_pattern(patterns: Iterable[str]) -> re.Pattern[str] | None:
+    """One expression for all audited paths, to be searched in a path with a slash appended."""
+    expressions = []
+    for pattern in patterns:
+        if pattern.startswith("/"):
+            expressions.append(f"^{re.escape(pattern.rstrip('/'))}/")
+        elif pattern.startswith("*"):
+            expressions.append(f"{re.escape(pattern[1:])}/")
         else:
-            kinds.append(f"/{re.escape(place)}/")
-    return re.compile("|".join(kinds)) if kinds else None
+            expressions.append(f"/{re.escape(pattern)}/")
+    return re.compile("|".join(expressions)) if expressions else None
 
 
 def _is_fork(call: linux.SyscallNotification, name: str) -> bool:
-    """One more process like this one; a `clone` into new namespaces is something else."""
+    """Whether a call makes one more process in the same namespaces."""
     return name in ("fork", "vfork") or (name == "clone" and not call.args[0] & seccomp.NEW_NAMESPACE_FLAGS)
 
 
 def _same_root(pid: int) -> bool:
-    """Whether a process still sees the host's tree. When that cannot be told it does not count as ours: closed."""
+    """Whether a process still has the host's root. If that is unknown the answer is no, which fails closed."""
     try:
         return os.path.samestat(os.stat(f"/proc/{pid}/root"), os.stat("/"))
     except OSError:
@@ -243,7 +243,8 @@ def _same_root(pid: int) -> bool:
 
 
 def _is_first_process(pid: int) -> bool:
-    """Whether a process is number 1 of a process namespace below ours. When that cannot be told it is not: closed."""
+    """Whether a process is number 1 of a process namespace below ours. If that is unknown the answer is no, which fails
+    closed."""
     try:
         with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
             numbers = next(line for line in file if line.startswith("NStgid:")).split()[1:]
@@ -253,7 +254,7 @@ def _is_first_process(pid: int) -> bool:
 
 
 def _show_address(raw: bytes) -> str:
-    """A socket address as people write it."""
+    """A socket address in the usual notation."""
     if len(raw) < 2:
         return ""
     (family,) = struct.unpack_from("=H", raw)
@@ -284,18 +285,18 @@ def _link(pid: int, name: str) -> str:
 
 
 class SessionSyscallHandlers:
-    """Answers every listener of a session. Jobs outlive their shell, so a listener goes with the last of them."""
+    """Answers every listener of a session. Jobs outlive their shell, so a listener is closed with the last of them."""
 
     def __init__(
         self,
         policy: SandboxPolicy,
-        shown: tuple[str, ...],
+        granted: tuple[str, ...],
         reactor: Reactor,
         may_fork: Callable[[], bool],
         stop: Callable[[KilledBy], None],
     ) -> None:
         self._policy = policy
-        self._shown = shown
+        self._granted = granted
         self._reactor = reactor
         self._may_fork = may_fork
         self._stop = stop
@@ -303,26 +304,26 @@ class SessionSyscallHandlers:
         self.record: list[PolicyViolation] = []
 
     def listen(self, listener: int | None, on_start: Callable[[int], None]) -> None:
-        """Take over a listener; `on_start` is told the number of the first process that executes something."""
+        """Take over a listener; `on_start` gets the number of the first process that executes a program."""
         if listener is None:
             raise SandboxError("a session needs the call filter")
-        wall = SyscallHandler(self._policy, self._shown, on_start, self._may_fork, command_is_first=True)
-        wall.violations = self.record
-        self._handlers[listener] = wall
+        handler = SyscallHandler(self._policy, self._granted, on_start, self._may_fork, command_is_first=True)
+        handler.violations = self.record
+        self._handlers[listener] = handler
 
         def answer(event: int) -> None:
             if not event & select.POLLIN:
                 self._leave(listener)  # the last process under this filter is gone
-            elif reason := wall.answer(listener):
+            elif reason := handler.answer(listener):
                 self._stop(reason)
 
         self._reactor.register(listener, answer)
 
     def clear_record(self) -> None:
-        """A new command, a new record."""
+        """Forget the violations of the command before."""
         self.record.clear()
-        for wall in self._handlers.values():
-            wall.dropped = 0
+        for handler in self._handlers.values():
+            handler.dropped = 0
 
     def close(self) -> None:
         for listener in list(self._handlers):

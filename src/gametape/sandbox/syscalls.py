@@ -1,4 +1,4 @@
-"""The system calls the wall knows by name, with their numbers on the supported machines.
+"""The system calls that the filter knows by name, with their numbers on the supported machines.
 
 Standard library only: the keeper and the host both read this table.
 """

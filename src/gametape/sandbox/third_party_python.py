@@ -1,8 +1,8 @@
-"""Other people's Python code below /usr: packages of the distribution, and copies that applications bring along.
+"""Third-party Python code below /usr: packages of the distribution, and copies that applications bring along.
 
 A task may ask for code that some package has already; an agent that finds a copy of it has found the answer. So the
-sandbox shows these places empty. Finding them is a walk over all of /usr: the result is kept for the process, and in
-the user's cache directory for the next one.
+sandbox hides these directories. Finding them is a walk over all of /usr: the result is cached for the process, and in
+the user's cache directory for the next process.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ _APPLICATION_ROOTS = (
 """Directories whose children belong to one application each; never hidden themselves."""
 
 _ALWAYS = frozenset({"site-packages", "dist-packages"})
-"""Where packages are installed: what is empty today may be full tomorrow."""
+"""Where packages are installed. They are hidden even when empty: packages may be installed later."""
 _CONVENTIONAL = frozenset(
     {
         *("third_party", "third-party", "thirdparty", "3rdparty", "_third_party", "extern", "_extern", "externals"),
@@ -31,62 +31,64 @@ _CONVENTIONAL = frozenset(
         *("_bundled", "bundled", "bundled_packages", "python-wheels", "wheels", "wheelhouse", "site-python"),
     }
 )
-"""Names under which copies lie, in other languages too: these count with Python below them."""
+"""Names of directories with bundled copies, in other languages too: they count if there is Python below them."""
 _METADATA = (".dist-info", ".egg-info")
 _ARCHIVES = (".whl", ".egg")
 _PROJECT = frozenset({"setup.py", "pyproject.toml"})
 _PYTHON = (".py", ".pyc", ".pyz", *_ARCHIVES)
-_DEEPEST = 12
-_A_FEW = 3
-"""An application with so many such places, or more, is hidden whole: no list of them is likely to be complete, and
-every place costs a mount at every start."""
+_MAX_DEPTH = 12
+_MANY = 3
+"""An application with at least so many such directories is hidden whole: no list of them is likely to be complete, and
+each costs a mount at every start."""
 _KNOWN_LIBRARIES = "/etc/ld.so.cache"
-"""Where programs find their libraries: only a place whose very name says Python is hidden with one below it."""
-_A_DAY = 24 * 3600
+"""The linker's cache: a directory with shared libraries below it is hidden only if its name alone says Python."""
+_CACHE_SECONDS = 24 * 3600
 
 
 @functools.cache
 def third_party_directories() -> tuple[str, ...]:
-    """Directories of this machine that hold them, none inside another. Never fails: what cannot be read is no help
-    to anybody inside either."""
+    """Directories of this machine that hold third-party Python, none inside another. Never fails: what cannot be read
+    here cannot be read inside either."""
     state = _state(_APPLICATION_ROOTS)
     cache = _cache_file()
-    found = _recall(cache, state) if cache else None
-    if found is None:
-        found = find_third_party(_APPLICATION_ROOTS)
+    directories = _load_cache(cache, state) if cache else None
+    if directories is None:
+        directories = find_third_party(_APPLICATION_ROOTS)
         if cache:
-            _keep(cache, state, found)
-    return found
+            _save_cache(cache, state, directories)
+    return directories
 
 
 def inside_third_party(paths: Iterable[str]) -> tuple[str, ...]:
-    """Those of an interpreter's own directories that would be hidden with the strangers'."""
+    """Those of an interpreter's own directories that would be hidden too."""
     return tuple(
-        place
-        for place in dict.fromkeys(paths)
-        if place.startswith("/usr/") and any(f"{place}/".startswith(f"{other}/") for other in third_party_directories())
+        path
+        for path in dict.fromkeys(paths)
+        if path.startswith("/usr/") and any(f"{path}/".startswith(f"{hidden}/") for hidden in third_party_directories())
     )
 
 
 def find_third_party(roots: Iterable[str]) -> tuple[str, ...]:
-    """Walk them all. Links are not followed: what they lead to lies elsewhere on the shelves, or is not shown."""
+    """Walk the roots. Links are not followed: their targets are below another root, or not mounted."""
     roots = tuple(roots)
     libraries = _read(_KNOWN_LIBRARIES)
-    found: list[str] = []
-    for shelf in roots:
-        for entry in _entries(shelf) if not os.path.islink(shelf) else ():
+    directories: list[str] = []
+    for root in roots:
+        for entry in _entries(root) if not os.path.islink(root) else ():
             if entry.path in roots or not _is_directory(entry):
                 continue
-            places = [entry.path] if _by_name(entry) else list(_below(entry.path, _DEEPEST, libraries))
-            whole = len(places) >= _A_FEW and not _used(entry.path, libraries) and not _is_stdlib(entry.path)
-            found += [entry.path] if whole else places
-    return tuple(sorted(place for place in found if _open_to_all(place)))
+            below = [entry.path] if _by_name(entry) else list(_below(entry.path, _MAX_DEPTH, libraries))
+            whole = (
+                len(below) >= _MANY and not _has_shared_libraries(entry.path, libraries) and not _is_stdlib(entry.path)
+            )
+            directories += [entry.path] if whole else below
+    return tuple(sorted(directory for directory in directories if _open_to_all(directory)))
 
 
 def _below(directory: str, depth: int, libraries: bytes) -> Iterator[str]:
-    """The outermost places at or below a directory."""
+    """The outermost third-party directories at or below a directory."""
     entries = _entries(directory)
-    if _is_collection({entry.name for entry in entries}) and not _used(directory, libraries):
+    if _is_collection({entry.name for entry in entries}) and not _has_shared_libraries(directory, libraries):
         yield directory
         return
     for entry in entries if depth else ():
@@ -98,11 +100,11 @@ def _below(directory: str, depth: int, libraries: bytes) -> Iterator[str]:
 
 
 def _by_name(entry: "os.DirEntry[str]") -> bool:
-    return entry.name in _ALWAYS or (entry.name in _CONVENTIONAL and _holds_python(entry.path, _DEEPEST))
+    return entry.name in _ALWAYS or (entry.name in _CONVENTIONAL and _holds_python(entry.path, _MAX_DEPTH))
 
 
 def _is_collection(names: set[str]) -> bool:
-    """Whether installed packages, wheels or a project's source lie here, whatever the directory is called."""
+    """Whether a directory of any name holds installed packages, wheels or a project's source."""
     if {"os.py", "site.py"} <= names or "__init__.py" in names:
         return False
     described = sum(name.endswith(_METADATA) for name in names)
@@ -118,7 +120,7 @@ def _holds_python(directory: str, depth: int) -> bool:
     return depth > 0 and any(_holds_python(entry.path, depth - 1) for entry in entries if _is_directory(entry))
 
 
-def _used(directory: str, libraries: bytes) -> bool:
+def _has_shared_libraries(directory: str, libraries: bytes) -> bool:
     return os.fsencode(f"{directory}/") in libraries
 
 
@@ -142,10 +144,10 @@ def _is_directory(entry: "os.DirEntry[str]") -> bool:
 
 
 def _open_to_all(directory: str) -> bool:
-    """What is closed to others is closed to the sandbox's user, who could not cover it either."""
+    """What is closed to others is closed to the sandbox's user, who could not mount over it either."""
     try:
-        places = (directory, *map(str, Path(directory).parents))
-        return all(os.stat(place).st_mode & stat.S_IXOTH for place in places)
+        path_and_parents = (directory, *map(str, Path(directory).parents))
+        return all(os.stat(path).st_mode & stat.S_IXOTH for path in path_and_parents)
     except OSError:
         return False
 
@@ -157,39 +159,39 @@ def _read(path: str) -> bytes:
         return b""
 
 
-def _state(shelves: Iterable[str]) -> str:
-    """Changes when an application comes, goes, or is replaced. Deeper changes show a day later at most."""
-    seen = hashlib.sha256(_read(__file__))
-    for shelf in shelves:
-        entries = sorted(_entries(shelf), key=lambda entry: entry.name)
-        for path in (shelf, *(entry.path for entry in entries if _is_directory(entry))):
+def _state(roots: Iterable[str]) -> str:
+    """A digest that changes when an application is added, removed or replaced. Deeper changes show a day later."""
+    digest = hashlib.sha256(_read(__file__))
+    for root in roots:
+        entries = sorted(_entries(root), key=lambda entry: entry.name)
+        for path in (root, *(entry.path for entry in entries if _is_directory(entry))):
             with contextlib.suppress(OSError):
-                seen.update(os.fsencode(f"{path}\0{os.stat(path).st_mtime_ns}\0"))
-    return seen.hexdigest()
+                digest.update(os.fsencode(f"{path}\0{os.stat(path).st_mtime_ns}\0"))
+    return digest.hexdigest()
 
 
 def _cache_file() -> Path | None:
-    """None: this user has no home to keep it in."""
-    given = os.environ.get("XDG_CACHE_HOME", "")
+    """None if this user has no home directory."""
+    cache_home = os.environ.get("XDG_CACHE_HOME", "")
     try:
-        top = Path(given) if given.startswith("/") else Path.home() / ".cache"
+        top = Path(cache_home) if cache_home.startswith("/") else Path.home() / ".cache"
     except RuntimeError:
         return None
     return top / "gametape" / "strangers.json"
 
 
-def _recall(cache: Path, state: str) -> tuple[str, ...] | None:
+def _load_cache(cache: Path, state: str) -> tuple[str, ...] | None:
     try:
-        kept = json.loads(cache.read_text(encoding="utf-8"))
-        fresh = kept["state"] == state and 0 <= time.time() - kept["time"] < _A_DAY
-        paths = tuple(map(str, kept["paths"]))
+        cached = json.loads(cache.read_text(encoding="utf-8"))
+        fresh = cached["state"] == state and 0 <= time.time() - cached["time"] < _CACHE_SECONDS
+        paths = tuple(map(str, cached["paths"]))
     except (OSError, ValueError, LookupError, TypeError):
         return None
     return paths if fresh and all(path.startswith("/usr/") for path in paths) else None
 
 
-def _keep(cache: Path, state: str, paths: tuple[str, ...]) -> None:
-    """As a whole or not at all; who cannot keep it walks again."""
+def _save_cache(cache: Path, state: str, paths: tuple[str, ...]) -> None:
+    """Replace the cache atomically. If it cannot be written, the next process walks again."""
     with contextlib.suppress(OSError, ValueError):
         cache.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=cache.parent, delete=False, encoding="utf-8") as file:

@@ -1,6 +1,6 @@
-"""Files of a workspace, from outside, while hostile code may still be swapping links under our feet.
+"""Reading and writing a workspace from outside, while hostile code may still replace directories by links.
 
-Every step is taken from an open directory and none follows a link, so no path can lead out of the workspace.
+Every step starts from an open directory and none follows a link, so no path can lead out of the workspace.
 """
 
 import contextlib
@@ -82,10 +82,10 @@ def _parent(workspace: str, path: str, make: bool):  # type: ignore[no-untyped-d
 def _mode(name: str, directory: int) -> int | None:
     """What a regular file permits; never more than reading, writing and running it."""
     try:
-        found = os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode
+        mode = os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode
     except FileNotFoundError:
         return None
-    return found & 0o777 if stat.S_ISREG(found) else None
+    return mode & 0o777 if stat.S_ISREG(mode) else None
 
 
 def _open(name: str, flags: int, directory: int, path: str) -> int:

@@ -1,6 +1,6 @@
-"""The breaker ladder: what to do about an alarm, a rung higher each time the one before it did not help.
+"""The breaker: decides what to do about an alarm, one rung higher each time the rung before did not help.
 
-A pure state machine: it decides, and something else does.
+It is a pure state machine; its caller acts.
 """
 
 from collections.abc import Callable, Iterable
@@ -13,15 +13,15 @@ from gametape.watch.observed_step import ObservedStep, observed_step
 from gametape.watch.text_features import printable
 
 BREAKER_EVENT = "breaker"
-"""Of the events on a record that are trips."""
+"""The kind of the events on a record that are trips."""
 Rung = Literal["nudge", "fresh_context", "pause", "stop"]
 RUNGS: tuple[Rung, ...] = ("nudge", "fresh_context", "pause", "stop")
-"""Say so; begin afresh from the frontier; wait for a person, who is told; end it."""
+"""Tell the agent; start a fresh context from the frontier; notify a person and wait; end the rollout."""
 
 
 @dataclass(frozen=True)
 class EscalationPatience:
-    """In steps: how long a rung is given to help, and how long it must be quiet until all is forgotten."""
+    """In steps: how long a rung is given to help, and after how many quiet steps the ladder starts again."""
 
     grace: int = 30
     forget: int = 500
@@ -29,7 +29,7 @@ class EscalationPatience:
 
 @dataclass(frozen=True)
 class BreakerTrip:
-    """A breaker that went off: the rung to take, and the alarm that is the reason for it."""
+    """The rung to take, and the alarm that is the reason for it."""
 
     rung: Rung
     step: int
@@ -37,9 +37,9 @@ class BreakerTrip:
 
     @property
     def reason(self) -> str:
-        """In words, as they can stand in an event or be said to the agent."""
-        shown = [f"{key}: {_short(value)}" for key, value in self.alarm.evidence.items() if key != "examples" and value]
-        return f"{self.alarm.monitor} ({'; '.join(shown)})" if shown else self.alarm.monitor
+        """The alarm and its evidence as text, for an event or for the agent."""
+        parts = [f"{key}: {_short(value)}" for key, value in self.alarm.evidence.items() if key != "examples" and value]
+        return f"{self.alarm.monitor} ({'; '.join(parts)})" if parts else self.alarm.monitor
 
     @property
     def nudge(self) -> str:
@@ -56,7 +56,7 @@ class BreakerTrip:
 
 @dataclass(frozen=True)
 class EscalationLadder:
-    """Where one agent stands: how many rungs were taken, and when there last was a reason to."""
+    """The state for one agent: how many rungs were taken, and when the last alarm was."""
 
     taken: int = 0
     tripped: int = 0
@@ -65,7 +65,7 @@ class EscalationLadder:
     def escalate(
         self, alarm: BehaviourAlarm, patience: EscalationPatience
     ) -> "tuple[EscalationLadder, BreakerTrip | None]":
-        """The next rung, unless the last one has not had its time yet. The last rung is taken again and again."""
+        """The next rung, unless the one before has not had its time yet. The last rung is repeated."""
         step = alarm.step
         if self.taken and step - self.tripped <= patience.grace:
             return EscalationLadder(self.taken, self.tripped, step), None
@@ -80,10 +80,10 @@ def _short(value: Any, most: int = 120) -> str:
 
 
 class BehaviourBreaker:
-    """Watches steps and keeps the trip that is to be acted on until somebody takes it.
+    """Observes steps and holds the trip to act on until `take_trip`.
 
-    It is a breaker of the harness as it is: `Setting(breaker=lambda: Breaker(Watch()))`. `notify` is called when a trip
-    of the rung `pause` or above is taken, where a person should look.
+    The agent loop uses it as its breaker: `breaker=lambda: BehaviourBreaker(MonitorSet())`. `notify` is called when a
+    trip of the rung `pause` or above is taken, because a person should look.
     """
 
     def __init__(
@@ -99,28 +99,27 @@ class BehaviourBreaker:
         self._waiting: BreakerTrip | None = None
 
     def __call__(self, step: Step) -> None:
-        """See a recorded step of the harness."""
-        seen = observed_step(step)
-        if seen is not None:
-            self.observe([seen])
+        """Observe a recorded step."""
+        observed = observed_step(step)
+        if observed is not None:
+            self.observe([observed])
 
     def replay(self, steps: Iterable[Step]) -> None:
-        """See a rollout's earlier steps. Turns that a fork has from another are its own past too; a trip that is on
-        record was taken."""
+        """Observe a rollout's earlier steps. Turns that a fork copied count as its own; a recorded trip was taken."""
         for step in steps:
             self(step.model_copy(update={"is_copied_context": None}))
             if any(event.get("kind") == BREAKER_EVENT for event in step.gametape_extra.events or ()):
                 self._waiting = None
 
     def observe(self, steps: Iterable[ObservedStep]) -> None:
-        for seen in steps:
-            for alarm in self._watch.update(seen):
+        for observed in steps:
+            for alarm in self._watch.update(observed):
                 self._ladder, trip = self._ladder.escalate(alarm, self._patience)
                 if trip is not None:
                     self._waiting = trip
 
     def take_trip(self) -> BreakerTrip | None:
-        """What is to be done now; it is told once."""
+        """The trip to act on now; each is returned once."""
         trip, self._waiting = self._waiting, None
         if trip is not None and trip.rung in ("pause", "stop"):
             self._notify(trip)

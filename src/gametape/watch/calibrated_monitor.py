@@ -1,4 +1,4 @@
-"""Which monitors there are, and how each one's statistic becomes a yes or a no."""
+"""The list of monitors, and how each one's statistic becomes a yes or a no."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,20 +13,20 @@ from gametape.watch.monitors.text_repetition import Compression, PhraseFixation,
 from gametape.watch.observed_step import ObservedStep
 
 _MOST_TOLERATED = 0.98
-"""A baseline that is already all one thing leaves a monitor nothing to see: it is blind, and says so."""
+"""Above this rate a baseline leaves no room for an alarm: the monitor is saturated, and the report says so."""
 _MOST_KEPT = 20_000
-"""Of a baseline's statistics."""
+"""How many statistics of a baseline are kept."""
 _AT_LEAST = 20
-"""Of them, to say what is usual where that has no natural scale."""
+"""How many statistics a baseline needs where the cut depends on it."""
 
 
 @dataclass(frozen=True)
 class MonitorSpec:
     """A monitor and its rule: a step counts when its statistic is above a cut.
 
-    The cut is `factor` times the baseline's `quantile`, but no less than `lowest`; without a quantile it is `lowest`.
-    `least` is the lowest tolerated rate. `armed` is the rate tolerated until there is a baseline, for what is
-    wrong whatever was usual.
+    The cut is `factor` times the baseline's `quantile`, but no less than `min_cut`; without a quantile it is `min_cut`.
+    `min_rate` is the lowest tolerated rate. `rate_before_baseline` is the rate tolerated until there is a baseline, for
+    behaviour that is wrong whatever was usual.
     """
 
     name: str
@@ -41,7 +41,7 @@ class MonitorSpec:
 
     @property
     def from_baseline(self) -> bool:
-        """Whether only a baseline can tell what is usual."""
+        """Whether the monitor needs a baseline."""
         return self.quantile is not None or self.window is not None
 
     def cut_for(self, statistics: Sequence[float]) -> float:
@@ -73,21 +73,21 @@ def monitor_specs(tics: Sequence[str] = TICS) -> tuple[MonitorSpec, ...]:
 
 
 class CalibratedMonitor:
-    """A monitor at work: it learns its baseline first, and is watched by a detector from then on."""
+    """A running monitor: it learns its baseline first, and a detector watches its statistic from then on."""
 
-    def __init__(self, kind: MonitorSpec) -> None:
-        self.spec = kind
-        self._monitor = kind.build()
+    def __init__(self, spec: MonitorSpec) -> None:
+        self.spec = spec
+        self._monitor = spec.build()
         self._learnt: list[float] = []
-        self._cut = kind.min_cut
+        self._cut = spec.min_cut
         self.saturated = False
         self._lacking = 0
-        """Statistics that the baseline of a silent agent still owed when it was over."""
-        self._detector = EDetector(kind.rate_before_baseline) if kind.rate_before_baseline else None
+        """Statistics that were still missing when the baseline was over, as with a silent agent."""
+        self._detector = EDetector(spec.rate_before_baseline) if spec.rate_before_baseline else None
 
     @property
     def rate(self) -> float | None:
-        """The rate of steps above the cut that is not held against anyone; None while there is no baseline yet."""
+        """The tolerated rate of steps above the cut; None while there is no baseline yet."""
         return self._detector.tolerated if self._detector else 1.0 if self.saturated else None
 
     @property
@@ -101,7 +101,7 @@ class CalibratedMonitor:
         return self._detector.value if self._detector else 0.0
 
     def learn(self, step: ObservedStep) -> bool:
-        """Take a step as healthy. Whether the detector looked at it too, for what is armed."""
+        """Take a step as healthy. Returns whether the detector was updated, as it is with `rate_before_baseline`."""
         statistic = self._monitor.update(step)
         if statistic is None:
             return False
@@ -110,23 +110,23 @@ class CalibratedMonitor:
         return self._judge(statistic)
 
     def end_baseline(self, steps: int) -> None:
-        """The baseline of so many steps is over: what it showed is what is tolerated from here on. Where it hardly
-        showed anything, as texts of an agent that seldom speaks, the next ones belong to it."""
-        kind = self.spec
-        self._lacking = max(0, min(_AT_LEAST, steps) - len(self._learnt)) if kind.from_baseline else 0
+        """The baseline of so many steps is over: its rate is tolerated from here on. If it has too few statistics, as
+        with an agent that seldom speaks, the next ones are added to it."""
+        spec = self.spec
+        self._lacking = max(0, min(_AT_LEAST, steps) - len(self._learnt)) if spec.from_baseline else 0
         if self._lacking:
             return
-        self._cut = kind.cut_for(self._learnt)
-        rate = tolerated_rate([statistic > self._cut for statistic in self._learnt], kind.min_rate)
-        if kind.window is not None:
-            self.saturated = rate > _MOST_TOLERATED or self._cut >= kind.window
+        self._cut = spec.cut_for(self._learnt)
+        rate = tolerated_rate([statistic > self._cut for statistic in self._learnt], spec.min_rate)
+        if spec.window is not None:
+            self.saturated = rate > _MOST_TOLERATED or self._cut >= spec.window
         else:
-            self.saturated = rate > _MOST_TOLERATED or (kind.quantile is not None and len(self._learnt) < _AT_LEAST)
+            self.saturated = rate > _MOST_TOLERATED or (spec.quantile is not None and len(self._learnt) < _AT_LEAST)
         self._detector = None if self.saturated else EDetector(rate)
         self._learnt = []
 
     def update(self, step: ObservedStep) -> bool:
-        """Look at a step. Whether it changed the evidence."""
+        """Observe a step. Returns whether the detector was updated."""
         if self._lacking:
             return self._learn_late(step)
         statistic = self._monitor.update(step)
@@ -147,7 +147,7 @@ class CalibratedMonitor:
         return True
 
     def restart(self) -> None:
-        """After an alarm the evidence begins at nothing again; what is tolerated stays."""
+        """After an alarm the detector starts again; the tolerated rate stays."""
         if self._detector:
             self._detector.restart()
 

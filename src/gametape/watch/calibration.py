@@ -1,7 +1,10 @@
 """How good forecasts are: Brier score, skill against the base rate, AUROC, and calibration error, with intervals.
 
-Calibration error is taken over bins of equal mass. It is never zero: a perfect forecaster's own, on so many outcomes,
-is told beside it, and only what lies above that says anything.
+Calibration error is taken over bins of equal mass. It is never zero: the report has a perfect forecaster's error on as
+many outcomes beside it, and only the excess over that means something.
+
+The statistics are written here in plain Python: scipy and scikit-learn would be heavy dependencies of the base install,
+and hundreds of attempts with seven features need neither.
 """
 
 import math
@@ -17,7 +20,7 @@ _BINS = 10
 _RESAMPLES = 400
 
 ForecastOutcomes = Sequence[tuple[float, bool]]
-"""What was forecast, and what happened."""
+"""Pairs of a forecast and whether it happened."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class ForecastScores:
-    """`skill` and `auroc` are None where everything came out the same: there is nothing to tell apart."""
+    """`skill` and `auroc` are None where all outcomes are the same."""
 
     n: int
     base_rate: float
@@ -46,7 +49,7 @@ class ForecastScores:
 
 
 def score_forecasts(pairs: ForecastOutcomes, seed: int = 0) -> ForecastScores:
-    """Of at least one forecast."""
+    """Score at least one forecast."""
     rng = random.Random(seed)
     n = len(pairs)
     resamples = [[pairs[rng.randrange(n)] for _ in range(n)] for _ in range(_RESAMPLES)]
@@ -101,7 +104,7 @@ def equal_mass_ece(pairs: ForecastOutcomes) -> float:
 def _estimated(
     measure: Callable[[ForecastOutcomes], float], pairs: ForecastOutcomes, resamples: Sequence[ForecastOutcomes]
 ) -> Estimate:
-    """Of an error, never below 0. Resampling adds noise and noise adds calibration error, which is taken off."""
+    """The estimate of an error, never below 0. Resampling adds noise, and that adds error: it is subtracted."""
     value = measure(pairs)
     values = sorted(map(measure, resamples))
     bias = sum(values) / len(values) - value
@@ -115,7 +118,10 @@ def _estimated_where_possible(
     value = measure(pairs)
     if value is None:
         return None
-    return Estimate(value, *_middle(sorted(found for found in map(measure, resamples) if found is not None)))
+    return Estimate(
+        value,
+        *_middle(sorted(sample for sample in map(measure, resamples) if sample is not None)),
+    )
 
 
 def _middle(ordered: Sequence[float]) -> tuple[float, float]:
@@ -130,7 +136,7 @@ _ROUNDS = 25
 
 @dataclass(frozen=True)
 class ForecastAttempt:
-    """What a forecast is made from, and what happened."""
+    """The features of an attempt, its outcome, and the confidence that the agent stated before and after it."""
 
     task: str
     passed: bool
@@ -140,25 +146,25 @@ class ForecastAttempt:
 
 
 def forecast_attempt(trajectory: Trajectory) -> ForecastAttempt | None:
-    """None for an attempt that nobody judged."""
+    """The attempt of a trajectory; None if it has no outcome."""
     if trajectory.outcome is None:
         return None
     extra = trajectory.extra or {}
-    said = extra.get("confidence")
-    before, after = (_probability(said.get(key)) if isinstance(said, dict) else None for key in ("before", "after"))
-    after = _said_at_the_end(trajectory) if after is None else after
+    stated = extra.get("confidence")
+    before, after = (_probability(stated.get(key)) if isinstance(stated, dict) else None for key in ("before", "after"))
+    after = _final_confidence(trajectory) if after is None else after
     task = str(extra.get("task") or trajectory.trajectory_id or "")
     return ForecastAttempt(task, trajectory.outcome == "passed", _features(trajectory, after), before, after)
 
 
-def _said_at_the_end(trajectory: Trajectory) -> float | None:
-    """What the agent gave `finish` as its confidence."""
+def _final_confidence(trajectory: Trajectory) -> float | None:
+    """The confidence that the agent passed to `finish`."""
     calls = [call for step in trajectory.steps for call in step.tool_calls or [] if call.function_name == "finish"]
     return _probability(calls[-1].arguments.get("confidence")) if calls else None
 
 
 def _features(trajectory: Trajectory, after: float | None) -> tuple[float, ...]:
-    """How long it was, how much failed, was repeated or went without a word, and whether and how it ended itself."""
+    """Length, shares of failed and repeated calls and of silent turns, and whether and how the agent finished."""
     turns = [step for step in trajectory.steps if step.source == "agent"]
     calls = [call for step in turns for call in step.tool_calls or []]
     results = [result for step in turns for result in (step.observation.results if step.observation else [])]
@@ -182,14 +188,14 @@ def cross_validated_forecasts(attempts: Sequence[ForecastAttempt]) -> list[float
     folds = [tasks[attempt.task] % _FOLDS for attempt in attempts]
     forecasts = [0.0] * len(attempts)
     for fold in set(folds):
-        others = [attempt for attempt, its in zip(attempts, folds, strict=True) if its != fold]
+        others = [attempt for attempt, own in zip(attempts, folds, strict=True) if own != fold]
         if len({attempt.passed for attempt in others}) < 2:
             return None
         model = LogisticRegression.fitted(
             [attempt.features for attempt in others], [attempt.passed for attempt in others]
         )
-        for at, its in enumerate(folds):
-            if its == fold:
+        for at, own in enumerate(folds):
+            if own == fold:
                 forecasts[at] = model.forecast(attempts[at].features)
     return forecasts
 

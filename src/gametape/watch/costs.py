@@ -1,7 +1,7 @@
 """What attempts cost, and how much of it went into failures: by model, task, tool and hint.
 
 An attempt is a trajectory with an outcome, its subagents included. A turn's cost falls on the tools it called, in equal
-parts. CPU seconds of sandboxes are told as they are, and in dollars where their price is given.
+parts. CPU seconds of sandboxes are reported as they are, and in dollars where their price is given.
 """
 
 from collections import defaultdict
@@ -21,7 +21,7 @@ NO_HINT = "(no hint)"
 
 @dataclass
 class CostSum:
-    """What something took."""
+    """A sum of costs."""
 
     cost_usd: float = 0.0
     tokens: float = 0.0
@@ -35,7 +35,7 @@ class CostSum:
 
 @dataclass
 class CostAccount:
-    """Attempts of one kind, and what they took; `failed` is what those took that did not pass."""
+    """Attempts of one kind and their cost; `failed` is the cost of those that did not pass."""
 
     attempts: set[int] = field(default_factory=set)
     passed: set[int] = field(default_factory=set)
@@ -68,7 +68,7 @@ class CostAccount:
 
 @dataclass
 class CostReport:
-    """The whole, and the same by each key. `unfinished` trajectories have no outcome and count nowhere."""
+    """The total, and the same by each key. `unfinished` trajectories have no outcome and are not counted."""
 
     total: CostAccount = field(default_factory=CostAccount)
     by: dict[str, dict[str, CostAccount]] = field(
@@ -118,15 +118,15 @@ def _add(costs: CostReport, attempt: int, trajectory: Trajectory, cpu_hour_usd: 
 
 
 def _turns(trajectory: Trajectory) -> Iterator[tuple[str, Step, float]]:
-    """Every turn that was paid for, with its model and the CPU seconds it took: the record tells their sum so far."""
+    """Every turn that was paid for, with its model and its CPU seconds: the record has their sum so far."""
     before = 0.0
     for step in trajectory.steps:
         if step.source != "agent" or step.is_copied_context:
             continue
-        told = parse_number((step.gametape_extra.model_extra or {}).get("cpu_seconds"))
-        sofar = before if told is None else told
-        yield step.model_name or trajectory.agent.model_name or UNKNOWN, step, max(0.0, sofar - before)
-        before = sofar
+        reported = parse_number((step.gametape_extra.model_extra or {}).get("cpu_seconds"))
+        total = before if reported is None else reported
+        yield step.model_name or trajectory.agent.model_name or UNKNOWN, step, max(0.0, total - before)
+        before = total
     for sub in trajectory.subagent_trajectories or []:
         yield from _turns(sub)
 

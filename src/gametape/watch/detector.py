@@ -1,9 +1,11 @@
-"""The e-detector: alarms on a stream of yes and no, with a promise on how often it is wrong.
+"""The e-detector: alarms on a stream of yes and no, with a bound on the rate of false alarms.
 
 Shiryaev and Roberts' statistic `M <- LR * (M + 1)`, averaged over several alternatives. While the chance of a yes,
 given everything before it, is at most the tolerated rate, `M - n` drifts down: the mean number of outcomes before `M`
 first reaches `threshold` is at least `threshold`, whatever the dependence between steps. Several detectors that share a
-threshold of `steps * detectors` keep the promise together: their mean statistic is a detector of its own.
+threshold of `steps * detectors` keep the bound together: their mean statistic is a detector of its own.
+
+The binomial bound is written here: scipy would be a heavy dependency of the base install for one function.
 """
 
 import math
@@ -12,12 +14,12 @@ from collections.abc import Sequence
 ALTERNATIVES = (0.15, 0.4, 0.7, 0.95)
 """How far from the tolerated rate to certainty the alternatives lie."""
 _DOUBT = 0.05
-"""The chance that a baseline's busiest stretch understates the rate behind it."""
+"""The probability that a baseline's busiest stretch understates the rate behind it."""
 BURST_LENGTH = 50
 
 
 class EDetector:
-    """Evidence that a rate is above the tolerated one: it grows while it is, and is forgotten while it is not."""
+    """Evidence that a rate is above the tolerated one: it grows while the rate is, and shrinks while it is not."""
 
     __slots__ = ("_no", "_statistics", "_yes", "tolerated")
 

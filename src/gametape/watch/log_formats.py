@@ -1,7 +1,7 @@
-"""JSON of other makers as steps: messages of chat APIs, bare or wrapped, whole conversations, one event a line.
+"""Steps from third-party JSON: messages of chat APIs, bare or wrapped, whole conversations, one event a line.
 
-A call and what came of it are often two records. A step whose calls have no result yet waits for the records that bring
-it, and for the rest of its own message where that comes in parts; the agent's next message ends the waiting.
+A call and its result are often two records. A step whose calls have no result yet waits for the records that bring it,
+and for the rest of its own message where that comes in parts; the agent's next message ends the waiting.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,20 +17,20 @@ _TOOLS = ("tool", "function", "observation")
 _OTHERS = ("user", "human", "system", "developer", "user_message", "reasoning", "thinking", "redacted_thinking")
 _CALLS = ("tool_use", "server_tool_use", "tool_call", "tool-call", "function_call", "custom_tool_call")
 _PARTED = ("message", "agent_message", "assistant_message")
-"""Events with what was said, whose calls are events of their own."""
+"""Events with a message's text, whose calls are events of their own."""
 _RESULTS = ("tool_result", "tool-result", "tool_output", "function_call_output", "custom_tool_call_output")
 _WRAPPERS = ("message", "payload", "item", "response", "data")
 _CONVERSATIONS = ("messages", "conversations")
 _TEXTS = ("text", "content", "parts", "message", "msg", "response", "completion", "output", "value")
-_CAME_BACK = ("content", "output", "result", "response", "text")
+_RESULT_KEYS = ("content", "output", "result", "response", "text")
 _TIMES = ("time", "timestamp", "ts", "created_at", "created")
 _MOST_CALLS = 16
-"""Of one message that comes in parts."""
+"""At most so many calls of one message that comes in parts."""
 _SESSIONS = ("session", "session_id", "sessionId", "conversation_id", "thread_id")
 
 
 class ThirdPartyLogParser:
-    """Reads one log. `known` and `unknown` count the records that say whose they are, and those that say nothing."""
+    """Parses one log. `known` and `unknown` count the records with and without a recognised speaker."""
 
     def __init__(self) -> None:
         self.known = self.unknown = 0
@@ -44,45 +44,47 @@ class ThirdPartyLogParser:
         for number, record in records:
             for message in self._messages(record):
                 yield from self._step(number, message)
-        yield from self._waited()
+        yield from self._flush()
 
     def _messages(self, record: Record) -> Iterator[Record]:
-        """A record is one message, unless it is a conversation. What it repeats of the one before was seen there."""
-        said = _first(record, _CONVERSATIONS)
-        if not isinstance(said, list) or any(key in record for key in ("response", "choices")):
+        """A record is one message, unless it is a conversation; what it repeats of the one before is dropped."""
+        messages = _first(record, _CONVERSATIONS)
+        if not isinstance(messages, list) or any(key in record for key in ("response", "choices")):
             yield _unwrapped(record)
             return
-        pairs = zip(said, self._conversation, strict=False)
-        again = next((at for at, (new, old) in enumerate(pairs) if new != old), min(len(said), len(self._conversation)))
-        if again < len(self._conversation) or not again:
+        pairs = zip(messages, self._conversation, strict=False)
+        repeated = next(
+            (at for at, (new, old) in enumerate(pairs) if new != old), min(len(messages), len(self._conversation))
+        )
+        if repeated < len(self._conversation) or not repeated:
             self._conversations += 1
-        self._conversation = said
-        about = {key: value for key, value in record.items() if key not in _CONVERSATIONS}
-        context = {"session": f"conversation {self._conversations}"} | about
-        for message in said[again:]:
+        self._conversation = messages
+        context_fields = {key: value for key, value in record.items() if key not in _CONVERSATIONS}
+        context = {"session": f"conversation {self._conversations}"} | context_fields
+        for message in messages[repeated:]:
             if isinstance(message, dict):
                 yield _unwrapped(context | message)
 
     def _step(self, number: int, message: Record) -> Iterator[tuple[int, ObservedStep]]:
-        whose = _whose(message)
-        self.known += whose is not None
-        self.unknown += whose is None
-        if whose == "agent":
-            step = _own(message)
-            if self._waiting and _goes_on(self._waiting[1], step):
+        speaker = _speaker(message)
+        self.known += speaker is not None
+        self.unknown += speaker is None
+        if speaker == "agent":
+            step = _agent_record(message)
+            if self._waiting and _continues(self._waiting[1], step):
                 self._waiting[1]["text"] += step["text"]
                 self._waiting[1]["tool_calls"] += step["tool_calls"]
             else:
-                yield from self._waited()
+                yield from self._flush()
                 self._waiting = number, step
         if self._waiting:
-            self._results += _results_in(message, whose)
+            self._results += _results_in(message, speaker)
             step = self._waiting[1]
-            lacking = not step["told"] and len(self._results) < len(step["tool_calls"])
-            if not lacking and (not step["in_parts"] or whose in ("tool", "other")):
-                yield from self._waited()
+            lacking = not step["has_result"] and len(self._results) < len(step["tool_calls"])
+            if not lacking and (not step["in_parts"] or speaker in ("tool", "other")):
+                yield from self._flush()
 
-    def _waited(self) -> Iterator[tuple[int, ObservedStep]]:
+    def _flush(self) -> Iterator[tuple[int, ObservedStep]]:
         if self._waiting:
             number, step = self._waiting
             if self._results and step["result"] is None:
@@ -91,8 +93,8 @@ class ThirdPartyLogParser:
             yield number, observed_step_from_record(step)
 
 
-def _goes_on(step: Record, part: Record) -> bool:
-    """Whether this is a further part of the last message: calls, after its text or by the name that both have."""
+def _continues(step: Record, part: Record) -> bool:
+    """Whether this is a further part of the last message: calls after its text, or with the same message id."""
     if step["text"] and part["text"]:
         return False
     if part["turn"] is not None and part["turn"] == step["turn"]:
@@ -101,7 +103,7 @@ def _goes_on(step: Record, part: Record) -> bool:
 
 
 def _unwrapped(record: Record) -> Record:
-    """A message with what its wrappers say about it."""
+    """A message merged with the fields of its wrappers."""
     for _ in range(3):
         choices = record.get("choices")
         if isinstance(choices, list) and choices and isinstance(choices[0], dict):
@@ -113,15 +115,15 @@ def _unwrapped(record: Record) -> Record:
     return record
 
 
-def _whose(message: Record) -> Literal["agent", "tool", "other"] | None:
-    """None is for a record that has nothing anybody said."""
-    told = next((message[key] for key in _ROLES if message.get(key)), None)
-    role = str(told or _kind(message)).lower()
+def _speaker(message: Record) -> Literal["agent", "tool", "other"] | None:
+    """Who wrote a message; None for a record without a message."""
+    role_given = next((message[key] for key in _ROLES if message.get(key)), None)
+    role = str(role_given or _kind(message)).lower()
     if role in _AGENTS or role in _CALLS:
         return "agent"
     if role in _TOOLS or role in _RESULTS:
         return "tool"
-    if told or role in _OTHERS:
+    if role_given or role in _OTHERS:
         return "other"
     return "agent" if any(key in message for key in (*_TEXTS, "tool_calls", "tool", "tool_name")) else None
 
@@ -130,8 +132,8 @@ def _kind(part: Record) -> str:
     return next((part[key] for key in ("type", "event") if isinstance(part.get(key), str)), "")
 
 
-def _own(message: Record) -> Record:
-    """What the agent said and did in a message, as a record of our own."""
+def _agent_record(message: Record) -> Record:
+    """An agent's message as a record in our own format."""
     content = _first(message, _TEXTS)
     parts = content if isinstance(content, list) else [content]
     calls = [call for part in parts if (call := _call_in(part)) is not None]
@@ -147,7 +149,7 @@ def _own(message: Record) -> Record:
         "text": "" if _kind(message) in _CALLS else "\n".join(filter(None, map(_text_of, parts))),
         "tool_calls": calls,
         "result": _result_of(message),
-        "told": "result" in message or "observation" in message,
+        "has_result": "result" in message or "observation" in message,
         "model": _first(message, ("model", "model_name")),
         "session": _first(message, _SESSIONS),
         "time": _first(message, _TIMES),
@@ -171,7 +173,7 @@ def _call_in(part: Any) -> Any:
 
 
 def _text_of(part: Any) -> str:
-    """A part's text; thoughts, calls, results and pictures have none."""
+    """A part's text; thoughts, calls, results and images have none."""
     if not isinstance(part, dict):
         return plain_text(part)
     if _kind(part) in (*_OTHERS, *_RESULTS) or _call_in(part) is not None:
@@ -180,21 +182,23 @@ def _text_of(part: Any) -> str:
     return text if isinstance(text, str) else "" if _kind(part) else plain_text(part)
 
 
-def _results_in(message: Record, whose: str | None) -> Iterator[str]:
-    """What came back from tools: a message of its own, or parts of one."""
-    if whose == "tool":
-        yield plain_text(_first(message, _CAME_BACK))
+def _results_in(message: Record, speaker: str | None) -> Iterator[str]:
+    """The results of tools in a message: the whole message, or parts of one."""
+    if speaker == "tool":
+        yield plain_text(_first(message, _RESULT_KEYS))
     content = message.get("content")
     for part in content if isinstance(content, list) else []:
         if isinstance(part, dict) and _kind(part) in _RESULTS:
-            yield plain_text(_first(part, _CAME_BACK))
+            yield plain_text(_first(part, _RESULT_KEYS))
 
 
 def _result_of(message: Record) -> Any:
-    """Where it is told with the call itself."""
+    """The result, where the message with the call has it."""
     observed = message.get("observation")
     if isinstance(observed, dict) and isinstance(observed.get("results"), list):
-        return "\n".join(plain_text(_first(one, _CAME_BACK)) for one in observed["results"] if isinstance(one, dict))
+        return "\n".join(
+            plain_text(_first(result, _RESULT_KEYS)) for result in observed["results"] if isinstance(result, dict)
+        )
     return message.get("result") if observed is None else observed
 
 

@@ -1,4 +1,4 @@
-"""Steps from anyone's logs: ATIF files and journals, JSON of other makers, plain text. Compressed files too."""
+"""Steps from logs: ATIF files and journals, third-party JSON, plain text. Compressed files too."""
 
 import json
 import re
@@ -34,8 +34,8 @@ def parse_log_format(name: str) -> LogFormat:
 
 
 class LoggedStep(NamedTuple):
-    """A step and where it stands: its number in its file, a line's number or an ATIF step's own. None is a blank line
-    of a text, which counts and says nothing."""
+    """A step with its file and its number there: a line's number or an ATIF step's own. `observed` is None for a blank
+    line of a text, which counts as a step."""
 
     file: Path
     step: int
@@ -43,17 +43,17 @@ class LoggedStep(NamedTuple):
 
 
 def log_files(paths: list[Path], suffixes: Sequence[str] = LOG_SUFFIXES) -> list[Path]:
-    """Files as they are, and of a directory everything that is named like one."""
-    found: list[Path] = []
+    """The given files, and every file with one of the suffixes below a given directory."""
+    files: list[Path] = []
     for path in paths:
         if path.is_dir():
             inside = sorted(file for file in path.rglob("*") if file.suffix in suffixes and file.is_file())
             if not inside:
                 raise BadInput(f"{printable_path(path)}: a directory without {' or '.join(suffixes)} files")
-            found += inside
+            files += inside
         else:
-            found.append(path)
-    return found
+            files.append(path)
+    return files
 
 
 def trajectory_files(paths: list[Path]) -> list[Path]:
@@ -64,19 +64,19 @@ def read_log(path: Path, format: LogFormat = "auto", go_on: Callable[[], bool] =
     """The steps of one file. At its end, `go_on` says whether to wait for more; a line counts once it is whole."""
     with LogTail(path, go_on) as source:
         head = b"" if format == "text" else source.peek_first_line()
-        kind = _guessed(path, head) if format == "auto" else format
+        kind = _guess_format(path, head) if format == "auto" else format
         if kind == "text":
-            yield from _text(source)
+            yield from _text_steps(source)
         elif is_journal(head):
-            yield from _journal(source)
+            yield from _journal_steps(source)
         elif kind == "atif" or _LIST.match(head):
-            yield from _document(path, source.read_all())
+            yield from _document_steps(path, source.read_all())
         else:
-            yield from _foreign(path, _objects(source))
+            yield from _third_party_steps(path, _objects(source))
 
 
-def _guessed(path: Path, head: bytes) -> LogFormat:
-    """By the first line: a JSON object per line, one JSON document in all, or neither."""
+def _guess_format(path: Path, head: bytes) -> LogFormat:
+    """Guess the format from the first line: a JSON object per line, one JSON document in all, or neither."""
     if b"\0" in head:
         raise BadInput(f"{printable_path(path)}: not text (--format text reads it all the same)")
     if is_journal(head) or _LIST.match(head):
@@ -91,8 +91,8 @@ def _guessed(path: Path, head: bytes) -> LogFormat:
     return "atif" if version is not None and ("steps" in document or str(version).startswith("ATIF")) else "jsonl"
 
 
-def _document(path: Path, data: bytes) -> Iterator[LoggedStep]:
-    """One JSON document: a trajectory, or a conversation as other makers keep it."""
+def _document_steps(path: Path, data: bytes) -> Iterator[LoggedStep]:
+    """The steps of one JSON document: a trajectory, or a third-party conversation."""
     if b'"schema_version"' not in data:
         try:
             document = json.loads(data.decode(errors="replace"))
@@ -101,14 +101,14 @@ def _document(path: Path, data: bytes) -> Iterator[LoggedStep]:
         if isinstance(document, dict) and ("messages" in document or "conversations" in document):
             document = [document]
         if isinstance(document, list) and all(isinstance(record, dict) for record in document):
-            yield from _foreign(path, enumerate(document, start=1))
+            yield from _third_party_steps(path, enumerate(document, start=1))
             return
     trajectory = require_trajectory(parse_bytes(data), path)
-    yield from (LoggedStep(path, number, seen) for number, seen in observed_steps(trajectory))
+    yield from (LoggedStep(path, number, observed) for number, observed in observed_steps(trajectory))
 
 
 def _objects(source: LogTail) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The JSON object of each line. What a killed writer leaves behind at the end is no line."""
+    """The JSON object of each line. The unfinished line of a killed writer at the end is ignored."""
     for number, line in source.lines():
         if not line.strip():
             continue
@@ -122,18 +122,18 @@ def _objects(source: LogTail) -> Iterator[tuple[int, dict[str, Any]]]:
             raise BadInput(f"{printable_path(source.path)}: line {number}: expected a JSON object")
 
 
-def _foreign(path: Path, records: Iterable[tuple[int, dict[str, Any]]]) -> Iterator[LoggedStep]:
-    foreign = ThirdPartyLogParser()
-    for number, seen in foreign.steps(records):
-        yield LoggedStep(path, number, seen)
-    if foreign.unknown and not foreign.known:
+def _third_party_steps(path: Path, records: Iterable[tuple[int, dict[str, Any]]]) -> Iterator[LoggedStep]:
+    parser = ThirdPartyLogParser()
+    for number, observed in parser.steps(records):
+        yield LoggedStep(path, number, observed)
+    if parser.unknown and not parser.known:
         expected = "text, content, message, messages or tool_calls"
         raise BadInput(
             f"{printable_path(path)}: nothing that an agent said or did: expected {expected} in its JSON objects"
         )
 
 
-def _text(source: LogTail) -> Iterator[LoggedStep]:
+def _text_steps(source: LogTail) -> Iterator[LoggedStep]:
     paragraph = 0
     for number, line in source.lines():
         text = line[: 4 * _LONGEST_TEXT].decode(errors="replace")[:_LONGEST_TEXT]
@@ -144,13 +144,13 @@ def _text(source: LogTail) -> Iterator[LoggedStep]:
             yield LoggedStep(source.path, number, None)
 
 
-def _journal(source: LogTail) -> Iterator[LoggedStep]:
-    """The steps of a trajectory that is still running. Its prompts' ids are not looked at."""
+def _journal_steps(source: LogTail) -> Iterator[LoggedStep]:
+    """The steps of a trajectory that is still running. Token ids of prompts are ignored."""
     model = session = None
     for number, record in _objects(source):
         if JOURNAL_KEY in record:
-            trajectory = _inside(record, "trajectory")
-            model = _inside(trajectory, "agent").get("model_name")
+            trajectory = _object_in(record, "trajectory")
+            model = _object_in(trajectory, "agent").get("model_name")
             session = trajectory.get("session_id") or trajectory.get("trajectory_id")
         elif SUBAGENT_KEY not in record:
             metrics = record.get("metrics")
@@ -161,11 +161,11 @@ def _journal(source: LogTail) -> Iterator[LoggedStep]:
             except ValidationError as error:
                 problem = problems_from(error, record)[0]
                 raise BadInput(f"{printable_path(source.path)}: line {number}: {problem}") from None
-            seen = observed_step(step, model, session)
-            if seen is not None:
-                yield LoggedStep(source.path, step.step_id, seen)
+            observed = observed_step(step, model, session)
+            if observed is not None:
+                yield LoggedStep(source.path, step.step_id, observed)
 
 
-def _inside(record: dict[str, Any], key: str) -> dict[str, Any]:
+def _object_in(record: dict[str, Any], key: str) -> dict[str, Any]:
     inner = record.get(key)
     return inner if isinstance(inner, dict) else {}

@@ -1,6 +1,6 @@
-"""A log as lines, also while it grows, is cut off or is replaced by its successor. Compressed ones too.
+"""The lines of a log, also while it grows, is truncated or is replaced by its successor. Compressed ones too.
 
-It is opened once, so a pipe is as good as a file; what is read ahead to see what it holds is not lost.
+It is opened once, so a pipe works as well as a file; what is read ahead to guess the format is not lost.
 """
 
 import codecs
@@ -34,7 +34,7 @@ class LogTail:
         self._go_on = go_on
         self._ahead: deque[bytes] = deque()
         self.incomplete = False
-        """Whether the line that was given out last had no end: perhaps its writer was killed."""
+        """Whether the last line had no newline: perhaps its writer was killed."""
         self._number = 0
         self._open()
 
@@ -70,7 +70,7 @@ class LogTail:
                 return line.strip()
 
     def read_all(self) -> bytes:
-        """All there is."""
+        """The whole content."""
         return b"".join(self._ahead) + self._read(self._file.read)
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
@@ -85,7 +85,7 @@ class LogTail:
             yield self._number, line if self.incomplete else line[:-1]
 
     def _next(self) -> bytes:
-        """A line with its end, or what there is of it when nobody waits for more."""
+        """A line with its newline, or what there is of it when `go_on` says not to wait."""
         line = b""
         replaced = False
         while True:

@@ -1,4 +1,4 @@
-"""All monitors over one stream of steps: the baseline, the alarms, and a new beginning at a change of model."""
+"""All monitors over one stream of steps: the baseline, the alarms, and a fresh start at a change of model."""
 
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Sequence
@@ -32,7 +32,7 @@ class BehaviourAlarm:
 
 @dataclass(frozen=True)
 class ModelChange:
-    """A model spoke that had not spoken before: its statistics begin at nothing."""
+    """A new model began to write steps: its statistics are empty."""
 
     step: int
     before: str | None
@@ -40,10 +40,10 @@ class ModelChange:
 
 
 class MonitorSet:
-    """Look at steps one by one. `update` says what is alarming about each.
+    """Observes steps one by one. `update` returns the alarms of each.
 
     The first `baseline` steps of a model are taken as healthy; `learn` gives it a baseline from elsewhere, and with 0
-    there is none: what only a baseline can tell is not looked at. The mean number of steps to a false alarm of any
+    there is none: monitors that need one stay silent. The mean number of steps to a false alarm of any
     monitor is at least `steps_to_false_alarm`, as long as healthy steps stay below the tolerated rates.
     """
 
@@ -63,7 +63,7 @@ class MonitorSet:
         self._speaking: str | None = None
 
     def learn(self, steps: Iterable[ObservedStep]) -> None:
-        """A baseline from elsewhere, for the first model that speaks."""
+        """Take a baseline from elsewhere, for the first model in the stream."""
         given = _Model(self._specs)
         for step in steps:
             given.learn(step)
@@ -74,14 +74,14 @@ class MonitorSet:
         self.steps += 1
         model = self._model_of(step)
         if not model.settled:
-            looked = model.learn(step)
+            updated = model.learn(step)
             if model.learnt == self._baseline:
                 model.settle()
         elif model.lists.looked_at(step):
-            looked = [channel for channel in model.channels if channel.update(step)]
+            updated = [channel for channel in model.channels if channel.update(step)]
         else:
-            looked = []
-        return [self._alarm(channel) for channel in looked if channel.value >= self.threshold]
+            updated = []
+        return [self._alarm(channel) for channel in updated if channel.value >= self.threshold]
 
     def _alarm(self, channel: CalibratedMonitor) -> BehaviourAlarm:
         alarm = BehaviourAlarm(channel.spec.name, self.steps, channel.value, self.threshold, channel.evidence())
@@ -89,7 +89,7 @@ class MonitorSet:
         return alarm
 
     def _model_of(self, step: ObservedStep) -> "_Model":
-        """The statistics of the model that speaks. Where nobody says who does, it is still the last one."""
+        """The statistics of a step's model. A step without a model is the last one's."""
         name = step.model if step.model is not None else self._speaking
         if name not in self._models:
             if self._models:
@@ -105,12 +105,12 @@ class MonitorSet:
 
     @property
     def channels(self) -> Sequence[CalibratedMonitor]:
-        """Those of the model that spoke last, or of the one that will be first."""
+        """The monitors of the model of the last step, or of the one that will be first."""
         return self._speaker.channels
 
     @property
     def learning(self) -> bool:
-        """Whether the baseline of the model that spoke last is not over."""
+        """Whether the baseline of the model of the last step is not over."""
         return not self._speaker.settled
 
     @property
@@ -119,11 +119,11 @@ class MonitorSet:
 
 
 class ListFilter:
-    """Lists run in lines: fifty changed files are one thing that was said, not fifty.
+    """Skips most items of long lists: a list of fifty changed files is one statement, not fifty.
 
-    Where the baseline of a text has paragraphs, only the beginning of a long list in one is looked at, and one line
-    in sixty-four after that, so that a list without an end is seen too. Lines that are neither indented nor marked as
-    items are always looked at.
+    Where the baseline of a text has paragraphs, only the beginning of a long list in one is observed, and one line
+    in sixty-four after that, so that an endless list is noticed too. Lines that are neither indented nor marked as
+    items are always observed.
     """
 
     _FULL, _ONE_IN = 12, 64
@@ -151,7 +151,7 @@ class ListFilter:
 
 
 class _Model:
-    """One model's channels."""
+    """The monitors of one model."""
 
     def __init__(self, monitors: Sequence[MonitorSpec]) -> None:
         self.channels = [CalibratedMonitor(kind) for kind in monitors]

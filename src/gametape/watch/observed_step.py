@@ -1,4 +1,4 @@
-"""One step as the monitors see it: what was said, done and spent, whoever recorded it."""
+"""One step as the monitors see it: its text, actions and cost, whatever log it comes from."""
 
 import json
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from gametape.core.trajectory import Trajectory
 from gametape.watch.text_features import Ngram, fingerprint, normalised_words, word_ngrams
 
 _MOST_CHARACTERS = 20_000
-"""Of one text: what a step costs to watch does not depend on who wrote it."""
+"""A text is cut here, so that the cost of watching a step is bounded."""
 _TOO_LARGE = 1e15
 _CALL_NAMES = ("name", "function_name", "tool", "tool_name", "toolName")
 _CALL_ARGUMENTS = ("arguments", "input", "args", "parameters")
@@ -32,7 +32,7 @@ class ObservedAction:
 
 @dataclass(frozen=True)
 class ObservedStep:
-    """A step: its text, its tool calls and what came back. `tokens` and `cost` are None where nobody counted."""
+    """A step: its text, its tool calls and their result. `tokens` and `cost` are None where they were not counted."""
 
     text: str
     actions: tuple[ObservedAction, ...] = ()
@@ -43,9 +43,9 @@ class ObservedStep:
     tokens: int | None = None
     cost: float | None = None
     session: str | None = None
-    """Which conversation it is part of, where a stream has several: what was done in another one is not done again."""
+    """The conversation it is part of, where a stream has several: an action in another one is no repetition."""
     paragraph: int | None = None
-    """Of the text file it is a line of: lines of one paragraph are less than a step each."""
+    """The paragraph of the text file that this line is in: a line of a paragraph is less than a step."""
 
     @cached_property
     def words(self) -> list[str]:
@@ -65,7 +65,7 @@ class ObservedStep:
 
 
 def observed_step(step: Step, model: str | None = None, session: str | None = None) -> ObservedStep | None:
-    """An agent's own step; None for what others said, and for turns that were copied from another trajectory."""
+    """An agent's own step; None for other sources, and for turns that were copied from another trajectory."""
     if step.source != "agent" or step.is_copied_context:
         return None
     metrics = step.metrics
@@ -86,14 +86,14 @@ def observed_step(step: Step, model: str | None = None, session: str | None = No
 def observed_steps(trajectory: Trajectory) -> Iterator[tuple[int, ObservedStep]]:
     """A trajectory's own steps, each with its number in it."""
     for step in trajectory.steps:
-        seen = observed_step(step, trajectory.agent.model_name, trajectory.session_id or trajectory.trajectory_id)
-        if seen is not None:
-            yield step.step_id, seen
+        observed = observed_step(step, trajectory.agent.model_name, trajectory.session_id or trajectory.trajectory_id)
+        if observed is not None:
+            yield step.step_id, observed
 
 
 def observed_step_from_record(record: dict[str, Any]) -> ObservedStep:
     """A step in JSON lines of our own: `text`, and where they are given `time`, `tool_calls`, `result`, `model`,
-    `session`, `tokens`, `cost_usd`. Those of other makers are brought into this form first (`watch/log_formats.py`).
+    `session`, `tokens`, `cost_usd`. `watch/log_formats.py` converts third-party records to this form.
     """
     result = record.get("result")
     model = record.get("model")
@@ -152,6 +152,6 @@ def parse_seconds(time: Any) -> float | None:
 
 
 def parse_number(value: Any) -> float | None:
-    """A number as anyone may have written it; None for what cannot be counted with."""
+    """A number of a reasonable size as a float; None for anything else."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return float(value) if is_number and abs(value) < _TOO_LARGE else None

@@ -1,8 +1,8 @@
 """Trajectories as OpenTelemetry spans, named as its conventions for generative models name them.
 
 One trace for each trajectory: `invoke_agent` around a `chat` span for each turn and an `execute_tool` span for each of
-its calls. Ids follow from the trajectory's own, so what is sent twice is the same trace. What was said is not sent:
-texts, arguments and results stay in the trajectory.
+its calls. Ids are derived from the trajectory's own, so what is sent twice is the same trace. Texts, arguments and
+results are not sent.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ _SECONDS = 10
 
 @dataclass(frozen=True)
 class TraceSpan:
-    """One span before it is anybody's: times are nanoseconds since the epoch, `parent` is a span's key."""
+    """One span, independent of the SDK: times are nanoseconds since the epoch, `parent` is a span's key."""
 
     key: str
     name: str
@@ -42,18 +42,18 @@ def trace_spans(trajectory: Trajectory, parent: str | None = None) -> Iterator[T
     agent = trajectory.agent
     times = [when for step in trajectory.steps if (when := _nanoseconds(step)) is not None]
     start, end = (min(times), max(times)) if times else (0, 0)
-    told: Attributes = {
+    attributes: Attributes = {
         "gen_ai.operation.name": "invoke_agent",
         "gen_ai.agent.name": agent.name,
         "gen_ai.agent.version": agent.version,
         "gen_ai.conversation.id": trajectory.session_id or identity,
     }
     if agent.model_name:
-        told["gen_ai.request.model"] = agent.model_name
+        attributes["gen_ai.request.model"] = agent.model_name
     if trajectory.outcome:
-        told["gametape.outcome"] = trajectory.outcome
+        attributes["gametape.outcome"] = trajectory.outcome
     failed = trajectory.outcome == "error"
-    yield TraceSpan(identity, f"invoke_agent {agent.name}", start, end, told, parent, failed=failed)
+    yield TraceSpan(identity, f"invoke_agent {agent.name}", start, end, attributes, parent, failed=failed)
     before = start
     for step in trajectory.steps:
         when = _nanoseconds(step) or before
@@ -67,16 +67,16 @@ def trace_spans(trajectory: Trajectory, parent: str | None = None) -> Iterator[T
 def _turn(step: Step, trajectory: Trajectory, identity: str, start: int, end: int) -> Iterator[TraceSpan]:
     model = step.model_name or trajectory.agent.model_name or "unknown"
     metrics = step.metrics
-    told: Attributes = {
+    attributes: Attributes = {
         "gen_ai.operation.name": "chat",
         "gen_ai.request.model": model,
         "gen_ai.response.model": model,
         "gen_ai.conversation.id": trajectory.session_id or identity,
     }
     counts = {"input_tokens": metrics.prompt_tokens, "output_tokens": metrics.completion_tokens} if metrics else {}
-    told |= {f"gen_ai.usage.{name}": count for name, count in counts.items() if count is not None}
+    attributes |= {f"gen_ai.usage.{name}": count for name, count in counts.items() if count is not None}
     key = f"{identity}/{step.step_id}"
-    yield TraceSpan(key, f"chat {model}", start, end, told, identity, client=True)
+    yield TraceSpan(key, f"chat {model}", start, end, attributes, identity, client=True)
     failed = {
         result.source_call_id
         for result in (step.observation.results if step.observation else [])
@@ -104,7 +104,7 @@ def _nanoseconds(step: Step) -> int | None:
 
 
 def export_traces(trajectories: list[Trajectory], url: str) -> int:
-    """Send trajectories to an OTLP receiver over HTTP. How many spans it took."""
+    """Send trajectories to an OTLP receiver over HTTP. Returns the number of spans."""
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415
         from opentelemetry.sdk.trace.export import SpanExportResult  # noqa: PLC0415
@@ -156,5 +156,5 @@ def _readable(spans: list[TraceSpan]) -> "list[ReadableSpan]":
 
 
 def _id(key: str, size: int) -> int:
-    """Never zero, which would be no id at all."""
+    """An id derived from a key; never zero, which is not a valid id."""
     return int.from_bytes(hashlib.sha256(key.encode(errors="replace")).digest()[:size], "big") or 1

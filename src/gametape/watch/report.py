@@ -1,4 +1,4 @@
-"""What a watch found, small enough to print however long the log was: episodes of alarms, and evidence over time."""
+"""The result of a watch, small enough to print for any log: episodes of alarms, and the evidence over time."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from gametape.watch.monitor_set import BehaviourAlarm, MonitorSet
 from gametape.watch.text_features import printable
 
 _ONE_EPISODE = 500
-"""Steps: alarms of one monitor that are no further apart are one episode."""
+"""Alarms of one monitor that are at most so many steps apart are one episode."""
 _MOST_EPISODES = 1000
 _COLUMNS = 60
 _LEVELS = " ▁▂▃▄▅▆▇█"
@@ -20,7 +20,7 @@ _LEVELS = " ▁▂▃▄▅▆▇█"
 
 @dataclass(frozen=True)
 class AlarmEpisode:
-    """A monitor's alarms in a row: the first of them, where it stood, and how long they went on."""
+    """Consecutive alarms of a monitor: the first of them, its file and step, and until when they continued."""
 
     alarm: BehaviourAlarm
     file: Path
@@ -35,11 +35,11 @@ class AlarmEpisode:
 
     @property
     def details(self) -> list[str]:
-        """The evidence, a line each. Whatever an agent wrote is shown as text."""
+        """The evidence, one line each, without control characters."""
         lines = []
         for key, value in self.alarm.evidence.items():
             values = value if isinstance(value, list) else [value]
-            lines += [f"{key}: {printable(str(one))}" for one in values]
+            lines += [f"{key}: {printable(str(item))}" for item in values]
         return lines
 
     def to_dict(self) -> dict[str, Any]:
@@ -58,7 +58,7 @@ class AlarmEpisode:
 
 
 class WatchReport:
-    """Feed it every step and what the watch said to it."""
+    """Observes every step with a `MonitorSet` and collects the alarms."""
 
     def __init__(self, watch: MonitorSet) -> None:
         self._watch = watch
@@ -68,35 +68,35 @@ class WatchReport:
         self._latest: dict[str, int] = {}
         self.sparklines: dict[str, Sparkline] = {}
 
-    def observe(self, placed: LoggedStep) -> list[AlarmEpisode]:
-        """Watch one step. The episodes that begin with it."""
+    def observe(self, logged: LoggedStep) -> list[AlarmEpisode]:
+        """Observe one step. Returns the episodes that begin with it."""
         self.steps += 1
-        if placed.observed is None:
+        if logged.observed is None:
             return []
-        alarms = self._watch.update(placed.observed)
+        alarms = self._watch.update(logged.observed)
         peaks = {alarm.monitor: alarm.statistic for alarm in alarms}
         for channel in self._watch.channels:
             name = channel.spec.name
             self.sparklines.setdefault(name, Sparkline()).add(max(channel.value, peaks.get(name, 0.0)))
-        return [new for alarm in alarms if (new := self._note(alarm, placed)) is not None]
+        return [new for alarm in alarms if (new := self._note(alarm, logged)) is not None]
 
-    def _note(self, alarm: BehaviourAlarm, placed: LoggedStep) -> AlarmEpisode | None:
+    def _note(self, alarm: BehaviourAlarm, logged: LoggedStep) -> AlarmEpisode | None:
         at = self._latest.get(alarm.monitor)
         if at is not None and alarm.step - self.episodes[at].last_seen <= _ONE_EPISODE:
             episode = self.episodes[at]
-            again = replace(episode, until=placed.step, last_seen=alarm.step, times=episode.times + 1)
+            again = replace(episode, until=logged.step, last_seen=alarm.step, times=episode.times + 1)
             self.episodes[at] = again
             return None
         if len(self.episodes) >= _MOST_EPISODES:
             self.left_off += 1
             return None
-        new = AlarmEpisode(alarm, placed.file, placed.step, placed.step, alarm.step)
+        new = AlarmEpisode(alarm, logged.file, logged.step, logged.step, alarm.step)
         self._latest[alarm.monitor] = len(self.episodes)
         self.episodes.append(new)
         return new
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer of `--json`."""
+        """The JSON output of `gametape watch`."""
         return {
             "steps": self.steps,
             "monitors": [
@@ -118,7 +118,7 @@ class WatchReport:
 
 
 class Sparkline:
-    """How a statistic went, in at most twice as many buckets as there are columns. Each keeps its largest value."""
+    """A statistic over time, in at most twice as many buckets as there are columns. Each keeps its largest value."""
 
     def __init__(self) -> None:
         self._buckets: list[float] = []
@@ -137,7 +137,7 @@ class Sparkline:
         self._filled = (self._filled + 1) % self._width
 
     def line(self, threshold: float) -> str:
-        """One character for each stretch: how near the evidence came to the threshold, on a scale of its logarithm."""
+        """One character per bucket: how near the evidence came to the threshold, on a logarithmic scale."""
         top = math.log1p(threshold)
         shown = _halved(self._buckets) if len(self._buckets) > _COLUMNS else self._buckets
         last = len(_LEVELS) - 1
@@ -151,8 +151,8 @@ def _halved(buckets: Sequence[float]) -> list[float]:
     return [max(buckets[at : at + 2]) for at in range(0, len(buckets), 2)]
 
 
-def plot_sparklines(courses: Mapping[str, Sparkline], threshold: float) -> list[str]:
-    """A line for each monitor that saw anything."""
-    width = max((len(name) for name in courses), default=0)
-    lines = [(name, course.line(threshold)) for name, course in courses.items()]
+def plot_sparklines(sparklines: Mapping[str, Sparkline], threshold: float) -> list[str]:
+    """A line for each monitor with evidence."""
+    width = max((len(name) for name in sparklines), default=0)
+    lines = [(name, sparkline.line(threshold)) for name, sparkline in sparklines.items()]
     return [f"{name:<{width}}  {line}" for name, line in lines if line.strip()]

@@ -1,4 +1,4 @@
-"""Text as monitors compare it: words without case and number, and the marks between them."""
+"""Text features that monitors compare: words without case and number, and the marks between them."""
 
 import re
 import zlib
@@ -8,7 +8,7 @@ from functools import lru_cache
 _ALONE = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 """Scripts written without spaces: every character is a word."""
 _WORD = re.compile(rf"[{_ALONE}]|[^\s{_ALONE}]+")
-"""What stands between spaces: a path or a version is one word, or every list of files would be a template."""
+"""Text between spaces: a path or a version is one word, or every list of files would be a template."""
 _EDGES = ".,;:!?'\"`()[]{}<>*_-"
 _SAYS = re.compile(r"\w")
 _MARK = re.compile(
@@ -21,7 +21,7 @@ PHRASE = 4
 _BITS = 512
 _DIGITS = "0123456789"
 _IN_NUMBERS = _DIGITS + ".,:/%+-tz"
-"""Of times as ISO 8601 writes them too."""
+"""Characters of numbers, and of ISO 8601 times."""
 _MOST_CHARACTERS = 8000
 
 Ngram = tuple[str, ...]
@@ -29,8 +29,8 @@ Ngram = tuple[str, ...]
 
 def normalised_words(text: str) -> list[str]:
     """The first words, in lower case and without punctuation at their edges; every number is the same word."""
-    found = (word.strip(_EDGES) for word in _WORD.findall(text[:_MOST_CHARACTERS].lower())[:_MOST_WORDS])
-    words = (word for word in found if word and (word[0].isalnum() or _SAYS.search(word)))
+    stripped = (word.strip(_EDGES) for word in _WORD.findall(text[:_MOST_CHARACTERS].lower())[:_MOST_WORDS])
+    words = (word for word in stripped if word and (word[0].isalnum() or _SAYS.search(word)))
     return ["0" if word[0] in _DIGITS and not word.strip(_IN_NUMBERS) else word for word in words]
 
 
@@ -57,18 +57,18 @@ def _bit_of(word: str) -> int:
 
 def text_marks(text: str, words: Sequence[str]) -> set[str]:
     """The marks of a text, and how it begins and ends: the places where tics sit."""
-    found = set(_MARK.findall(text[:_MOST_CHARACTERS]))
+    marks = set(_MARK.findall(text[:_MOST_CHARACTERS]))
     if len(words) > PHRASE:
-        found.add(f"begins: {words[0]} {words[1]}")
-        found.add(f"ends: {words[-2]} {words[-1]}")
-    return found
+        marks.add(f"begins: {words[0]} {words[1]}")
+        marks.add(f"ends: {words[-2]} {words[-1]}")
+    return marks
 
 
 def printable(text: str) -> str:
-    """Text as it can stand on a terminal, whatever an agent wrote."""
+    """Text with control characters replaced, safe for a terminal."""
     return "".join(char if char.isprintable() else "?" for char in text)
 
 
 def one_line(text: str) -> str:
-    """The text on one line and without control characters, fit for a terminal, whoever wrote it."""
+    """The text on one line and without control characters, safe for a terminal."""
     return printable(" ".join(text.split()))

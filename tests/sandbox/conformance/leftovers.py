@@ -56,11 +56,11 @@ print('done')
 _HOST = """
 import sys
 from pathlib import Path
-from gametape.sandbox.backend import Spec
-from gametape.sandbox.launcher import keeper
+from gametape.sandbox.backend import SandboxSpec
+from gametape.sandbox.keeper_client import keeper
 from tests.sandbox.conformance import BACKENDS
 name, workspace, nonce = sys.argv[1:]
-sandbox = BACKENDS[name]().start(Spec(workspace=Path(workspace)))
+sandbox = BACKENDS[name]().start(SandboxSpec(workspace=Path(workspace)))
 print(keeper().pid, flush=True)
 sandbox.exec(["sh", "-c", f"(setsid sleep 1000{nonce} &); sleep 1000{nonce} & echo > up; sleep 1000{nonce}"])
 """

@@ -88,7 +88,7 @@ def a_tree_goes_back_and_forks(bench: Bench) -> None:
     for mode in modes:
         with (
             SnapshotStore(bench.place / f"store-{mode}", mode=mode) as store,
-            RewindableSession.from_directory(store, tree, SPEC, bench.backend.name) as line,
+            RewindableSession(store, store.import_tree(tree), SPEC, bench.backend.name) as line,
         ):
             line.run("echo 2 >> a; mkdir -m 700 d; ln -s a link; echo x > d/x")
             saved = line.snapshot()
@@ -98,6 +98,6 @@ def a_tree_goes_back_and_forks(bench: Bench) -> None:
                 assert other.run("cat a; ls").stdout == "1\n2\n3\na\nlink\n"
             line.restore(saved)
             assert line.run("cat link d/x; stat -c %a d").stdout == "1\n2\nx\n700\n"
-            line.put("from/host", b"hello")
+            line.session.put("from/host", b"hello")
             assert line.run("cat from/host && rm -r from && ls").stdout == "helloa\nd\nlink\n"
     assert (tree / "a").read_text() == "1\n"

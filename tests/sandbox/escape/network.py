@@ -18,7 +18,7 @@ def _family(name: str, number: int, kind: int = 2, protocol: int = 0, unshown: s
     )
 
 
-_ABSENT = "not every kernel has it, and one without answers as the wall does"
+_ABSENT = "not every kernel has it, and one without answers as the call filter does"
 _FAMILIES = [
     _family("netlink-route", 16, 3, 0),
     _family("netlink-audit", 16, 3, 9),
@@ -277,7 +277,7 @@ _ALLOWED_LOOPBACK = [
         FAMILY,
         "need([name for _, name in socket.if_nameindex() if name != 'lo'], 'only lo')",
         policy=_LOOPBACK,
-        unshown="listing needs a family that the wall refuses, and a host may have nothing but lo",
+        unshown="listing needs a family that the filter refuses, and a host may have nothing but lo",
     ),
 ]
 

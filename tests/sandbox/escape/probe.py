@@ -1,6 +1,6 @@
 """A probe: one attempt to get out, as data.
 
-The body is Python that runs inside. It raises OSError (or `Blocked`) when the wall holds; reaching its end means that
+The body is Python that runs inside. It raises OSError (or `Blocked`) when the isolation holds; its end means that
 the attempt worked. Around it stands a prelude with a random nonce, by which the attempt is found again in the record,
 and `G`, what was planted on the host for it to find.
 """
@@ -27,7 +27,7 @@ NUMBERS = {
     **{"mount_setattr": 442, "quotactl_fd": 443, "fchmodat2": 452, "open_tree_attr": 467, "capset": 126},
     **{"rt_sigqueueinfo": 129, "landlock_create_ruleset": 444},
 }
-"""x86-64 system calls by number, written down apart from the wall's own table so that one checks the other."""
+"""x86-64 system calls by number, written down apart from the filter's own table so that one checks the other."""
 
 PRELUDE = """
 import ctypes, errno, json, mmap, os, signal, socket, stat, struct, sys, time

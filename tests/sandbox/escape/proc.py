@@ -4,7 +4,7 @@ from tests.sandbox.escape.probe import ROOT, Probe
 
 
 def _open_for_writing(name: str, path: str, unshown: str = "", logged: str | None = None) -> Probe:
-    """Opening is enough: nothing is written, so that a wall that fails does no harm."""
+    """Opening is enough: nothing is written, so that it does no harm if the isolation fails."""
     body = f"os.close(os.open({path!r}, os.O_WRONLY))"
     return Probe(name, "proc", body, logged=logged, escapes_without=frozenset() if unshown else ROOT, unshown=unshown)
 

@@ -79,7 +79,7 @@ def attempt_bare(probe: Probe, stage: Stage) -> str:
 
 
 def complaints(trial: Trial, events: bool) -> list[str]:
-    """What is wrong with how the wall held. Empty: it held."""
+    """How the isolation failed. Empty: it held."""
     probe, result = trial.probe, trial.result
     found = [*trial.escaped, *trial.harm]
     refused = probe.or_refused and result.killed_by is None and "blocked: " in result.stdout

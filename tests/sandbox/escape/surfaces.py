@@ -1,6 +1,6 @@
 """Large or old parts of the kernel that a sandboxed program has no need of, and calls on the machine itself.
 
-Every argument is chosen so that nothing happens where the wall fails: the kernel's own complaint is proof enough.
+Every argument is chosen so that nothing happens where the isolation fails: the kernel's own complaint is proof enough.
 """
 
 from tests.sandbox.escape.probe import ROOT, Probe

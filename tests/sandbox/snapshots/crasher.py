@@ -39,7 +39,7 @@ def change(view, number: int) -> None:  # type: ignore[no-untyped-def]
         place = view.tree
         if view.mount:
             overlay.enter_private_namespace()
-            place = view.place.parent.parent.parent / "shown"
+            place = view.directory.parent.parent.parent / "shown"
             place.mkdir(exist_ok=True)
             overlay.mount(view.mount, str(place))
         (place / "count").write_text(str(number))

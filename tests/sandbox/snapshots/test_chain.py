@@ -46,7 +46,7 @@ def test_five_hundred_generations(setting: Setting) -> None:
         exported = Path(rig.export(snapshot))
         files = [path for path in exported.rglob("*") if path.is_file()]
         assert {path.relative_to(exported).as_posix(): path.read_text() for path in files} == model
-        assert rig.evaluate("answer = len(list(store.places.layers.iterdir()))") <= MOST_LAYERS
+        assert rig.evaluate("answer = len(list(store.paths.layers.iterdir()))") <= MOST_LAYERS
 
 
 def play(model: dict[str, str], number: int) -> None:

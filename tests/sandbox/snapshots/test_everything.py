@@ -63,7 +63,7 @@ def test_everything_comes_back(rig: Rig) -> None:
     rig.close(view)
     for snapshot in (first, second):
         rig.evaluate(f"store.remove({snapshot!r})")
-    left = "answer = [*store.places.layers.iterdir(), *store.places.trash.iterdir()]"
+    left = "answer = [*store.paths.layers.iterdir(), *store.paths.trash.iterdir()]"
     assert rig.evaluate(left) == []
     assert rig.evaluate("store.collect(); answer = store.used_bytes()") == 0
 
@@ -105,9 +105,9 @@ def test_a_mode_that_shuts_out_its_owner_is_left_as_it_was(rig: Rig) -> None:
     )
     sealed = rig.seal(view)
     sealed = rig.seal(view)
-    shown = rig.evaluate(f"import os; v = views[{view}]; answer = str(v.tree or v.place / 'upper')")
+    shown = rig.evaluate(f"import os; v = views[{view}]; answer = str(v.tree or v.directory / 'upper')")
     for place in (Path(shown), Path(rig.export(sealed))):
         modes = [stat.S_IMODE((place / name).stat().st_mode) for name in ("a", "a/b", "a/b/c", "a/b/c/f")]
         assert modes == [0, 0, 0, 0]
     rig.close(view)
-    assert rig.evaluate("answer = list(store.places.views.iterdir())") == []
+    assert rig.evaluate("answer = list(store.paths.views.iterdir())") == []

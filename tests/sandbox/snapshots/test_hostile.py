@@ -28,7 +28,7 @@ def blank(request: pytest.FixtureRequest) -> Iterator[tuple[Rig, int]]:
 
 
 def layers_left(rig: Rig) -> int:
-    return int(rig.evaluate("answer = len(list(store.places.layers.iterdir()))"))
+    return int(rig.evaluate("answer = len(list(store.paths.layers.iterdir()))"))
 
 
 @pytest.mark.parametrize("blank", [SETTINGS[0], SETTINGS[3]], ids=str, indirect=True)
@@ -144,7 +144,7 @@ subprocess.Popen([sys.executable, '-I', '-S', '-c', code])
     assert sealed > 10
     rig.close(view)
     rig.evaluate("import time; time.sleep(1); store.collect()")
-    assert rig.evaluate("answer = [*store.places.trash.iterdir(), *store.places.views.iterdir()]") == []
+    assert rig.evaluate("answer = [*store.paths.trash.iterdir(), *store.paths.views.iterdir()]") == []
 
 
 @pytest.mark.parametrize("durably", [False, True])
@@ -193,7 +193,7 @@ def test_unchanged_files_are_shared_between_seals_and_never_with_the_view(blank:
     rig.inside(view, "open('small', 'w').write('x')")
     rig.seal(view)
     assert rig.evaluate("answer = store.used_bytes()") - before < 100_000
-    where = "v.tree or v.place / 'upper'"
+    where = "v.tree or v.directory / 'upper'"
     assert rig.evaluate(f"import os; v = views[{view}]; answer = os.stat(({where}) / 'big').st_nlink") == 1
 
 
@@ -214,7 +214,7 @@ def test_devices_and_protected_files(tmp_path: Path) -> None:
         assert sorted(os.listdir(exported)) == ["f", "program"]
         assert (exported / "program").stat().st_mode & 0o7777 == 0o755
         rig.close(view)
-        assert rig.evaluate("answer = [*store.places.views.iterdir(), *store.places.trash.iterdir()]") == []
+        assert rig.evaluate("answer = [*store.paths.views.iterdir(), *store.paths.trash.iterdir()]") == []
 
 
 @pytest.mark.slow

@@ -27,7 +27,7 @@ def test_a_full_disk_leaves_the_store_as_it_was(mode: Setting, tmp_path: Path) -
             with pytest.raises(Trouble) as caught:
                 rig.seal(view)
             assert caught.value.kind == "DiskFull"
-            assert rig.evaluate("answer = [*store.places.building.glob('*/tree'), *store.places.trash.iterdir()]") == []
+            assert rig.evaluate("answer = [*store.paths.building.glob('*/tree'), *store.paths.trash.iterdir()]") == []
         rig.inside(view, "import os; os.unlink('g'); open('h', 'w').write('fits')")
         sealed = rig.seal(view)
         assert rig.evaluate(f"store.export({sealed!r}, __import__('pathlib').Path('{tmp_path}/out'))") is None
@@ -76,7 +76,7 @@ def test_two_processes_share_a_store(rig: Rig) -> None:
     names = rig.evaluate("answer = sorted(snapshot.id for snapshot in store.snapshots())")
     assert names == [sealed]
     assert rig.evaluate(f"answer = len(store.snapshot({sealed!r}).layers)") == rig.evaluate(
-        "answer = len(list(store.places.layers.iterdir()))"
+        "answer = len(list(store.paths.layers.iterdir()))"
     )
 
 

@@ -19,7 +19,7 @@ from gametape.core.errors import BadInput
 from gametape.desk.vault.git import Git
 from gametape.desk.vault.note_files import note_name, read_notes, read_regular_file
 from gametape.record.atomic import write_atomically
-from gametape.sandbox.snapshots.durable_io import locked
+from gametape.record.lock import locked
 
 AGENT = "gametape"
 _FILE_MODES = ("100644", "100755")

@@ -1,4 +1,4 @@
-"""Taking away what nobody needs: trees of any shape, views whose owner died, layers that no snapshot names."""
+"""Removing what is not needed: trees of any shape, views whose owner died, layers that no snapshot names."""
 
 import errno
 import fcntl
@@ -8,7 +8,7 @@ import struct
 from contextlib import suppress
 from pathlib import Path
 
-from gametape.sandbox.snapshots import durable_io
+from gametape.record.lock import is_locked, locked
 from gametape.sandbox.snapshots.store_layout import StorePaths, layers_in_use
 from gametape.sandbox.snapshots.tree_cursor import TreeCursor, TreeMoved
 
@@ -16,9 +16,9 @@ _GET_FLAGS, _SET_FLAGS, _PROTECTED = 0x80086601, 0x40086602, 0x30  # append-only
 
 
 def remove_tree(path: Path) -> int:
-    """Remove a directory whatever is in it, unless another process is at it. Returns the bytes that this freed.
+    """Remove a directory whatever is in it, unless another process removes it. Returns the bytes that this freed.
 
-    If something still writes there, the rest stays for the next time.
+    If a process still writes there, the rest stays for the next call.
     """
     try:
         fd = _open_for_removal(path)
@@ -52,28 +52,28 @@ def _open_for_removal(path: Path) -> int:
 def _remove_entries(cursor: TreeCursor) -> int:
     freed = 0
     levels = [os.listdir(cursor.fd)]
-    way: list[str] = []
+    path: list[str] = []
     while levels:
         if levels[-1]:
             name = levels[-1].pop()
             if cursor.enter(name):
                 levels.append(os.listdir(cursor.fd))
-                way.append(name)
+                path.append(name)
             else:
                 cursor.leave()
                 freed += _unlink(name, cursor.fd)
             continue
         levels.pop()
-        if way:
+        if path:
             cursor.leave()
-            freed += _remove_directory(way.pop(), cursor.fd)
+            freed += _remove_directory(path.pop(), cursor.fd)
     return freed
 
 
 def collect_garbage(paths: StorePaths) -> None:
     """Clean up after every process that is gone. Safe at any time and from any process."""
-    with durable_io.locked(paths.lock):
-        alive = {owner.name for owner in paths.owners.iterdir() if durable_io.is_locked(owner)}
+    with locked(paths.lock):
+        alive = {owner.name for owner in paths.owners.iterdir() if is_locked(owner)}
         for building in paths.building.iterdir():
             if building.name.partition(".")[0] not in alive:
                 paths.move_to_trash(building)
@@ -91,11 +91,11 @@ def collect_garbage(paths: StorePaths) -> None:
 
 
 def empty_trash(paths: StorePaths) -> None:
-    """Nothing in there can be reached any more; several processes may be at it at once."""
+    """Remove what can no longer be reached; several processes may do so at once."""
     for entry in list(paths.trash.iterdir()):
         freed = remove_tree(entry)
         if freed and entry.name.startswith(f"{paths.layers.name}."):
-            with durable_io.locked(paths.lock):
+            with locked(paths.lock):
                 paths.add_used(-freed)
 
 
@@ -175,7 +175,7 @@ def _unprotect(name: str, directory: int) -> None:
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
     for descriptor in (os.dup(directory), os.open(name, flags, dir_fd=directory)):
         try:
-            (held,) = struct.unpack("=i", fcntl.ioctl(descriptor, _GET_FLAGS, b"\0" * 8)[:4])
-            fcntl.ioctl(descriptor, _SET_FLAGS, struct.pack("=q", held & ~_PROTECTED))
+            (flags_now,) = struct.unpack("=i", fcntl.ioctl(descriptor, _GET_FLAGS, b"\0" * 8)[:4])
+            fcntl.ioctl(descriptor, _SET_FLAGS, struct.pack("=q", flags_now & ~_PROTECTED))
         finally:
             os.close(descriptor)

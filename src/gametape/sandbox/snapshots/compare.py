@@ -1,4 +1,4 @@
-"""Which paths differ between two trees. Where both are made of the same layers, nothing is looked at."""
+"""Which paths differ between two trees. Directories made of the same layers are not read."""
 
 import os
 import stat
@@ -45,7 +45,7 @@ class _Comparison:
         return sorted(set(before.names()) | set(after.names()), reverse=True)
 
     def _visit(self, name: str) -> bool:
-        """Note what happened to one name; True when it is a directory on either side, which was then entered."""
+        """Record what happened to one name; True when it is a directory on either side, which was then entered."""
         old, new = (self._find(side, name) for side in self._sides)
         path = "/".join((*self._path, name))
         if old and new:
@@ -53,7 +53,7 @@ class _Comparison:
                 self._changes[path] = "modified"
         elif old or new:
             self._changes[path] = "added" if new else "deleted"
-        if not any(found and stat.S_ISDIR(found[1].st_mode) for found in (old, new)):
+        if not any(entry and stat.S_ISDIR(entry[1].st_mode) for entry in (old, new)):
             return False
         for side in self._sides:
             side.enter(name)
@@ -76,13 +76,15 @@ class _Comparison:
         return None
 
     def _differs(self, name: str, old: tuple[int, os.stat_result], new: tuple[int, os.stat_result]) -> bool:
-        (first, one), (second, other) = old, new
-        if one.st_mode != other.st_mode:
+        (first, first_status), (second, second_status) = old, new
+        if first_status.st_mode != second_status.st_mode:
             return True
-        if (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino) or stat.S_ISDIR(one.st_mode):
+        if (first_status.st_dev, first_status.st_ino) == (second_status.st_dev, second_status.st_ino) or stat.S_ISDIR(
+            first_status.st_mode
+        ):
             return False
-        if stat.S_ISLNK(one.st_mode):
+        if stat.S_ISLNK(first_status.st_mode):
             return os.readlink(name, dir_fd=first) != os.readlink(name, dir_fd=second)
-        if stat.S_ISREG(one.st_mode):
-            return one.st_size != other.st_size or not same_content(name, first, second)
+        if stat.S_ISREG(first_status.st_mode):
+            return first_status.st_size != second_status.st_size or not same_content(name, first, second)
         return False

@@ -1,7 +1,6 @@
-"""Locks between processes, and what it takes for bytes to be on disk."""
+"""Getting bytes onto the disk, and the clock by which the kernel stamps files."""
 
 import ctypes
-import fcntl
 import json
 import os
 import time
@@ -22,12 +21,6 @@ def sync_filesystem(directory: Path) -> None:
         if _libc.syncfs(fd) < 0:
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number), os.fspath(directory))
-
-
-def sync_directory(directory: Path) -> None:
-    """Put a directory's names on disk."""
-    with open_directory_fd(directory) as fd:
-        os.fsync(fd)
 
 
 def start_writeback(fd: int) -> None:
@@ -65,41 +58,8 @@ def open_directory_fd(directory: Path) -> Iterator[int]:
         os.close(fd)
 
 
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold a file's lock against every other process and thread."""
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(fd)
-
-
-def hold_lock(path: Path) -> int:
-    """A lock that says `I am alive` for as long as this process is, or until the descriptor is closed."""
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    return fd
-
-
-def is_locked(path: Path) -> bool:
-    """Whether somebody alive holds that lock."""
-    try:
-        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(fd)
-    return False
-
-
 def write_json(path: Path, value: Any) -> None:
-    """Write a new file whose directory is not yet, or is only now, to be found by others."""
+    """Write a new file in a directory that no other process knows yet."""
     path.write_text(json.dumps(value, separators=(",", ":")), encoding="ascii")
 
 

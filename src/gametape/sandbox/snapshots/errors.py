@@ -1,4 +1,4 @@
-"""What can go wrong with a store, in words."""
+"""The errors of a snapshot store."""
 
 import errno
 from pathlib import Path
@@ -11,7 +11,7 @@ class StoreFull(MissingDependency):
 
 
 class DiskFull(StoreFull):
-    """It is the disk that has no room."""
+    """The disk of the store is full."""
 
 
 class UnknownSnapshot(BadInput):
@@ -19,7 +19,7 @@ class UnknownSnapshot(BadInput):
 
 
 class OverBudget(Exception):
-    """A copy would take more bytes than it may. Carries no message: the store knows what to say."""
+    """A copy would take more bytes than it may. The store adds the message."""
 
 
 def store_full_error(root: Path, most: int | None) -> StoreFull:

@@ -1,4 +1,4 @@
-"""Copying one file of a hostile tree: data, holes, attributes, times. No link is followed, no pipe waited for."""
+"""Copying one file of a hostile tree: data, holes, attributes, times. It follows no link and waits for no pipe."""
 
 import errno
 import os
@@ -136,9 +136,9 @@ def _force_open(name: str, directory: int) -> tuple[int, int]:
         if not stat.S_ISREG(status.st_mode):
             raise NotRegular(errno.EINVAL, "not a regular file")
         mode = stat.S_IMODE(status.st_mode)
-        place = f"/proc/self/fd/{handle}"
-        os.chmod(place, mode | 0o400)
-        return os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), mode
+        path = f"/proc/self/fd/{handle}"
+        os.chmod(path, mode | 0o400)
+        return os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), mode
     finally:
         os.close(handle)
 

@@ -12,7 +12,7 @@ def is_whiteout(status: os.stat_result) -> bool:
 
 
 class MergedLayers:
-    """A walk through layers, top first. `mark` is the attribute that makes a directory hide what lies below it.
+    """A walk through layers, top first. `opaque_xattr` is the attribute of a directory that hides what lies below it.
 
     Without one, it is a walk through one plain tree, where nothing hides anything.
     """
@@ -39,12 +39,12 @@ class MergedLayers:
 
     def names(self) -> dict[str, int]:
         """Each name here with the layer that decides about it. Whiteouts are among them."""
-        found: dict[str, int] = {}
+        names: dict[str, int] = {}
         for index, layer in enumerate(self.layers):
             if layer.present:
                 for name in os.listdir(layer.fd):
-                    found.setdefault(name, index)
-        return found
+                    names.setdefault(name, index)
+        return names
 
     def status(self, name: str, index: int) -> os.stat_result:
         return os.stat(name, dir_fd=self.layers[index].fd, follow_symlinks=False)

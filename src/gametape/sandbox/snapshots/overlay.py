@@ -33,8 +33,8 @@ class MountPlan:
 
     def data(self) -> str:
         """The options of the mount, as the kernel wants them: in one string, shorter than a page."""
-        places = (f"lowerdir={':'.join(self.lower)}", f"upperdir={self.upper}", f"workdir={self.work}")
-        text = ",".join((*places, *self.options))
+        directories = (f"lowerdir={':'.join(self.lower)}", f"upperdir={self.upper}", f"workdir={self.work}")
+        text = ",".join((*directories, *self.options))
         if len(text) >= _PAGE:
             raise ValueError(f"{len(self.lower)} layers are more than one mount can name")
         return text
@@ -71,25 +71,17 @@ def enter_private_namespace(inside: int | None = None) -> None:
     In that namespace the process has every capability over its own files. It appears there as user `inside`, or as
     itself.
     """
-    uid, gid = os.geteuid(), os.getegid()
-    if uid == 0:
+    if os.geteuid() == 0:
         linux.unshare(linux.CLONE_NEWNS)
     else:
-        linux.unshare(linux.CLONE_NEWUSER | linux.CLONE_NEWNS)
-        shown = (uid, gid) if inside is None else (inside, inside)
-        for name, text in (
-            ("setgroups", "deny"),
-            ("uid_map", f"{shown[0]} {uid} 1"),
-            ("gid_map", f"{shown[1]} {gid} 1"),
-        ):
-            with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
-                file.write(text)
+        uid, gid = (os.geteuid(), os.getegid()) if inside is None else (inside, inside)
+        linux.enter_user_namespace(uid, gid, linux.CLONE_NEWNS)
     linux.mount("", "/", "", linux.MS_REC | linux.MS_PRIVATE)
 
 
 @contextmanager
 def _working_directory(path: str) -> Iterator[None]:
-    """Be there for a while, then come back; to `/` if this process was started where it may not go."""
+    """Change the working directory for a block; afterwards go back, or to `/` if the old one cannot be opened."""
     try:
         before = os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     except PermissionError:
@@ -122,7 +114,7 @@ def _file_identity(user: int | None) -> Iterator[None]:
 
 
 def _forget_last_mount(work: str) -> None:
-    """A volatile mount leaves a mark that forbids the next one, for fear of a crash of the machine. There was none."""
+    """A volatile mount leaves a mark that forbids the next one in case the machine crashed, which it did not."""
     with suppress(FileNotFoundError, NotADirectoryError):
         os.unlink(f"{work}/work/incompat/volatile/dirty")
     with suppress(FileNotFoundError, NotADirectoryError):

@@ -1,4 +1,4 @@
-"""Whether views can be mounted here, found out by mounting one."""
+"""Tests whether views can be mounted here, by mounting one."""
 
 import os
 import subprocess
@@ -8,6 +8,10 @@ from pathlib import Path
 
 from gametape.sandbox.snapshots.overlay import SAFE_OPTIONS, MountPlan, enter_private_namespace, mount, unmount
 
+_PROGRAM = (
+    "import sys; sys.path.insert(0, sys.argv[1]); "
+    "from gametape.sandbox.snapshots import overlay_probe; overlay_probe.run_probe()"
+)
 _answers: dict[tuple[int, bool], tuple[str, ...] | None] = {}
 
 
@@ -26,22 +30,10 @@ def probe_mount_options(directory: Path, userxattr: bool) -> tuple[str, ...] | N
 
 def _probe(directory: Path, userxattr: bool) -> tuple[str, ...] | None:
     options = (*SAFE_OPTIONS, "userxattr") if userxattr else SAFE_OPTIONS
+    package = os.fspath(Path(__file__).resolve().parents[3])
     for attempt in ((*options, "volatile"), options):
-        with tempfile.TemporaryDirectory(prefix="probe-", dir=directory) as place:
-            package = os.fspath(Path(__file__).resolve().parents[3])
-            program = (
-                "import sys; sys.path.insert(0, sys.argv[1]); from gametape.sandbox.snapshots import overlay_probe; "
-            )
-            command = [
-                sys.executable,
-                "-I",
-                "-S",
-                "-c",
-                program + "overlay_probe.run_probe()",
-                package,
-                place,
-                *attempt,
-            ]
+        with tempfile.TemporaryDirectory(prefix="probe-", dir=directory) as scratch:
+            command = [sys.executable, "-I", "-S", "-c", _PROGRAM, package, scratch, *attempt]
             done = subprocess.run(command, capture_output=True, check=False, stdin=subprocess.DEVNULL)
             if done.returncode == 0:
                 return attempt
@@ -49,22 +41,22 @@ def _probe(directory: Path, userxattr: bool) -> tuple[str, ...] | None:
 
 
 def run_probe() -> None:
-    """The probe's own process: mount, replace a directory and a file, and see that both were understood."""
-    place, *options = sys.argv[2:]
-    os.chdir(place)
-    for name in ("below/directory", "upper", "work", "shown"):
+    """In the probe's own process: mount a view, replace a directory and a file in it, and check the result."""
+    scratch, *options = sys.argv[2:]
+    os.chdir(scratch)
+    for name in ("below/directory", "upper", "work", "view"):
         os.makedirs(name)
     for name in ("below/file", "below/directory/old"):
         Path(name).touch()
     enter_private_namespace(inside=0)
-    mount(MountPlan(place, ("below",), "upper", "work", options), "shown")
-    os.unlink("shown/file")
-    os.unlink("shown/directory/old")
-    os.rmdir("shown/directory")
-    os.mkdir("shown/directory")
-    if os.listdir("shown") != ["directory"] or os.listdir("shown/directory"):
+    mount(MountPlan(scratch, ("below",), "upper", "work", options), "view")
+    os.unlink("view/file")
+    os.unlink("view/directory/old")
+    os.rmdir("view/directory")
+    os.mkdir("view/directory")
+    if os.listdir("view") != ["directory"] or os.listdir("view/directory"):
         raise SystemExit("overlayfs does not hide what was removed")
-    unmount("shown")
-    for directory, names, _files in os.walk(place):
+    unmount("view")
+    for directory, names, _files in os.walk(scratch):
         for name in names:
             os.chmod(os.path.join(directory, name), 0o700)

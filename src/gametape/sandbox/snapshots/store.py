@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Literal, Self, TypeVar
 
 from gametape.core.errors import BadInput
+from gametape.record.atomic import sync_directory
+from gametape.record.lock import hold_lock, locked
 from gametape.sandbox.snapshots import durable_io, overlay, overlay_probe, upper_seed
 from gametape.sandbox.snapshots.cleanup import collect_garbage, empty_trash, measure_layers, remove_tree
 from gametape.sandbox.snapshots.compare import PathChange, compare
@@ -43,9 +45,9 @@ class SnapshotStore:
         self.max_bytes = max_bytes
         self._mode = mode
         self._ctime_reliable = durable_io.ctime_tracks_every_change(self.paths.root)
-        with durable_io.locked(self.paths.lock):
+        with locked(self.paths.lock):
             self._owner = secrets.token_hex(8)
-            self._alive = durable_io.hold_lock(self.paths.owners / self._owner)
+            self._alive = hold_lock(self.paths.owners / self._owner)
             if self.paths.used() is None:
                 self.paths.set_used(measure_layers(self.paths))
         collect_garbage(self.paths)
@@ -57,7 +59,7 @@ class SnapshotStore:
         self.shutdown()
 
     def shutdown(self) -> None:
-        """Let go of the store: views that were not closed go with it."""
+        """Release the store; views that were not closed are removed."""
         if self._alive >= 0:
             os.close(self._alive)
             self._alive = -1
@@ -82,7 +84,7 @@ class SnapshotStore:
             raise BadInput(f"{path} cannot be read whole by this user: {error.strerror} ({error.filename})") from error
 
     def seal(self, view: SnapshotView, durably: bool = True, live: bool = True) -> str:
-        """A snapshot of the view as it is now; the view lives on. Nobody should be writing to it meanwhile.
+        """A snapshot of the view as it is now; the view stays open. No process should write to it meanwhile.
 
         Costs what the view's own changes are in names, and only what changed since its last seal in data. Unless
         `durably`, the snapshot outlives this process but perhaps not a crash of the machine right after. `live` says
@@ -103,18 +105,18 @@ class SnapshotStore:
                 ).run()
 
         below = () if view.tree else view.snapshot.layers
-        made, report = self._with_room(lambda: self._build(build, view.snapshot.id, below, durably))
-        view.last_layer = made
+        name, report = self._with_room(lambda: self._build(build, view.snapshot.id, below, durably))
+        view.last_layer = name
         view.states = {inode: state for inode, state in report.states.items() if state[0] < began}
-        return made
+        return name
 
     def remove(self, snapshot: str) -> None:
         """Forget a snapshot. Layers that others need stay; the rest is gone when this returns."""
         record = self.paths.record(snapshot)
         if _NAME.fullmatch(snapshot) and record.exists():
-            with durable_io.locked(self.paths.lock), suppress(FileNotFoundError):
+            with locked(self.paths.lock), suppress(FileNotFoundError):
                 record.rename(record.with_name("layer.json"))
-                durable_io.sync_directory(record.parent)  # before any of its layers goes
+                sync_directory(record.parent)  # before any of its layers goes
         collect_garbage(self.paths)
 
     def collect(self, keep: Iterable[str] = (), max_bytes: int | None = None) -> list[str]:
@@ -126,11 +128,11 @@ class SnapshotStore:
         self._recount()
         forgotten: list[str] = []
         if max_bytes is not None:
-            kept = set(keep)
+            keep_ids = set(keep)
             for snapshot in self.snapshots():
                 if self.used_bytes() <= max_bytes:
                     break
-                if snapshot.id not in kept:
+                if snapshot.id not in keep_ids:
                     self.remove(snapshot.id)
                     forgotten.append(snapshot.id)
         return forgotten
@@ -153,11 +155,15 @@ class SnapshotStore:
     def open_view(self, snapshot: str) -> SnapshotView:
         """A new private state that starts as the snapshot: in time independent of its size if it can be mounted."""
         options = self._mount_options
-        place, record = self._pin_layers(snapshot)
+        directory, record = self._pin_layers(snapshot)
         try:
-            view = self._open_copy(record, place) if options is None else self._open_overlay(record, place, options)
+            view = (
+                self._open_copy(record, directory)
+                if options is None
+                else self._open_overlay(record, directory, options)
+            )
         except BaseException as error:
-            self._discard(place)
+            self._discard(directory)
             if isinstance(error, OSError) and is_disk_full(error):
                 raise store_full_error(self.paths.root, None) from error
             raise
@@ -166,7 +172,7 @@ class SnapshotStore:
         return view
 
     def close_view(self, view: SnapshotView) -> None:
-        """End a view and remove its files. Whoever mounted it should be done with it."""
+        """Remove a view and its files. It should not be mounted any more."""
         self._discard(view.directory)
 
     def export(self, snapshot: str, destination: Path) -> None:
@@ -189,7 +195,7 @@ class SnapshotStore:
 
     def used_bytes(self) -> int:
         """What layers take on disk; after crashes it may be more than the truth until `collect`."""
-        with durable_io.locked(self.paths.lock):
+        with locked(self.paths.lock):
             return self.paths.used() or 0
 
     # The parts
@@ -206,7 +212,7 @@ class SnapshotStore:
         return options
 
     def _with_room(self, make: Callable[[], _T]) -> _T:
-        """Try; if there is no room, clean up and try once more. A tree that is rearranged under way is read again."""
+        """Try; if there is no room, clean up and try once more. A tree that changed while it was read is read again."""
         for last in (False, True):
             try:
                 return make()
@@ -218,7 +224,7 @@ class SnapshotStore:
             except TreeMoved:
                 if last:
                     raise BadInput("the tree kept being rearranged while it was read; stop what writes to it") from None
-            except BlockingIOError as error:  # a lease: it breaks in its own time, and not while its holder is stopped
+            except BlockingIOError as error:  # a lease breaks after a while, and not while its holder is stopped
                 raise BadInput("a file of the tree is leased by a process that does not let go; end it") from error
             except OSError as error:
                 if not is_disk_full(error):
@@ -235,10 +241,10 @@ class SnapshotStore:
         below: tuple[tuple[str, int], ...],
         durably: bool,
     ) -> tuple[str, CopyReport]:
-        """Fill a new layer, out of sight; then let it appear, whole, by one rename."""
+        """Fill a new layer in the building directory; then publish it whole by one rename."""
         name = secrets.token_hex(8)
         building = self.paths.building / f"{self._owner}.{name}"
-        with durable_io.locked(self.paths.lock):
+        with locked(self.paths.lock):
             budget = None if self.max_bytes is None else self._budget_left()
         try:
             (building / "tree").mkdir(parents=True, mode=0o700)
@@ -262,7 +268,7 @@ class SnapshotStore:
             durable_io.write_json(building / "snapshot.json", record.to_json())
             if durably:
                 durable_io.sync_filesystem(building)
-            with durable_io.locked(self.paths.lock):
+            with locked(self.paths.lock):
                 if budget is not None and report.bytes > self._budget_left():
                     raise OverBudget
                 self.paths.add_used(report.bytes)
@@ -271,7 +277,7 @@ class SnapshotStore:
             self._discard(building)
             raise
         if durably:
-            durable_io.sync_directory(self.paths.layers)
+            sync_directory(self.paths.layers)
         return name, report
 
     def _merge(self, building: Path, layers: tuple[tuple[str, int], ...]) -> CopyReport:
@@ -289,35 +295,35 @@ class SnapshotStore:
     def _budget_left(self) -> int:
         return (self.max_bytes or 0) - (self.paths.used() or 0)
 
-    def _open_overlay(self, record: Snapshot, place: Path, options: tuple[str, ...]) -> SnapshotView:
+    def _open_overlay(self, record: Snapshot, directory: Path, options: tuple[str, ...]) -> SnapshotView:
         for name in ("upper", "work"):
-            (place / name).mkdir(mode=0o700)
+            (directory / name).mkdir(mode=0o700)
         top = record.layer_ids[0]
         with (
             durable_io.open_directory_fd(self.paths.tree(top)) as layer,
-            durable_io.open_directory_fd(place / "upper") as upper,
+            durable_io.open_directory_fd(directory / "upper") as upper,
         ):
             states = upper_seed.seed_upper([list(names) for names in record.groups], layer, upper)
             noted = copy_attributes(layer, upper, "out")
             finish_directory(upper, os.fstat(layer), noted, "out")
-        shown = place.relative_to(self.paths.root)
+        relative = directory.relative_to(self.paths.root)
         plan = overlay.MountPlan(
             root=str(self.paths.root),
             lower=tuple(f"layers/{layer}/tree" for layer in record.layer_ids),
-            upper=f"{shown}/upper",
-            work=f"{shown}/work",
+            upper=f"{relative}/upper",
+            work=f"{relative}/work",
             options=options,
         )
-        return SnapshotView(place.name, record, place, plan, None, top, states if self._ctime_reliable else {})
+        return SnapshotView(directory.name, record, directory, plan, None, top, states if self._ctime_reliable else {})
 
-    def _open_copy(self, record: Snapshot, place: Path) -> SnapshotView:
-        tree = place / "tree"
+    def _open_copy(self, record: Snapshot, directory: Path) -> SnapshotView:
+        tree = directory / "tree"
         tree.mkdir(mode=0o700)
         with durable_io.open_directory_fd(tree) as target:
             report = TreeCopy(self._merged(record), target, opaque_xattr=None, direction="out").run()
         if len(record.layers) > 1 or not self._ctime_reliable:
-            return SnapshotView(place.name, record, place, None, tree)
-        return SnapshotView(place.name, record, place, None, tree, record.layer_ids[0], report.copies)
+            return SnapshotView(directory.name, record, directory, None, tree)
+        return SnapshotView(directory.name, record, directory, None, tree, record.layer_ids[0], report.copies)
 
     @contextmanager
     def _earlier(self, view: SnapshotView) -> Iterator[PreviousCopy | None]:
@@ -338,13 +344,13 @@ class SnapshotStore:
         return MergedLayers(_open_all([self.paths.tree(layer) for layer in record.layer_ids]), self.paths.opaque_xattr)
 
     def _pin_layers(self, snapshot: str) -> tuple[Path, Snapshot]:
-        """Hold the snapshot's layers, under a name that dies with this process."""
-        place = self.paths.views / f"{self._owner}.{secrets.token_hex(8)}"
-        with durable_io.locked(self.paths.lock):
+        """Keep the snapshot's layers until the returned directory is discarded or this process ends."""
+        directory = self.paths.views / f"{self._owner}.{secrets.token_hex(8)}"
+        with locked(self.paths.lock):
             record = self.snapshot(snapshot)
-            place.mkdir(mode=0o700)
-            durable_io.write_json(place / "view.json", record.layer_ids)
-        return place, record
+            directory.mkdir(mode=0o700)
+            durable_io.write_json(directory / "view.json", record.layer_ids)
+        return directory, record
 
     @contextmanager
     def _reading(self, *names: str) -> Iterator[tuple[Snapshot, ...]]:
@@ -353,15 +359,15 @@ class SnapshotStore:
             pins.extend(self._pin_layers(name) for name in names)
             yield tuple(record for _place, record in pins)
         finally:
-            for place, _record in pins:
-                self._discard(place)
+            for directory, _record in pins:
+                self._discard(directory)
 
     def _discard(self, path: Path) -> None:
         self.paths.move_to_trash(path)
         empty_trash(self.paths)
 
     def _recount(self) -> None:
-        with durable_io.locked(self.paths.lock):
+        with locked(self.paths.lock):
             self.paths.set_used(measure_layers(self.paths))
 
 

@@ -1,4 +1,4 @@
-"""What lies where in a store, and what is written down about it.
+"""The directories of a store, and the records in them.
 
     layers/ID/tree            a layer: a directory tree in the format of overlayfs
     layers/ID/snapshot.json   there is a snapshot of this name, whose top layer this is
@@ -22,6 +22,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gametape.record.lock import locked
 from gametape.sandbox.snapshots import durable_io
 from gametape.sandbox.snapshots.overlay import MountPlan
 
@@ -81,7 +82,7 @@ class StorePaths:
         self.root.chmod(0o700)
         for directory in (self.layers, self.building, self.views, self.owners, self.trash):
             directory.mkdir(mode=0o700, exist_ok=True)
-        with durable_io.locked(self.lock):
+        with locked(self.lock):
             if not self.marks.exists():
                 self.marks.write_text("trusted" if _may_set_trusted(self.trash) else "user", encoding="ascii")
 
@@ -102,7 +103,7 @@ class StorePaths:
             path.rename(self.trash / f"{path.parent.name}.{secrets.token_hex(8)}")
 
     def used(self) -> int | None:
-        """Bytes in layers; None when unknown. Under the lock, like `count`."""
+        """Bytes in layers; None when unknown. Called under the lock, like `set_used`."""
         try:
             return max(0, int(self.usage.read_text(encoding="ascii")))
         except (FileNotFoundError, ValueError):
@@ -113,7 +114,7 @@ class StorePaths:
             self.set_used(used + more)
 
     def set_used(self, used: int) -> None:
-        """In place and of fixed width: putting a new file in the place of an old one waits for the disk on ext4."""
+        """Written in place and with a fixed width: replacing a file waits for the disk on ext4."""
         descriptor = os.open(self.usage, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             os.pwrite(descriptor, b"%020d\n" % max(0, used), 0)
@@ -131,11 +132,11 @@ def _may_set_trusted(directory: Path) -> bool:
 
 def list_snapshots(paths: StorePaths) -> list[Snapshot]:
     """Every snapshot there is, oldest first."""
-    found = []
+    snapshots = []
     for layer in os.listdir(paths.layers):
         with suppress(FileNotFoundError):
-            found.append(Snapshot.from_json(durable_io.read_json(paths.record(layer))))
-    return sorted(found, key=lambda snapshot: (snapshot.created, snapshot.id))
+            snapshots.append(Snapshot.from_json(durable_io.read_json(paths.record(layer))))
+    return sorted(snapshots, key=lambda snapshot: (snapshot.created, snapshot.id))
 
 
 def layers_in_use(paths: StorePaths, alive: set[str]) -> set[str]:

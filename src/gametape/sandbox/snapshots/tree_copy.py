@@ -1,7 +1,7 @@
-"""Copy a tree, or what layers merge to, into an empty directory: importing, sealing, merging, exporting are all this.
+"""Copy a tree, or what layers merge to, into an empty directory: importing, sealing, merging and exporting all do this.
 
-What is hostile in a tree cannot hurt: nothing is followed, nothing is opened that could block, depth costs no stack and
-no descriptors, and what vanishes or changes under way is left out or taken as it is.
+A hostile tree does no harm: no link is followed, nothing is opened that could block, depth costs no stack and no
+descriptors, and what vanishes or changes during the copy is left out or taken as it is.
 """
 
 import errno
@@ -45,7 +45,7 @@ class PreviousCopy:
 
 @dataclass
 class CopyReport:
-    """What a transfer did."""
+    """What a copy did."""
 
     entries: int = 0
     bytes: int = 0
@@ -55,14 +55,14 @@ class CopyReport:
     copies: FileStates = field(default_factory=dict)
     """The same the other way round, where the copies are the view and the originals the layer."""
     groups: list[list[str]] = field(default_factory=list)
-    """What a fork must have in its upper directory from the start (see `linked`)."""
+    """What a fork must have in its upper directory from the start (see `upper_seed`)."""
 
 
 class TreeCopy:
     """One walk, into a layer, within layers, or out of them.
 
-    With a `mark`, the copy keeps whiteouts, and directories that hide others have the mark. Within layers, which nobody
-    writes to, files are linked instead of copied.
+    With an `opaque_xattr`, the copy keeps whiteouts, and directories that hide others have that attribute. Within
+    layers, which do not change, files are linked instead of copied.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class TreeCopy:
         self._target = TreeCursor(os.dup(target), need=0o700)
         self._earlier = TreeCursor(os.dup(previous.tree)) if previous else None
         self._states: FileStates = previous.states if previous else {}
-        self._mark, self._way, self._budget, self._flush = opaque_xattr, direction, budget, flush
+        self._mark, self._direction, self._budget, self._flush = opaque_xattr, direction, budget, flush
         self._path: list[str] = []
         self._path_length = 0
         self._directories: list[tuple[os.stat_result, int | None]] = []
@@ -95,9 +95,9 @@ class TreeCopy:
         """Do it all; the root's own attributes included. The source is closed in any case."""
         try:
             top = self._source.layers[0]
-            noted = copy_attributes(top.fd, self._root, self._way)
+            noted = copy_attributes(top.fd, self._root, self._direction)
             self._walk()
-            finish_directory(self._root, top.root_status, noted, self._way)
+            finish_directory(self._root, top.root_status, noted, self._direction)
         finally:
             self._source.close()
             self._target.close()
@@ -140,7 +140,7 @@ class TreeCopy:
         hides = self._source.is_deleted(status)
         if hides and not self._mark:
             return
-        if self._way == "within" and _linked(name, source, target):
+        if self._direction == "within" and _linked(name, source, target):
             return
         if hides:
             os.mknod(name, stat.S_IFCHR, dir_fd=target)
@@ -168,7 +168,7 @@ class TreeCopy:
             self.report.states[status.st_ino] = self._states[status.st_ino]
         else:
             self._charge(status.st_blocks * 512)
-            state, copy = copy_file(name, source, self._target.fd, self._way, self._flush)
+            state, copy = copy_file(name, source, self._target.fd, self._direction, self._flush)
             if state and len(self.report.states) < _MOST_REMEMBERED:
                 self.report.states[state.st_ino] = (state.st_ctime_ns, copy.st_ino)
                 self.report.copies[copy.st_ino] = (copy.st_ctime_ns, state.st_ino)
@@ -218,7 +218,7 @@ class TreeCopy:
             self._earlier.enter(name)
         self._path.append(name)
         self._path_length += len(name.encode(errors="surrogateescape")) + 1
-        noted = copy_attributes(self._source.top.fd, self._target.fd, self._way) if self._source.top else None
+        noted = copy_attributes(self._source.top.fd, self._target.fd, self._direction) if self._source.top else None
         self._directories.append((status, noted))
         if self._mark and self._source.opaque:
             os.setxattr(self._target.fd, self._mark, b"y")
@@ -230,10 +230,10 @@ class TreeCopy:
         self._source.leave()
         if self._earlier:
             self._earlier.leave()
-        self._target.leave(lambda fd: finish_directory(fd, status, noted, self._way))
+        self._target.leave(lambda fd: finish_directory(fd, status, noted, self._direction))
 
     def _skip(self, name: str) -> None:
-        """A snapshot cannot hold this. What lies below at its place must not come back to light, though."""
+        """A snapshot cannot hold this entry. A whiteout keeps what a lower layer has under its name hidden."""
         if len(self.report.skipped) < 1000:
             self.report.skipped.append("/".join((*self._path[:200], name)))
         if self._mark:

@@ -81,7 +81,7 @@ class TreeCursor:
         self.fd, self._current = parent, above
 
     def close(self) -> None:
-        """Let go, wherever the walk stands; modes are put back, unless the tree was rearranged."""
+        """Close at any position; modes are put back, unless the tree was rearranged."""
         self._waiting = 0
         try:
             while self._ancestors and self._need and self._restore:
@@ -106,9 +106,9 @@ def open_directory(name: str, parent: int, need: int = 0) -> tuple[int, int | No
     handle = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
     try:
         mode = os.fstat(handle).st_mode & 0o7777
-        place = f"/proc/self/fd/{handle}"
-        os.chmod(place, mode | need)
-        return os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), mode
+        path = f"/proc/self/fd/{handle}"
+        os.chmod(path, mode | need)
+        return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), mode
     finally:
         os.close(handle)
 

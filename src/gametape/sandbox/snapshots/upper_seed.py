@@ -1,4 +1,4 @@
-"""What a fork needs in its upper directory from the start.
+"""Fills the upper directory of a fork with what it needs from the start.
 
 overlayfs gives a file that it changes a copy of its own, under the one name that was used: other names of the same file
 would go on showing the old content. So files that have several names start in the upper directory, as hard links of one
@@ -51,7 +51,7 @@ def _bring_file(names: list[str], layer: int, upper: int) -> os.stat_result:
 
 
 def _bring_directories(name: str, layer: int, upper: int, known: dict[str, tuple[os.stat_result, int | None]]) -> None:
-    """The directories on the way, with the attributes that they show; what they hold shines through from below."""
+    """Make the parent directories, with their attributes; their entries are visible from the layers below."""
     parts = name.split("/")[:-1]
     for depth in range(1, len(parts) + 1):
         path = "/".join(parts[:depth])

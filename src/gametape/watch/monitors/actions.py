@@ -1,4 +1,4 @@
-"""What an agent does, whatever it says: silent tool calling, loops that succeed each time, spending."""
+"""Monitors of actions: silent tool calls, loops that succeed each time, spending."""
 
 import re
 from collections import OrderedDict, deque
@@ -7,12 +7,12 @@ from gametape.watch.monitors.monitor import Evidence, Examples
 from gametape.watch.observed_step import ObservedStep
 
 _LOOP = 20
-"""Steps back: a round of up to so many actions is a loop."""
+"""A repetition within so many steps is a loop."""
 _CLOCK = re.compile(r"\d+(?:[.:]\d+)+|\d+ ?m?s\b")
 """Times and durations, which differ in results that are the same."""
 _MOST_READ = 2000
 _MOST_SESSIONS = 64
-"""That take turns in one stream."""
+"""At most so many sessions of one stream are remembered."""
 
 
 class Silence:
@@ -32,7 +32,7 @@ class Silence:
 
 
 class ActionLoop:
-    """Whether everything a step did was done before in its session, just so and with the same result."""
+    """Whether a step repeats the actions of an earlier step of its session, with the same result."""
 
     def __init__(self) -> None:
         self._sessions: OrderedDict[str | None, deque[int]] = OrderedDict()
@@ -52,7 +52,7 @@ class ActionLoop:
         return float(again)
 
     def _in(self, session: str | None) -> deque[int]:
-        """What was done last in a session; those that have been quiet for longest are forgotten."""
+        """The last actions of a session; the sessions that have been quiet for longest are forgotten."""
         done = self._sessions.setdefault(session, deque(maxlen=_LOOP))
         self._sessions.move_to_end(session)
         if len(self._sessions) > _MOST_SESSIONS:

@@ -1,4 +1,4 @@
-"""What a monitor is."""
+"""The protocol of a monitor, and what several monitors share."""
 
 from collections import deque
 from collections.abc import Hashable, Set
@@ -10,9 +10,9 @@ Evidence = dict[str, Any]
 WINDOW = 50
 """Earlier steps that a step is compared with."""
 SENTENCE = 4
-"""Words. Less is no sentence: repeated, it is a phrase."""
+"""A text with fewer words is no sentence: repeated, it is a phrase."""
 OFTEN = 4
-"""Of the window: from here on a repetition is kept as an example."""
+"""From so many occurrences in the window on, a repetition is kept as an example."""
 
 
 def scaled_to_window(count: int, filled: int) -> float | None:
@@ -48,7 +48,7 @@ Item = TypeVar("Item", bound=Hashable)
 
 
 class CountedWindow(Generic[Item]):
-    """Adding costs no more than the items that come and go."""
+    """A sliding window of sets with a count per item. Adding costs no more than the items that enter and leave."""
 
     def __init__(self, length: int) -> None:
         self.length = length
@@ -59,7 +59,7 @@ class CountedWindow(Generic[Item]):
         return len(self.sets)
 
     def add(self, items: Set[Item]) -> Set[Item]:
-        """What leaves the window in turn: nothing while there is room."""
+        """Add a set and return the one that leaves the window; empty while there is room."""
         self.sets.append(items)
         counts = self.counts
         for item in items:

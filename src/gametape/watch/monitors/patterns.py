@@ -1,4 +1,4 @@
-"""Tics and refusals one knows to look for."""
+"""Known tics and refusals, found by regular expressions."""
 
 import re
 from collections.abc import Sequence
@@ -30,26 +30,26 @@ REFUSALS = (
 
 
 class Patterns:
-    """Whether one of the patterns occurs in what was said, in whatever case."""
+    """Whether one of the patterns occurs in the text, in any case."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self._patterns = [
             re.compile(pattern, re.IGNORECASE if pattern.lower() != pattern else 0) for pattern in patterns
         ]
         self._examples = Examples()
-        self._found = ""
+        self._match = ""
 
     def update(self, step: ObservedStep) -> float | None:
         if step.silent:
             return None
         text = step.text.lower()
         for pattern in self._patterns:
-            found = pattern.search(text)
-            if found is not None:
-                self._found = found[0]
+            match = pattern.search(text)
+            if match is not None:
+                self._match = match[0]
                 self._examples.add(step.text)
                 return 1.0
         return 0.0
 
     def evidence(self) -> Evidence:
-        return {"pattern": self._found, "examples": self._examples.texts}
+        return {"pattern": self._match, "examples": self._examples.texts}

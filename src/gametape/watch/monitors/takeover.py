@@ -1,4 +1,4 @@
-"""Something new takes over: a word, a tic, a file. It is common now, and it was not before."""
+"""Takeover: a word, a tic or a file has become common that was not common before."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -8,13 +8,13 @@ from gametape.watch.observed_step import ObservedStep
 from gametape.watch.text_features import text_marks
 
 _MEMORY = 1000
-"""Steps in which what was usual is forgotten by two thirds."""
+"""Steps after which the usual frequencies have decayed by two thirds."""
 _MOST_ITEMS = 4000
 _HEAVY = 1e100
 _AT_LEAST = 7
-"""Of fifty steps: what is rarer has not risen."""
+"""An item in fewer of the last fifty steps has not risen."""
 _TIMES = 4.0
-"""So many times as common as it was before."""
+"""An item has risen when it is so many times as common as before."""
 _NAME = re.compile(r"[\w./-]+")
 _PATH = re.compile(r"/|\.[a-z]{1,4}$")
 
@@ -22,9 +22,9 @@ Items = Callable[[ObservedStep], Iterable[str]]
 
 
 class Takeover:
-    """How many of the last fifty steps share something risen with this one, be it one word or one of a subject's.
+    """How many of the last fifty steps share with this one an item that has become more frequent.
 
-    What is usual follows slowly, so that a new topic is not held against an agent for ever; a slow rise is left to the
+    The usual frequencies follow slowly, so that a new topic is no alarm for ever; a slow rise is left to the
     monitors that compare with the baseline itself.
     """
 
@@ -70,9 +70,9 @@ class Takeover:
             self._shrink()
 
     def _shrink(self) -> None:
-        """Keep the commonest half, and bring the weights back to where floats are exact."""
-        kept = sorted(self._usual.items(), key=lambda pair: -pair[1])[: _MOST_ITEMS // 2]
-        self._usual = {item: weight / self._weight for item, weight in kept}
+        """Keep the commonest half, and scale the weights back before floats lose precision."""
+        commonest = sorted(self._usual.items(), key=lambda pair: -pair[1])[: _MOST_ITEMS // 2]
+        self._usual = {item: weight / self._weight for item, weight in commonest}
         self._total /= self._weight
         self._weight = 1.0
 
@@ -83,7 +83,7 @@ class Takeover:
 
 
 def topic_words(step: ObservedStep) -> Iterable[str]:
-    """Words that carry a subject: three letters and more. A few words are no sentence: repeated, they are a phrase."""
+    """Words of three letters and more, of texts that are sentences."""
     return (word for word in step.words if len(word) > 2) if len(step.words) >= SENTENCE else ()
 
 

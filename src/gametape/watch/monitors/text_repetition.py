@@ -1,4 +1,4 @@
-"""Phrase fixation: the same four words in step after step."""
+"""Monitors of repetition in text: phrases, templates, compression and vocabulary."""
 
 import zlib
 from collections import deque
@@ -82,7 +82,7 @@ class TemplateCollapse:
 
 
 class Compression:
-    """How well this step compresses, given what was said just before it."""
+    """How well this step compresses, given the texts just before it."""
 
     def __init__(self) -> None:
         self._before = b""
@@ -103,7 +103,7 @@ class Compression:
 
 
 def common_template(texts: list[str]) -> str:
-    """What texts have in common, word by word, with `{}` where they differ."""
+    """The words that texts have in common, with `{}` where they differ."""
     if not texts:
         return ""
     template = texts[-1].split()
@@ -111,13 +111,13 @@ def common_template(texts: list[str]) -> str:
         words = text.split()
         if not words:
             continue
-        kept: list[str] = []
+        words_in_common: list[str] = []
         for tag, start, end, _, _ in SequenceMatcher(None, template, words, autojunk=False).get_opcodes():
             if tag == "equal":
-                kept += template[start:end]
-            elif not kept or kept[-1] != SLOT:
-                kept.append(SLOT)
-        template = kept
+                words_in_common += template[start:end]
+            elif not words_in_common or words_in_common[-1] != SLOT:
+                words_in_common.append(SLOT)
+        template = words_in_common
     return " ".join(word for at, word in enumerate(template) if word != SLOT or at == 0 or template[at - 1] != SLOT)
 
 
@@ -126,9 +126,9 @@ _AT_LEAST = 12
 
 
 class VocabularyDrift:
-    """How many words there are for each that was not used within the last 200: what a moving type-token ratio loses.
+    """The number of words per word that was not used within the last 200: what a moving type-token ratio loses.
 
-    Short steps are put together until there are words enough to take a share of.
+    Short steps are joined until there are enough words.
     """
 
     def __init__(self) -> None:
