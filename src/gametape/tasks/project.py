@@ -1,4 +1,4 @@
-"""A code base as the miner sees it, once somebody has looked where everything lies."""
+"""A Python project whose parts are located. It is here, apart from `mining`, because environments are built for it."""
 
 from dataclasses import dataclass
 
@@ -7,25 +7,25 @@ from gametape.record.source_tree import SourceTree
 
 @dataclass(frozen=True)
 class Project:
-    """Everything of a code base that an agent may see, and where its parts lie. Paths are relative to the tree."""
+    """The files of a project that an agent may see, and the paths of its parts, relative to the tree."""
 
     name: str
     """The distribution's name."""
     version: str
     tree: SourceTree
-    """Without history, caches, build results, environments and installed copies."""
+    """Contains no history, caches, build results, environments or installed copies."""
     source_paths: tuple[str, ...]
     """The package directories or modules, relative: `src/pkg`, `pkg`, `module.py`."""
     test_paths: tuple[str, ...]
-    """Directories or files that hold tests; they may lie inside `source_paths`."""
+    """Directories or files with tests; they may be inside `source_paths`."""
     import_roots: tuple[str, ...]
-    """Directories imports start from: `src`, `.`."""
+    """Directories that imports start from: `src`, `.`."""
     requirements: tuple[str, ...] = ()
-    """What it needs at run time, as requirement lines."""
+    """Requirement lines of the package itself."""
     test_requirements: tuple[str, ...] = ()
-    """What its tests need beside pytest."""
+    """Requirement lines of its tests, without pytest."""
     metadata: str = ""
-    """The text of its METADATA, for programs that ask for their own version. Holds no code."""
+    """The text of its PKG-INFO, or nothing."""
 
     @property
     def packages(self) -> tuple[str, ...]:
@@ -34,7 +34,7 @@ class Project:
 
 
 class ProjectRefused(Exception):
-    """This code base cannot be mined. `reason` is a word for tables, the message says it to a person."""
+    """This project cannot be mined. `reason` is a word for tables; the message is for a person."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)

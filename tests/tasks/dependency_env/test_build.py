@@ -127,12 +127,12 @@ def test_it_is_built_again_from_what_is_pinned(built: DependencyEnv, home: Path)
 KILLED = """
 import sys
 from pathlib import Path
-from gametape.tasks.deletion.environments import environment
+from gametape.tasks.dependency_env import build
 from gametape.core.task import Origin
 def stall(interpreter):
     print("inside", flush=True)
     import time; time.sleep(60)
-environment._kept(Path(sys.argv[1]), ("key",), Origin(name="x", version="1"), stall)
+build._kept(Path(sys.argv[1]), ("key",), Origin(name="x", version="1"), stall)
 """
 
 
@@ -154,12 +154,12 @@ HALF_INSTALLED = """
 import sys
 from pathlib import Path
 from gametape.core.task import Origin
-from gametape.tasks.deletion.environments import environment, installing
+from gametape.tasks.dependency_env import build, distributions
 def install(interpreter):
     print("inside", flush=True)
-    installing.install(interpreter, ["slow-thing"])
-installing.sys.executable = sys.argv[2]
-environment._kept(Path(sys.argv[1]), ("key",), None, install)
+    distributions.install_distributions(interpreter, ["slow-thing"])
+distributions.sys.executable = sys.argv[2]
+build._kept(Path(sys.argv[1]), ("key",), None, install)
 """
 
 
