@@ -22,19 +22,19 @@ def find_inconsistencies(loaded_task: LoadedTask) -> Iterator[Inconsistency]:
     solved = loaded_task.reference or loaded_task.start
     for index, source_path in enumerate(task.source_paths):
         if not any(is_under(path, [source_path]) for path in (*loaded_task.start, *solved)):
-            yield _in_ours(("source_paths", index), f"a path in the workspace, but {source_path} is not there")
+            yield _in_table(("source_paths", index), f"a path in the workspace, but {source_path} is not there")
     for path in loaded_task.suite:
         if not is_under(path, task.test_paths):
             yield f"{SUITE_DIRECTORY}/{path}", Problem("", "a file below test_paths: no other is laid over the sources")
     for layer in task.weights:
         if layer not in WEIGHTS and layer not in GROUPS:
-            yield _in_ours(("weights", layer), f"a layer of the reward ({', '.join([*WEIGHTS, *GROUPS])})")
-    yield from _unsound_tests(loaded_task)
+            yield _in_table(("weights", layer), f"a layer of the reward ({', '.join([*WEIGHTS, *GROUPS])})")
+    yield from _test_inconsistencies(loaded_task)
     if task.split is not None:
-        yield from _unsound_surface(task.split, task, solved)
+        yield from _surface_inconsistencies(task.split, task, solved)
 
 
-def _unsound_tests(loaded_task: LoadedTask) -> Iterator[Inconsistency]:
+def _test_inconsistencies(loaded_task: LoadedTask) -> Iterator[Inconsistency]:
     tests = loaded_task.task.tests
     missing = False
     for role in ("fail_to_pass", "pass_to_pass", "held_out"):
@@ -42,11 +42,11 @@ def _unsound_tests(loaded_task: LoadedTask) -> Iterator[Inconsistency]:
             file, _, function = test.partition("::")
             location = ("tests", role, index)
             if not function:
-                yield _in_ours(location, f"a test id like tests/test_a.py::test_b, not {test}")
+                yield _in_table(location, f"a test id like tests/test_a.py::test_b, not {test}")
             elif file not in loaded_task.suite:
-                yield _in_ours(location, f"a test of the suite, but {SUITE_DIRECTORY}/{file} is not there")
+                yield _in_table(location, f"a test of the suite, but {SUITE_DIRECTORY}/{file} is not there")
             elif role != "held_out" and file not in loaded_task.start:
-                yield _in_ours(location, f"a test that the agent sees, but {WORKSPACE_DIRECTORY}/{file} is not there")
+                yield _in_table(location, f"a test that the agent sees, but {WORKSPACE_DIRECTORY}/{file} is not there")
             else:
                 continue
             missing = True
@@ -63,17 +63,17 @@ def _unsound_tests(loaded_task: LoadedTask) -> Iterator[Inconsistency]:
         yield f"{WORKSPACE_DIRECTORY}/{file}", Problem("", f"no held-out test, but {what} is in it")
 
 
-def _unsound_surface(split: SplitSurface, task: Task, solved: SourceTree) -> Iterator[Inconsistency]:
+def _surface_inconsistencies(split: SplitSurface, task: Task, solved: SourceTree) -> Iterator[Inconsistency]:
     for index, module in enumerate(split.modules):
         if not _is_module(module, task, solved):
-            yield _in_ours(("split", "modules", index), f"a module of the sources, but there is no {module}")
+            yield _in_table(("split", "modules", index), f"a module of the sources, but there is no {module}")
     for index, name in enumerate(split.classes):
         module, _, inner = name.partition(":")
         if not inner or not _is_module(module, task, solved):
-            yield _in_ours(("split", "classes", index), f"module:Class of the sources, not {name}")
+            yield _in_table(("split", "classes", index), f"module:Class of the sources, not {name}")
 
 
-def _in_ours(location: tuple[str | int, ...], expected: str) -> Inconsistency:
+def _in_table(location: tuple[str | int, ...], expected: str) -> Inconsistency:
     return "task.toml", Problem(format_location((*GAMETAPE_TABLE_PATH, *location)), expected)
 
 
