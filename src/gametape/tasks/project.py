@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gametape.record.source_tree import SourceTree
+from gametape.record.source_tree import SourceTree, is_under
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,10 @@ class Project:
     def packages(self) -> tuple[str, ...]:
         """The names under which the sources are imported."""
         return tuple(path.rstrip("/").rsplit("/", 1)[-1].removesuffix(".py") for path in self.source_paths)
+
+    def is_source(self, path: str) -> bool:
+        """Whether a file is one of the sources; tests inside the package are not."""
+        return is_under(path, [*self.source_paths]) and not is_under(path, [*self.test_paths])
 
 
 class ProjectRefused(Exception):

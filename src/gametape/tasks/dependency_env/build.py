@@ -61,7 +61,15 @@ def build_dependency_env(project: Project, home: Path, on_status: StatusCallback
     """
     _refuse_self_hosting(project)
     runner = _runner_pins()
-    key = ("project", *runner, *project.requirements, "tests", *project.test_requirements, *_names(project))
+    key = (
+        "project",
+        *runner,
+        *project.requirements,
+        "tests",
+        *project.test_requirements,
+        "names",
+        *sorted(project.packages),
+    )
     origin = Origin(name=project.name, version=project.version)
 
     def fill(interpreter: Path) -> None:
@@ -113,10 +121,6 @@ def _refuse_self_hosting(project: Project) -> None:
 
 def _runner_pins() -> tuple[str, ...]:
     return tuple(f"{name}=={importlib.metadata.version(name)}" for name in ("coverage", "pytest"))
-
-
-def _names(project: Project) -> tuple[str, ...]:
-    return ("names", *sorted(project.packages))
 
 
 def _shared_env(home: Path, key: Sequence[str], origin: Origin | None, fill: Callable[[Path], None]) -> DependencyEnv:

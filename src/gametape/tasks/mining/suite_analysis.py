@@ -9,7 +9,6 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from gametape.record.source_tree import is_under
 from gametape.tasks.mining.baseline import SuiteBaseline, establish_baseline
 from gametape.tasks.mining.functions import Function, functions_in
 from gametape.tasks.mining.project_runner import ProjectRunner, surveys_by_file
@@ -34,10 +33,7 @@ class CoverageMap:
 
 def source_functions(project: Project) -> list[Function]:
     """Every deletable function of the sources, without tests that are inside the package."""
-    files = [path for path in sorted(project.tree) if path.endswith(".py")]
-    sources = [
-        path for path in files if is_under(path, [*project.source_paths]) and not is_under(path, [*project.test_paths])
-    ]
+    sources = [path for path in sorted(project.tree) if path.endswith(".py") and project.is_source(path)]
     return [function for path in sources for function in functions_in(path, project.tree.text(path))]
 
 

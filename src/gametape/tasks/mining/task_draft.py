@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from gametape.core.task import Difficulty, Origin, Stage, Task, TaskTests
 from gametape.record.loaded_task import LoadedTask
-from gametape.record.source_tree import SourceTree, is_under
+from gametape.record.source_tree import SourceTree
 from gametape.tasks.dependency_env.build import DependencyEnv
 from gametape.tasks.mining.candidates import Candidate
 from gametape.tasks.mining.chain import FeatureChain
@@ -165,12 +165,7 @@ def _parts(valid: ValidCandidate) -> list[list[Function]]:
 
 def restore_sources(project: Project, start: SourceTree) -> SourceTree:
     """The starting tree with the author's sources restored byte for byte. Tests stay as the agent sees them."""
-    sources = {
-        path
-        for path in project.tree
-        if is_under(path, [*project.source_paths]) and not is_under(path, [*project.test_paths])
-    }
-    return project.tree.only(sources).overlaid_on(start)
+    return project.tree.only({path for path in project.tree if project.is_source(path)}).overlaid_on(start)
 
 
 def task_name(project: Project, kind: TaskKind, tier: Tier, candidate: Candidate) -> str:

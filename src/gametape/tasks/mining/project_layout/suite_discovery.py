@@ -14,16 +14,7 @@ from gametape.tasks.project import Project
 
 TEST_DIRECTORIES = frozenset(
     {
-        "tests",
-        "test",
-        "testing",
-        "t",
-        "unittests",
-        "unittest",
-        "unit_tests",
-        "testsuite",
-        "test_suite",
-        "_tests",
+        *("tests", "test", "testing", "t", "unittests", "unittest", "unit_tests", "testsuite", "test_suite", "_tests"),
         "spec",
     }
 )
