@@ -36,7 +36,7 @@ def main() -> None:
         for package in options.packages:
             sdist = fetched(package, options.sdists or Path(scratch) / "sdists")
             rows.append({"package": package, **measured(sdist, Path(scratch) / package, options.limit)})
-            print(told(rows[-1]), flush=True)
+            print(row_text(rows[-1]), flush=True)
     machine = {"cores": os.cpu_count(), "python": platform.python_version(), "kernel": platform.release()}
     RESULTS.write_text(json.dumps({"machine": machine, "rows": rows}, indent=1) + "\n")
 
@@ -64,13 +64,23 @@ def measured(sdist: Path, out: Path, limit: int) -> dict[str, Any]:
 
 def bare_run(task: Path) -> float:
     """The suite over the deleted tree, in a plain process."""
-    subject = load_task(task)
+    loaded_task = load_task(task)
     with tempfile.TemporaryDirectory(prefix="gametape-bench-") as scratch:
         workspace = Path(scratch)
-        subject.suite.overlaid_on(subject.start).write_to(workspace)
-        roots = ":".join(str(workspace / root) for root in subject.task.import_roots)
-        files = sorted({test.partition("::")[0] for test in subject.task.tests.every})
-        command = [str(subject.interpreter), "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short", *files]
+        loaded_task.suite.overlaid_on(loaded_task.start).write_to(workspace)
+        roots = ":".join(str(workspace / root) for root in loaded_task.task.import_roots)
+        files = sorted({test.partition("::")[0] for test in loaded_task.task.tests.every})
+        command = [
+            str(loaded_task.interpreter),
+            "-B",
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "--tb=short",
+            *files,
+        ]
         began = time.monotonic()
         subprocess.run(
             command, cwd=workspace, env={**os.environ, "PYTHONPATH": roots}, capture_output=True, check=False
@@ -78,7 +88,7 @@ def bare_run(task: Path) -> float:
         return time.monotonic() - began
 
 
-def told(row: dict[str, Any]) -> str:
+def row_text(row: dict[str, Any]) -> str:
     pace = f"{row['seconds_per_candidate']:.2f} s a candidate, {row['per_hour_and_core']} an hour and core"
     floor = f"bare {row['floor_seconds']:.2f} s  ratio {row['ratio']:.2f}"
     return f"{row['package']:20} {row['tests']:5} tests  {pace}  {floor}"

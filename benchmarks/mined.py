@@ -71,7 +71,7 @@ print(json.dumps(told))
 
 
 @dataclass
-class Held:
+class TaskReport:
     """What was seen of one task."""
 
     task: str
@@ -96,72 +96,77 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--hacks", type=int, default=4, help="for each task")
     parser.add_argument("--seed", type=int, default=0)
-    chosen = parser.parse_args()
-    every = [(place, record) for place in chosen.directories for record in recorded(place)]
-    drawn = random.Random(chosen.seed).sample(every, min(chosen.sample, len(every)))
-    with ZygotePool(2) as crew, ThreadPoolExecutor(2) as threads:
-        works = [threads.submit(look, place, record, chosen, crew) for place, record in drawn]
-        found = []
+    options = parser.parse_args()
+    recorded_tasks = [(directory, record) for directory in options.directories for record in recorded(directory)]
+    drawn = random.Random(options.seed).sample(recorded_tasks, min(options.sample, len(recorded_tasks)))
+    with ZygotePool(2) as zygotes, ThreadPoolExecutor(2) as threads:
+        works = [threads.submit(look, directory, record, options, zygotes) for directory, record in drawn]
+        reports = []
         for work in as_completed(works):
-            found.append(work.result())
-            print(told(found[-1], chosen.runs), flush=True)
-            whole = {"runs": chosen.runs, "drawn": len(drawn), "tasks": [asdict(one) for one in found]}
+            reports.append(work.result())
+            print(report_text(reports[-1], options.runs), flush=True)
+            whole = {"runs": options.runs, "drawn": len(drawn), "tasks": [asdict(report) for report in reports]}
             RESULTS.write_text(json.dumps(whole, indent=1) + "\n")
-    if any(wrong(one, chosen.runs) for one in found):
+    if any(wrong(report, options.runs) for report in reports):
         sys.exit(1)
 
 
-def recorded(place: Path) -> list[dict[str, object]]:
-    lines = (place / "mine.jsonl").read_text().splitlines()
+def recorded(directory: Path) -> list[dict[str, object]]:
+    lines = (directory / "mine.jsonl").read_text().splitlines()
     return [record for line in lines if "task" in (record := json.loads(line))]
 
 
-def look(place: Path, record: dict[str, object], chosen: argparse.Namespace, crew: ZygotePool) -> Held:
-    subject = load_task(place / str(record["task"]))
-    tier: Tier = "removal" if "-removal-" in subject.task.name else "stub"
-    assert subject.reference is not None
-    assert subject.interpreter is not None
-    deleted = located(subject.reference, record["deleted"])
-    held = Held(subject.task.name, len(deleted))
-    whole = subject.suite.overlaid_on(subject.reference)
-    chances = pytest_options(subject.start, subject.interpreter)
-    with WarmTestRunner(whole, subject.task.import_roots, chances, subject.interpreter) as surveyor:
-        tests = subject.task.tests
+def look(directory: Path, record: dict[str, object], options: argparse.Namespace, zygotes: ZygotePool) -> TaskReport:
+    loaded_task = load_task(directory / str(record["task"]))
+    tier: Tier = "removal" if "-removal-" in loaded_task.task.name else "stub"
+    assert loaded_task.reference is not None
+    assert loaded_task.interpreter is not None
+    deleted = located(loaded_task.reference, record["deleted"])
+    report = TaskReport(loaded_task.task.name, len(deleted))
+    whole = loaded_task.suite.overlaid_on(loaded_task.reference)
+    pytest_args = pytest_options(loaded_task.start, loaded_task.interpreter)
+    with WarmTestRunner(whole, loaded_task.task.import_roots, pytest_args, loaded_task.interpreter) as test_runner:
+        tests = loaded_task.task.tests
         feature = [*tests.fail_to_pass, *(test for test in tests.held_out if test not in {*tests.held_out_passing})]
-        without = changed_files(whole, subject.suite.overlaid_on(subject.start))
-        for run in range(chosen.runs):
+        without = changed_files(whole, loaded_task.suite.overlaid_on(loaded_task.start))
+        for run in range(options.runs):
             shuffle = run if run % 2 else None
-            held.reference_passed += passes(surveyor, tests.every, {}, shuffle)
-            held.untouched_failed += not passes(surveyor, feature, without, shuffle)
+            report.reference_passed += passes(test_runner, tests.every, {}, shuffle)
+            report.untouched_failed += not passes(test_runner, feature, without, shuffle)
         for function in deleted if len(deleted) > 1 else ():
-            rest = delete_functions(subject.reference, [one for one in deleted if one != function], tier).tree
-            if passes(surveyor, feature, changed_files(subject.reference, rest), None):
-                held.enough_alone.append(str(function))
-    texts = {one: subject.reference.text(one.path) for one in deleted}
-    roots, hidden = visible_roots(subject.interpreter)
-    outside = build_outside_index(roots, {one.path: texts[one] for one in deleted}, hidden)
-    held.leaks = [f"{leak.function} {leak.where}" for leak in find_leaks(texts, subject.start, outside)]
-    held.read = readable(subject, texts, [str(root) for root in roots])
-    judge(subject, held, chosen, crew)
-    return held
+            rest = delete_functions(loaded_task.reference, [other for other in deleted if other != function], tier).tree
+            if passes(test_runner, feature, changed_files(loaded_task.reference, rest), None):
+                report.enough_alone.append(str(function))
+    texts = {other: loaded_task.reference.text(other.path) for other in deleted}
+    roots, hidden = visible_roots(loaded_task.interpreter)
+    outside = build_outside_index(roots, {other.path: texts[other] for other in deleted}, hidden)
+    report.leaks = [f"{leak.function} {leak.where}" for leak in find_leaks(texts, loaded_task.start, outside)]
+    report.read = readable(loaded_task, texts, [str(root) for root in roots])
+    score(loaded_task, report, options, zygotes)
+    return report
 
 
 def located(tree: SourceTree, names: object) -> list[Function]:
     assert isinstance(names, list)
     wanted = {*names}
     paths = {name.partition("::")[0] for name in names}
-    return [one for path in sorted(paths) for one in functions_in(path, tree.text(path)) if str(one) in wanted]
+    return [
+        function
+        for path in sorted(paths)
+        for function in functions_in(path, tree.text(path))
+        if str(function) in wanted
+    ]
 
 
-def passes(surveyor: WarmTestRunner, tests: Sequence[str], laid: dict[str, bytes], shuffle: int | None) -> bool:
+def passes(test_runner: WarmTestRunner, tests: Sequence[str], overlay: dict[str, bytes], shuffle: int | None) -> bool:
     """Whether all of these pass, in one process."""
-    found = surveyor.run(PytestRequest(tuple(group_by_file(tests)), tuple(tests), laid, shuffle=shuffle))
-    return all(found.result(test) == "passed" for test in tests)
+    result = test_runner.run(PytestRequest(tuple(group_by_file(tests)), tuple(tests), overlay, shuffle=shuffle))
+    return all(result.result(test) == "passed" for test in tests)
 
 
-def readable(subject: LoadedTask, texts: dict[Function, str], roots: list[str]) -> list[list[str]]:
+def readable(loaded_task: LoadedTask, texts: dict[Function, str], roots: list[str]) -> list[list[str]]:
     """Search from inside a sandbox like the agent's for the lines of deleted bodies that the agent cannot know."""
-    start = {line.strip() for path in subject.start for line in subject.start.text(path).splitlines()}
+    start = {line.strip() for path in loaded_task.start for line in loaded_task.start.text(path).splitlines()}
     wanted = {}
     for function, text in texts.items():
         lines = [line.strip() for line in text.splitlines()[function.body_line - 1 : function.last_line]]
@@ -171,14 +176,14 @@ def readable(subject: LoadedTask, texts: dict[Function, str], roots: list[str]) 
     if not wanted:
         return []
     with tempfile.TemporaryDirectory(prefix="gametape-mined-") as scratch:
-        workspace = checkout(subject, Path(scratch) / "workspace", solved=False).workspace
-        wall = runner_policy(subject.interpreter).with_limits(wall_seconds=300)
-        sandbox = open_backend("bubblewrap").start(SandboxSpec(policy=wall, workspace=workspace))
-        command = [str(subject.interpreter), "-I", "-c", SEARCH % _ENOUGH, "/workspace", "/proc", *roots]
+        workspace = checkout(loaded_task, Path(scratch) / "workspace", solved=False).workspace
+        policy = runner_policy(loaded_task.interpreter).with_limits(wall_seconds=300)
+        sandbox = open_backend("bubblewrap").start(SandboxSpec(policy=policy, workspace=workspace))
+        command = [str(loaded_task.interpreter), "-I", "-c", SEARCH % _ENOUGH, "/workspace", "/proc", *roots]
         done = sandbox.exec(command, stdin=json.dumps(wanted).encode())
         sandbox.close()
-    found: list[list[str]] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    readable_bodies: list[list[str]] = json.loads(done.stdout.splitlines()[-1])
+    return readable_bodies
 
 
 def _does_something(lines: Sequence[str]) -> bool:
@@ -189,32 +194,35 @@ def _does_something(lines: Sequence[str]) -> bool:
         return True
 
 
-def judge(subject: LoadedTask, held: Held, chosen: argparse.Namespace, crew: ZygotePool) -> None:
-    hacks = random.Random(f"{chosen.seed} {subject.task.name}").sample(HACKS, min(chosen.hacks, len(HACKS)))
-    with Verifier(subject, zygotes=crew) as verifier, tempfile.TemporaryDirectory(prefix="gametape-mined-") as scratch:
-        solved = verifier.verify(checkout(subject, Path(scratch) / "solved", solved=True).workspace, "train")
-        idle = verifier.verify(checkout(subject, Path(scratch) / "idle", solved=False).workspace, "train")
-        held.verdicts = solved.passed, idle.passed, idle.reward
-        for result in run_hacks(verifier, subject, hacks):
-            held.hacks[result.hack.name] = result.verdict.reward
+def score(loaded_task: LoadedTask, report: TaskReport, options: argparse.Namespace, zygotes: ZygotePool) -> None:
+    hacks = random.Random(f"{options.seed} {loaded_task.task.name}").sample(HACKS, min(options.hacks, len(HACKS)))
+    with (
+        Verifier(loaded_task, zygotes=zygotes) as verifier,
+        tempfile.TemporaryDirectory(prefix="gametape-mined-") as scratch,
+    ):
+        solved = verifier.verify(checkout(loaded_task, Path(scratch) / "solved", solved=True).workspace, "train")
+        idle = verifier.verify(checkout(loaded_task, Path(scratch) / "idle", solved=False).workspace, "train")
+        report.verdicts = solved.passed, idle.passed, idle.reward
+        for result in run_hacks(verifier, loaded_task, hacks):
+            report.hacks[result.hack.name] = result.verdict.reward
 
 
-def wrong(held: Held, runs: int) -> list[str]:
-    solved, idle, earned = held.verdicts
-    found = {
-        "reference": held.reference_passed != runs or not solved,
-        "untouched": held.untouched_failed != runs or idle or earned > 0,
-        "one is enough": bool(held.enough_alone),
-        "leak": bool(held.leaks or held.read),
-        "hack": any(reward > 0 for reward in held.hacks.values()),
+def wrong(report: TaskReport, runs: int) -> list[str]:
+    solved, idle, earned = report.verdicts
+    problems = {
+        "reference": report.reference_passed != runs or not solved,
+        "untouched": report.untouched_failed != runs or idle or earned > 0,
+        "one is enough": bool(report.enough_alone),
+        "leak": bool(report.leaks or report.read),
+        "hack": any(reward > 0 for reward in report.hacks.values()),
     }
-    return [name for name, is_wrong in found.items() if is_wrong]
+    return [name for name, is_wrong in problems.items() if is_wrong]
 
 
-def told(held: Held, runs: int) -> str:
-    trouble = ", ".join(wrong(held, runs)) or "holds"
-    counts = f"reference {held.reference_passed}/{runs}  untouched fails {held.untouched_failed}/{runs}"
-    return f"{held.task:60} {held.functions:3} functions  {counts}  {len(held.hacks)} hacks  {trouble}"
+def report_text(report: TaskReport, runs: int) -> str:
+    trouble = ", ".join(wrong(report, runs)) or "holds"
+    counts = f"reference {report.reference_passed}/{runs}  untouched fails {report.untouched_failed}/{runs}"
+    return f"{report.task:60} {report.functions:3} functions  {counts}  {len(report.hacks)} hacks  {trouble}"
 
 
 if __name__ == "__main__":

@@ -37,11 +37,11 @@ def main() -> None:
         name = package.partition("==")[0]
         single = mined(sdist, options.out / name, *(["--limit", str(options.limit)] if options.limit else []))
         rows.append({"package": package, "kind": "single", **single})
-        print(told(rows[-1]), flush=True)
+        print(row_text(rows[-1]), flush=True)
         if options.unions and single["valid"] > 1:
             union = mined(sdist, options.out / f"{name}-unions", "--union", "2", "--limit", str(options.unions))
             rows.append({"package": package, "kind": "union", **union})
-            print(told(rows[-1]), flush=True)
+            print(row_text(rows[-1]), flush=True)
     for kind in ("single", "union"):
         tried = sum(row["candidates"] for row in rows if row["kind"] == kind)
         valid = sum(row["valid"] for row in rows if row["kind"] == kind)
@@ -52,28 +52,28 @@ def main() -> None:
     RESULTS.write_text(json.dumps({"machine": machine, "rows": rows}, indent=1) + "\n")
 
 
-def fetched(package: str, place: Path) -> Path:
+def fetched(package: str, directory: Path) -> Path:
     """The sdist of a package, from pip's index."""
     pattern = f"{package.replace('==', '-')}.tar.gz"
-    if not [*place.glob(pattern)]:
+    if not [*directory.glob(pattern)]:
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:", package]
-        subprocess.run([*command, "--dest", str(place)], check=True)
-    return next(iter(place.glob(pattern)))
+        subprocess.run([*command, "--dest", str(directory)], check=True)
+    return next(iter(directory.glob(pattern)))
 
 
 def mined(sdist: Path, out: Path, *more: str) -> dict[str, Any]:
     """Mine, or go on with it; what was reported is kept beside the tasks."""
-    kept = out.with_suffix(".json")
-    if not kept.exists():
+    stored = out.with_suffix(".json")
+    if not stored.exists():
         resume = ["--resume"] if out.exists() else []
         command = [sys.executable, "-m", "gametape.cli.main", "mine", str(sdist), "--out", str(out), *more, *resume]
         done = subprocess.run([*command, "--json"], stdout=subprocess.PIPE, check=False, text=True)
-        kept.write_text(done.stdout.splitlines()[-1] + "\n")
-    report: dict[str, Any] = json.loads(kept.read_text())
+        stored.write_text(done.stdout.splitlines()[-1] + "\n")
+    report: dict[str, Any] = json.loads(stored.read_text())
     return {key: value for key, value in report.items() if key != "tasks"}
 
 
-def told(row: dict[str, Any]) -> str:
+def row_text(row: dict[str, Any]) -> str:
     share = f"{row['valid'] / row['candidates']:.1%}" if row["candidates"] else "-"
     tests, why = row["suite"]["tests"] if row["suite"] else 0, row["rejected"] or row["refused"] or ""
     yielded = f"{row['candidates']:4} candidates {row['valid']:4} valid {share:>6}"

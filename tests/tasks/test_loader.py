@@ -71,7 +71,7 @@ BROKEN: dict[str, tuple[Breaking, str]] = {
     "no name": (edit("task.toml", 'name = "made/add"', ""), "task.toml: task.name: expected a value"),
     "no table of ours": (write("task.toml", '[task]\nname = "a"\n'), "task.toml: metadata: expected a value"),
     "a wrong type": (
-        edit("task.toml", '["add.py", "old.py"]', '"add.py"'),
+        edit("task.toml", '[\n    "add.py",\n    "old.py",\n]', '"add.py"'),
         OURS + "source_paths: expected a valid list",
     ),
     "something else in place of a table": (
@@ -94,7 +94,7 @@ BROKEN: dict[str, tuple[Breaking, str]] = {
         "task.toml: verifier.timeout_sec: expected greater than 0",
     ),
     "nothing to make pass": (
-        edit("task.toml", 'fail_to_pass = ["tests/test_add.py::test_small"]', "fail_to_pass = []"),
+        edit("task.toml", 'fail_to_pass = [\n    "tests/test_add.py::test_small",\n]', "fail_to_pass = []"),
         OURS + "tests.fail_to_pass: expected at least one test",
     ),
     "a test in two roles": (
@@ -116,7 +116,7 @@ BROKEN: dict[str, tuple[Breaking, str]] = {
     ),
     "a visible test that nobody sees": (
         remove("environment/workspace/tests/test_add.py"),
-        OURS + "tests.fail_to_pass[0]: expected a test that the agent can see",
+        OURS + "tests.fail_to_pass[0]: expected a test that the agent sees",
     ),
     "a held-out test in the workspace": (
         write("environment/workspace/tests/test_add_held_out.py", "def test_large():\n    assert True\n"),
@@ -129,7 +129,7 @@ BROKEN: dict[str, tuple[Breaking, str]] = {
         "notes.txt: expected no held-out test, but all of tests/test_add_held_out.py is in it",
     ),
     "a source that does not exist": (
-        edit("task.toml", '"add.py", "old.py"', '"add.py", "old.py", "sub.py"'),
+        edit("task.toml", '"old.py"', '"old.py", "sub.py"'),
         OURS + "source_paths[2]: expected a path in the workspace, but sub.py is not there",
     ),
     "a suite beside the test paths": (
@@ -211,14 +211,14 @@ BROKEN_STAGES: dict[str, tuple[Breaking, str]] = {
     ),
     "no tests for any stage": (
         lambda task: (task / "task.toml").write_text(
-            re.sub(r"(?s)\[metadata.gametape.stages.*?(?=\[\[steps)", "", (task / "task.toml").read_text())
+            re.sub(r"(?s)\[metadata.gametape.stages.*", "", (task / "task.toml").read_text())
         ),
         OURS + "stages: expected the tests of step 01-small",
     ),
     "a stage with a test of its own": (
         edit(
             "task.toml",
-            'pass_to_pass = ["tests/test_add.py::test_small"]',
+            'pass_to_pass = [\n    "tests/test_add.py::test_small",\n]',
             'pass_to_pass = ["tests/test_add.py::test_x"]',
         ),
         OURS + 'stages["02-large"]: expected tests of the task',
@@ -237,8 +237,8 @@ def test_a_broken_stage_is_refused(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ('modules = ["add"]', 'modules = ["sub"]', "split.modules[0]: expected a module of the sources"),
-        ('modules = ["add"]', 'modules = ["add"]\nclasses = ["Adder"]', "split.classes[0]: expected module:Class"),
+        ('"add",\n', '"sub",\n', "split.modules[0]: expected a module of the sources"),
+        ('"add",\n]', '"add",\n]\nclasses = ["Adder"]', "split.classes[0]: expected module:Class"),
     ],
 )
 def test_a_surface_that_is_not_there_is_refused(old: str, new: str, expected: str, tmp_path: Path) -> None:

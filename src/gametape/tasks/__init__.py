@@ -1,1 +1,1 @@
-"""What an agent is asked to do: task directories, and where they come from."""
+"""Tasks: load, write, check out and export task directories, and make them (mining, katas, worlds)."""

@@ -1,4 +1,4 @@
-"""A new directory that is there whole or not at all."""
+"""Write a new directory completely, or leave nothing of it behind."""
 
 import contextlib
 import shutil
@@ -11,22 +11,22 @@ from gametape.record.errors import printable_path, write_error
 
 @contextlib.contextmanager
 def atomic_directory(path: Path) -> Iterator[Path]:
-    """Make a directory to write into. If that fails, everything that was made is removed again.
+    """Create a directory to write into. If the block fails, everything that was created is removed.
 
-    A directory that is there already is taken if it is empty, and left empty after a failure.
+    An existing directory is accepted if it is empty, and is left empty after a failure.
     """
     try:
         if path.exists() and not path.is_dir():
             raise BadInput(f"{printable_path(path)}: not a directory; give the name of a new one")
         if path.is_dir() and any(path.iterdir()):
             raise BadInput(f"{printable_path(path)}: not empty; give the name of a new directory")
-        made = [parent for parent in (path, *path.parents) if not parent.exists()]
+        created = [parent for parent in (path, *path.parents) if not parent.exists()]
         try:
             path.mkdir(parents=True, exist_ok=True)
             yield path
         except BaseException:
             _empty(path)
-            for directory in made:
+            for directory in created:
                 if directory.is_dir():
                     directory.rmdir()
             raise

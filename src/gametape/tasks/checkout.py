@@ -1,4 +1,4 @@
-"""Hand a task to an agent: its starting tree, and nothing that could give the answer away."""
+"""Check out a task for an agent: write its starting tree, without held-out tests, solution or history."""
 
 import sys
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from gametape.tasks.atomic_directory import atomic_directory
 
 @dataclass(frozen=True)
 class Checkout:
-    """A workspace, and what an agent is told about it."""
+    """A workspace on disk, and what the agent is told about it."""
 
     workspace: Path
     source_paths: list[str]

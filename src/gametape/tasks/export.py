@@ -1,4 +1,4 @@
-"""Tasks on their way into another format: what every format needs of them."""
+"""Read tasks for export: the part that the SWE-bench and verifiers formats share."""
 
 import re
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from gametape.tasks.writer import IMAGE_PYTHON
 
 @dataclass(frozen=True)
 class ExportableTask:
-    """A task that was shown to be solvable, under a name that any format and file system takes."""
+    """A task with a reference solution, under a name that every format and file system accepts."""
 
     directory: Path
     name: str
@@ -24,35 +24,35 @@ class ExportableTask:
 
     @property
     def statement(self) -> str:
-        """All that an agent is told, at once: other formats know no stages."""
+        """The instruction followed by those of all stages, because other formats have no stages."""
         task = self.loaded_task.task
         stages = [f"## Stage {stage.name}\n\n{stage.instruction}" for stage in task.stages]
         return "\n".join([task.instruction, *stages])
 
     @property
     def image(self) -> str:
-        """The image of Python that the task's Dockerfile starts from."""
+        """The image that the task's Dockerfile starts from."""
         file = self.directory / "environment/Dockerfile"
         try:
             text = file.read_text(errors="replace") if file.exists() else ""
         except OSError as error:
             raise read_error(file, error) from error
-        found = re.search(r"^FROM +(\S+)", text, re.MULTILINE)
-        return found[1] if found else f"python:{IMAGE_PYTHON}-slim"
+        match = re.search(r"^FROM +(\S+)", text, re.MULTILINE)
+        return match[1] if match else f"python:{IMAGE_PYTHON}-slim"
 
 
 def read_exportable_tasks(directories: Iterable[Path]) -> list[ExportableTask]:
-    """Read tasks to export. Nothing is built for them. Raises `BadInput` for the first that cannot be exported."""
-    found: dict[str, ExportableTask] = {}
+    """Read tasks to export, without building their environments. Raises `BadInput` for the first that cannot be."""
+    by_name: dict[str, ExportableTask] = {}
     for directory in directories:
-        subject = read_task(directory)
-        if subject.reference is None:
+        loaded_task = read_task(directory)
+        if loaded_task.reference is None:
             raise BadInput(
                 f"{printable_path(directory)}: has no solution (solution/files), so there is no patch to export"
             )
-        name = re.sub(r"[^A-Za-z0-9._-]+", "-", subject.task.name.replace("/", "__")).strip(".-") or "task"
-        if name in found:
-            other = printable_path(found[name].directory)
+        name = re.sub(r"[^A-Za-z0-9._-]+", "-", loaded_task.task.name.replace("/", "__")).strip(".-") or "task"
+        if name in by_name:
+            other = printable_path(by_name[name].directory)
             raise BadInput(f"{printable_path(directory)}: would be named {name}, as {other} is; export one of the two")
-        found[name] = ExportableTask(directory, name, subject, subject.reference)
-    return list(found.values())
+        by_name[name] = ExportableTask(directory, name, loaded_task, loaded_task.reference)
+    return list(by_name.values())

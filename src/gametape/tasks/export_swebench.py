@@ -1,6 +1,6 @@
-"""Tasks as instances in the style of SWE-bench: one JSON object to a line, patches against the starting tree.
+"""Export tasks as SWE-bench instances: one JSON object a line, with patches against the starting tree.
 
-This is the grader's side of a task. Held-out tests are named in it, and its patches hold them and the solution.
+The file is for the grader: it names the held-out tests, and its patches contain them and the solution.
 """
 
 import json
@@ -17,7 +17,7 @@ from gametape.verify.jobs import pytest_options
 
 
 def export_swebench(tasks: Iterable[ExportableTask], out: Path) -> Path:
-    """Write a new file with one line for each task. It is there whole or not at all."""
+    """Write a new file with one line for each task, atomically."""
     if out.exists() or out.is_symlink():
         raise BadInput(f"{printable_path(out)}: is there already; give the name of a new file")
     lines = [json.dumps(swebench_instance(task), allow_nan=False) for task in tasks]
@@ -26,15 +26,16 @@ def export_swebench(tasks: Iterable[ExportableTask], out: Path) -> Path:
 
 
 def swebench_instance(exported: ExportableTask) -> dict[str, Any]:
-    """One task. Sets of this style disagree on what `patch` means, so both directions also have a name of their own.
+    """One task as an instance.
 
-    There is no commit to start from: `gametape task checkout` writes the starting tree. `test_patch` makes the agent's
-    tests into the pristine ones.
+    Datasets of this format disagree on the direction of `patch`, so `gold_patch` and `break_patch` name both. There is
+    no base commit: `gametape task checkout` writes the starting tree. `test_patch` turns the agent's tests into the
+    pristine ones.
     """
-    subject, task = exported.loaded_task, exported.loaded_task.task
+    loaded_task, task = exported.loaded_task, exported.loaded_task.task
     tests = task.tests
     keep = [*tests.pass_to_pass, *tests.held_out_passing]
-    gold = make_git_patch(subject.start, exported.reference)
+    gold = make_git_patch(loaded_task.start, exported.reference)
     return {
         "instance_id": exported.name,
         "repo": task.origin.name if task.origin else task.name,
@@ -46,15 +47,15 @@ def swebench_instance(exported: ExportableTask) -> dict[str, Any]:
         "PASS_TO_PASS": json.dumps(keep),
         "patch": gold,
         "gold_patch": gold,
-        "break_patch": make_git_patch(exported.reference, subject.start),
-        "test_patch": make_git_patch(subject.start.under(task.test_paths), subject.suite),
+        "break_patch": make_git_patch(exported.reference, loaded_task.start),
+        "test_patch": make_git_patch(loaded_task.start.under(task.test_paths), loaded_task.suite),
         "environment": {
             "image": exported.image,
             "dependencies": task.dependencies,
             "import_roots": task.import_roots,
             "pytest_options": [
                 option.replace("/workspace/", "").replace("/workspace", ".")
-                for option in pytest_options(subject.start, None)
+                for option in pytest_options(loaded_task.start, None)
             ],
         },
     }

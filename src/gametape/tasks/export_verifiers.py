@@ -1,8 +1,7 @@
-"""Tasks as a package for the `verifiers` library: a task set that brings its tasks and asks `gametape verify`.
+"""Export tasks as a Python package for the `verifiers` library: a task set whose reward is `gametape verify`.
 
-It is written for the interface of `verifiers.v1`, a `Taskset` that yields typed `Task`s; releases before it had
-`load_environment` in its place and cannot load this. The tasks are copied into the package, for a path into some other
-directory would not survive the way to the machine that trains.
+It is written for `verifiers.v1`, where a `Taskset` yields typed `Task`s; earlier releases, with `load_environment`,
+cannot load it. The package contains copies of the tasks, so that it can be installed on another machine.
 """
 
 import json
@@ -10,7 +9,7 @@ import keyword
 import re
 import sys
 from collections.abc import Iterable
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from gametape.core.errors import BadInput
@@ -18,7 +17,7 @@ from gametape.record.errors import printable_path, read_error
 from gametape.record.source_tree import SourceTree, read_tree
 from gametape.tasks.atomic_directory import atomic_directory
 from gametape.tasks.export import ExportableTask
-from gametape.tasks.layout import CACHE_DIRECTORIES
+from gametape.tasks.layout import is_cache_file
 from gametape.tasks.writer import image_commands
 
 PYPROJECT_TEMPLATE = """\
@@ -141,7 +140,7 @@ def unpack(attempt: bytes, place: Path) -> None:
 
 
 def export_verifiers(tasks: Iterable[ExportableTask], out: Path) -> Path:
-    """Write a package into a new directory, whose name becomes the package's. It is there whole or not at all."""
+    """Write a package into a new directory, atomically. The directory's name becomes the package's."""
     name, package = _names(out)
     tasks = list(tasks)
     copies = {exported.name: _copied(exported.directory) for exported in tasks}
@@ -161,7 +160,7 @@ def export_verifiers(tasks: Iterable[ExportableTask], out: Path) -> Path:
 
 
 def verifiers_row(exported: ExportableTask) -> dict[str, Any]:
-    """One task as the library's `TaskData`. Limits that the task leaves open stay open."""
+    """One task as the library's `TaskData`. Limits that the task does not set are not set here."""
     task, limits = exported.loaded_task.task, exported.loaded_task.task.limits
     resources = {
         "cpu": limits.cpus,
@@ -182,7 +181,7 @@ def verifiers_row(exported: ExportableTask) -> dict[str, Any]:
 
 
 def _names(out: Path) -> tuple[str, str]:
-    """The project's name and the package's, after the directory."""
+    """The names of the distribution and of the package, from the directory's."""
     project = out.absolute().name.replace("_", "-").lower()
     package = project.replace("-", "_")
     taken = {"gametape", "verifiers", *sys.stdlib_module_names}
@@ -199,6 +198,4 @@ def _copied(directory: Path) -> SourceTree:
         whole = read_tree(directory)
     except OSError as error:
         raise read_error(Path(error.filename or directory), error) from error
-    return whole.without(
-        {path for path in whole if {*PurePosixPath(path).parts} & {*CACHE_DIRECTORIES} or path.endswith(".pyc")}
-    )
+    return whole.without({path for path in whole if is_cache_file(path)})

@@ -1,10 +1,10 @@
-"""Load a task directory, or say in one line what is wrong with it and where."""
+"""Load a task directory, or raise `BadInput` with one line that says what is wrong and where."""
 
 import os
 import stat
 import tomllib
 from dataclasses import replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import NoReturn
 
 from gametape.core.errors import BadInput
@@ -16,12 +16,12 @@ from gametape.record.source_tree import SourceTree, is_under, read_tree
 from gametape.tasks.consistency import find_inconsistencies
 from gametape.tasks.dependency_env.build import StatusCallback, rebuild_dependency_env
 from gametape.tasks.layout import (
-    CACHE_DIRECTORIES,
     DELETED_FILE,
     SOLUTION_DIRECTORY,
     SUITE_DIRECTORY,
     VCS_DIRECTORIES,
     WORKSPACE_DIRECTORY,
+    is_cache_file,
 )
 from gametape.tasks.project import ProjectRefused
 from gametape.tasks.task_toml import TaskToml, parse_task_toml, to_task
@@ -30,62 +30,62 @@ MAX_PROBLEMS_SHOWN = 3
 
 
 def load_task(path: Path, home: Path | None = None, on_status: StatusCallback = lambda _: None) -> LoadedTask:
-    """Read a task directory in Harbor's layout with everything in it. Raises `BadInput` if it cannot be used.
+    """Read a task directory in Harbor's layout, with all its trees. Raises `BadInput` if it cannot be used.
 
-    If the interpreter it names is not on this machine, an environment of its pinned dependencies is built under
-    `home`; without a `home`, that is bad input.
+    If the interpreter it names is not on this machine, an environment with its pinned dependencies is built under
+    `home`; without a `home`, a missing interpreter is bad input.
     """
-    subject, named = _read(path)
+    loaded_task, named = _read(path)
     return (
-        subject
+        loaded_task
         if named is None
-        else replace(subject, interpreter=_interpreter(path, subject.task, named, home, on_status))
+        else replace(loaded_task, interpreter=_interpreter(path, loaded_task.task, named, home, on_status))
     )
 
 
 def read_task(path: Path) -> LoadedTask:
-    """The same to look at only: no interpreter is looked for, and the subject has none."""
+    """Read a task directory to look at it: no interpreter is looked up or built, and the result has none."""
     return _read(path)[0]
 
 
 def _read(path: Path) -> tuple[LoadedTask, str | None]:
-    """The subject, and the interpreter it names."""
+    """The task, and the interpreter that task.toml names."""
     try:
         _refuse_odd_entries(path)
-        read = _task_file(path)
-        task = _task(path, read)
+        task_toml = _task_file(path)
+        task = _task(path, task_toml)
         start = _tree(path / WORKSPACE_DIRECTORY)
         suite = _tree(path / SUITE_DIRECTORY)
-        subject = LoadedTask(task, start, suite, _reference(path, start, task))
+        loaded_task = LoadedTask(task, start, suite, _reference(path, start, task))
     except OSError as error:
         raise read_error(Path(error.filename or path), error) from error
-    for where, problem in find_inconsistencies(subject):
+    for where, problem in find_inconsistencies(loaded_task):
         _refuse(path / where, problem)
-    return subject, read.gametape_table.interpreter
+    return loaded_task, task_toml.gametape_table.interpreter
 
 
-def _interpreter(path: Path, task: Task, named: str, home: Path | None, tell: StatusCallback) -> Path:
-    found = (path / named).absolute()
-    if found.is_file():
-        return found
-    gone = f"{printable_path(path / 'task.toml')}: its interpreter {printable_path(Path(named))} is not there"
+def _interpreter(path: Path, task: Task, named: str, home: Path | None, on_status: StatusCallback) -> Path:
+    interpreter = (path / named).absolute()
+    if interpreter.is_file():
+        return interpreter
+    missing = f"{printable_path(path / 'task.toml')}: its interpreter {printable_path(Path(named))} is not there"
     if home is None or not task.dependencies:
-        raise BadInput(f"{gone}; {'name one' if home else 'say where a new one can be built'}, or leave it out")
+        raise BadInput(f"{missing}; {'name one' if home else 'say where a new one can be built'}, or leave it out")
     try:
-        return rebuild_dependency_env(task.dependencies, task.origin, home, tell).interpreter
+        return rebuild_dependency_env(task.dependencies, task.origin, home, on_status).interpreter
     except ProjectRefused as error:
-        raise BadInput(f"{gone}, and cannot be built again: {error}") from error
+        raise BadInput(f"{missing}, and cannot be built again: {error}") from error
 
 
 def _refuse(path: Path, *problems: Problem) -> NoReturn:
-    """Say what is wrong with a file; a key with a typing error is two problems, so a few are told at once."""
-    told = "; ".join(map(str, problems[:MAX_PROBLEMS_SHOWN]))
-    more = len(problems) - MAX_PROBLEMS_SHOWN
-    raise BadInput(f"{printable_path(path)}: {told}" + (f" (and {more} more)" if more > 0 else ""))
+    """Raise for a file. The first few problems are listed, because a misspelt key is two of them."""
+    listed = "; ".join(map(str, problems[:MAX_PROBLEMS_SHOWN]))
+    rest = len(problems) - MAX_PROBLEMS_SHOWN
+    raise BadInput(f"{printable_path(path)}: {listed}" + (f" (and {rest} more)" if rest > 0 else ""))
 
 
 def _refuse_odd_entries(path: Path) -> None:
-    """Only directories and regular files with names that are text: anything else could lead outside."""
+    """Accept only directories and regular files with UTF-8 names: anything else could lead outside."""
     if not path.is_dir():
         _refuse(path, Problem("", "a task directory" + (", not a file" if path.exists() else ", but there is nothing")))
     if not (path / "task.toml").exists():
@@ -113,15 +113,15 @@ def _task_file(path: Path) -> TaskToml:
         document = tomllib.loads(_text(file))
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise BadInput(f"{printable_path(file)}: not TOML: {error}") from error
-    read = parse_task_toml(document)
-    if isinstance(read, list):
-        _refuse(file, *read)
-    return read
+    parsed = parse_task_toml(document)
+    if isinstance(parsed, list):
+        _refuse(file, *parsed)
+    return parsed
 
 
-def _task(path: Path, read: TaskToml) -> Task:
-    stages = {name: _instruction(path / "steps" / name) for name in read.stage_names}
-    task = to_task(read, _instruction(path), stages)
+def _task(path: Path, task_toml: TaskToml) -> Task:
+    stages = {name: _instruction(path / "steps" / name) for name in task_toml.stage_names}
+    task = to_task(task_toml, _instruction(path), stages)
     if isinstance(task, list):
         _refuse(path / "task.toml", *task)
     return task
@@ -148,15 +148,11 @@ def _tree(directory: Path) -> SourceTree:
     if not directory.is_dir():
         _refuse(directory, Problem("", "a directory, but there is none"))
     whole = read_tree(directory)
-    return whole.without({path for path in whole if _is_left_behind(path)})
-
-
-def _is_left_behind(path: str) -> bool:
-    return path.endswith(".pyc") or any(part in CACHE_DIRECTORIES for part in PurePosixPath(path).parts)
+    return whole.without({path for path in whole if is_cache_file(path)})
 
 
 def _reference(path: Path, start: SourceTree, task: Task) -> SourceTree | None:
-    """The starting tree with the solution applied; None if the task brings no solution."""
+    """The starting tree with the solution applied; None if the task has no solution."""
     written = _tree(path / SOLUTION_DIRECTORY) if (path / SOLUTION_DIRECTORY).exists() else SourceTree()
     deleted = _text(path / DELETED_FILE).split("\n") if (path / DELETED_FILE).exists() else []
     removed = {line for line in deleted if line}

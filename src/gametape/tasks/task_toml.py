@@ -1,4 +1,4 @@
-"""task.toml as data: Harbor's tables, of which we read a few fields, and our own, of which we know every one."""
+"""task.toml as data: a few fields of Harbor's tables, and the closed table `[metadata.gametape]`."""
 
 import re
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from gametape.core.validation import Fault, Problem, format_location, problems_f
 from gametape.core.verdict import VerificationMode
 
 SCHEMA_VERSION = "1.4"
-"""Of Harbor's format, as it is written here. Any version is read: the fields we need never changed."""
+"""The version of Harbor's format that is written. Any version is read: the fields needed here never changed."""
 
 GAMETAPE_TABLE_PATH = ("metadata", "gametape")
 STAGE_NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]*"
@@ -22,7 +22,7 @@ Megabytes = Annotated[int, Field(gt=0)]
 
 
 class GametapeTable(StrictModel):
-    """`[metadata.gametape]`: what the verifier needs to know. See `gametape.core.task.Task` for the meaning."""
+    """`[metadata.gametape]`: what the verifier needs. `gametape.core.task.Task` documents the fields."""
 
     mode: VerificationMode
     source_paths: list[str]
@@ -30,7 +30,7 @@ class GametapeTable(StrictModel):
     import_roots: list[str] = Field(default_factory=lambda: ["."])
     dependencies: list[str] = Field(default_factory=list)
     interpreter: str | None = None
-    """A hint: where the dependencies are installed on the machine that wrote this. No part of the task itself."""
+    """A hint: where the dependencies are installed on the machine that wrote this file. Not part of the task itself."""
     origin: Origin | None = None
     weights: dict[str, Annotated[float, Field(ge=0)]] = Field(default_factory=dict)
     difficulty: Difficulty | None = None
@@ -82,52 +82,52 @@ class TaskToml(ExtensibleModel):
 
 
 def parse_task_toml(document: dict[str, Any]) -> TaskToml | list[Problem]:
-    """The file's content, or all that is wrong with it."""
+    """The parsed file, or every problem in it."""
     try:
-        read = TaskToml.model_validate(document)
-        if faults := [*_contradictions(read)]:
+        parsed = TaskToml.model_validate(document)
+        if faults := [*_contradictions(parsed)]:
             raise_faults(faults)
     except ValidationError as error:
         return [_in_toml(problem) for problem in problems_from(error, document)]
-    return read
+    return parsed
 
 
 def _in_toml(problem: Problem) -> Problem:
-    """What Python calls a dictionary is a table here."""
+    """Rename a dictionary, as pydantic calls it, to a table, as TOML does."""
     return Problem(problem.path, re.sub(r"a valid dictionary( or instance of \w+)?", "a table", problem.expected))
 
 
-def _contradictions(read: TaskToml) -> Iterator[Fault]:
-    tests, stages = read.gametape_table.tests, read.gametape_table.stages
-    if not tests.fail_to_pass and read.gametape_table.architecture is None:
+def _contradictions(task_toml: TaskToml) -> Iterator[Fault]:
+    tests, stages = task_toml.gametape_table.tests, task_toml.gametape_table.stages
+    if not tests.fail_to_pass and task_toml.gametape_table.architecture is None:
         yield (
             (*GAMETAPE_TABLE_PATH, "tests", "fail_to_pass"),
             "at least one test (only a task with an architecture may have none)",
         )
-    for index, name in enumerate(read.stage_names):
+    for index, name in enumerate(task_toml.stage_names):
         if not re.fullmatch(STAGE_NAME_PATTERN, name):
             yield ("steps", index, "name"), "a plain name for a directory, such as 01-parse"
-        if name in read.stage_names[:index]:
+        if name in task_toml.stage_names[:index]:
             yield ("steps", index, "name"), f"a name of its own, but {name} is there twice"
         if name not in stages:
             yield (*GAMETAPE_TABLE_PATH, "stages", *([name] if stages else [])), f"the tests of step {name}"
     for name, stage in stages.items():
-        if name not in read.stage_names:
+        if name not in task_toml.stage_names:
             yield (*GAMETAPE_TABLE_PATH, "stages", name), "a table for a step, but no [[steps]] has this name"
-        if shown := [test for test in stage.visible if test in tests.held_out]:
-            yield (*GAMETAPE_TABLE_PATH, "stages", name), f"held-out tests under held_out, but {shown[0]} is shown"
-        if hidden := [test for test in stage.held_out if test not in tests.held_out]:
+        if visible := [test for test in stage.visible if test in tests.held_out]:
+            yield (*GAMETAPE_TABLE_PATH, "stages", name), f"held-out tests under held_out, but {visible[0]} is shown"
+        if unknown := [test for test in stage.held_out if test not in tests.held_out]:
             yield (
                 (*GAMETAPE_TABLE_PATH, "stages", name, "held_out"),
-                f"held-out tests of the task, but {hidden[0]} is not",
+                f"held-out tests of the task, but {unknown[0]} is not",
             )
 
 
 def to_task(task_toml: TaskToml, instruction: str, stage_instructions: dict[str, str]) -> Task | list[Problem]:
-    """The task that a task.toml and its instructions describe."""
-    ours = task_toml.gametape_table
+    """The task that a task.toml and its instructions describe, or every problem in it."""
+    table = task_toml.gametape_table
     stages = [
-        {"name": name, "instruction": stage_instructions[name], "tests": ours.stages[name]}
+        {"name": name, "instruction": stage_instructions[name], "tests": table.stages[name]}
         for name in task_toml.stage_names
     ]
     document = {
@@ -141,7 +141,7 @@ def to_task(task_toml: TaskToml, instruction: str, stage_instructions: dict[str,
             "memory_mb": task_toml.environment.memory_mb,
             "disk_mb": task_toml.environment.storage_mb,
         },
-        **{name: getattr(ours, name) for name in GametapeTable.model_fields if name not in ("stages", "interpreter")},
+        **{name: getattr(table, name) for name in GametapeTable.model_fields if name not in ("stages", "interpreter")},
     }
     try:
         return Task.model_validate(document)
@@ -150,7 +150,7 @@ def to_task(task_toml: TaskToml, instruction: str, stage_instructions: dict[str,
 
 
 def _in_file(problem: Problem, stages: list[str]) -> Problem:
-    """A place in a task, as a place in task.toml: there the stages are tables by their names."""
+    """Translate a path in `Task` to a path in task.toml, where stages are tables under their names."""
     path = problem.path
     for index, name in enumerate(stages):
         path = path.replace(f"stages[{index}].tests", format_location(["stages", name]))
@@ -160,8 +160,8 @@ def _in_file(problem: Problem, stages: list[str]) -> Problem:
 def to_toml_document(
     task: Task, description: str, keywords: list[str], interpreter: str | None = None
 ) -> dict[str, Any]:
-    """The task.toml of a task: what `parse` and `to_task` read back as the same task."""
-    ours: dict[str, Any] = {
+    """The task.toml of a task. `parse_task_toml` and `to_task` read it back as the same task."""
+    table: dict[str, Any] = {
         **task.model_dump(include={"mode", "source_paths", "test_paths", "import_roots", "dependencies"}),
         "interpreter": interpreter,
         **task.model_dump(include={"origin", "weights", "difficulty", "split", "architecture"}, exclude_defaults=True),
@@ -172,7 +172,7 @@ def to_toml_document(
     document: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
         "task": {"name": task.name, "description": description, "keywords": keywords},
-        "metadata": {"gametape": {key: value for key, value in ours.items() if value or key == "mode"}},
+        "metadata": {"gametape": {key: value for key, value in table.items() if value or key == "mode"}},
         "verifier": {"timeout_sec": limits.verifier_seconds},
         "agent": {"timeout_sec": limits.agent_seconds},
         "environment": {"cpus": _whole(limits.cpus), "memory_mb": limits.memory_mb, "storage_mb": limits.disk_mb},
@@ -180,11 +180,17 @@ def to_toml_document(
     if task.stages:
         document["multi_step_reward_strategy"] = "final"
         document["steps"] = [{"name": stage.name} for stage in task.stages]
-    return document
+    return _without_none(document)
+
+
+def _without_none(table: dict[str, Any]) -> dict[str, Any]:
+    """The same without keys that are None, which TOML lacks, and without tables that have no other keys."""
+    inner = {key: _without_none(value) if isinstance(value, dict) else value for key, value in table.items()}
+    return {key: value for key, value in inner.items() if value is not None and value != {}}
 
 
 def _whole(number: float | None) -> float | None:
-    """Harbor counts processors in whole numbers where it can."""
+    """An integer where the number is whole, as Harbor writes processor counts."""
     return int(number) if number is not None and number.is_integer() else number
 
 

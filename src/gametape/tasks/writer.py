@@ -1,8 +1,10 @@
-"""Write a task directory: what `load_task` reads, with the scripts that let Harbor run it too."""
+"""Write a task directory that `load_task` reads, with the scripts that Harbor runs."""
 
 import shlex
 from collections.abc import Iterable
 from pathlib import Path
+
+import tomli_w
 
 from gametape.core.errors import BadInput
 from gametape.core.task import Origin, Task
@@ -19,13 +21,12 @@ from gametape.tasks.layout import (
     WORKSPACE_DIRECTORY,
 )
 from gametape.tasks.task_toml import to_toml_document
-from gametape.tasks.toml_writer import to_toml
 from gametape.verify.git_patch import make_git_patch
 from gametape.verify.interpreter import python_version
 from gametape.verify.jobs import pytest_options
 
 IMAGE_PYTHON = "3.11"
-"""Of images for tasks that name no interpreter."""
+"""The Python of images for tasks without an interpreter."""
 
 DOCKERFILE = """\
 FROM python:{python}-slim
@@ -43,7 +44,7 @@ if [ $? -eq 0 ]; then echo 1; else echo 0; fi > /logs/verifier/reward.txt
 """
 
 RESTORE_CONFIG_COMMAND = " && cp -R /tests/config/. ."
-"""The settings of the tests as the task gave them, whatever the agent made of them."""
+"""Restores pytest's settings as the task gives them, because the agent may have changed them."""
 
 SOLVE_SCRIPT = """\
 #!/bin/sh
@@ -58,17 +59,16 @@ fi
 
 
 def write_task(directory: Path, loaded_task: LoadedTask, description: str = "", keywords: Iterable[str] = ()) -> Path:
-    """Write a subject as a task directory: a new one, or one that is empty. Loading it gives the same subject.
+    """Write a task into a new or empty directory. Loading it gives an equal `LoadedTask`.
 
-    Stages are written for Harbor as steps that run the tests of all stages so far. A subject's interpreter is written
-    as a hint, with its path on this machine: where it is not there, the pinned dependencies say how to get it again.
+    Stages are written for Harbor as steps that run the tests of all stages so far. The interpreter is written as a
+    hint, with its path on this machine; on another machine it is built again from the pinned dependencies.
     """
     task = loaded_task.task
     _refuse_histories(loaded_task)
     with atomic_directory(directory):
-        _write(
-            directory / "task.toml", to_toml(to_toml_document(task, description, list(keywords), _hint(loaded_task)))
-        )
+        document = to_toml_document(task, description, list(keywords), _hint(loaded_task))
+        _write(directory / "task.toml", tomli_w.dumps(document))
         _write(directory / "instruction.md", task.instruction)
         loaded_task.start.write_to(directory / WORKSPACE_DIRECTORY)
         loaded_task.suite.write_to(directory / SUITE_DIRECTORY)
@@ -81,27 +81,27 @@ def write_task(directory: Path, loaded_task: LoadedTask, description: str = "", 
     return directory
 
 
-def _refuse_histories(subject: LoadedTask) -> None:
-    """What could not be loaded again is not written."""
-    for path in (*subject.start, *subject.suite):
+def _refuse_histories(loaded_task: LoadedTask) -> None:
+    """Refuse version-control files: a task that contains them could not be loaded."""
+    for path in (*loaded_task.start, *loaded_task.suite):
         if any(part in VCS_DIRECTORIES for part in path.split("/")):
-            raise BadInput(f"{subject.task.name}: {path} is a history, from which the answer could be read")
+            raise BadInput(f"{loaded_task.task.name}: {path} is a history, from which the answer could be read")
 
 
-def _hint(subject: LoadedTask) -> str | None:
-    return str(subject.interpreter.absolute()) if subject.interpreter else None
+def _hint(loaded_task: LoadedTask) -> str | None:
+    return str(loaded_task.interpreter.absolute()) if loaded_task.interpreter else None
 
 
-def _dockerfile(subject: LoadedTask) -> str:
+def _dockerfile(loaded_task: LoadedTask) -> str:
     return DOCKERFILE.format(
-        python=python_version(subject.interpreter) if subject.interpreter else IMAGE_PYTHON,
-        commands="".join(f"RUN {command}\n" for command in image_commands(subject.task)),
+        python=python_version(loaded_task.interpreter) if loaded_task.interpreter else IMAGE_PYTHON,
+        commands="".join(f"RUN {command}\n" for command in image_commands(loaded_task.task)),
     )
 
 
 def image_commands(task: Task) -> list[str]:
-    """What gives an image of Python all that a task needs. It then knows the name and the version of what the sources
-    are of, as if that were installed."""
+    """Shell commands that install a task's dependencies in a Python image, and the metadata (name and version only)
+    of the distribution that its sources come from."""
     runner = [] if any(pin.startswith("pytest==") for pin in task.dependencies) else ["pytest"]
     commands = [f"pip install --no-cache-dir {shlex.join([*runner, *task.dependencies])}"]
     if task.origin:
@@ -110,7 +110,7 @@ def image_commands(task: Task) -> list[str]:
 
 
 def _naming(origin: Origin) -> str:
-    """Python that writes a distribution of a name and a version only."""
+    """Python code that writes the metadata of a distribution, without its modules."""
     return (
         "import pathlib, sysconfig; root = pathlib.Path(sysconfig.get_path('purelib')); "
         "write = lambda path, text: (path.parent.mkdir(exist_ok=True), path.write_text(text)); "
@@ -118,15 +118,15 @@ def _naming(origin: Origin) -> str:
     )
 
 
-def _write_grader(directory: Path, subject: LoadedTask) -> None:
-    """Harbor's: pytest with the options that `gametape verify` gives it."""
-    task, chosen = subject.task, pytest_options(subject.start, None)
-    ini = {path for path in subject.start if f"/workspace/{path}" in chosen}
-    subject.start.only(ini).write_to(directory / "tests/config")
+def _write_grader(directory: Path, loaded_task: LoadedTask) -> None:
+    """Harbor's grader: pytest with the options that `gametape verify` gives it."""
+    task, options = loaded_task.task, pytest_options(loaded_task.start, None)
+    ini = {path for path in loaded_task.start if f"/workspace/{path}" in options}
+    loaded_task.start.only(ini).write_to(directory / "tests/config")
     script = TEST_SCRIPT.format(
         pristine=RESTORE_CONFIG_COMMAND if ini else "",
         roots=shlex.quote(":".join("/app" if root == "." else f"/app/{root}" for root in task.import_roots)),
-        options=shlex.join(option.replace("/workspace", "/app") for option in chosen),
+        options=shlex.join(option.replace("/workspace", "/app") for option in options),
     )
     _write(directory / "tests/test.sh", script, executable=True)
     _write(directory / "tests/ids.txt", _lines(task.tests.every))

@@ -127,12 +127,12 @@ def test_it_is_built_again_from_what_is_pinned(built: DependencyEnv, home: Path)
 KILLED = """
 import sys
 from pathlib import Path
-from gametape.tasks.deletion.environments import environment
+from gametape.tasks.dependency_env import build
 from gametape.core.task import Origin
 def stall(interpreter):
     print("inside", flush=True)
     import time; time.sleep(60)
-environment._kept(Path(sys.argv[1]), ("key",), Origin(name="x", version="1"), stall)
+build._shared_env(Path(sys.argv[1]), ("key",), Origin(name="x", version="1"), stall)
 """
 
 
@@ -144,7 +144,7 @@ def test_half_an_environment_is_never_believed(tmp_path: Path) -> None:
         os.kill(builder.pid, signal.SIGKILL)
     began = time.monotonic()
     filled: list[Path] = []
-    made = build._kept(tmp_path, ("key",), Origin(name="x", version="1"), filled.append)
+    made = build._shared_env(tmp_path, ("key",), Origin(name="x", version="1"), filled.append)
     assert filled == [made.interpreter]
     assert time.monotonic() - began < 30
     assert said(made, "import importlib.metadata as m; print(m.version('x'))") == "1"
@@ -154,12 +154,12 @@ HALF_INSTALLED = """
 import sys
 from pathlib import Path
 from gametape.core.task import Origin
-from gametape.tasks.deletion.environments import environment, installing
+from gametape.tasks.dependency_env import build, distributions
 def install(interpreter):
     print("inside", flush=True)
-    installing.install(interpreter, ["slow-thing"])
-installing.sys.executable = sys.argv[2]
-environment._kept(Path(sys.argv[1]), ("key",), None, install)
+    distributions.install_distributions(interpreter, ["slow-thing"])
+distributions.sys.executable = sys.argv[2]
+build._shared_env(Path(sys.argv[1]), ("key",), None, install)
 """
 
 
@@ -171,7 +171,7 @@ def test_an_installer_that_outlives_its_builder_is_waited_for(tmp_path: Path) ->
         while not (tmp_path / "began").exists():
             time.sleep(0.01)
         os.kill(builder.pid, signal.SIGKILL)
-    build._kept(tmp_path, ("key",), None, silent_fill)
+    build._shared_env(tmp_path, ("key",), None, silent_fill)
     assert (tmp_path / "over").exists()
 
 
@@ -183,7 +183,7 @@ def test_a_failure_leaves_nothing(tmp_path: Path) -> None:
         raise ProjectRefused("environment", "no")
 
     with pytest.raises(ProjectRefused):
-        build._kept(tmp_path, ("key",), None, fail)
+        build._shared_env(tmp_path, ("key",), None, fail)
     assert [path.name for path in (tmp_path / "environments").iterdir() if path.is_dir()] == []
 
 

@@ -126,7 +126,7 @@ SICK = around(
 @pytest.fixture(scope="module")
 def sick(interpreter: Path) -> SuiteBaseline:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "FIRST_SECONDS", 1.5)
+        patch.setattr(module, "FIRST_RUN_SECONDS", 1.5)
         return baseline_of(SICK, interpreter)
 
 
@@ -258,6 +258,6 @@ def test_a_suite_that_reads_as_nothing_is_refused_at_once(interpreter: Path) -> 
 
 
 def test_reading_tests_that_never_ends(interpreter: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "FIRST_SECONDS", 1.0)
+    monkeypatch.setattr(module, "FIRST_RUN_SECONDS", 1.0)
     why = refusal(around("while True:\n    pass\n\ndef test_it():\n    pass\n"), interpreter)
     assert why.reason == "hangs"

@@ -73,7 +73,7 @@ STUB = InstructionBrief(
 )
 BRIEFS = {
     "stub": STUB,
-    "stub-of-one": replace(STUB, features=[PLURAL], docstrings=False, import_roots=["."]),
+    "stub-of-one": replace(STUB, features=[PLURAL], import_roots=["."]),
     "removal": replace(STUB, kind="removal"),
     "union": replace(STUB, kind="removal", features=[BASKET, PLURAL]),
     "bug": replace(STUB, kind="bug", failing={"tests/test_words.py::test_plural": "E  assert 'bus' == 'buses'"}),

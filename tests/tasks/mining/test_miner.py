@@ -17,20 +17,20 @@ from .tricky import TRICKY
 
 
 class Heard:
-    """A watcher that remembers."""
+    """An observer that records every call."""
 
     def __init__(self) -> None:
         self.said: list[str] = []
         self.begun: list[tuple[str, int, int]] = []
         self.records: list[dict[str, Any]] = []
 
-    def says(self, what: str) -> None:
-        self.said.append(what)
+    def on_status(self, status: str) -> None:
+        self.said.append(status)
 
-    def begins(self, what: str, total: int, done: Sequence[dict[str, Any]]) -> None:
-        self.begun.append((what, total, len(done)))
+    def on_phase_start(self, phase: str, total: int, done: Sequence[dict[str, Any]]) -> None:
+        self.begun.append((phase, total, len(done)))
 
-    def tried(self, record: dict[str, Any]) -> None:
+    def on_candidate_done(self, record: dict[str, Any]) -> None:
         self.records.append(record)
 
 
@@ -39,7 +39,7 @@ def request_(
     tmp_path: Path, interpreter: Path, learned: SuiteAnalysis, monkeypatch: pytest.MonkeyPatch
 ) -> MiningRequest:
     """To mine the code base that these tests have looked over already."""
-    monkeypatch.setattr(miner, "learn", lambda *_: learned)
+    monkeypatch.setattr(miner, "analyze_suite", lambda *_: learned)
     (tmp_path / "tricky").mkdir()
     tree_of(TRICKY).write_to(tmp_path / "tricky")
     return MiningRequest(tmp_path / "tricky", tmp_path / "out", tmp_path / "home", python=interpreter, jobs=2)
@@ -85,7 +85,7 @@ def test_a_refusal_does_not_throw_away_what_is_finished(
     def refuses(*_: object) -> None:
         raise ProjectRefused("environment", "no wheel today")
 
-    monkeypatch.setattr(miner, "given_environment", refuses)
+    monkeypatch.setattr(miner, "check_given_interpreter", refuses)
     with pytest.raises(ProjectRefused):
         mine(changed(request_, resume=True), Heard())
     assert (request_.out / "mine.jsonl").read_bytes() == before

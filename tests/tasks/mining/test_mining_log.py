@@ -94,8 +94,8 @@ def test_another_run_is_not_continued(tmp_path: Path) -> None:
 def test_two_writers_are_one_too_many(tmp_path: Path) -> None:
     with MiningLog.open(tmp_path, RUN, resume=False):
         assert "another process is mining into it" in refusal(tmp_path)
-        code = "import sys; from pathlib import Path; from gametape.tasks.mining.mining_log import Ledger\n"
-        code += f"Ledger.open(Path(sys.argv[1]), {RUN!r}, True)"
+        code = "import sys; from pathlib import Path; from gametape.tasks.mining.mining_log import MiningLog\n"
+        code += f"MiningLog.open(Path(sys.argv[1]), {RUN!r}, True)"
         done = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=False)
         assert "another process is mining into it" in done.stderr
     assert kept(tmp_path) == []

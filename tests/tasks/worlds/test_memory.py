@@ -52,11 +52,11 @@ def test_a_writer_without_a_note_does_its_own_work_and_gets_nothing_for_it():
     at = next(n for n, act in enumerate(script_episode(pair.writer, perfect_expert), 1) if act.job.verb == "keep")
 
     def forgets(_plan, job, turn, _rng):
-        return WorldAction("keep", (job.item, "")) if turn == at else job.right
+        return WorldAction("keep", (job.item, "")) if turn == at else job.correct_action
 
     note, judged = noted(pair, forgets)
     assert (note, judged.passed) == ([], True)
-    assert not judged.marks[at - 1].right
+    assert not judged.marks[at - 1].correct
     later = EpisodeScore(False, 0.0)
     assert joint_score(judged, [later]).reward == 0.0
     assert joint_score(judged, [later, EpisodeScore(True, 1.0)]).reward == 0.5

@@ -67,7 +67,7 @@ def test_a_violation_is_told_after_the_delay_in_the_words_of_its_rule(spec, data
     said = min(turn + spec.error_delay, spec.horizon)
     errors = {n: answer.text for n, answer in enumerate(told, 1) if answer.failed}
     assert list(errors) == [said]
-    assert f"error at {job.item} : {job.hint().removeprefix('rule : ')} , not {job.usual.tool}" in errors[said]
+    assert f"error at {job.item} : {job.hint().removeprefix('rule : ')} , not {job.default_action.tool}" in errors[said]
 
 
 @settings(deadline=None, max_examples=40)
@@ -80,8 +80,8 @@ def test_a_job_comes_back_once_where_it_may(spec, seed):
     def heeds(_plan, job, _turn, _rng):
         if job.marking and job.item not in forgotten:
             forgotten.add(job.item)
-            return job.usual
-        return job.right
+            return job.default_action
+        return job.correct_action
 
     _, told, judged = acted(World(spec), heeds, seed)
     assert judged.passed
@@ -106,7 +106,7 @@ def test_any_snapshot_can_be_gone_back_to_and_forked_anywhere(spec, data):
             place.act(act.action)
             names.append(await place.snapshot())
         elsewhere = pickle.loads(pickle.dumps(World(spec)))
-        other = await (await elsewhere.open()).fork(names[at])
+        other = await (await elsewhere.reset()).fork(names[at])
         assert other.turn == at + 1
         for act in acts[at:]:
             other.act(act.action)
@@ -136,7 +136,7 @@ def test_whatever_is_called_is_answered_and_only_the_asked_for_state_is_rewarded
         return place, await world.score(place)
 
     place, judged = asyncio.run(check())
-    assert judged.passed == (place.state.over and place.state.holds == world.plan.goal)
+    assert judged.passed == (place.state.done and place.state.contents == world.plan.goal)
 
 
 def test_the_same_call_is_right_by_what_it_does_and_not_by_its_words():
@@ -156,7 +156,7 @@ def test_an_ordinary_thing_refuses_what_rules_ask_for():
         told = place.act(job.action_for(demand))
         assert told.failed
         assert f"a plain {job.kind} takes make , not {demand}" in told.text
-        assert place.state.holds == world.plan.start
+        assert place.state.contents == world.plan.start
 
 
 def test_a_world_is_the_same_in_every_process():

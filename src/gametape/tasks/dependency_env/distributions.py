@@ -1,4 +1,7 @@
-"""What is installed in an environment, read and changed as files: no interpreter has to be asked, so nothing runs."""
+"""The distributions of an environment: read, remove and label them as files, and install them with gametape's own pip.
+
+No code of the environment runs: its interpreter is never started here.
+"""
 
 import importlib.metadata
 import importlib.util
@@ -37,13 +40,16 @@ def site_packages(interpreter: Path) -> Path:
 
 def read_installed(interpreter: Path) -> list[InstalledDistribution]:
     """Every distribution, by name."""
-    found = importlib.metadata.distributions(path=[str(site_packages(interpreter))])
-    read = [InstalledDistribution(one.metadata["Name"], one.version, tuple(one.files or ())) for one in found]
-    return sorted(read, key=lambda one: canonicalize_name(one.name))
+    distributions = importlib.metadata.distributions(path=[str(site_packages(interpreter))])
+    installed = [
+        InstalledDistribution(distribution.metadata["Name"], distribution.version, tuple(distribution.files or ()))
+        for distribution in distributions
+    ]
+    return sorted(installed, key=lambda distribution: canonicalize_name(distribution.name))
 
 
 def remove_distribution(interpreter: Path, distribution: InstalledDistribution) -> None:
-    """Take a distribution away, file by file; nothing outside the environment, whatever its list says."""
+    """Delete the files of a distribution. Files outside the environment stay, even if its RECORD lists them."""
     directory = site_packages(interpreter)
     environment = interpreter.parent.parent.resolve()
     for file in distribution.files:
@@ -60,38 +66,42 @@ def _remove_empty(path: Path, top: Path) -> None:
 
 
 def remove_startup_code(interpreter: Path) -> None:
-    """Take away what would run whenever the interpreter starts, outside any sandbox, and refuse one that was replaced.
+    """Delete code that runs whenever the interpreter starts, outside any sandbox, and refuse a replaced interpreter.
 
-    These are `.pth` files that import something, and modules that customise every start.
+    Such code is in `.pth` files with import lines, and in `sitecustomize` and `usercustomize`.
     """
     directory = site_packages(interpreter)
     for path in directory.glob("*.pth"):
         lines = path.read_bytes().splitlines(keepends=True)
-        kept = [line for line in lines if not line.lstrip(b"\xef\xbb\xbf").startswith((b"import ", b"import\t"))]
-        if kept != lines:
-            path.write_bytes(b"".join(kept)) if any(line.strip() for line in kept) else path.unlink()
-    for path in _customisers(directory):
+        harmless = [line for line in lines if not line.lstrip(b"\xef\xbb\xbf").startswith((b"import ", b"import\t"))]
+        if harmless != lines:
+            path.write_bytes(b"".join(harmless)) if any(line.strip() for line in harmless) else path.unlink()
+    for path in _startup_modules(directory):
         path.unlink()
     expected = Path(sys.base_prefix).resolve()
-    if not interpreter.is_symlink() or not interpreter.resolve().is_relative_to(expected) or not _is_ours(interpreter):
+    if (
+        not interpreter.is_symlink()
+        or not interpreter.resolve().is_relative_to(expected)
+        or not _has_our_base(interpreter)
+    ):
         raise ProjectRefused("environment", "one of the requirements replaces the interpreter it is installed for")
 
 
-def _customisers(directory: Path) -> Iterator[Path]:
+def _startup_modules(directory: Path) -> Iterator[Path]:
     for name in _STARTS_WITH_PYTHON:
         yield from (path for path in directory.glob(f"{name}*") if path.is_file())
         yield from (path for path in directory.glob(f"{name}/*") if path.is_file())
 
 
-def _is_ours(interpreter: Path) -> bool:
-    """Whether the environment still begins where it did: an installed file may take the place of its settings."""
+def _has_our_base(interpreter: Path) -> bool:
+    """Whether `pyvenv.cfg` still names our base Python: an installed file may have replaced it."""
     settings = (interpreter.parent.parent / "pyvenv.cfg").read_text(errors="replace")
     home = re.search(r"^home *= *(.+)$", settings, re.MULTILINE)
     return home is not None and Path(home[1].strip()).resolve().is_relative_to(Path(sys.base_prefix).resolve())
 
 
 def name_only_metadata(origin: Origin) -> dict[str, str]:
-    """The files of a distribution that holds nothing but a name and a version, for programs that ask for their own."""
+    """The metadata files of a distribution without modules, for programs that read their own version."""
     stem = re.sub(r"[^A-Za-z0-9.]+", "_", origin.name)
     version = re.sub(r"[^A-Za-z0-9.+!]+", "_", origin.version)
     directory = f"{stem}-{version}.dist-info"
@@ -125,7 +135,7 @@ _BECAUSE_OF = re.compile(r"from ([A-Za-z0-9][A-Za-z0-9._-]*)|->([A-Za-z0-9][A-Za
 
 
 class NotInstallableError(Exception):
-    """Some requirement has no wheel, or contradicts another. `names` are those it may be due to, canonical."""
+    """A requirement has no wheel, or contradicts another. `names` are the possible culprits, canonical."""
 
     def __init__(self, what: str, line: str, names: tuple[str, ...], conflict: bool) -> None:
         super().__init__(line)
@@ -133,9 +143,9 @@ class NotInstallableError(Exception):
 
 
 def install_distributions(interpreter: Path, requirements: Sequence[str], resolved: bool = False) -> None:
-    """Install into an environment that has no pip. A `resolved` list is complete: nothing is added to it.
+    """Install into an environment that has no pip. A `resolved` list is complete: pip adds no dependencies to it.
 
-    Raises `NotInstallableError`, or `Lacking` if there is no pip or no index.
+    Raises `NotInstallableError`, or `MissingDependency` if gametape has no pip or no index can be reached.
     """
     if not requirements:
         return
@@ -161,10 +171,10 @@ def install_distributions(interpreter: Path, requirements: Sequence[str], resolv
             f"installing took more than {_MOST_SECONDS} s; try again where the index answers"
         ) from error
     if done.returncode:
-        raise _understood(done.stdout + done.stderr)
+        raise _pip_error(done.stdout + done.stderr)
 
 
-def _understood(text: str) -> NotInstallableError | MissingDependency:
+def _pip_error(text: str) -> NotInstallableError | MissingDependency:
     errors = [line.removeprefix("ERROR: ") for line in text.splitlines() if line.startswith("ERROR: ")]
     last = (errors or text.strip().splitlines() or ["pip gave no reason"])[-1].strip()
     if _UNREACHABLE.search(text):
@@ -177,5 +187,5 @@ def _understood(text: str) -> NotInstallableError | MissingDependency:
     wanted = _WANTED.search(text)
     what = wanted[1] if wanted else "what is required"
     line = next((error for error in errors if wanted and wanted[1] in error), last)
-    causes = [name for found in _BECAUSE_OF.findall(line) for name in found if name and name != "versions"]
+    causes = [name for names in _BECAUSE_OF.findall(line) for name in names if name and name != "versions"]
     return NotInstallableError(what, line, tuple(canonicalize_name(name) for name in (what, *causes)), conflict)

@@ -1,4 +1,4 @@
-"""Ask an interpreter that somebody brings what it has, without importing anything that is installed there."""
+"""Ask a user's interpreter what is installed there, without importing any of it."""
 
 import json
 import subprocess
@@ -33,13 +33,13 @@ print(json.dumps({"found": found, "installed": installed, "lacks": lacks}))
 class InterpreterReport:
     interpreter: Path
     dependencies: tuple[str, ...]
-    """Everything installed there, pinned."""
+    """Pins of everything installed there."""
     importable: tuple[tuple[str, str], ...]
-    """Of the names asked for: which can be imported, and from where."""
+    """Those of the requested names that can be imported, each with its location."""
 
 
 def probe_interpreter(interpreter: Path, names: tuple[str, ...]) -> InterpreterReport:
-    """Raises `BadInput` if it cannot be run, `Lacking` if it has no pytest or no coverage."""
+    """Raises `BadInput` if it cannot be run, `MissingDependency` if it has no pytest or no coverage."""
     python = interpreter.absolute()
     installed_pytest_plugins(python)
     done = subprocess.run(
@@ -54,4 +54,4 @@ def probe_interpreter(interpreter: Path, names: tuple[str, ...]) -> InterpreterR
     if lacks := answer["lacks"]:
         raise MissingDependency(f"{python} has no {' and no '.join(lacks)}; {python} -m pip install {' '.join(lacks)}")
     pins = sorted(f"{name}=={version}" for name, version in answer["installed"].items())
-    return InterpreterReport(python, tuple(pins), tuple((name, place) for name, place in answer["found"]))
+    return InterpreterReport(python, tuple(pins), tuple((name, location) for name, location in answer["found"]))

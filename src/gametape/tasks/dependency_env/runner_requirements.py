@@ -1,4 +1,4 @@
-"""What the test runner itself is made of: a project among it cannot be taken apart while it runs."""
+"""What the test runner itself needs. A project among these cannot be mined: without its code, no test would run."""
 
 import functools
 import importlib.metadata
@@ -20,10 +20,10 @@ print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
 
 
 def why_runner_needs(name: str, packages: Sequence[str]) -> str | None:
-    """Why a project with this name and these packages cannot be taken apart while the runner runs, or None.
+    """Why the test runner needs a project with this name and these packages, or None.
 
-    This is asked of gametape's own interpreter: an environment that is built gets the same runner, and in one that is
-    given, whatever its runner needs is an installed copy.
+    The answer comes from gametape's own interpreter: a built environment gets the same runner, and a given one has
+    installed copies of whatever its runner needs.
     """
     if canonicalize_name(name) in _required():
         return f"the test runner needs {name} itself: with parts of it deleted, no test would run"
@@ -37,35 +37,40 @@ def why_runner_needs(name: str, packages: Sequence[str]) -> str | None:
 
 @functools.cache
 def _required() -> frozenset[str]:
-    """What pytest and coverage require, and what that requires."""
-    installed = [(one.metadata["Name"], one.requires or []) for one in importlib.metadata.distributions()]
+    """The transitive requirements of pytest and coverage."""
+    installed = [
+        (distribution.metadata["Name"], distribution.requires or [])
+        for distribution in importlib.metadata.distributions()
+    ]
     requires = {canonicalize_name(name): lines for name, lines in installed if name}
-    found: set[str] = set()
+    required: set[str] = set()
     waiting = [canonicalize_name(name) for name in _ROOTS]
     while waiting:
         name = waiting.pop()
-        if name in requires and name not in found:
-            found.add(name)
-            waiting += [canonicalize_name(one.name) for line in requires[name] if (one := _always(line))]
-    return frozenset(found)
+        if name in requires and name not in required:
+            required.add(name)
+            waiting += [
+                canonicalize_name(distribution.name) for line in requires[name] if (distribution := _always(line))
+            ]
+    return frozenset(required)
 
 
 def _always(line: str) -> Requirement | None:
     try:
-        read = Requirement(line)
-        return read if read.marker is None or read.marker.evaluate({"extra": ""}) else None
+        requirement = Requirement(line)
+        return requirement if requirement.marker is None or requirement.marker.evaluate({"extra": ""}) else None
     except InvalidRequirement:
         return None
 
 
 @functools.cache
 def _loaded() -> frozenset[str]:
-    """What is there once the runner is, its part inside the sandbox included."""
+    """Top-level modules that are loaded with the runner, including its part inside the sandbox."""
     offered = {
         package
         for package, owners in importlib.metadata.packages_distributions().items()
         if any(canonicalize_name(owner) in _required() for owner in owners)
     }
     argv = [sys.executable, "-I", "-c", _LOADED]
-    said = subprocess.run(argv, capture_output=True, text=True, timeout=60, cwd="/", check=True).stdout
-    return frozenset({"in_sandbox", "conftest", *offered, *json.loads(said)})
+    output = subprocess.run(argv, capture_output=True, text=True, timeout=60, cwd="/", check=True).stdout
+    return frozenset({"in_sandbox", "conftest", *offered, *json.loads(output)})

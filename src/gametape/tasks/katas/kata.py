@@ -1,4 +1,4 @@
-"""One kata: what is asked for, the answer, and the inputs that it is tried on."""
+"""One kata: its template (instruction and reference answer), its test inputs, and the task made of them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from gametape.record.loaded_task import LoadedTask
 from gametape.record.source_tree import SourceTree
 
 TASK_NAME_PREFIX = "katas/"
-"""Every kata's name as a task begins with this."""
+"""The task name of every kata begins with this."""
 VISIBLE_INPUTS, HELD_OUT_INPUTS = 4, 6
 _TRIES = 200
 
@@ -19,8 +19,8 @@ Arguments = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class KataTemplate:
-    """A kata before its inputs are drawn. `expression` is the answer, over the parameters. `edges` are inputs at which
-    a careless answer differs; `inputs` draws ordinary ones."""
+    """A kata before its inputs are drawn. `expression` is the reference answer, over the parameters. `edge_inputs` are
+    those at which a careless answer differs; `draw_input` draws ordinary ones."""
 
     function: str
     parameters: tuple[str, ...]
@@ -64,25 +64,28 @@ class Kata:
         return reference_answer(self.template, arguments)
 
     def to_loaded_task(self, number: str) -> LoadedTask:
-        """As a task. `number` tells it from others of the same form."""
+        """The kata as a task. `number` makes its name unique."""
         start = f"def {self.signature}:\n    raise NotImplementedError\n"
-        shown, hidden = f"tests/test_{self.template.function}.py", f"tests/test_{self.template.function}_held_out.py"
+        visible_path, held_out_path = (
+            f"tests/test_{self.template.function}.py",
+            f"tests/test_{self.template.function}_held_out.py",
+        )
         suite = SourceTree(
             {
-                shown: self._tests(self.visible_inputs),
-                hidden: self._tests(self.held_out_inputs, len(self.visible_inputs)),
+                visible_path: self._tests(self.visible_inputs),
+                held_out_path: self._tests(self.held_out_inputs, len(self.visible_inputs)),
             }
         )
-        visible = suite.only({shown})
+        visible_suite = suite.only({visible_path})
         task = Task(
             name=f"{TASK_NAME_PREFIX}{self.family}-{number}",
             mode="split",
             instruction=self.instruction,
             source_paths=[self.path],
             tests=TaskTests(
-                fail_to_pass=_ids(shown, len(self.visible_inputs)),
+                fail_to_pass=_ids(visible_path, len(self.visible_inputs)),
                 pass_to_pass=[],
-                held_out=_ids(hidden, len(self.held_out_inputs), len(self.visible_inputs)),
+                held_out=_ids(held_out_path, len(self.held_out_inputs), len(self.visible_inputs)),
             ),
             split=SplitSurface(modules=[self.template.function]),
             difficulty=Difficulty(prior=0.02),
@@ -90,24 +93,25 @@ class Kata:
         )
         return LoadedTask(
             task=task,
-            start=visible.overlaid_on(SourceTree({self.path: start.encode()})),
+            start=visible_suite.overlaid_on(SourceTree({self.path: start.encode()})),
             suite=suite,
-            reference=visible.overlaid_on(SourceTree({self.path: self.source.encode()})),
+            reference=visible_suite.overlaid_on(SourceTree({self.path: self.source.encode()})),
         )
 
-    def _tests(self, tried: Sequence[Arguments], before: int = 0) -> bytes:
+    def _tests(self, inputs: Sequence[Arguments], offset: int = 0) -> bytes:
         name = self.template.function
         lines = [f"from {name} import {name}\n"]
-        for number, arguments in enumerate(tried, start=before + 1):
+        for number, arguments in enumerate(inputs, start=offset + 1):
             expected = self.reference_answer(arguments)
-            told = f"is {expected!r}" if isinstance(expected, bool) else f"== {expected!r}"
-            lines.append(f"\n\ndef test_{number}():\n    assert {self.call(arguments)} {told}\n")
+            comparison = f"is {expected!r}" if isinstance(expected, bool) else f"== {expected!r}"
+            lines.append(f"\n\ndef test_{number}():\n    assert {self.call(arguments)} {comparison}\n")
         return "".join(lines).encode()
 
 
 def draw_kata(family: str, template: KataTemplate, rng: Random) -> Kata:
-    """Give a form its inputs: no two the same, and in each half some that tell the answer from a constant and from
-    handing the first argument back. The first one shown is the example: its answer is not empty if one shown is not."""
+    """Draw a template's inputs, all different. Both the visible and the held-out half contain inputs that a constant
+    fails, and inputs that returning the first argument fails. The first visible input is the instruction's example:
+    its answer is truthy if any visible one is."""
     for _ in range(_TRIES):
         edges = rng.sample(list(template.edge_inputs), len(template.edge_inputs))
         inputs: dict[str, Arguments] = {repr(arguments): arguments for arguments in edges}
@@ -116,28 +120,28 @@ def draw_kata(family: str, template: KataTemplate, rng: Random) -> Kata:
                 break
             arguments = template.draw_input(rng)
             inputs.setdefault(repr(arguments), arguments)
-        tried = [*inputs.values()][: VISIBLE_INPUTS + HELD_OUT_INPUTS]
-        rng.shuffle(tried)
-        shown, hidden = (
-            sorted(tried[:VISIBLE_INPUTS], key=lambda one: not reference_answer(template, one)),
-            tried[VISIBLE_INPUTS:],
+        drawn = [*inputs.values()][: VISIBLE_INPUTS + HELD_OUT_INPUTS]
+        rng.shuffle(drawn)
+        visible, held_out = (
+            sorted(drawn[:VISIBLE_INPUTS], key=lambda arguments: not reference_answer(template, arguments)),
+            drawn[VISIBLE_INPUTS:],
         )
-        if _telling(template, shown) and _telling(template, hidden):
-            return Kata(family, template, tuple(shown), tuple(hidden))
+        if _is_discriminating(template, visible) and _is_discriminating(template, held_out):
+            return Kata(family, template, tuple(visible), tuple(held_out))
     raise ValueError(f"{template.function}: no inputs that tell its answer from simpler ones")
 
 
 def reference_answer(template: KataTemplate, arguments: Arguments) -> Any:
-    """The reference's answer: an expression of ours, evaluated here."""
+    """The value of the template's expression, which is ours and safe to evaluate."""
     return eval(template.expression, dict(zip(template.parameters, arguments, strict=True)))
 
 
-def _telling(form: KataTemplate, tried: Sequence[Arguments]) -> bool:
-    answers = [reference_answer(form, arguments) for arguments in tried]
+def _is_discriminating(template: KataTemplate, inputs: Sequence[Arguments]) -> bool:
+    answers = [reference_answer(template, arguments) for arguments in inputs]
     constant = all(answer == answers[0] for answer in answers)
-    same = all(answer == arguments[0] for answer, arguments in zip(answers, tried, strict=True))
-    return len(tried) > 1 and not constant and not same
+    identity = all(answer == arguments[0] for answer, arguments in zip(answers, inputs, strict=True))
+    return len(inputs) > 1 and not constant and not identity
 
 
-def _ids(file: str, count: int, before: int = 0) -> list[str]:
-    return [f"{file}::test_{number}" for number in range(before + 1, before + count + 1)]
+def _ids(file: str, count: int, offset: int = 0) -> list[str]:
+    return [f"{file}::test_{number}" for number in range(offset + 1, offset + count + 1)]

@@ -1,1 +1,1 @@
-"""Mine tasks from a repository with tests: delete what some of them need, and ask for it back."""
+"""Mine tasks from a project with tests: delete code that some tests need, and ask for it back."""

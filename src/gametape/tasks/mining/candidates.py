@@ -1,4 +1,4 @@
-"""What to delete together: a seed, and all code that only the seed's tests reach."""
+"""Candidates for deletion: a seed function, with all functions that only the seed function's tests reach."""
 
 import hashlib
 import itertools
@@ -11,16 +11,16 @@ from gametape.tasks.mining.suite_analysis import CoverageMap
 
 MIN_TESTS = 2
 MAX_TEST_SHARE = 0.4
-"""Of the suite: a function that more tests reach is no feature but the ground they stand on."""
+"""The largest share of the suite that may reach a seed function: what more tests reach is infrastructure."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One or several seeds with everything they dominate, chosen before any test ran without it."""
+    """One or several seed functions with everything they dominate, chosen before any test has run without it."""
 
     seeds: tuple[Function, ...]
     parts: tuple[frozenset[Function], ...]
-    """What goes with each seed."""
+    """By seed function: the functions that are deleted with it, itself included."""
 
     @property
     def functions(self) -> frozenset[Function]:
@@ -28,7 +28,7 @@ class Candidate:
 
     @property
     def key(self) -> str:
-        """Names this candidate: the same functions give the same key, whichever seed led there."""
+        """A digest of the functions: the same functions give the same key, whatever the seed function."""
         whole = "\n".join(sorted(map(str, self.functions)))
         return hashlib.sha256(whole.encode()).hexdigest()[:12]
 
@@ -37,27 +37,27 @@ class Candidate:
 
 
 def find_candidates(coverage_map: CoverageMap, tests: int, seed: int) -> list[Candidate]:
-    """Every feature of a code base with so many tests, in an order that only the seed decides.
+    """Every feature of a project with so many tests, in an order that only `seed`, the random seed, decides.
 
-    Functions that just the same tests reach are one feature; the longest of them is its seed.
+    Functions that exactly the same tests reach are one feature; the longest of them is its seed function.
     """
-    free = {one: ids for one, ids in coverage_map.tests.items() if one not in coverage_map.protected}
-    found: dict[frozenset[Function], Candidate] = {}
-    for function in sorted(free, key=lambda one: (one.body_line - one.last_line, one)):
+    free = {other: ids for other, ids in coverage_map.tests.items() if other not in coverage_map.protected}
+    by_functions: dict[frozenset[Function], Candidate] = {}
+    for function in sorted(free, key=lambda other: (other.body_line - other.last_line, other)):
         if MIN_TESTS <= len(free[function]) <= MAX_TEST_SHARE * tests:
-            feature = frozenset(one for one, ids in free.items() if ids <= free[function])
-            found.setdefault(feature, Candidate((function,), (feature,)))
-    ordered = sorted(found.values(), key=lambda one: one.seeds)
+            feature = frozenset(other for other, ids in free.items() if ids <= free[function])
+            by_functions.setdefault(feature, Candidate((function,), (feature,)))
+    ordered = sorted(by_functions.values(), key=lambda other: other.seeds)
     random.Random(seed).shuffle(ordered)
     return ordered
 
 
 def union_candidates(valid: Iterable[Candidate], size: int, seed: int) -> Iterator[Candidate]:
-    """Unions of features that share no function, drawn without end in sight: each pair of parts occurs once.
+    """Unions of `size` features that share no function, each union once, in an order that `seed` decides.
 
-    Neighbours come first: parts from one file make a task that hangs together.
+    Features with a file in common come first, because they make a more coherent task.
     """
-    parts = sorted(valid, key=lambda one: one.key)
+    parts = sorted(valid, key=lambda candidate: candidate.key)
     rng = random.Random(seed)
     rng.shuffle(parts)
     seen: set[frozenset[Function]] = set()
@@ -67,14 +67,17 @@ def union_candidates(valid: Iterable[Candidate], size: int, seed: int) -> Iterat
                 group = _group(
                     first, parts[index + distance :] + parts[: max(0, index + distance - len(parts))], size, near
                 )
-                whole = frozenset(itertools.chain.from_iterable(one.functions for one in group))
-                if len(group) == size and whole not in seen:
-                    seen.add(whole)
-                    yield Candidate(tuple(one.seeds[0] for one in group), tuple(one.functions for one in group))
+                functions = frozenset(itertools.chain.from_iterable(candidate.functions for candidate in group))
+                if len(group) == size and functions not in seen:
+                    seen.add(functions)
+                    yield Candidate(
+                        tuple(candidate.seeds[0] for candidate in group),
+                        tuple(candidate.functions for candidate in group),
+                    )
 
 
 def _group(first: Candidate, others: list[Candidate], size: int, near: bool) -> list[Candidate]:
-    """The first that go with it: no function in two of them and, when they have to be near, a file in common."""
+    """The candidate with the first others that share no function with it and, if `near`, share a file with it."""
     group = [first]
     taken = set(first.functions)
     for other in others:
@@ -88,4 +91,4 @@ def _group(first: Candidate, others: list[Candidate], size: int, near: bool) -> 
 
 
 def _files(candidate: Candidate) -> set[str]:
-    return {one.path for one in candidate.functions}
+    return {function.path for function in candidate.functions}

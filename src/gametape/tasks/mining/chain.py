@@ -1,7 +1,7 @@
-"""A long task: many features deleted at once, to be brought back one after the other.
+"""Chains: long tasks in which many features are deleted at once and restored one after the other, in stages.
 
-Inner features come first. Each stage has tests of its own, which pass when its feature and those before it are back,
-and not earlier; a part of them is held out. The tests of earlier stages must keep passing.
+Inner features come first. Each stage has its own tests, which pass once its feature and those before it are restored,
+and not earlier; part of them is held out. The tests of earlier stages must keep passing.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,19 +14,19 @@ from gametape.tasks.mining.trial import CandidateRejected, CandidateTrial, Valid
 from gametape.verify.warm_runner import WarmTestRunner
 
 SeededFeature = tuple[Function, frozenset[Function]]
-"""A seed, and what is deleted with it."""
+"""A seed function, and the functions that are deleted with it."""
 
 
 @dataclass(frozen=True)
 class FeatureChain:
-    """A find with an order: for each stage its seed, and the tests that it turns."""
+    """A valid candidate with an order: for each stage its seed function, and the tests that it makes pass."""
 
     valid_candidate: ValidCandidate
     stages: tuple[tuple[Function, frozenset[str]], ...]
 
 
 def select_disjoint_features(features: Iterable[SeededFeature], max_count: int) -> list[SeededFeature]:
-    """Features that share no function, small ones first: of one that holds another, the rest is left."""
+    """Up to `max_count` features that share no function, small ones first: a larger one keeps what is left of it."""
     taken: set[Function] = set()
     parts: list[SeededFeature] = []
     for seed, functions in sorted(features, key=lambda part: (len(part[1]), part[0])):
@@ -38,58 +38,63 @@ def select_disjoint_features(features: Iterable[SeededFeature], max_count: int) 
 
 
 def order_features(trial: CandidateTrial, parts: Sequence[SeededFeature]) -> list[SeededFeature]:
-    """The order in which most tests tell stages apart, by the map. Features that no test shows in time are left out."""
+    """Order features so that as many tests as possible separate the stages, by the coverage map.
+
+    A feature that no test of its own would show at its stage is left out."""
     needs: dict[str, set[int]] = {}
     for number, (_, functions) in enumerate(parts):
-        for test in frozenset[str]().union(*(trial.coverage_map.tests.get(one, frozenset()) for one in functions)):
+        for test in trial.coverage_map.tests_of(functions):
             needs.setdefault(test, set()).add(number)
     order: list[int] = []
     left = set(range(len(parts)))
     while left:
-        back = {*order}
-        shows = {one: frozenset(test for test in needs if one in needs[test] <= back | {one}) for one in left}
-        ready = [one for one in left if not trial.unsplittable({parts[one][0]: shows[one]})]
+        restored = {*order}
+        shows = {
+            feature: frozenset(test for test in needs if feature in needs[test] <= restored | {feature})
+            for feature in left
+        }
+        ready = [feature for feature in left if not trial.unsplittable({parts[feature][0]: shows[feature]})]
         if not ready:
-            lost = max(left)  # without it, fewer features are in the way of the others
-            left.discard(lost)
-            needs = {test: numbers - {lost} for test, numbers in needs.items() if numbers != {lost}}
+            dropped = max(left)  # without it, fewer features are in the way of the others
+            left.discard(dropped)
+            needs = {test: needed - {dropped} for test, needed in needs.items() if needed != {dropped}}
             continue
-        best = max(ready, key=lambda one: (len(shows[one]), -one))
+        best = max(ready, key=lambda feature: (len(shows[feature]), -feature))
         order.append(best)
         left.discard(best)
     return [parts[number] for number in order]
 
 
-def build_chain(trial: CandidateTrial, parts: Sequence[SeededFeature], surveyor: WarmTestRunner) -> FeatureChain:
-    """Delete all of these features and see which tests each of them brings back, or say why they make no chain."""
+def build_chain(trial: CandidateTrial, parts: Sequence[SeededFeature], test_runner: WarmTestRunner) -> FeatureChain:
+    """Delete all of these features and find the tests that each makes pass. Raises `CandidateRejected`."""
     while len(parts) > 1:
         deleted = frozenset[Function]().union(*(functions for _, functions in parts))
         if trial.include_copies(deleted) != deleted:
             raise CandidateRejected("leak", "a copy of a deleted function stands elsewhere")
-        expected = frozenset[str]().union(*(trial.coverage_map.tests.get(one, frozenset()) for one in deleted))
+        expected = trial.coverage_map.tests_of(deleted)
         start = trial.without_functions(deleted)
-        run = run_suite(surveyor, trial.baseline, changed_files(trial.project.tree, start), expected)
-        turned = _turned(trial, parts, run.failing(), surveyor)
-        late = trial.unsplittable({seed: turned[seed] for seed, _ in parts})
-        if not late:
+        outcome = run_suite(test_runner, trial.baseline, changed_files(trial.project.tree, start), expected)
+        made_to_pass = _tests_by_stage(trial, parts, outcome.failing(), test_runner)
+        late_functions = trial.unsplittable({seed: made_to_pass[seed] for seed, _ in parts})
+        if not late_functions:
             candidate = Candidate(tuple(seed for seed, _ in parts), tuple(functions for _, functions in parts))
-            find = trial.hold_out_tests(candidate, start, deleted, run, turned, expected, surveyor)
-            return FeatureChain(find, tuple((seed, turned[seed]) for seed, _ in parts))
-        parts = [part for part in parts if part[0] not in late]
-    raise CandidateRejected("no_held_out", "fewer than two stages have tests of their own that can be told apart")
+            valid = trial.hold_out_tests(candidate, start, deleted, outcome, made_to_pass, expected, test_runner)
+            return FeatureChain(valid, tuple((seed, made_to_pass[seed]) for seed, _ in parts))
+        parts = [part for part in parts if part[0] not in late_functions]
+    raise CandidateRejected("no_held_out", "fewer than two stages have tests of their own that can be split")
 
 
-def _turned(
-    trial: CandidateTrial, parts: Sequence[SeededFeature], failing: Sequence[str], surveyor: WarmTestRunner
+def _tests_by_stage(
+    trial: CandidateTrial, parts: Sequence[SeededFeature], failing: Sequence[str], test_runner: WarmTestRunner
 ) -> Mapping[Function, frozenset[str]]:
-    """By seed, the tests that pass for good once its feature is back."""
-    turned: dict[Function, frozenset[str]] = {}
+    """By seed function: the tests that pass from its stage on."""
+    made_to_pass: dict[Function, frozenset[str]] = {}
     waiting = failing
     for number, (seed, _) in enumerate(parts):
         missing = frozenset[Function]().union(*(functions for _, functions in parts[number + 1 :]))
-        laid = changed_files(trial.project.tree, trial.without_functions(missing)) if missing else {}
-        still = {*run_tests(surveyor, trial.baseline, laid, failing).failing()}
-        turned[seed] = frozenset(test for test in waiting if test not in still)
-        turned = {earlier: tests - still for earlier, tests in turned.items()}
-        waiting = [test for test in failing if not any(test in tests for tests in turned.values())]
-    return turned
+        overlay = changed_files(trial.project.tree, trial.without_functions(missing)) if missing else {}
+        still = {*run_tests(test_runner, trial.baseline, overlay, failing).failing()}
+        made_to_pass[seed] = frozenset(test for test in waiting if test not in still)
+        made_to_pass = {earlier: tests - still for earlier, tests in made_to_pass.items()}
+        waiting = [test for test in failing if not any(test in tests for tests in made_to_pass.values())]
+    return made_to_pass

@@ -1,8 +1,8 @@
-"""How hard a task looks before anybody has tried it.
+"""The difficulty prior: how hard a task looks before any policy has tried it.
 
-What has to be written is counted in several ways that disagree on what is hard, each put on a scale of halving
-returns: the tenth function adds less than the second. What is shown takes from their sum. More to write never makes
-the prior smaller, and more to see never makes it larger; how often a policy succeeds replaces it as soon as known.
+It sums several counts of the code to write, each on a logarithmic scale: the tenth function adds less than the second.
+What the agent is shown is subtracted. More to write never lowers the prior, and more to see never raises it. A measured
+pass rate replaces it.
 """
 
 import ast
@@ -18,7 +18,7 @@ from gametape.tasks.mining.removal.python_source import (
     source_from_text,
 )
 
-VisibleContext = Literal["docstrings", "signatures", "tests"]
+VisibleContext = Literal["docstrings", "tests"]
 
 _SCALES = {
     "lines": (8.0, 0.40),
@@ -28,10 +28,10 @@ _SCALES = {
     "call_depth": (1.0, 0.15),
     "fail_to_pass": (10.0, 0.10),
 }
-"""By component: how much of it counts as one doubling, and the weight of a doubling in the log odds."""
-_SHOWN: dict[VisibleContext, float] = {"docstrings": -0.5, "signatures": 0.0, "tests": 0.75}
+"""By component: its scale, and the weight of one doubling in the log odds."""
+_SHOWN: dict[VisibleContext, float] = {"docstrings": -0.5, "tests": 0.75}
 _EASIEST = -3.0
-"""The log odds of nothing to write: a prior of 0.05."""
+"""The log odds for no code at all: a prior of 0.05."""
 _LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.comprehension)
 _DECISIONS = (*_LOOPS, ast.If, ast.IfExp, ast.ExceptHandler, ast.Assert, ast.match_case)
 
@@ -39,9 +39,9 @@ _DECISIONS = (*_LOOPS, ast.If, ast.IfExp, ast.ExceptHandler, ast.Assert, ast.mat
 def difficulty_prior(
     sources: Mapping[str, str], deleted: Collection[Function], fail_to_pass: int, shown: VisibleContext
 ) -> tuple[float, dict[str, float]]:
-    """The prior, from 0 to 1, and what it is made of. `sources` are the files before the deletion, by path.
+    """The prior, from 0 to 1, and its components. `sources` are the files before the deletion, by path.
 
-    logit(prior) = -3 + sum over components of weight * log2(1 + amount / scale) + what is (not) shown
+    logit(prior) = -3 + sum over components of weight * log2(1 + amount / scale) + weight of what is shown
     """
     nodes = [node for function in deleted if (node := _node(sources, function)) is not None]
     components = {
@@ -65,18 +65,18 @@ def _node(sources: Mapping[str, str], function: Function) -> FunctionNode | None
 
 
 def _code_lines(node: FunctionNode) -> set[int]:
-    """Lines of the body that hold code. A text over many lines counts as one: it is copied or made up, not thought."""
-    found: set[int] = set()
+    """Lines of the body with code. A string over many lines counts as one: writing it takes no thought."""
+    lines: set[int] = set()
     for statement in body_after_docstring(node.body):
         for part in ast.walk(statement):
             line = getattr(part, "lineno", None)
             if line is not None:
-                found.add(line)
-    return found
+                lines.add(line)
+    return lines
 
 
 def _cyclomatic(node: FunctionNode) -> int:
-    """Ways through it: one, and one more for each decision."""
+    """The cyclomatic complexity: one, and one more for each decision."""
     parts = [*ast.walk(node)]
     return (
         1
@@ -86,7 +86,7 @@ def _cyclomatic(node: FunctionNode) -> int:
 
 
 def _call_depth(nodes: list[FunctionNode]) -> int:
-    """The longest chain of calls among the functions, known by their names alone. A circle counts with all in it."""
+    """The longest chain of calls among the functions, matched by name. All functions of a cycle count."""
     calls: dict[str, set[str]] = {node.name: set() for node in nodes}
     for node in nodes:
         for part in ast.walk(node):
@@ -97,18 +97,18 @@ def _call_depth(nodes: list[FunctionNode]) -> int:
     reached = {name: _reached(calls, name) for name in calls}
     circles = {name: {name, *(other for other in reached[name] if name in reached[other])} for name in calls}
     depths: dict[str, int] = {}
-    for name in sorted(calls, key=lambda one: (len(reached[one] | {one}), one)):
+    for name in sorted(calls, key=lambda other_name: (len(reached[other_name] | {other_name}), other_name)):
         below = (depths[other] for other in reached[name] - circles[name])
         depths[name] = len(circles[name]) + max(below, default=0)
     return max(depths.values(), default=0)
 
 
 def _reached(calls: Mapping[str, set[str]], name: str) -> set[str]:
-    found: set[str] = set()
+    reached: set[str] = set()
     waiting = [*calls[name]]
     while waiting:
         other = waiting.pop()
-        if other not in found:
-            found.add(other)
+        if other not in reached:
+            reached.add(other)
             waiting += calls[other]
-    return found
+    return reached

@@ -1,20 +1,15 @@
-"""The functions of a source file, as places: what can be deleted, and the lines that show that it ran."""
+"""The deletable functions of a source file, and the lines that show whether they ran."""
 
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gametape.tasks.mining.removal.python_source import (
-    FunctionNode,
-    body_after_docstring,
-    inner_blocks,
-    parse_module,
-)
+from gametape.tasks.mining.removal.python_source import FunctionNode, body_after_docstring, inner_blocks, parse_module
 
 
 @dataclass(frozen=True, order=True)
 class Function:
-    """A function at module level or in a class. Functions inside functions are part of the outer one."""
+    """A function at module level or in a class, by its position. Nested functions are part of the outer one."""
 
     path: str
     line: int
@@ -35,23 +30,23 @@ class Function:
 
 
 def functions_in(path: str, source: str) -> list[Function]:
-    """Every function with a body of its own to delete: it begins on a line where nothing of the signature stands, so
-    that the line tells whether it ran, and it has a statement that does something."""
+    """Every deletable function. Its body begins on a line after the signature, so that coverage of the line tells
+    whether it ran, and contains a statement that does something."""
     try:
         module = parse_module(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
-    return [*_found(path, module.body, "")]
+    return [*_deletable_functions(path, module.body, "")]
 
 
-def _found(path: str, body: list[ast.stmt], prefix: str) -> Iterator[Function]:
+def _deletable_functions(path: str, body: list[ast.stmt], prefix: str) -> Iterator[Function]:
     for node in body:
         if isinstance(node, FunctionNode):
-            rest = body_after_docstring(node.body)
+            statements = body_after_docstring(node.body)
             if (
-                rest
-                and _first_line(rest[0]) > _signature_end(node)
-                and not _does_nothing(rest)
+                statements
+                and _first_line(statements[0]) > _signature_end(node)
+                and not _does_nothing(statements)
                 and not is_overload(node)
             ):
                 yield Function(
@@ -59,26 +54,26 @@ def _found(path: str, body: list[ast.stmt], prefix: str) -> Iterator[Function]:
                     node.lineno,
                     prefix + node.name,
                     _first_line(node),
-                    _first_line(rest[0]),
+                    _first_line(statements[0]),
                     node.end_lineno or node.lineno,
                 )
         elif isinstance(node, ast.ClassDef):
-            yield from _found(path, node.body, f"{prefix}{node.name}.")
+            yield from _deletable_functions(path, node.body, f"{prefix}{node.name}.")
         elif isinstance(node, ast.If) and _is_for_type_checkers(node.test):
-            yield from _found(path, node.orelse, prefix)
+            yield from _deletable_functions(path, node.orelse, prefix)
         else:
             for block in inner_blocks(node):
-                yield from _found(path, block, prefix)
+                yield from _deletable_functions(path, block, prefix)
 
 
 def is_overload(node: FunctionNode) -> bool:
-    names = (getattr(one, "attr", getattr(one, "id", "")) for one in node.decorator_list)
+    names = (getattr(decorator, "attr", getattr(decorator, "id", "")) for decorator in node.decorator_list)
     return "overload" in names
 
 
 def _first_line(node: ast.stmt) -> int:
     decorators: list[ast.expr] = getattr(node, "decorator_list", [])
-    return min([node.lineno, *(one.lineno for one in decorators)])
+    return min([node.lineno, *(decorator.lineno for decorator in decorators)])
 
 
 def _signature_end(node: FunctionNode) -> int:
@@ -93,13 +88,13 @@ def _is_for_type_checkers(test: ast.expr) -> bool:
 
 
 def _does_nothing(body: list[ast.stmt]) -> bool:
-    """`pass`, `...`, a `return` of nothing, or the refusal of an abstract method: a stub already."""
+    """Whether a body is a stub already: `pass`, `...`, a bare `return`, or `raise NotImplementedError`."""
     return all(
-        isinstance(one, ast.Pass)
-        or (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))
-        or (isinstance(one, ast.Return) and _is_nothing(one.value))
-        or (isinstance(one, ast.Raise) and _is_refusal(one.exc))
-        for one in body
+        isinstance(statement, ast.Pass)
+        or (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant))
+        or (isinstance(statement, ast.Return) and _is_nothing(statement.value))
+        or (isinstance(statement, ast.Raise) and _is_refusal(statement.exc))
+        for statement in body
     )
 
 

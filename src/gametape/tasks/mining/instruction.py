@@ -1,4 +1,4 @@
-"""What may be told about a deleted function: how it is called and what it promises, and no line of how it works."""
+"""Write the instruction of a mined task: signatures, docstrings and failing tests, and no line of the deleted code."""
 
 import ast
 import functools
@@ -10,9 +10,10 @@ from typing import Literal, NamedTuple
 
 from gametape.tasks.mining.functions import Function
 from gametape.tasks.mining.leaks.file_index import CodeUnit
-from gametape.tasks.mining.leaks.fingerprints import FunctionNode, functions_by_line
+from gametape.tasks.mining.leaks.fingerprints import functions_by_line
 from gametape.tasks.mining.leaks.scan import match_leak, read_body
 from gametape.tasks.mining.leaks.text_statements import statements_in
+from gametape.tasks.mining.removal.python_source import FunctionNode
 
 MIN_CODE_LENGTH = 12
 """Shorter lines, such as `return x`, give nothing away."""
@@ -24,7 +25,7 @@ class FunctionDescription(NamedTuple):
     """A function as an instruction may show it."""
 
     signature: str
-    """With decorators and annotations, as the source has it."""
+    """With decorators and annotations, as written in the source."""
     docstring: str
     code: frozenset[str]
     """The lines of its body that must not be shown."""
@@ -44,7 +45,7 @@ def describe_function(function: Function, source: str) -> FunctionDescription:
 
 
 def _signature(node: FunctionNode, function: Function, lines: list[str]) -> str:
-    """The lines before the body; written anew if they cannot be told from it."""
+    """The source lines before the body; unparsed from the syntax tree if they cannot be separated from it."""
     for end in range(function.line, node.body[0].lineno):
         text = textwrap.dedent("\n".join(lines[function.first_line - 1 : end]))
         try:
@@ -64,12 +65,12 @@ def _code(function: Function, lines: list[str]) -> frozenset[str]:
 
 
 def shows_code(line: str, code: Iterable[str]) -> bool:
-    """Whether a line of text holds a line of code. Examples in doctests are no code of the function."""
-    return not _DOCTEST.match(line) and any(one in line for one in code)
+    """Whether a line of text contains a line of code. Doctest examples do not count."""
+    return not _DOCTEST.match(line) and any(code_line in line for code_line in code)
 
 
 def without_code(text: str, code: Iterable[str]) -> str:
-    """A text less the lines that hold code."""
+    """A text without the lines that contain code."""
     return "\n".join(line for line in text.splitlines() if not shows_code(line, code))
 
 
@@ -83,7 +84,7 @@ _REFUSAL = re.compile(r"(?:\w+\.)*NotImplementedError:?\s*$")
 _MARKUP = re.compile(r"^(?:[=~#*`^-]{3,}|\.\. |:\w+:|\[!|!\[|<|\|)")
 
 FeatureSources = Mapping[Function, str]
-"""Deleted functions that belong together, with the original text of their files."""
+"""The deleted functions of one feature, with the original text of their files."""
 
 
 @dataclass(frozen=True)
@@ -95,17 +96,15 @@ class InstructionBrief:
     description: str
     """What the project says about itself; the first paragraph is quoted."""
     kind: Literal["stub", "removal", "bug"]
-    """`stub`: signatures are left in the files. `removal`: nothing is. `bug`: something is wrong, nobody says where."""
+    """`stub`: signatures are left in the files. `removal`: nothing is. `bug`: the code is there, with a bug."""
     features: Sequence[FeatureSources]
-    """One for a plain deletion, several for a union. In a bug: the functions as they were before."""
+    """One for a single deletion, several for a union. For a bug: the functions before it was injected."""
     failing: Mapping[str, str]
-    """The visible tests that fail, and what was said when they did."""
+    """The visible tests that fail, with their failure messages."""
     source_paths: Sequence[str]
     import_roots: Sequence[str] = (".",)
     stage: tuple[int, int] | None = None
-    """The number of a stage and how many there are, from 1; None if the task has none."""
-    docstrings: bool = True
-    """Whether the files still have the docstrings of stubs."""
+    """The number of the stage, from 1, and how many there are; None if the task has no stages."""
 
     @property
     def functions(self) -> dict[Function, str]:
@@ -113,17 +112,19 @@ class InstructionBrief:
 
 
 def write_instruction(brief: InstructionBrief) -> str:
-    """The text for a task, or for one stage of it, in Markdown. Raises `ValueError` if it showed deleted code."""
-    code = frozenset[str]().union(*(describe_function(one, text).code for one, text in brief.functions.items()))
-    asked = _bug(brief) if brief.kind == "bug" else _missing(brief, code)
-    parts = [_title(brief), *_about(brief, code), *asked, *_tests(brief, code), _what_counts(brief)]
+    """The instruction of a task, or of one stage, in Markdown. Raises `ValueError` if it would show deleted code."""
+    code = frozenset[str]().union(
+        *(describe_function(function, text).code for function, text in brief.functions.items())
+    )
+    request = _bug(brief) if brief.kind == "bug" else _missing(brief, code)
+    parts = [_title(brief), *_about(brief, code), *request, *_tests(brief, code), _what_counts(brief)]
     text = "\n\n".join(part for part in parts if part) + "\n"
     refuse_if_code_shown(text, brief.functions)
     return text
 
 
 def write_chain_instruction(briefs: Sequence[InstructionBrief]) -> str:
-    """The text over all stages of a long task. Each stage has its own, written from its own brief."""
+    """The instruction over all stages of a chain. Each stage also has its own, from its own brief."""
     first = briefs[0]
     number = sum(len(brief.functions) for brief in briefs)
     lines = [
@@ -137,16 +138,18 @@ def write_chain_instruction(briefs: Sequence[InstructionBrief]) -> str:
 
 
 def refuse_if_code_shown(text: str, functions: Mapping[Function, str]) -> None:
-    """Raise `ValueError` if a text holds the body of one of these functions, much of it, or a line of its code."""
+    """Raise `ValueError` if a text contains the body of one of these functions, much of it, or a line of its code."""
     unit = CodeUnit("text", 1, frozenset(), statements_in("instruction.md", text))
-    asked = {function: describe_function(function, source) for function, source in functions.items()}
-    own = {line.strip() for shown in asked.values() for line in shown.signature.splitlines()}
+    descriptions = {function: describe_function(function, source) for function, source in functions.items()}
+    signature_lines = {
+        line.strip() for description in descriptions.values() for line in description.signature.splitlines()
+    }
     for function, source in functions.items():
-        shown = asked[function]
+        description = descriptions[function]
         if match_leak(read_body(function, source), unit):
             raise ValueError(f"the instruction gives away {function.name}")
         for line in text.splitlines():
-            if line.strip() not in own and shows_code(line, shown.code - own):
+            if line.strip() not in signature_lines and shows_code(line, description.code - signature_lines):
                 raise ValueError(f"the instruction shows a line of {function.name}: {line.strip()}")
 
 
@@ -154,13 +157,13 @@ def _title(brief: InstructionBrief) -> str:
     stage = f", stage {brief.stage[0]} of {brief.stage[1]}" if brief.stage else ""
     if brief.kind == "bug":
         return f"# Find and fix a bug in {brief.project}{stage}"
-    names = [f"`{one.qualname}`" for one in brief.functions]
+    names = [f"`{function.qualname}`" for function in brief.functions]
     what = " and ".join(names) if len(names) <= 2 else f"{names[0]} and {len(names) - 1} more functions"
     return f"# Write {what} for {brief.project}{stage}"
 
 
 def _about(brief: InstructionBrief, code: frozenset[str]) -> list[str]:
-    """What the project is, in its own words: the first paragraph that is prose."""
+    """The first paragraph of the project's own description that is prose."""
     for paragraph in without_code(brief.description, code).split("\n\n"):
         lines = [line.strip() for line in paragraph.strip().splitlines()]
         words = " ".join(lines)
@@ -170,11 +173,11 @@ def _about(brief: InstructionBrief, code: frozenset[str]) -> list[str]:
 
 
 def _bug(brief: InstructionBrief) -> list[str]:
-    one = len({_without_parameters(test) for test in brief.failing}) == 1
+    single = len({_without_parameters(test) for test in brief.failing}) == 1
     return [
-        f"Something in {brief.project} that used to work is broken. {'The test' if one else 'The tests'} below "
-        f"{'shows' if one else 'show'} it. Find the cause and mend it; making just these calls come out right is not "
-        "enough. Names and parameters stay as they are, and so does everything that works."
+        f"Something in {brief.project} that used to work is broken. {'The test' if single else 'The tests'} below "
+        f"{'shows' if single else 'show'} it. Find the cause and mend it; making just these calls come out right is "
+        "not enough. Names and parameters stay as they are, and so does everything that works."
     ]
 
 
@@ -189,19 +192,14 @@ def _missing(brief: InstructionBrief, code: frozenset[str]) -> Iterator[str]:
 def _asked(brief: InstructionBrief) -> str:
     several = len(brief.functions) > 1
     if brief.kind == "stub" and several:
-        left = "signatures and docstrings are" if brief.docstrings else "signatures are"
         return (
-            f"The bodies of these functions are missing. Their {left} still in the files, and calling them raises "
-            "`NotImplementedError`. Write them."
+            "The bodies of these functions are missing. Their signatures and docstrings are still in the files, and "
+            "calling them raises `NotImplementedError`. Write them."
         )
     if brief.kind == "stub":
-        left = (
-            "signature is still in the file, with its docstring"
-            if brief.docstrings
-            else "signature is still in the file"
-        )
         return (
-            f"The body of this function is missing. Its {left}, and calling it raises `NotImplementedError`. Write it."
+            "The body of this function is missing. Its signature is still in the file, with its docstring, and calling "
+            "it raises `NotImplementedError`. Write it."
         )
     if several:
         return (
@@ -217,21 +215,21 @@ def _asked(brief: InstructionBrief) -> str:
 def _feature(brief: InstructionBrief, feature: FeatureSources, code: frozenset[str]) -> Iterator[str]:
     for path in sorted({function.path for function in feature}):
         yield f"In `{path}`:"
-        for function in sorted(one for one in feature if one.path == path):
-            shown = describe_function(function, feature[function])
-            yield _fenced("python", shown.signature, f"**`{function.qualname}`**")
-            yield _described(brief, shown, code)
+        for function in sorted(member for member in feature if member.path == path):
+            description = describe_function(function, feature[function])
+            yield _fenced("python", description.signature, f"**`{function.qualname}`**")
+            yield _described(brief, description, code)
 
 
-def _described(brief: InstructionBrief, shown: FunctionDescription, code: frozenset[str]) -> str:
-    if brief.kind == "stub" and brief.docstrings:
-        return _shortened(without_code(shown.summary, code), _LONGEST_SUMMARY)
-    text = without_code(shown.docstring, code).strip()
+def _described(brief: InstructionBrief, description: FunctionDescription, code: frozenset[str]) -> str:
+    if brief.kind == "stub":
+        return _shortened(without_code(description.summary, code), _LONGEST_SUMMARY)
+    text = without_code(description.docstring, code).strip()
     return _fenced("text", text, "Its docstring:") if text else ""
 
 
 def _tests(brief: InstructionBrief, code: frozenset[str]) -> Iterator[str]:
-    """The failing tests by file, and the messages that say something."""
+    """The failing tests by file, their messages, and the command that runs them."""
     cases: dict[str, int] = {}
     for test in brief.failing:
         cases[_without_parameters(test)] = cases.get(_without_parameters(test), 0) + 1
@@ -248,8 +246,8 @@ def _tests(brief: InstructionBrief, code: frozenset[str]) -> Iterator[str]:
     if len(cases) > MAX_TESTS_LISTED:
         lines.append(f"- and {len(cases) - MAX_TESTS_LISTED} more")
     yield "\n".join(lines)
-    messages = [*dict.fromkeys(said for said in map(_message, brief.failing.values()) if said)]
-    messages = [said for said in messages if not shows_code(said, code)][:MAX_MESSAGES]
+    messages = [*dict.fromkeys(message for message in map(_message, brief.failing.values()) if message)]
+    messages = [message for message in messages if not shows_code(message, code)][:MAX_MESSAGES]
     if messages:
         yield _fenced("text", "\n".join(messages), "The messages:")
     yield _fenced("sh", _command(brief, cases), "Run them with")
@@ -263,17 +261,17 @@ def _command(brief: InstructionBrief, tests: Iterable[str]) -> str:
 
 
 def _what_counts(brief: InstructionBrief) -> str:
-    places = ", ".join(f"`{path}`" for path in brief.source_paths)
+    paths = ", ".join(f"`{path}`" for path in brief.source_paths)
     return (
-        f"Only changes in {places} count; do not change test files. Every test that passes now must keep passing. "
+        f"Only changes in {paths} count; do not change test files. Every test that passes now must keep passing. "
         "Further tests that you cannot see ask for the same behaviour with other inputs."
     )
 
 
-def _message(said: str) -> str:
-    """The one line of a failure that says what went wrong, without what changes from run to run or machine to machine.
-    Nothing for the refusal of a stub."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+def _message(report: str) -> str:
+    """The line of a failure that says what went wrong, without addresses and paths, which change from run to run.
+    Empty for the `NotImplementedError` of a stub."""
+    lines = [line.strip() for line in report.splitlines() if line.strip()]
     errors = [line.removeprefix("E ").strip() for line in lines if line.startswith("E ")]
     line = errors[0] if errors else lines[-1] if lines else ""
     line = _PATH.sub(lambda found: found[0].rsplit("/", 1)[-1], _ADDRESS.sub("0x...", line))
@@ -281,7 +279,7 @@ def _message(said: str) -> str:
 
 
 def _fenced(language: str, text: str, above: str) -> str:
-    """A code block that the text cannot end."""
+    """A code block whose fence is longer than any in the text."""
     fence = "```"
     while fence in text:
         fence += "`"

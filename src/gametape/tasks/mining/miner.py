@@ -1,4 +1,4 @@
-"""From a source to a directory of tasks: look it over once, then try candidate after candidate."""
+"""Mine a project into a directory of tasks: analyze its suite once, then try candidate after candidate."""
 
 import contextlib
 import functools
@@ -13,16 +13,11 @@ from typing import Any, Protocol
 
 from gametape.core.errors import BadInput
 from gametape.tasks.consistency import find_inconsistencies
-from gametape.tasks.dependency_env.build import (
-    DependencyEnv,
-    build_dependency_env,
-    check_given_interpreter,
-)
+from gametape.tasks.dependency_env.build import DependencyEnv, build_dependency_env, check_given_interpreter
 from gametape.tasks.mining.bug_injection import inject_bug
 from gametape.tasks.mining.candidates import Candidate, find_candidates, union_candidates
 from gametape.tasks.mining.chain import build_chain, order_features, select_disjoint_features
-from gametape.tasks.mining.mining_log import MINING_LOG_NAME as LEDGER
-from gametape.tasks.mining.mining_log import MiningLog
+from gametape.tasks.mining.mining_log import MINING_LOG_NAME, MiningLog
 from gametape.tasks.mining.project_layout.detection import find_project
 from gametape.tasks.mining.project_layout.source_reader import read_project_source
 from gametape.tasks.mining.project_runner import ProjectRunner
@@ -36,12 +31,12 @@ from gametape.verify.warm_runner import WarmTestRunner
 
 _UNFINISHED = ".unfinished"
 _FOR_A_CHAIN = 4
-"""Features to try for each stage of a chain: many lie inside others."""
+"""Features to try for each stage of a chain, because many contain others."""
 
 
 @dataclass(frozen=True)
 class MiningRequest:
-    """What to mine, and how."""
+    """What to mine, and how. `seed` is the random seed."""
 
     source: Path
     out: Path
@@ -65,7 +60,7 @@ class MiningRequest:
 
 
 class MiningObserver(Protocol):
-    """Whoever wants to know how far it is."""
+    """Receives the progress of a mining run."""
 
     def on_status(self, status: str) -> None: ...
 
@@ -75,8 +70,8 @@ class MiningObserver(Protocol):
 
 
 def mine(request: MiningRequest, observer: MiningObserver) -> MiningSummary:
-    """Mine a source. Raises `Refused` if it cannot be mined, `BadInput` if it cannot even be looked at."""
-    began = time.monotonic()
+    """Mine a source. Raises `ProjectRefused` if it cannot be mined, `BadInput` if it cannot be read."""
+    started = time.monotonic()
     observer.on_status("reading the source")
     project = find_project(read_project_source(request.source), request.tests, request.source.name)
     run = {
@@ -85,79 +80,83 @@ def mine(request: MiningRequest, observer: MiningObserver) -> MiningSummary:
         "python": str(request.python or ""),
         **{name: getattr(request, name) for name in ("seed", "tier", "kind", "union", "chain")},
     }
-    with MiningLog.open(request.out, run, request.resume) as ledger:
+    with MiningLog.open(request.out, run, request.resume) as log:
         try:
-            mining = _MiningRun(request, project, ledger, observer)
+            mining = _MiningRun(request, project, log, observer)
             summary = mining.run()
             _clear(request.out / _UNFINISHED)
         except BaseException as error:
             worth_keeping = (
                 ("part", "candidate") if isinstance(error, ProjectRefused) else ("learned", "part", "candidate")
             )
-            if not any(True for kind in worth_keeping for _ in ledger.records_of_kind(kind)):
+            if not any(True for kind in worth_keeping for _ in log.records_of_kind(kind)):
                 with contextlib.suppress(OSError):
-                    (request.out / LEDGER).unlink()
+                    (request.out / MINING_LOG_NAME).unlink()
                     request.out.rmdir()
             raise
-    summary.seconds = time.monotonic() - began
+    summary.seconds = time.monotonic() - started
     return summary
 
 
 class _MiningRun:
     """One run over one code base."""
 
-    def __init__(self, request: MiningRequest, project: Project, ledger: MiningLog, watcher: MiningObserver) -> None:
+    def __init__(self, request: MiningRequest, project: Project, log: MiningLog, observer: MiningObserver) -> None:
         self._request = request
-        self._log = ledger
-        self._observer = watcher
-        self._runner, environment = _project_runner(request, project, watcher)
+        self._log = log
+        self._observer = observer
+        self._runner, env = _project_runner(request, project, observer)
         self._analysis = self._analyze()
-        baseline, reached = self._analysis.baseline, self._analysis.coverage_map
-        watcher.on_status("looking for copies outside")
-        self._builder = TaskBuilder(project, environment, request.tier, request.kind)
-        self._trial = CandidateTrial.for_project(self._runner, baseline, reached, request.tier, request.seed)
+        baseline, coverage_map = self._analysis.baseline, self._analysis.coverage_map
+        observer.on_status("looking for copies outside")
+        self._builder = TaskBuilder(project, env, request.tier, request.kind)
+        self._trial = CandidateTrial.for_project(self._runner, baseline, coverage_map, request.tier, request.seed)
         self._summary = MiningSummary.of_project(project, self._analysis)
 
     def run(self) -> MiningSummary:
         _clear(self._request.out / _UNFINISHED)
-        wanted = find_candidates(self._analysis.coverage_map, len(self._analysis.baseline.tests), self._request.seed)
-        if not wanted:
+        candidates = find_candidates(
+            self._analysis.coverage_map, len(self._analysis.baseline.tests), self._request.seed
+        )
+        if not candidates:
             raise ProjectRefused("no_candidates", "no function is reached by at least 2 and at most 40 % of its tests")
         limit = self._request.limit
         if self._request.chain:
-            wanted = self._chains(wanted, limit or 1)
-            self._summary.records = self._try("candidate", wanted, self._make_chain)
+            candidates = self._chains(candidates, limit or 1)
+            self._summary.records = self._try("candidate", candidates, self._build_chain)
             return self._summary
         if self._request.union > 1:
-            valid = self._valid_parts(wanted if limit is None else wanted[: self._request.union * limit])
-            wanted = [
+            valid = self._valid_parts(candidates if limit is None else candidates[: self._request.union * limit])
+            candidates = [
                 *itertools.islice(union_candidates(valid, self._request.union, self._request.seed), limit or len(valid))
             ]
-        self._summary.records = self._try("candidate", wanted[:limit], self._make)
+        self._summary.records = self._try("candidate", candidates[:limit], self._build_task)
         return self._summary
 
     def _valid_parts(self, pool: Sequence[Candidate]) -> list[Candidate]:
-        """Features that went through every gate alone, each without the functions that had to stay."""
-        self._summary.parts = self._try("part", pool, self._check)
-        places = {str(one): one for one in source_functions(self._runner.project)}
-        kept = {one["candidate"]: one["deleted"] for one in self._summary.parts if "reason" not in one}
+        """Features that passed every gate alone, each without the functions that had to stay."""
+        self._summary.parts = self._try("part", pool, self._check_part)
+        functions = {str(function): function for function in source_functions(self._runner.project)}
+        deleted = {part["candidate"]: part["deleted"] for part in self._summary.parts if "reason" not in part}
         return [
-            Candidate(one.seeds, (frozenset(places[place] for place in kept[one.key]),))
-            for one in pool
-            if one.key in kept
+            Candidate(candidate.seeds, (frozenset(functions[name] for name in deleted[candidate.key]),))
+            for candidate in pool
+            if candidate.key in deleted
         ]
 
-    def _chains(self, wanted: Sequence[Candidate], count: int) -> list[Candidate]:
-        """Up to so many different chains, each of features drawn anew, in the order in which they will be asked for."""
-        pool = self._valid_parts(wanted[: _FOR_A_CHAIN * self._request.chain * count])
+    def _chains(self, candidates: Sequence[Candidate], count: int) -> list[Candidate]:
+        """Up to `count` different chains, each of newly drawn features, in the order of their stages."""
+        pool = self._valid_parts(candidates[: _FOR_A_CHAIN * self._request.chain * count])
         chains: dict[str, Candidate] = {}
         for number in range(count):
-            drawn = random.Random(f"{self._request.seed} {number}").sample(pool, len(pool))
-            share = drawn[: max(_FOR_A_CHAIN * self._request.chain, 2)]
-            parts = select_disjoint_features(((one.seeds[0], one.functions) for one in share), self._request.chain)
-            turns = order_features(self._trial, parts)
-            if turns:
-                chain = Candidate(tuple(seed for seed, _ in turns), tuple(functions for _, functions in turns))
+            shuffled = random.Random(f"{self._request.seed} {number}").sample(pool, len(pool))
+            share = shuffled[: max(_FOR_A_CHAIN * self._request.chain, 2)]
+            features = select_disjoint_features(
+                ((candidate.seeds[0], candidate.functions) for candidate in share), self._request.chain
+            )
+            ordered = order_features(self._trial, features)
+            if ordered:
+                chain = Candidate(tuple(seed for seed, _ in ordered), tuple(functions for _, functions in ordered))
                 chains.setdefault(chain.key, chain)
         return [*chains.values()]
 
@@ -167,84 +166,84 @@ class _MiningRun:
         self._observer.on_status(
             "running the suite: twice as written, in three other orders, and once to see what it reaches"
         )
-        learned = analyze_suite(self._runner, self._request.seed)
-        self._log.append(learned.to_record())
-        return learned
+        analysis = analyze_suite(self._runner, self._request.seed)
+        self._log.append(analysis.to_record())
+        return analysis
 
     def _try(
-        self, kind: str, wanted: Sequence[Candidate], work: Callable[[Candidate, WarmTestRunner], dict[str, Any]]
+        self, kind: str, candidates: Sequence[Candidate], work: Callable[[Candidate, WarmTestRunner], dict[str, Any]]
     ) -> list[dict[str, Any]]:
-        """Try them all but those that the ledger knows; what comes back is in their order."""
-        keys = {one.key for one in wanted}
-        known = {
+        """Try all candidates that are not in the log yet. The records are in the order of the candidates."""
+        keys = {candidate.key for candidate in candidates}
+        records = {
             record["candidate"]: record for record in self._log.records_of_kind(kind) if record["candidate"] in keys
         }
-        self._observer.on_phase_start(kind, len(wanted), [*known.values()])
-        began = time.monotonic()
-        waiting = [one for one in wanted if one.key not in known]
-        for record in self._runner.map_over_sandboxes(waiting, functools.partial(self._tried, kind, work)):
+        self._observer.on_phase_start(kind, len(candidates), [*records.values()])
+        started = time.monotonic()
+        waiting = [candidate for candidate in candidates if candidate.key not in records]
+        for record in self._runner.map_over_sandboxes(waiting, functools.partial(self._attempt_record, kind, work)):
             self._log.append(record)
             self._observer.on_candidate_done(record)
-            known[record["candidate"]] = record
+            records[record["candidate"]] = record
             self._summary.candidates_tried += 1
-        self._summary.trial_seconds += time.monotonic() - began
-        return [known[one.key] for one in wanted]
+        self._summary.trial_seconds += time.monotonic() - started
+        return [records[candidate.key] for candidate in candidates]
 
-    def _tried(
+    def _attempt_record(
         self,
         kind: str,
         work: Callable[[Candidate, WarmTestRunner], dict[str, Any]],
         candidate: Candidate,
-        surveyor: WarmTestRunner,
+        test_runner: WarmTestRunner,
     ) -> dict[str, Any]:
-        began = time.monotonic()
+        started = time.monotonic()
         record: dict[str, Any] = {
             "kind": kind,
             "candidate": candidate.key,
-            "seeds": [str(one) for one in candidate.seeds],
+            "seeds": [str(function) for function in candidate.seeds],
         }
         try:
-            record |= work(candidate, surveyor)
-        except CandidateRejected as why:
-            record |= {"reason": why.reason, "detail": str(why)}
-        return record | {"seconds": round(time.monotonic() - began, 3)}
+            record |= work(candidate, test_runner)
+        except CandidateRejected as rejection:
+            record |= {"reason": rejection.reason, "detail": str(rejection)}
+        return record | {"seconds": round(time.monotonic() - started, 3)}
 
-    def _validate(self, candidate: Candidate, surveyor: WarmTestRunner) -> ValidCandidate:
+    def _validate(self, candidate: Candidate, test_runner: WarmTestRunner) -> ValidCandidate:
         if self._request.kind == "bug":
-            return inject_bug(self._trial, candidate, surveyor, self._request.seed)
-        return self._trial.attempt(candidate, surveyor)
+            return inject_bug(self._trial, candidate, test_runner, self._request.seed)
+        return self._trial.attempt(candidate, test_runner)
 
-    def _check(self, candidate: Candidate, surveyor: WarmTestRunner) -> dict[str, Any]:
-        find = self._validate(candidate, surveyor)
-        return {"deleted": sorted(map(str, find.deleted))}
+    def _check_part(self, candidate: Candidate, test_runner: WarmTestRunner) -> dict[str, Any]:
+        valid = self._validate(candidate, test_runner)
+        return {"deleted": sorted(map(str, valid.deleted))}
 
-    def _make(self, candidate: Candidate, surveyor: WarmTestRunner) -> dict[str, Any]:
-        return self._write(self._builder.build(self._validate(candidate, surveyor)))
+    def _build_task(self, candidate: Candidate, test_runner: WarmTestRunner) -> dict[str, Any]:
+        return self._write(self._builder.build(self._validate(candidate, test_runner)))
 
-    def _make_chain(self, candidate: Candidate, surveyor: WarmTestRunner) -> dict[str, Any]:
-        turns = [*zip(candidate.seeds, candidate.parts, strict=True)]
-        return self._write(self._builder.build_chain(build_chain(self._trial, turns, surveyor)))
+    def _build_chain(self, candidate: Candidate, test_runner: WarmTestRunner) -> dict[str, Any]:
+        features = [*zip(candidate.seeds, candidate.parts, strict=True)]
+        return self._write(self._builder.build_chain(build_chain(self._trial, features, test_runner)))
 
-    def _write(self, made: TaskDraft) -> dict[str, Any]:
-        """A task directory that is there whole or not at all."""
-        for where, problem in find_inconsistencies(made.loaded_task):
-            raise CandidateRejected("unsound", f"{where}: {problem}")
-        unfinished = self._request.out / _UNFINISHED / made.name
-        final = self._request.out / made.name
+    def _write(self, draft: TaskDraft) -> dict[str, Any]:
+        """Write a task directory atomically."""
+        for file, problem in find_inconsistencies(draft.loaded_task):
+            raise CandidateRejected("unsound", f"{file}: {problem}")
+        unfinished = self._request.out / _UNFINISHED / draft.name
+        final = self._request.out / draft.name
         _clear(final)
-        made.write(unfinished)
+        draft.write(unfinished)
         unfinished.rename(final)
-        return {"task": made.name, **made.log_facts}
+        return {"task": draft.name, **draft.log_facts}
 
 
 def _project_runner(
-    request: MiningRequest, project: Project, watcher: MiningObserver
+    request: MiningRequest, project: Project, observer: MiningObserver
 ) -> tuple[ProjectRunner, DependencyEnv]:
     if request.python is not None:
-        environment = check_given_interpreter(project, request.python)
+        env = check_given_interpreter(project, request.python)
     else:
-        environment = build_dependency_env(project, request.home, watcher.on_status)
-    return ProjectRunner(project, environment.interpreter, request.jobs), environment
+        env = build_dependency_env(project, request.home, observer.on_status)
+    return ProjectRunner(project, env.interpreter, request.jobs), env
 
 
 def _clear(directory: Path) -> None:

@@ -1,4 +1,4 @@
-"""Where a code base is run: its tree and its interpreter, from which sandboxes are made."""
+"""Run the tests of a project in several sandboxes at a time."""
 
 import itertools
 import random
@@ -22,43 +22,46 @@ class ProjectRunner:
     project: Project
     interpreter: Path
     jobs: int = 1
-    """How many sandboxes work at a time."""
+    """How many sandboxes run at a time."""
 
     def open_surveyor(self) -> WarmTestRunner:
-        """A sandbox of its own, with the code base as its author left it."""
-        chosen = pytest_options(self.project.tree, self.interpreter)
-        return WarmTestRunner(self.project.tree, self.project.import_roots, chosen, self.interpreter)
+        """A new warm test runner over the author's tree."""
+        options = pytest_options(self.project.tree, self.interpreter)
+        return WarmTestRunner(self.project.tree, self.project.import_roots, options, self.interpreter)
 
-    def survey(self, steps: Sequence[PytestRequest]) -> list[PytestResult]:
-        """What became of every step. They are dealt out to the sandboxes, always in the same way."""
-        decks = [range(number, len(steps), self.jobs) for number in range(min(self.jobs, len(steps)))]
+    def survey(self, requests: Sequence[PytestRequest]) -> list[PytestResult]:
+        """The results of these requests, in order. The requests are always distributed over the sandboxes alike."""
+        decks = [range(number, len(requests), self.jobs) for number in range(min(self.jobs, len(requests)))]
 
-        def run(deck: range, surveyor: WarmTestRunner) -> list[tuple[int, PytestResult]]:
-            return [(number, surveyor.run(steps[number])) for number in deck]
+        def run(deck: range, test_runner: WarmTestRunner) -> list[tuple[int, PytestResult]]:
+            return [(number, test_runner.run(requests[number])) for number in deck]
 
-        found = dict(itertools.chain.from_iterable(self.map_over_sandboxes(decks, run)))
-        return [found[number] for number in range(len(steps))]
+        results = dict(itertools.chain.from_iterable(self.map_over_sandboxes(decks, run)))
+        return [results[number] for number in range(len(requests))]
 
     def map_over_sandboxes(
         self, items: Iterable[Item], work: Callable[[Item, WarmTestRunner], ItemResult]
     ) -> Iterator[ItemResult]:
-        """What work makes of each item, as it is ready. As many threads as there are jobs, each with a sandbox of its
-        own for as long as there is work; whatever ends this ends the sandboxes."""
-        own = threading.local()
+        """Yield the result of `work` for each item when it is ready.
+
+        There are as many threads as jobs, each with its own sandbox; all sandboxes are stopped at the end."""
+        thread_local = threading.local()
         opened: list[WarmTestRunner] = []
 
-        def one(item: Item) -> ItemResult:
-            if not hasattr(own, "surveyor"):
-                own.surveyor = self.open_surveyor()
-                opened.append(own.surveyor)
-            return work(item, own.surveyor)
+        def run_one(item: Item) -> ItemResult:
+            if not hasattr(thread_local, "surveyor"):
+                thread_local.surveyor = self.open_surveyor()
+                opened.append(thread_local.surveyor)
+            return work(item, thread_local.surveyor)
 
         with ThreadPoolExecutor(self.jobs) as threads:
             try:
                 waiting: set[Future[ItemResult]] = set()
                 rest = iter(items)
                 while True:
-                    waiting |= {threads.submit(one, item) for item in itertools.islice(rest, self.jobs - len(waiting))}
+                    waiting |= {
+                        threads.submit(run_one, item) for item in itertools.islice(rest, self.jobs - len(waiting))
+                    }
                     if not waiting:
                         return
                     done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
@@ -66,14 +69,14 @@ class ProjectRunner:
                         yield future.result()
             finally:
                 threads.shutdown(wait=False, cancel_futures=True)
-                for surveyor in opened:
-                    surveyor.stop()
+                for test_runner in opened:
+                    test_runner.stop()
 
 
 def surveys_by_file(
     tests: Iterable[str], seconds: Callable[[str], float], shuffle: random.Random | None = None, watch: bool = False
 ) -> list[PytestRequest]:
-    """One step per test file; with `shuffle`, files and tests in another order."""
+    """One request per test file; with `shuffle`, files and tests in another order."""
     files = [*group_by_file(tests).items()]
     if shuffle:
         shuffle.shuffle(files)

@@ -1,8 +1,8 @@
-"""Run the whole suite over a changed tree, in one process, which costs what the bare suite costs.
+"""Run the suite over a changed tree, in one process, at the cost of one plain run of the suite.
 
-Verdicts run every test file in a process of its own, and there the map was made that says which tests to expect to
-fail. So where a test does what the map says, the one process is believed: it ran the deleted code there too, or never
-comes near it. Where it does anything else, its file is run again in its own process, and that decides.
+Verdicts run every test file in its own process, and so did the run that made the coverage map. Where a test does what
+the map predicts, the result of the one process is used. Where it does not, its file runs again in its own process, and
+that result is used.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -15,18 +15,18 @@ from gametape.verify.verifier_run import TestResult
 from gametape.verify.warm_runner import PytestRequest, WarmTestRunner
 
 _MOST_HANGING = 3
-"""Tests of one file that may hang before the rest of it is taken for hanging too."""
+"""Tests of one file that may hang before the rest of it counts as hanging too."""
 
 
 @dataclass(frozen=True)
 class SuiteOutcome:
-    """What became of tests, and what was said about those that failed."""
+    """The results of tests, and the messages of those that failed."""
 
     results: Mapping[str, TestResult]
     messages: Mapping[str, str]
 
     def failing(self) -> list[str]:
-        """In the order of the suite. A test that hangs says nothing that a verdict could wait for."""
+        """The failing tests in the order of the suite. A hanging test is not one: no verdict could wait for it."""
         return [test for test, result in self.results.items() if result not in ("passed", "timed_out")]
 
     def hanging(self) -> list[str]:
@@ -34,16 +34,19 @@ class SuiteOutcome:
 
 
 def changed_files(before: SourceTree, after: SourceTree) -> dict[str, bytes]:
-    """The files that are new or different."""
+    """The files of `after` that are new or different."""
     return {path: content for path, content in after.files.items() if before.files.get(path) != content}
 
 
 def run_suite(
-    surveyor: WarmTestRunner, baseline: SuiteBaseline, overlay: Mapping[str, bytes], expected_failing: Collection[str]
+    test_runner: WarmTestRunner,
+    baseline: SuiteBaseline,
+    overlay: Mapping[str, bytes],
+    expected_failing: Collection[str],
 ) -> SuiteOutcome:
-    """All reliable tests over the tree with these files changed. `expected` are those that the map lets fail."""
+    """Run all reliable tests over the tree with these files changed. The map predicts `expected_failing`."""
     files = group_by_file(baseline.tests)
-    runner = _Runner(surveyor, baseline, overlay)
+    runner = _Runner(test_runner, baseline, overlay)
     runner.run([test for file in files if file in baseline.together for test in files[file]])
     as_expected = {
         test for test in runner.results if runner.results[test] == ("failed" if test in expected_failing else "passed")
@@ -55,10 +58,10 @@ def run_suite(
 
 
 def run_tests(
-    surveyor: WarmTestRunner, baseline: SuiteBaseline, overlay: Mapping[str, bytes], tests: Collection[str]
+    test_runner: WarmTestRunner, baseline: SuiteBaseline, overlay: Mapping[str, bytes], tests: Collection[str]
 ) -> SuiteOutcome:
-    """Some tests, in a process per file."""
-    runner = _Runner(surveyor, baseline, overlay)
+    """Run some tests, one process per file."""
+    runner = _Runner(test_runner, baseline, overlay)
     for ids in group_by_file(tests).values():
         runner.run(ids)
     return SuiteOutcome(runner.results, runner.messages)
@@ -66,7 +69,7 @@ def run_tests(
 
 @dataclass
 class _Runner:
-    """Collects what becomes of tests over one changed tree; a later word replaces an earlier one."""
+    """Collects the results of tests over one changed tree; a later result replaces an earlier one."""
 
     surveyor: WarmTestRunner
     baseline: SuiteBaseline
@@ -75,16 +78,16 @@ class _Runner:
     messages: dict[str, str] = field(default_factory=dict)
 
     def run(self, ids: Sequence[str]) -> None:
-        """In one process. What hangs is left out and those after it run again, so that nobody is taken for hanging
-        who only came later."""
+        """Run tests in one process. After a hang, the tests behind the hanging one run again, because they have no
+        result of their own."""
         for _ in range(_MOST_HANGING):
             if not ids:
                 return
             files = tuple(group_by_file(ids))
             seconds = sum(map(self.baseline.seconds_for, files))
-            step = PytestRequest(files, tuple(ids), self.overlay, seconds=seconds, silence=self.baseline.silence)
-            found = self.surveyor.run(step)
+            request = PytestRequest(files, tuple(ids), self.overlay, seconds=seconds, silence=self.baseline.silence)
+            result = self.surveyor.run(request)
             for test in ids:
-                self.results[test] = found.result(test)
-                self.messages[test] = found.message(test)
+                self.results[test] = result.result(test)
+                self.messages[test] = result.message(test)
             ids = [test for test in ids if self.results[test] == "timed_out"][1:]

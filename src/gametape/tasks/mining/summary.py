@@ -1,4 +1,4 @@
-"""How a run of the miner went: what became of its candidates, and what they took."""
+"""The summary of a mining run: what happened to its candidates, and the time it took."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -11,21 +11,21 @@ from gametape.tasks.project import Project
 
 @dataclass
 class MiningSummary:
-    """Earlier parts of a resumed run are in it."""
+    """Counts the whole run, including what it did before it was resumed."""
 
     project: str
     suite: dict[str, Any]
     records: list[dict[str, Any]] = field(default_factory=list)
     parts: list[dict[str, Any]] = field(default_factory=list)
-    """Single features that were tried for unions only."""
+    """Records of single features that were tried for unions and chains."""
     seconds: float = 0.0
     trial_seconds: float = 0.0
-    """Of these, what trying candidates took by the clock, and how many were tried in that time."""
+    """Wall-clock seconds of these in which candidates were tried; `candidates_tried` counts them."""
     candidates_tried: int = 0
 
     @classmethod
     def of_project(cls, project: Project, analysis: SuiteAnalysis) -> Self:
-        """Of a run that has tried nothing yet."""
+        """The summary of a run that has tried nothing yet."""
         baseline = analysis.baseline
         suite = {
             "tests": len(baseline.tests),
@@ -41,7 +41,7 @@ class MiningSummary:
 
     @property
     def seconds_per_candidate(self) -> float | None:
-        """By the clock, with all jobs at work; None when nothing was tried."""
+        """Wall-clock seconds, with all jobs running; None when nothing was tried."""
         return round(self.trial_seconds / self.candidates_tried, 3) if self.candidates_tried else None
 
     @property

@@ -1,4 +1,4 @@
-"""From a find to a task: its manifest, its text, its reference."""
+"""Turn a valid candidate into a task: its task.toml, instruction and reference."""
 
 import email
 import re
@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from gametape.core.task import Difficulty, Origin, Stage, Task, TaskTests
 from gametape.record.loaded_task import LoadedTask
-from gametape.record.source_tree import SourceTree, is_under
+from gametape.record.source_tree import SourceTree
 from gametape.tasks.dependency_env.build import DependencyEnv
 from gametape.tasks.mining.candidates import Candidate
 from gametape.tasks.mining.chain import FeatureChain
@@ -26,13 +26,13 @@ TaskKind = Literal["deletion", "bug"]
 
 @dataclass(frozen=True)
 class TaskDraft:
-    """A task that is still to be written."""
+    """A task that is not written yet."""
 
     loaded_task: LoadedTask
     description: str
     keywords: tuple[str, ...]
     log_facts: Mapping[str, Any]
-    """What the ledger keeps about it."""
+    """What the mining log records about it."""
 
     @property
     def name(self) -> str:
@@ -44,7 +44,7 @@ class TaskDraft:
 
 @dataclass(frozen=True)
 class TaskBuilder:
-    """Makes the tasks of one code base."""
+    """Builds the tasks of one project."""
 
     project: Project
     dependency_env: DependencyEnv
@@ -52,37 +52,39 @@ class TaskBuilder:
     kind: TaskKind
 
     def build(self, valid: ValidCandidate) -> TaskDraft:
-        asked = "Mend" if self.kind == "bug" else "Bring back"
+        verb = "Mend" if self.kind == "bug" else "Bring back"
         name = task_name(self.project, self.kind, self.tier, valid.candidate)
-        description = f"{asked} {valid.candidate.seeds[0].qualname} of {self.project.name}"
+        description = f"{verb} {valid.candidate.seeds[0].qualname} of {self.project.name}"
         return self._draft(valid, name, _written(self._brief(valid, _parts(valid), valid.split.visible)), description)
 
     def build_chain(self, chain: FeatureChain) -> TaskDraft:
         """One task with a stage for each feature of a chain."""
-        find, count = chain.valid_candidate, len(chain.stages)
+        valid, count = chain.valid_candidate, len(chain.stages)
         stages, briefs = [], []
-        for number, ((seed, turned), part) in enumerate(zip(chain.stages, find.candidate.parts, strict=True), start=1):
+        for number, ((seed, made_to_pass), part) in enumerate(
+            zip(chain.stages, valid.candidate.parts, strict=True), start=1
+        ):
             tests = TaskTests(
-                fail_to_pass=[test for test in find.split.visible if test in turned],
+                fail_to_pass=[test for test in valid.split.visible if test in made_to_pass],
                 pass_to_pass=[],
-                held_out=[test for test in find.split.held_out if test in turned],
+                held_out=[test for test in valid.split.held_out if test in made_to_pass],
             )
-            brief = replace(self._brief(find, [sorted(part)], tests.fail_to_pass), stage=(number, count))
+            brief = replace(self._brief(valid, [sorted(part)], tests.fail_to_pass), stage=(number, count))
             briefs.append(brief)
             name = f"{number:02}-{_slug(seed.qualname)}"
             stages.append(Stage(name=name, instruction=_written(brief), tests=tests))
-        name = f"{_slug(self.project.name)}-chain-of-{count}-{find.candidate.key[:8]}"
+        name = f"{_slug(self.project.name)}-chain-of-{count}-{valid.candidate.key[:8]}"
         description = f"Bring back {count} features of {self.project.name}, one after the other"
-        return self._draft(find, name, write_chain_instruction(briefs), description, stages)
+        return self._draft(valid, name, write_chain_instruction(briefs), description, stages)
 
     def _draft(
-        self, find: ValidCandidate, name: str, instruction: str, description: str, stages: Sequence[Stage] = ()
+        self, valid: ValidCandidate, name: str, instruction: str, description: str, stages: Sequence[Stage] = ()
     ) -> TaskDraft:
-        project, parted = self.project, find.split
-        sources = {path: project.tree.text(path) for path in sorted({one.path for one in find.deleted})}
-        failing = [*parted.visible, *parted.held_out]
-        shown: VisibleContext = "docstrings" if self.tier == "stub" or self.kind == "bug" else "tests"
-        hard, components = difficulty_prior(sources, find.deleted, len(failing), shown)
+        project, split = self.project, valid.split
+        sources = {path: project.tree.text(path) for path in sorted({function.path for function in valid.deleted})}
+        failing = [*split.visible, *split.held_out]
+        visible_context: VisibleContext = "docstrings" if self.tier == "stub" or self.kind == "bug" else "tests"
+        prior, components = difficulty_prior(sources, valid.deleted, len(failing), visible_context)
         task = Task(
             name=name,
             mode="shared",
@@ -93,46 +95,48 @@ class TaskBuilder:
             dependencies=[*self.dependency_env.dependencies],
             origin=Origin(name=project.name, version=project.version) if project.name and project.version else None,
             tests=TaskTests(
-                fail_to_pass=[*parted.visible],
-                pass_to_pass=[*find.pass_to_pass],
-                held_out=[*parted.held_out, *find.held_out_passing],
-                held_out_passing=[*find.held_out_passing],
+                fail_to_pass=[*split.visible],
+                pass_to_pass=[*valid.pass_to_pass],
+                held_out=[*split.held_out, *valid.held_out_passing],
+                held_out_passing=[*valid.held_out_passing],
             ),
-            difficulty=Difficulty(prior=round(hard, 4), components=components),
+            difficulty=Difficulty(prior=round(prior, 4), components=components),
             stages=[*stages],
         )
         suite = project.tree.under([*project.test_paths])
-        reference = restore_sources(project, find.start)
-        subject = LoadedTask(task, find.start, suite, reference, self.dependency_env.interpreter)
-        form = ["chain"] if stages else ["union"] if len(find.candidate.seeds) > 1 else []
-        return TaskDraft(subject, description, ("mined", self.kind, self.tier, *form), self._facts(find, components))
+        reference = restore_sources(project, valid.start)
+        loaded_task = LoadedTask(task, valid.start, suite, reference, self.dependency_env.interpreter)
+        form = ["chain"] if stages else ["union"] if len(valid.candidate.seeds) > 1 else []
+        return TaskDraft(
+            loaded_task, description, ("mined", self.kind, self.tier, *form), self._facts(valid, components)
+        )
 
     def _brief(
-        self, find: ValidCandidate, parts: Sequence[Sequence[Function]], failing: Sequence[str]
+        self, valid: ValidCandidate, parts: Sequence[Sequence[Function]], failing: Sequence[str]
     ) -> InstructionBrief:
-        texts = {one: self.project.tree.text(one.path) for one in find.deleted}
+        texts = {function: self.project.tree.text(function.path) for function in valid.deleted}
         return InstructionBrief(
             project=self.project.name,
             description=project_description(self.project),
             kind="bug" if self.kind == "bug" else self.tier,
-            features=[{one: texts[one] for one in part} for part in parts],
-            failing={test: find.failure_messages.get(test, "") for test in failing},
+            features=[{function: texts[function] for function in part} for part in parts],
+            failing={test: valid.failure_messages.get(test, "") for test in failing},
             source_paths=self.project.source_paths,
             import_roots=self.project.import_roots,
         )
 
-    def _facts(self, find: ValidCandidate, components: Mapping[str, float]) -> dict[str, Any]:
-        failing = {*find.split.visible, *find.split.held_out}
+    def _facts(self, valid: ValidCandidate, components: Mapping[str, float]) -> dict[str, Any]:
+        failing = {*valid.split.visible, *valid.split.held_out}
         return {
-            "deleted": sorted(map(str, find.deleted)),
+            "deleted": sorted(map(str, valid.deleted)),
             "tests": {
-                "fail_to_pass": len(find.split.visible),
-                "held_out": len(find.split.held_out),
-                "pass_to_pass": len(find.pass_to_pass),
-                "held_out_passing": len(find.held_out_passing),
-                "not_predicted": len(failing - find.predicted_failing),
+                "fail_to_pass": len(valid.split.visible),
+                "held_out": len(valid.split.held_out),
+                "pass_to_pass": len(valid.pass_to_pass),
+                "held_out_passing": len(valid.held_out_passing),
+                "not_predicted": len(failing - valid.predicted_failing),
                 "passed_unexpectedly": len(
-                    find.predicted_failing.intersection([*find.pass_to_pass, *find.held_out_passing])
+                    valid.predicted_failing.intersection([*valid.pass_to_pass, *valid.held_out_passing])
                 ),
             },
             "difficulty": dict(components),
@@ -146,31 +150,26 @@ def _written(brief: InstructionBrief) -> str:
         raise CandidateRejected("instruction", str(error)) from error
 
 
-def _parts(find: ValidCandidate) -> list[list[Function]]:
-    """The deleted functions by the seed they came with; what came with several stays with the first."""
-    left = sorted(find.deleted, key=lambda one: (one not in find.candidate.seeds, one))
-    if len(find.candidate.seeds) == 1:
+def _parts(valid: ValidCandidate) -> list[list[Function]]:
+    """The deleted functions by their seed function; functions of no part, such as copies, go to the first."""
+    left = sorted(valid.deleted, key=lambda function: (function not in valid.candidate.seeds, function))
+    if len(valid.candidate.seeds) == 1:
         return [left]
     parts = []
-    for part in find.candidate.parts:
-        parts.append([one for one in left if one in part])
-        left = [one for one in left if one not in part]
+    for part in valid.candidate.parts:
+        parts.append([function for function in left if function in part])
+        left = [function for function in left if function not in part]
     parts[0] += left
     return parts
 
 
 def restore_sources(project: Project, start: SourceTree) -> SourceTree:
-    """The starting tree with the author's sources in their places, byte for byte. Tests stay as the agent sees them."""
-    sources = {
-        path
-        for path in project.tree
-        if is_under(path, [*project.source_paths]) and not is_under(path, [*project.test_paths])
-    }
-    return project.tree.only(sources).overlaid_on(start)
+    """The starting tree with the author's sources restored byte for byte. Tests stay as the agent sees them."""
+    return project.tree.only({path for path in project.tree if project.is_source(path)}).overlaid_on(start)
 
 
 def task_name(project: Project, kind: TaskKind, tier: Tier, candidate: Candidate) -> str:
-    """Readable, and different for different tasks of a code base."""
+    """A readable name that is unique among the tasks of a project."""
     what = _slug(candidate.seeds[0].qualname)
     form = "bug" if kind == "bug" else "" if tier == "stub" else "removal"
     many = f"{len(candidate.seeds)}-features" if len(candidate.seeds) > 1 else ""
@@ -182,7 +181,7 @@ def _slug(text: str) -> str:
 
 
 def project_description(project: Project) -> str:
-    """What the project says about itself: the summary in its metadata, else its read-me."""
+    """The summary in the project's metadata, else the text of its README."""
     summary = email.message_from_string(project.metadata).get("Summary", "").strip()
     if summary and summary != "UNKNOWN":
         return summary

@@ -1,6 +1,6 @@
-"""Policies that know a world: one that does all right, one that errs at given rates, one that errs at given turns.
+"""Scripted policies that know a world's plan: one makes no errors, one errs at given rates, one at given turns.
 
-A world answers the same to the same calls, so a policy that knows it can write down its whole episode beforehand.
+A world is deterministic, so a policy that knows it can write down its whole episode in advance.
 """
 
 from collections.abc import Callable, Collection
@@ -15,7 +15,7 @@ from gametape.tasks.worlds.state import apply_action, current_job, initial_state
 from gametape.tasks.worlds.world import World
 
 Expert = Callable[[WorldPlan, WorldJob, int, Random], WorldAction]
-"""What to do about a job in a turn, counted from 1."""
+"""Chooses the action for a job. Arguments: plan, job, turn (counted from 1), random numbers."""
 
 
 def perfect_expert(_plan: WorldPlan, job: WorldJob, _turn: int, _rng: Random) -> WorldAction:
@@ -24,8 +24,8 @@ def perfect_expert(_plan: WorldPlan, job: WorldJob, _turn: int, _rng: Random) ->
 
 @dataclass(frozen=True)
 class NoisyExpert:
-    """Right at ordinary turns with probability `skill`, at load-bearing ones with `base_rate`: there it otherwise
-    follows the convention. A rule in `never` is never kept to."""
+    """Correct at ordinary turns with probability `skill`, and at load-bearing ones with `base_rate`, where it otherwise
+    follows the convention. It never follows a rule in `ignored_rules`."""
 
     skill: float
     base_rate: float
@@ -40,7 +40,7 @@ class NoisyExpert:
 
 @dataclass(frozen=True)
 class ErrorAtTurnsExpert:
-    """Right but in these turns: there it forgets the rule, or slips where there is none."""
+    """Correct except in `wrong_turns`, where it follows the convention against the rule, or slips if there is none."""
 
     wrong_turns: Collection[int]
 
@@ -51,27 +51,27 @@ class ErrorAtTurnsExpert:
 
 
 class ExpertTurn(NamedTuple):
-    """One turn of an expert: what there was to do, and what it did."""
+    """One turn of an expert: the job, and the action it chose."""
 
     job: WorldJob
     action: WorldAction
 
 
 def script_episode(world: World, expert: Expert, seed: int = 0) -> list[ExpertTurn]:
-    """An expert's whole episode, one call a turn. A seed gives the same errors again."""
+    """An expert's whole episode, one call a turn. The same seed gives the same errors."""
     rng = Random(f"{world.name}/{seed}")
     plan, spec = world.plan, world.spec
     state = initial_state(plan)
-    acts: list[ExpertTurn] = []
+    turns: list[ExpertTurn] = []
     while not state.done:
         job = current_job(plan, state)
-        acts.append(ExpertTurn(job, expert(plan, job, len(acts) + 1, rng)))
-        state, _ = apply_action(plan, state, acts[-1].action, len(acts), delay=spec.error_delay, retry=spec.retry)
-    return acts
+        turns.append(ExpertTurn(job, expert(plan, job, len(turns) + 1, rng)))
+        state, _ = apply_action(plan, state, turns[-1].action, len(turns), delay=spec.error_delay, retry=spec.retry)
+    return turns
 
 
 def _slip(plan: WorldPlan, job: WorldJob, rng: Random) -> WorldAction:
-    """An error of the hand: the wrong thing, the wrong value or the wrong tool."""
+    """The correct action with a wrong item, a wrong value or a wrong tool."""
     tool, (item, value, *mode) = job.correct_action
     wrong = rng.choice(("item", "value", "tool"))
     if wrong == "item":

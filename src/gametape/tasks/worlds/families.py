@@ -1,4 +1,4 @@
-"""The three families of worlds: what things and jobs are called there, and with which tools jobs are done."""
+"""The three families of worlds: the names of items and jobs in each, and the tools that do the jobs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ from typing import Literal
 Verb = Literal["put", "drop", "keep"]
 """`keep` is to write a note, in the memory family."""
 ITEM_COUNT = 24
-"""How many things a world can tell apart by name."""
+"""How many items a world has."""
 
 
 @dataclass(frozen=True)
 class WorldFamily:
-    """`put_tool` and `drop_tool` are the convention: how a job is done at a thing that bears no marking."""
+    """`put_tool` and `drop_tool` are the convention: how a job is done at an item without a marking."""
 
     name: str
     kinds: tuple[str, str, str]
@@ -69,11 +69,11 @@ VALUES = (
     "purple", "silver", "salt", "iron", "wood", "clay", "sand", "glass", "stone", "paper",
 )
 # fmt: on
-"""What is put into things."""
+"""What is put into items."""
 
 
 def context_index(kind: str) -> int:
-    """The place of a kind among its family's, plus the place of its family: neighbours differ by one."""
+    """The index of a kind in its family plus the index of its family: neighbours differ by one."""
     for number, family in enumerate(FAMILIES.values()):
         if kind in family.kinds:
             return number + family.kinds.index(kind)

@@ -1,7 +1,7 @@
-"""The memory family: two episodes, of which the second can be done only with what the first has noted.
+"""The memory family: two episodes, of which the second can be solved only with the note that the first has written.
 
-The first is told a code and has to keep it; the second needs it and is told the note, whatever it says. The writer's
-reward includes the reader's success: nothing else says what its note was worth.
+The writer is told a code and has a job to note it; the reader needs the code and is told the note, whatever it says.
+The writer's reward includes the reader's success, which is the only measure of its note.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ from gametape.tasks.worlds.world import World
 
 @dataclass(frozen=True)
 class _Episode(World):
-    """A world with one more job in it, and something said before the first."""
+    """A world with one additional job, and a sentence before the first."""
 
     part: str
     given_text: str
@@ -61,7 +61,7 @@ class _Episode(World):
 
 @dataclass(frozen=True)
 class MemoryPair:
-    """Both episodes of one spec, whose knobs hold for each of them."""
+    """The writer's and the reader's episode of one spec, whose settings hold for both."""
 
     spec: WorldSpec
 
@@ -76,36 +76,36 @@ class MemoryPair:
             WorldAction(KEEP_TOOL_NAME, (self._item, self._code)),
         )
         plan = self._plans[0]
-        whole = _inserted(plan, job, self._rng("writer"))
-        whole = replace(
-            whole, start={**plan.start, NOTE_ITEM: ()}, goal={**plan.goal, NOTE_ITEM: (self._item, self._code)}
+        full_plan = _with_job(plan, job, self._rng("writer"))
+        full_plan = replace(
+            full_plan, start={**plan.start, NOTE_ITEM: ()}, goal={**plan.goal, NOTE_ITEM: (self._item, self._code)}
         )
-        return _Episode(self.spec, "writer", _told(self._item, self._code), whole)
+        return _Episode(self.spec, "writer", _code_text(self._item, self._code), full_plan)
 
     def reader(self, note: Sequence[str]) -> World:
-        """The second episode, for a reader that is told this note; see `note_in`."""
+        """The second episode, for a reader that is told this note (from `read_note`)."""
         plan = self._plans[1]
         kind = plan.kinds[self._item]
         text = plan.family.job_text("put", "the code", kind, self._item)
-        usual = WorldAction(plan.family.put_tool, (self._item, self._code))
-        whole = _inserted(plan, WorldJob(text, "put", self._item, kind, self._code, usual), self._rng("reader"))
-        whole = replace(
-            whole,
+        action = WorldAction(plan.family.put_tool, (self._item, self._code))
+        full_plan = _with_job(plan, WorldJob(text, "put", self._item, kind, self._code, action), self._rng("reader"))
+        full_plan = replace(
+            full_plan,
             start={**plan.start, NOTE_ITEM: ()},
             goal=with_value({**plan.goal, NOTE_ITEM: ()}, self._item, self._code),
         )
-        return _Episode(self.spec, "reader", _told(*note) if len(note) == 2 else "no code", whole)
+        return _Episode(self.spec, "reader", _code_text(*note) if len(note) == 2 else "no code", full_plan)
 
     @cached_property
     def _plans(self) -> tuple[WorldPlan, WorldPlan]:
-        """Of the same family, each with its own things."""
+        """The plans of both episodes: the same family, different items."""
         first = draw_plan(self.spec)
         names: dict[str, object] = {"family": first.family.name, "seed": stream_seed(self.spec.seed, 1)}
         return first, draw_plan(self.spec.model_copy(update=names))
 
     @cached_property
     def _item(self) -> str:
-        """A thing that bears no marking where it is needed."""
+        """The item of the code. It has no marking in the reader's plan."""
         plan = self._plans[1]
         return self._rng("item").choice([item for item in plan.kinds if item not in plan.markings])
 
@@ -118,28 +118,28 @@ class MemoryPair:
 
 
 async def read_note(workspace: Workspace) -> list[str]:
-    """What a writer has left when its episode is over."""
+    """The note in a writer's workspace after its episode."""
     return (await workspace.get(NOTE_ITEM)).decode().split("\n")[:-1]
 
 
 def joint_score(writer: EpisodeScore, readers: Sequence[EpisodeScore]) -> EpisodeScore:
-    """What a writer's attempt is worth, given those that read its note: its own success times theirs."""
+    """The writer's score times the mean reward of the readers of its note."""
     if not readers:
         raise BadInput("a note is worth what its readers make of it; there was none")
-    later = sum(judged.reward for judged in readers) / len(readers)
+    mean_reward = sum(score.reward for score in readers) / len(readers)
     return replace(
         writer,
-        passed=writer.passed and all(judged.passed for judged in readers),
-        reward=writer.reward * later,
-        detail=f"{writer.detail}; {later:.0%} of its readers succeeded",
+        passed=writer.passed and all(score.passed for score in readers),
+        reward=writer.reward * mean_reward,
+        detail=f"{writer.detail}; {mean_reward:.0%} of its readers succeeded",
     )
 
 
-def _told(item: str, code: str) -> str:
+def _code_text(item: str, code: str) -> str:
     return f"code of {item} is {code}"
 
 
-def _inserted(plan: WorldPlan, job: WorldJob, rng: Random) -> WorldPlan:
-    """The job somewhere among the others."""
+def _with_job(plan: WorldPlan, job: WorldJob, rng: Random) -> WorldPlan:
+    """The plan with a job inserted at a random position."""
     at = rng.randint(0, len(plan.jobs))
     return replace(plan, jobs=(*plan.jobs[:at], job, *plan.jobs[at:]))

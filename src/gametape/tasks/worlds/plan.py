@@ -1,4 +1,4 @@
-"""The hidden half of a world: its things, their markings, the jobs to come, and what the things hold in the end."""
+"""The plan of a world, hidden from the policy: its items, their markings, the jobs, and the final contents."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,17 +10,17 @@ from gametape.tasks.worlds.rules import MODES, SHARED_RULES, draw_rules, rule_te
 from gametape.tasks.worlds.spec import WorldSpec
 
 Contents = Mapping[str, tuple[str, ...]]
-"""By thing: what is in it, sorted."""
+"""By item: the values in it, sorted."""
 
 NOTE_ITEM = "note"
-"""What was noted for a later episode lies beside the things under this name."""
+"""The name, among the items, of the note for a later episode."""
 KEEP_TOOL_NAME = "keep"
 """The tool that writes the note."""
 
 _DROPS = 0.3
-"""How many of the ordinary jobs take something away, where there is something."""
+"""The share of ordinary jobs that remove a value, while there are values to remove."""
 _FILLED = 2
-"""What an ordinary thing holds at the start."""
+"""How many values an ordinary item contains at the start."""
 
 
 class WorldAction(NamedTuple):
@@ -32,7 +32,7 @@ class WorldAction(NamedTuple):
 
 @dataclass(frozen=True)
 class WorldJob:
-    """One thing to do. `marking` and `demand` are empty at an ordinary turn."""
+    """One job, done by one call. `marking` and `demand` are empty at an ordinary turn."""
 
     text: str
     verb: Verb
@@ -40,7 +40,7 @@ class WorldJob:
     kind: str
     value: str
     default_action: WorldAction
-    """What the convention would do."""
+    """The action by the convention."""
     marking: str = ""
     demand: str = ""
 
@@ -54,7 +54,7 @@ class WorldJob:
         return f"{self.marking or self.verb} {self.kind}"
 
     def hint(self, demand: str = "") -> str:
-        """The rule of a load-bearing turn as a hint says it; with `demand`, as if the rule asked for that."""
+        """The text of a hint for a load-bearing turn: the job's rule, or the same rule with another `demand`."""
         return f"rule : {rule_text(self.marking, self.kind, demand or self.demand)}"
 
     def action_for(self, demand: str) -> WorldAction:
@@ -89,8 +89,7 @@ def without_value(contents: Contents, item: str, value: str) -> Contents:
 
 
 def draw_plan(spec: WorldSpec) -> WorldPlan:
-    """Draw the world of a spec. What is taken away was there at the start, so that no two errors make up for each
-    other."""
+    """Draw the world of a spec. Values that a job removes are there from the start, so no two errors cancel out."""
     rng = Random(f"{spec.bucket}/{spec.seed}")
     family = FAMILIES[spec.family] if spec.family else rng.choice(list(FAMILIES.values()))
     demands = dict(SHARED_RULES) if spec.hints == "shared" else draw_rules(spec.rules, rng)
@@ -105,7 +104,7 @@ def draw_plan(spec: WorldSpec) -> WorldPlan:
     turns = set(rng.sample(range(spec.horizon), spec.load_bearing))
     bearing = iter(marked)
     jobs: list[WorldJob] = []
-    holds, untouched = start, [(item, value) for item in plain for value in start[item]]
+    contents, untouched = start, [(item, value) for item in plain for value in start[item]]
     rng.shuffle(untouched)
     for turn in range(spec.horizon):
         if turn in turns:
@@ -116,23 +115,23 @@ def draw_plan(spec: WorldSpec) -> WorldPlan:
             item, value = untouched.pop() if drops else (rng.choice(plain), rng.choice(VALUES))
             job = _plain_job(family, "drop" if drops else "put", item, kinds[item], value)
         change = with_value if job.verb == "put" else without_value
-        holds = change(holds, job.item, job.value)
+        contents = change(contents, job.item, job.value)
         jobs.append(job)
-    return WorldPlan(family, kinds, marked, demands, tuple(jobs), start, holds)
+    return WorldPlan(family, kinds, marked, demands, tuple(jobs), start, contents)
 
 
 def _markings(spec: WorldSpec, rng: Random) -> list[str]:
-    """One for each load-bearing turn; none comes twice before all have come once."""
-    found: list[str] = []
-    while len(found) < spec.load_bearing:
-        found += rng.sample(spec.rules, len(spec.rules))
-    return found[: spec.load_bearing]
+    """One marking for each load-bearing turn; none repeats before all have occurred."""
+    markings: list[str] = []
+    while len(markings) < spec.load_bearing:
+        markings += rng.sample(spec.rules, len(spec.rules))
+    return markings[: spec.load_bearing]
 
 
 def _marked_job(family: WorldFamily, item: str, kind: str, value: str, marking: str, demand: str) -> WorldJob:
-    usual = WorldAction(family.put_tool, (item, value))
+    action = WorldAction(family.put_tool, (item, value))
     text = f"{family.job_text('put', value, kind, item)} , which is {marking}"
-    return WorldJob(text, "put", item, kind, value, usual, marking, demand)
+    return WorldJob(text, "put", item, kind, value, action, marking, demand)
 
 
 def _plain_job(family: WorldFamily, verb: Verb, item: str, kind: str, value: str) -> WorldJob:

@@ -1,4 +1,4 @@
-"""What a world is drawn from: its knobs and a seed. The same spec gives the same world in every process."""
+"""The settings and the seed that a world is drawn from, and the presets. The same spec gives the same world."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -28,17 +28,17 @@ class WorldSpec(StrictModel):
     load_bearing: Annotated[int, Field(ge=0, le=MAX_LOAD_BEARING)] = 1
     """How many of them turn on a rule."""
     base_rate: Fraction = 0.2
-    """How often a noisy expert keeps to the rule there: what a warm start is to learn, and no more."""
+    """How often a noisy expert follows the rule there, and so what a warm start learns."""
     error_delay: Annotated[int, Field(ge=0, le=MAX_HORIZON)] = 0
-    """After how many further turns a violation is told."""
+    """How many turns later a violation is reported."""
     hints: Literal["shared", "instance"] = "shared"
-    """Whether rules hold in every world, or are drawn anew for each."""
+    """Whether rules hold in every world (`shared`), or are drawn for each (`instance`)."""
     rules: Annotated[tuple[str, ...], Field(min_length=1)] = tuple(SHARED_RULES)
     """The markings that may occur."""
     split: RuleSplit = "all"
     """Which pairs of a rule and a context may occur: those to train on, those held out for tests, or both."""
     retry: bool = False
-    """Whether a job whose violation has been told comes back, once."""
+    """Whether a job whose violation was reported is given again, once."""
 
     @model_validator(mode="after")
     def _can_be_drawn(self) -> Self:
@@ -52,7 +52,7 @@ class WorldSpec(StrictModel):
 
     @property
     def bucket(self) -> str:
-        """All knobs but the seed, in short."""
+        """All settings but the seed, abbreviated. Names and random streams are derived from it."""
         return (
             f"{self.family or 'any'}-h{self.horizon}-m{self.load_bearing}-p{self.base_rate:g}-d{self.error_delay}"
             f"-{self.hints}-{self.split}{'-retry' if self.retry else ''}{self._rules_in_short()}"
@@ -66,12 +66,12 @@ class WorldSpec(StrictModel):
 
 
 def is_held_out_rule(marking: str, kind: str) -> bool:
-    """Whether this pair is kept from training: each rule in one of the three kinds of each family."""
+    """Whether this pair is held out of training: each rule is, in one of the three kinds of each family."""
     return (MARKINGS.index(marking) + context_index(kind)) % len(FAMILIES) == 0
 
 
 def spec_stream(spec: WorldSpec, seed: int) -> Iterator[WorldSpec]:
-    """Specs without end, equal but for their seeds, which depend on `seed` alone. No prompt is likely to recur."""
+    """An endless stream of specs that differ in their seeds only, which depend on `seed` alone."""
     number = 0
     while True:
         yield spec.model_copy(update={"seed": stream_seed(seed, number)})
@@ -79,7 +79,7 @@ def spec_stream(spec: WorldSpec, seed: int) -> Iterator[WorldSpec]:
 
 
 def stream_seed(seed: int, number: int) -> int:
-    """The seed of the so-and-so-many-th world of a stream."""
+    """The seed of the world with this number in a stream."""
     return int.from_bytes(hashlib.sha256(f"{seed}/{number}".encode()).digest()[:6], "big")
 
 
@@ -94,7 +94,7 @@ PRESETS: Mapping[str, WorldSpec] = {
     "starved-tools": WorldSpec(horizon=12, load_bearing=3, base_rate=0.2, rules=TOOL_RULES),
     "barren-tools": WorldSpec(horizon=12, load_bearing=5, base_rate=0.2, rules=TOOL_RULES),
 }
-"""Those named after tools have only the rules that ask for another tool, and none that asks for a mode."""
+"""Presets named `-tools` have only rules that demand a tool, and none that demands a mode."""
 
 
 def preset(name: str) -> WorldSpec:

@@ -1,7 +1,7 @@
-"""A world in play: what its things hold, which jobs are left, what is still to be told. Never changed in place.
+"""The state of a world during an episode: contents, jobs left, errors not yet reported. States are immutable.
 
-Every call uses up the job at hand, whatever it does. What it does depends on the things alone, never on the job: a
-call at the wrong thing goes through, and is found out at the end.
+Every call uses up the current job. What a call does depends on the contents alone, not on the job: a call at the wrong
+item succeeds, and costs the reward at the end.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ _LONGEST_VALUE = 64
 
 @dataclass(frozen=True)
 class PendingError:
-    """A refused call: which job it cost, what was wrong, and how many calls later that is told."""
+    """A refused call: the job that it cost, the error, and the number of the call at which it is reported."""
 
     job: int
     error: str
@@ -36,7 +36,7 @@ class PendingError:
 class WorldState:
     contents: Contents
     queue: tuple[int, ...]
-    """The jobs that are left, the one at hand first."""
+    """The jobs that are left, the current one first."""
     calls: int = 0
     pending_errors: tuple[PendingError, ...] = ()
     retried_jobs: frozenset[int] = frozenset()
@@ -49,7 +49,7 @@ class WorldState:
 
 
 class WorldReply(NamedTuple):
-    """What a call is answered with."""
+    """The answer to a call."""
 
     text: str
     failed: bool
@@ -65,64 +65,64 @@ def current_job(plan: WorldPlan, state: WorldState) -> WorldJob:
 
 
 def is_solved(plan: WorldPlan, state: WorldState) -> bool:
-    """Whether all is as it should be: each thing holds what was asked for, and nothing else. What a note is worth, a
-    later episode shows."""
+    """Whether each item contains what the jobs asked for, and nothing else. The note is not checked: the reader's
+    episode shows its worth."""
     return state.done and all(state.contents[item] == plan.goal[item] for item in plan.kinds)
 
 
 def apply_action(
     plan: WorldPlan, state: WorldState, action: WorldAction, turn: int, delay: int, retry: bool
 ) -> tuple[WorldState, WorldReply]:
-    """What a call makes of the world, and what it is told."""
+    """The state after a call, and the answer to it."""
     if state.done:
         return state, WorldReply("error : no job is left", failed=True, done=True)
-    number, *left = state.queue
+    number, *rest = state.queue
     job = plan.jobs[number]
-    holds, error = _tried(plan, state.contents, action)
-    right = not error and holds == _wanted(state.contents, job)
+    contents, error = _attempted(plan, state.contents, action)
+    correct = not error and contents == _expected(state.contents, job)
     calls = state.calls + 1
-    losses = [*state.pending_errors, *([PendingError(number, error, calls + delay)] if error else [])]
-    due = [loss for loss in losses if loss.due_call <= calls or not left]
-    back = [loss.job for loss in due if retry and loss.job not in state.retried_jobs]
-    now = WorldState(
-        holds,
-        (*back, *left),
+    errors = [*state.pending_errors, *([PendingError(number, error, calls + delay)] if error else [])]
+    due = [pending for pending in errors if pending.due_call <= calls or not rest]
+    retried = [pending.job for pending in due if retry and pending.job not in state.retried_jobs]
+    after = WorldState(
+        contents,
+        (*retried, *rest),
         calls,
-        tuple(loss for loss in losses if loss not in due),
-        state.retried_jobs.union(back),
-        (*state.marks, TurnMark(turn, right, bool(job.marking), job.rule_key)),
+        tuple(pending for pending in errors if pending not in due),
+        state.retried_jobs.union(retried),
+        (*state.marks, TurnMark(turn, correct, bool(job.marking), job.rule_key)),
     )
-    if not now.done:
-        return now, WorldReply(f"{_said(due)} , next {current_job(plan, now).text}", bool(due), done=False)
-    return now, WorldReply(f"{_said(due)} , done", bool(due), done=True)
+    if not after.done:
+        return after, WorldReply(f"{_report(due)} , next {current_job(plan, after).text}", bool(due), done=False)
+    return after, WorldReply(f"{_report(due)} , done", bool(due), done=True)
 
 
-def _said(due: list[PendingError]) -> str:
-    return " , ".join(loss.error for loss in due) or "ok"
+def _report(due: list[PendingError]) -> str:
+    return " , ".join(error.error for error in due) or "ok"
 
 
-def _wanted(holds: Contents, job: WorldJob) -> Contents | None:
-    """What the job asked for, as things stand; None where it cannot be had any more."""
+def _expected(contents: Contents, job: WorldJob) -> Contents | None:
+    """The contents after the job is done correctly; None if it cannot be done any more."""
     if job.verb == "keep":
-        return {**holds, NOTE_ITEM: (job.item, job.value)}
+        return {**contents, NOTE_ITEM: (job.item, job.value)}
     if job.verb == "put":
-        return with_value(holds, job.item, job.value)
-    return without_value(holds, job.item, job.value) if job.value in holds[job.item] else None
+        return with_value(contents, job.item, job.value)
+    return without_value(contents, job.item, job.value) if job.value in contents[job.item] else None
 
 
-def _tried(plan: WorldPlan, holds: Contents, move: WorldAction) -> tuple[Contents, str]:
-    """The things after a call and an empty line, or the things as they were and what was wrong."""
-    item, value, mode = (*move.values, "", "", "")[:3]
-    if error := _refusal(plan, holds, move.tool, item, value, mode):
-        return holds, error
-    if move.tool == KEEP_TOOL_NAME:
-        return {**holds, NOTE_ITEM: (item, value)}, ""
-    change = without_value if move.tool == plan.family.drop_tool else with_value
-    return change(holds, item, value), ""
+def _attempted(plan: WorldPlan, contents: Contents, action: WorldAction) -> tuple[Contents, str]:
+    """The contents after a call and an empty text, or the unchanged contents and the error."""
+    item, value, mode = (*action.values, "", "", "")[:3]
+    if error := _refusal(plan, contents, action.tool, item, value, mode):
+        return contents, error
+    if action.tool == KEEP_TOOL_NAME:
+        return {**contents, NOTE_ITEM: (item, value)}, ""
+    change = without_value if action.tool == plan.family.drop_tool else with_value
+    return change(contents, item, value), ""
 
 
-def _refusal(plan: WorldPlan, holds: Contents, tool: str, item: str, value: str, mode: str) -> str:
-    """What is wrong with a call as things are, or nothing."""
+def _refusal(plan: WorldPlan, contents: Contents, tool: str, item: str, value: str, mode: str) -> str:
+    """The error of a call, or an empty text."""
     if item not in plan.kinds:
         return "error : no such name"
     wrong = ""
@@ -132,13 +132,13 @@ def _refusal(plan: WorldPlan, holds: Contents, tool: str, item: str, value: str,
         wrong = "no such mode"
     elif tool != KEEP_TOOL_NAME:
         wrong = _broken_rule(plan, item, mode or tool)
-        if not wrong and tool == plan.family.drop_tool and value not in holds[item]:
+        if not wrong and tool == plan.family.drop_tool and value not in contents[item]:
             wrong = f"no {value} in it"
     return f"error at {item} : {wrong}" if wrong else ""
 
 
 def _broken_rule(plan: WorldPlan, item: str, used: str) -> str:
-    """What the thing takes, if this tool or mode is not it."""
+    """What the item demands, if this tool or mode does not satisfy it; else an empty text."""
     kind = plan.kinds[item]
     if marking := plan.markings.get(item):
         demand = plan.demands[marking]

@@ -1,4 +1,4 @@
-"""A suite of worlds on disk: `suite.json` names them in order, and each is a small file of its knobs and its seed."""
+"""A suite of worlds on disk: `suite.json` lists files, each with the spec of one world."""
 
 import json
 from itertools import islice
@@ -24,12 +24,12 @@ class WorldSuite(StrictModel):
 
     schema_version: Literal["worlds-v1"] = "worlds-v1"
     spec: WorldSpec
-    """What all of them were drawn from; its seed is the stream's."""
+    """The spec that all of them were drawn from; its seed is the stream's."""
     worlds: list[str]
 
 
 def make_suite(directory: Path, spec: WorldSpec, count: int) -> list[Path]:
-    """Write the first `count` worlds of the stream of `spec.seed`, into a directory that is not there or empty."""
+    """Write the first `count` worlds of the stream of `spec.seed` into a new or empty directory."""
     if not 1 <= count <= _MOST:
         raise BadInput(f"the number of worlds must be from 1 to {_MOST:,}, not {count}")
     try:
@@ -37,8 +37,8 @@ def make_suite(directory: Path, spec: WorldSpec, count: int) -> list[Path]:
         if any(directory.iterdir()):
             raise BadInput(f"{directory} is not empty; give a new directory")
         paths = [directory / f"world-{number:05}.json" for number in range(1, count + 1)]
-        for path, one in zip(paths, islice(spec_stream(spec, spec.seed), count), strict=True):
-            path.write_text(one.model_dump_json() + "\n", encoding="utf-8")
+        for path, drawn in zip(paths, islice(spec_stream(spec, spec.seed), count), strict=True):
+            path.write_text(drawn.model_dump_json() + "\n", encoding="utf-8")
         suite = WorldSuite(spec=spec, worlds=[path.name for path in paths])
         (directory / SUITE_FILE).write_text(suite.model_dump_json(indent=1) + "\n", encoding="utf-8")
     except OSError as error:
@@ -47,7 +47,7 @@ def make_suite(directory: Path, spec: WorldSpec, count: int) -> list[Path]:
 
 
 def load_suite(directory: Path) -> list[World]:
-    """The worlds of a suite in their order. Raises `BadInput` for what is none."""
+    """The worlds of a suite in their order. Raises `BadInput` if it is not a suite."""
     suite = _read(directory / SUITE_FILE, WorldSuite)
     if escaping := [name for name in suite.worlds if Path(name).name != name]:
         raise BadInput(f"{directory / SUITE_FILE}: worlds are files beside it, not {escaping[0][:80]!r}")
@@ -61,7 +61,7 @@ def is_suite(directory: Path) -> bool:
 def preset_worlds(name: str, count: int, seed: int = 0) -> list[World]:
     """The first worlds of a preset's stream, by a name such as `worlds:moderate`."""
     spec = preset(name.removeprefix(_NAMED))
-    return [World(one) for one in islice(spec_stream(spec, seed), count)]
+    return [World(drawn) for drawn in islice(spec_stream(spec, seed), count)]
 
 
 def _read(path: Path, kind: type[Data]) -> Data:

@@ -1,4 +1,7 @@
-"""The tools of a world: each takes a thing, what to put there or take away, and some a mode."""
+"""The tools of worlds, and the vocabulary of everything that worlds can say.
+
+A tool takes an item and a value to put there or remove; the usual tool also takes a mode.
+"""
 
 import re
 from collections.abc import Sequence
@@ -18,7 +21,7 @@ ARGUMENTS_WITH_MODE = (*ARGUMENTS, "mode")
 
 
 class WorldTool:
-    """A `Tool`. Whatever it is called with uses up the job at hand."""
+    """A `Tool`. Every call uses up the current job."""
 
     def __init__(self, name: str, description: str, arguments: tuple[str, ...]) -> None:
         self.name = name
@@ -41,13 +44,13 @@ class WorldTool:
             return ToolResult(content=f"{self.name}: works in its own world only", failed=True, refused=True)
         values = [arguments.get(name) for name in self.arguments]
         words = tuple(value if isinstance(value, str) else "" for value in values)
-        told = workspace.act(WorldAction(self.name, words))
-        return ToolResult(content=told.text, failed=told.failed, finished=told.done)
+        reply = workspace.act(WorldAction(self.name, words))
+        return ToolResult(content=reply.text, failed=reply.failed, finished=reply.done)
 
 
 @cache
 def family_tools(family: str) -> Sequence[WorldTool]:
-    """The convention's two tools, and those that rules may ask for."""
+    """The two tools of the convention, and those that rules may demand."""
     names = FAMILIES[family]
     thing = ", ".join(names.kinds)
     return (
@@ -64,26 +67,26 @@ KEEP_TOOL = WorldTool(KEEP_TOOL_NAME, "Note a value for later, in place of what 
 
 
 def action_arguments(action: WorldAction) -> dict[str, str]:
-    """A call's arguments by name."""
+    """The arguments of a call by name."""
     return dict(zip(ARGUMENTS_WITH_MODE, action.values, strict=False))
 
 
 def tool_signatures() -> dict[str, list[str]]:
-    """By tool of any family: its arguments in their order, which is how terse policies call it."""
+    """By tool of any family: its argument names in order, for policies of the terse chat format."""
     tools = [KEEP_TOOL, *(tool for family in FAMILIES for tool in family_tools(family))]
     return {tool.name: list(tool.arguments) for tool in tools}
 
 
-_SAID = (
+_FIXED_WORDS = (
     "first next ok done , : error at which is not plain rule no job left such name tool value mode in it end too many "
     "words code of keep the"
 )
 
 
 def vocabulary_words() -> list[str]:
-    """In an order that depends on the worlds alone."""
-    texts = [_SAID, rule_text("", "", ""), *DEMANDS, *MARKINGS, *VALUES, *tool_signatures()]
+    """Every word of worlds, in a fixed order."""
+    texts = [_FIXED_WORDS, rule_text("", "", ""), *DEMANDS, *MARKINGS, *VALUES, *tool_signatures()]
     for family in FAMILIES.values():
         texts += [*family.kinds, *family.items, family.put_text, family.drop_text]
-    found = (re.sub(r"\{\w+\}", "", text).split() for text in texts)
-    return list(dict.fromkeys(word for text in found for word in text))
+    word_lists = (re.sub(r"\{\w+\}", "", text).split() for text in texts)
+    return list(dict.fromkeys(word for text in word_lists for word in text))

@@ -1,6 +1,6 @@
-"""Where a world is played: an `Environment` without files or processes, whose past costs nothing to keep.
+"""The `Workspace` of a world: in memory, without files or processes.
 
-A snapshot is named by all that was done before it, so any process that has the world can go back to it or fork there.
+A snapshot id lists all calls before it, so any process that has the world can restore or fork it.
 """
 
 import json
@@ -16,29 +16,29 @@ from gametape.tasks.worlds.state import WorldReply, WorldState, apply_action, in
 
 
 class WorldWorkspace:
-    """The loop takes a snapshot at the start and after every turn: this is how the world counts turns, also those in
-    which nothing was done."""
+    """Counts turns by snapshots: the agent loop takes one at the start and after every turn, also after a turn without
+    a call."""
 
     def __init__(self, spec: WorldSpec, plan: WorldPlan) -> None:
         self.spec, self.plan = spec, plan
         self.state: WorldState = initial_state(plan)
         self._turns: tuple[str, ...] = ()
-        """What was done in each turn that is over, as JSON; before the first turn there is an empty one."""
+        """The calls of each finished turn, as JSON, after an empty entry for the start."""
         self._calls: list[WorldAction] = []
-        """What has been done in this one."""
+        """The calls of the current turn."""
 
     @property
     def turn(self) -> int:
-        """The turn in hand, counted from 1 once the first snapshot is taken."""
+        """The current turn, counted from 1 once the first snapshot is taken."""
         return len(self._turns)
 
     def act(self, action: WorldAction) -> WorldReply:
-        """One call of a tool."""
+        """Apply one tool call."""
         self._calls.append(action)
-        self.state, told = apply_action(
+        self.state, reply = apply_action(
             self.plan, self.state, action, self.turn, delay=self.spec.error_delay, retry=self.spec.retry
         )
-        return told
+        return reply
 
     async def snapshot(self) -> str:
         self._turns = (*self._turns, json.dumps(self._calls))
@@ -46,11 +46,11 @@ class WorldWorkspace:
         return f"[{','.join(self._turns)}]"
 
     async def restore(self, snapshot: str) -> None:
-        """Do everything again."""
+        """Replay all calls of the snapshot."""
         self.state, self._turns, self._calls = initial_state(self.plan), (), []
         for turn in _read(snapshot):
-            for move in turn:
-                self.act(move)
+            for action in turn:
+                self.act(action)
             await self.snapshot()
 
     async def fork(self, snapshot: str) -> Self:
@@ -59,10 +59,10 @@ class WorldWorkspace:
         return other
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no resources are held."""
 
     async def get(self, path: str) -> bytes:
-        """What a thing, or the note, holds: a line each."""
+        """The contents of an item or of the note, one value a line."""
         if path not in self.state.contents:
             raise BadInput(f"there is no {path[:80]!r} in this world")
         return "".join(f"{value}\n" for value in self.state.contents[path]).encode()

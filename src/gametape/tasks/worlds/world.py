@@ -1,4 +1,4 @@
-"""A world as an assignment: played through the same loop and judged in the same way as a task in a sandbox."""
+"""A world as an `Environment`, run by the same agent loop and scored in the same way as a task in a sandbox."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,13 +18,13 @@ _SYSTEM = (
     "job. Some things bear a marking and may ask for another tool or a mode; errors say which."
 )
 _SPARE_TURNS = 4
-"""For turns that hold no call."""
+"""Turns without a call that a policy may take."""
 
 
 @dataclass(frozen=True)
 class World:
-    """An `Assignment`. It ends itself with the answer to its last job. Its reward is 1 if each thing then holds what
-    was asked for and nothing else, and 0 if not."""
+    """An `Environment`. The episode ends with the answer to the last job. The reward is 1 if each item then contains
+    what was asked for and nothing else, and 0 if not."""
 
     spec: WorldSpec
 
@@ -60,7 +60,7 @@ class World:
 
     async def score(self, workspace: Workspace) -> EpisodeScore:
         if not isinstance(workspace, WorldWorkspace):
-            raise BadInput("a world can only judge its own place")
+            raise BadInput("a world can only score its own workspace")
         state = workspace.state
         good = is_solved(self.plan, state)
         wrong = sum(not mark.correct for mark in state.marks)

@@ -160,7 +160,7 @@ def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypa
     with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("a.py", bytes(20 << 20))
     laid(tmp_path / "a", {"a.py": bytes(3 << 20)})
-    monkeypatch.setattr(source_reader, "MOST_BYTES", 2 << 20)
+    monkeypatch.setattr(source_reader, "MAX_SOURCE_BYTES", 2 << 20)
     for path in (bomb, tmp_path / "a.zip", tmp_path / "a"):
         with pytest.raises(BadInput, match="too large"):
             read_project_source(path)
@@ -168,7 +168,7 @@ def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypa
 
 def test_too_many_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = {f"pkg/m{number}.py": b"" for number in range(30)}
-    monkeypatch.setattr(source_reader, "MOST_FILES", 20)
+    monkeypatch.setattr(source_reader, "MAX_SOURCE_FILES", 20)
     for path in (packed(tmp_path / "a.tar.gz", files), laid(tmp_path / "a", files)):
         with pytest.raises(BadInput, match="too large"):
             read_project_source(path)

@@ -14,10 +14,10 @@ def _functions(content: bytes, *names: str, encoding: str = "utf-8") -> list[Fun
     return [one for one in found if not names or one.qualname in names]
 
 
-def _stubbed(content: bytes, *names: str, docstrings: bool = True, encoding: str = "utf-8") -> bytes:
+def _stubbed(content: bytes, *names: str, encoding: str = "utf-8") -> bytes:
     functions = _functions(content, *names, encoding=encoding)
     assert functions
-    carved = delete_functions(SourceTree({"m.py": content}), functions, "stub", docstrings)
+    carved = delete_functions(SourceTree({"m.py": content}), functions, "stub")
     assert carved.stubbed == frozenset(functions)
     assert not carved.removed
     ast.parse(carved.tree.files["m.py"])
@@ -53,10 +53,6 @@ def test_a_body_goes_with_its_comments_and_nothing_else() -> None:
         b'def f(a, b=(1), *, c: int = 2) -> "x":  # as asked\n    raise NotImplementedError\n\n'
         b'# of g\ndef g():\n    """Says g."""\n    raise NotImplementedError\n'
     )
-
-
-def test_docstrings_go_if_so_wished() -> None:
-    assert _stubbed(PLAIN, "g", docstrings=False).endswith(b"# of g\ndef g():\n    raise NotImplementedError\n")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The tables that parametrised tests take their rows from, and which test ids each row makes."""
+"""The tables of parametrised tests, and the test ids that each of their rows produces."""
 
 import ast
 import itertools
@@ -21,15 +21,15 @@ _MOST_PARTS = 40
 
 @dataclass(frozen=True, eq=False)
 class TableUse:
-    """A decorator that takes its rows from a table, and how it names them."""
+    """A decorator that takes its rows from a table, and the ids that it gives them."""
 
     path: str
     call: ast.Call
     owner: Definition
     names: tuple[str | None, ...]
-    """The part of the test id that each row is, where that is certain."""
+    """The part of the test id of each row, where it is certain."""
     keeps_names: bool
-    """Whether the rows that stay keep their ids by themselves when others go."""
+    """Whether the remaining rows keep their ids when others are removed."""
 
     @property
     def can_be_named(self) -> bool:
@@ -38,7 +38,7 @@ class TableUse:
 
 @dataclass(frozen=True, eq=False)
 class ParamTable:
-    """Rows that can be taken out one by one."""
+    """A table whose rows can be removed one by one."""
 
     path: str
     node: RowsNode
@@ -52,7 +52,7 @@ class ParamTable:
 
 
 def read_param_tables(files: TestFiles, ids: Sequence[str]) -> list[ParamTable]:
-    """The tables of which it is certain which row makes which ids of these, which are in the order of collection."""
+    """The tables for which it is certain which row produces which of these ids. `ids` are in collection order."""
     reader = _Reader(files)
     groups: dict[str, list[str]] = {}
     for test in ids:
@@ -73,51 +73,55 @@ class _Reader:
         self._unclear: set[SourcePosition] = set()
 
     def read(self, function: str, tests: list[str]) -> None:
-        """Find out which rows make the ids of one test function in one class."""
+        """Assign the ids of one test function in one class to rows."""
         axes = read_param_axes(self._files, function)
         if axes is None:
             return
         texts = [test[len(function) + 1 : -1] for test in tests]
         known = [axis for axis in axes.own if axis.table is not None]
-        alone = not axes.fixtures and len(known) == len(axes.own)
-        places = (alone and _by_order(known, texts)) or _by_windows(known, texts)
-        if places:
-            self._take(known, tests, places, texts if alone else None)
-        for axis in axes.fixtures if places else (*known, *axes.fixtures):
+        complete = not axes.fixtures and len(known) == len(axes.own)
+        rows_by_id = (complete and _by_order(known, texts)) or _by_windows(known, texts)
+        if rows_by_id:
+            self._take(known, tests, rows_by_id, texts if complete else None)
+        for axis in axes.fixtures if rows_by_id else (*known, *axes.fixtures):
             if axis.table is not None:
                 self._take([axis], tests, _by_windows([axis], texts), None)
 
     def _take(
-        self, axes: Sequence[ParamAxis], tests: list[str], places: list[tuple[int, ...]] | None, texts: list[str] | None
+        self,
+        axes: Sequence[ParamAxis],
+        tests: list[str],
+        rows_by_id: list[tuple[int, ...]] | None,
+        texts: list[str] | None,
     ) -> None:
-        """Note which row each id is of; without `places` that is not known, and the tables are to be left alone."""
+        """Record the row of each id. Without `rows_by_id` the rows are unknown, and the tables must not be changed."""
         for index, axis in enumerate(axes):
             assert axis.table is not None
-            spot = axis.table.file.position_of(axis.table.node)
-            self._tables[spot] = axis.table
-            rows = self._ids.setdefault(spot, [set() for _ in axis.rows])
-            if places is None:
-                self._unclear.add(spot)
+            position = axis.table.file.position_of(axis.table.node)
+            self._tables[position] = axis.table
+            rows = self._ids.setdefault(position, [set() for _ in axis.rows])
+            if rows_by_id is None:
+                self._unclear.add(position)
                 continue
-            for test, place in zip(tests, places, strict=True):
-                rows[place[index]].add(test)
-            names = _row_names(axes, index, places, texts)
+            for test, id_rows in zip(tests, rows_by_id, strict=True):
+                rows[id_rows[index]].add(test)
+            names = _row_names(axes, index, rows_by_id, texts)
             keeps = all(
                 row.position_independent and row.exact == name for row, name in zip(axis.rows, names, strict=True)
             )
             use = TableUse(axis.file.path, axis.call, axis.owner, names, keeps)
-            self._uses.setdefault(spot, {})[axis.file.position_of(axis.call)] = use
+            self._uses.setdefault(position, {})[axis.file.position_of(axis.call)] = use
 
     def tables(self) -> Iterator[ParamTable]:
-        for spot, table in self._tables.items():
-            uses = [*self._uses.get(spot, {}).values()]
+        for position, table in self._tables.items():
+            uses = [*self._uses.get(position, {}).values()]
             nameable = all(use.keeps_names or use.can_be_named for use in uses)
-            certain = spot not in self._unclear and (not table.name or self._only_used_by(table, uses))
+            certain = position not in self._unclear and (not table.name or self._only_used_by(table, uses))
             if uses and nameable and certain and len(table.node.elts) > 1:
-                yield ParamTable(spot[0], table.node, tuple(uses), tuple(map(frozenset, self._ids[spot])))
+                yield ParamTable(position[0], table.node, tuple(uses), tuple(map(frozenset, self._ids[position])))
 
     def _only_used_by(self, table: RowSource, uses: Iterable[TableUse]) -> bool:
-        """Whether a constant is named by these decorators and by nothing else."""
+        """Whether a constant is used by these decorators and by nothing else."""
         number: dict[str, int] = {}
         for use in uses:
             number[use.path] = number.get(use.path, 0) + 1
@@ -129,15 +133,17 @@ class _Reader:
 
 
 def _by_order(axes: Sequence[ParamAxis], texts: Sequence[str]) -> list[tuple[int, ...]] | None:
-    """The rows of each id by its place in the collection, if every id also looks like them."""
-    places = [*itertools.product(*(range(len(axis.rows)) for axis in axes))] if _product(axes) == len(texts) else []
-    if not places or not all(axis.ordered for axis in axes):
+    """The rows of each id by its position in the collection, if every id also matches their patterns."""
+    combinations = (
+        [*itertools.product(*(range(len(axis.rows)) for axis in axes))] if _product(axes) == len(texts) else []
+    )
+    if not combinations or not all(axis.ordered for axis in axes):
         return None
-    for place, text in zip(places, texts, strict=True):
-        pattern = "-".join(axis.rows[row].pattern for axis, row in zip(axes, place, strict=True))
+    for combination, text in zip(combinations, texts, strict=True):
+        pattern = "-".join(axis.rows[row].pattern for axis, row in zip(axes, combination, strict=True))
         if not re.fullmatch(pattern, text, re.DOTALL):
             return None
-    return places
+    return combinations
 
 
 def _product(axes: Sequence[ParamAxis]) -> int:
@@ -148,40 +154,40 @@ def _product(axes: Sequence[ParamAxis]) -> int:
 
 
 def _by_windows(axes: Sequence[ParamAxis], texts: Sequence[str]) -> list[tuple[int, ...]] | None:
-    """The rows of each id by what stands in it, between dashes; only if that is certain for all of them."""
+    """The rows of each id by its text between dashes; None unless that is certain for all ids."""
     by_text: dict[str, tuple[int, ...]] = {}
     if not axes or any(row.exact is None for axis in axes for row in axis.rows):
         return None
-    for place in itertools.product(*(range(len(axis.rows)) for axis in axes)):
-        text = "-".join(axis.rows[row].exact or "" for axis, row in zip(axes, place, strict=True))
+    for combination in itertools.product(*(range(len(axis.rows)) for axis in axes)):
+        text = "-".join(axis.rows[row].exact or "" for axis, row in zip(axes, combination, strict=True))
         if text in by_text:
             return None
-        by_text[text] = place
-    found = []
+        by_text[text] = combination
+    rows_by_id = []
     for text in texts:
         parts = text.split("-")
         if len(parts) > _MOST_PARTS:
             return None
         windows = {"-".join(parts[a:b]) for a in range(len(parts)) for b in range(a + 1, len(parts) + 1)}
-        places = {by_text[window] for window in windows if window in by_text}
-        if len(places) != 1:
+        matches = {by_text[window] for window in windows if window in by_text}
+        if len(matches) != 1:
             return None
-        found.append(places.pop())
-    return found
+        rows_by_id.append(matches.pop())
+    return rows_by_id
 
 
 def _row_names(
-    axes: Sequence[ParamAxis], index: int, places: Sequence[tuple[int, ...]], texts: Sequence[str] | None
+    axes: Sequence[ParamAxis], index: int, rows_by_id: Sequence[tuple[int, ...]], texts: Sequence[str] | None
 ) -> tuple[str | None, ...]:
-    """What each row of an axis is called in test ids: what is left of one once the other axes' parts are gone, or its
-    share of the dashes."""
+    """The name of each row of an axis in test ids: an id without the parts of the other axes, or the parts between
+    dashes that belong to the axis."""
     names: list[str | None] = [row.exact for row in axes[index].rows]
     if texts is None:
         return tuple(names)
     widths = [len(argument_names(axis.call)) or 1 for axis in axes]
     known: dict[int, set[str | None]] = {}
-    for place, text in zip(places, texts, strict=True):
-        around = [axis.rows[row].exact for axis, row in zip(axes, place, strict=True)]
+    for id_rows, text in zip(rows_by_id, texts, strict=True):
+        around = [axis.rows[row].exact for axis, row in zip(axes, id_rows, strict=True)]
         before = "".join(f"{part}-" for part in around[:index])
         after = "".join(f"-{part}" for part in around[index + 1 :])
         name = None
@@ -191,7 +197,7 @@ def _row_names(
         elif text.count("-") == sum(widths) - 1:
             start = sum(widths[:index])
             name = "-".join(text.split("-")[start : start + widths[index]])
-        known.setdefault(place[index], set()).add(name)
-    for row, found in known.items():
-        names[row] = found.pop() if len(found) == 1 else None
+        known.setdefault(id_rows[index], set()).add(name)
+    for row, candidates in known.items():
+        names[row] = candidates.pop() if len(candidates) == 1 else None
     return tuple(names)

@@ -1,4 +1,4 @@
-"""What can be taken out of a test suite, so that some of its ids are gone and all others stay as they are."""
+"""Find what can be removed from a test suite so that some of its ids disappear and all others stay the same."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from gametape.tasks.mining.held_out.suite_files import FunctionNode, SourcePosit
 
 @dataclass(frozen=True, order=True)
 class SuiteCut:
-    """A definition to be taken out of a test file, a row of a table (`row`), or the whole file (line 0)."""
+    """One removal from a test file: a definition, a row of a table (`row`), or the whole file (line 0)."""
 
     path: str
     line: int = 0
@@ -19,7 +19,7 @@ class SuiteCut:
 
 @dataclass(frozen=True)
 class RemovableTests:
-    """The ids that go when these cuts are made: all of them, and no others. Units may overlap."""
+    """The ids that disappear when these cuts are made: all of them, and no others. Units may overlap."""
 
     ids: frozenset[str]
     cuts: frozenset[SuiteCut]
@@ -27,7 +27,7 @@ class RemovableTests:
 
 @dataclass(frozen=True, eq=False)
 class TestSuite:
-    """A project's tests, read once: everything that is cut from it for one task or another."""
+    """A project's tests, read once for all tasks, and everything that can be removed from them."""
 
     __test__ = False
 
@@ -38,8 +38,7 @@ class TestSuite:
 
 
 def read_test_suite(sources: Mapping[str, bytes], ids: Sequence[str]) -> TestSuite:
-    """`sources` are the test files and what they share (`conftest.py`, helpers), `ids` all that is collected, in that
-    order."""
+    """`sources` are the test files with `conftest.py` and helpers; `ids` are all collected ids, in that order."""
     files = TestFiles(sources)
     tables = read_param_tables(files, ids)
     functions = [*_functions(files, ids)]
@@ -53,14 +52,14 @@ def read_test_suite(sources: Mapping[str, bytes], ids: Sequence[str]) -> TestSui
 
 @dataclass
 class _Bundle:
-    """Functions that can only go together: one would take the other's place."""
+    """Functions that can only be removed together, because one would take the other's place."""
 
     ids: set[str] = field(default_factory=set)
     nodes: dict[SuiteCut, FunctionNode] = field(default_factory=dict)
 
 
 def _functions(files: TestFiles, ids: Sequence[str]) -> Iterator[RemovableTests]:
-    """A test function with all its ids, whatever classes inherit it, and with all that it overrides."""
+    """Test functions, each with all its ids, in every class that inherits it, and with all that it overrides."""
     by_cut: dict[SuiteCut, _Bundle] = {}
     by_name: dict[str, list[str]] = {}
     for test in ids:
@@ -82,7 +81,7 @@ def _functions(files: TestFiles, ids: Sequence[str]) -> Iterator[RemovableTests]
 
 
 def _classes(files: TestFiles, ids: Sequence[str]) -> Iterator[RemovableTests]:
-    """Classes with tests that are written elsewhere: without the class, its share of them is gone."""
+    """Classes that inherit tests defined elsewhere: removing the class removes its ids of them."""
     members: dict[tuple[str, str], list[str]] = {}
     for test in ids:
         path, _, rest = test.partition("::")
@@ -95,13 +94,16 @@ def _classes(files: TestFiles, ids: Sequence[str]) -> Iterator[RemovableTests]:
             continue
         first, last = nodes[0].lineno, nodes[0].end_lineno or 0
         functions = dict.fromkeys(test.partition("[")[0] for test in tests)
-        found = [files.definitions(function) for function in functions]
-        if not all(each and all(at == path and first <= node.lineno <= last for at, node in each) for each in found):
+        definitions = [files.definitions(function) for function in functions]
+        if not all(
+            found_at and all(at == path and first <= node.lineno <= last for at, node in found_at)
+            for found_at in definitions
+        ):
             yield RemovableTests(frozenset(tests), frozenset([SuiteCut(path, first, nodes[0].col_offset)]))
 
 
 def _rows(tables: Iterable[ParamTable], removable: frozenset[SuiteCut]) -> Iterator[RemovableTests]:
-    """Rows of parameters. All of a table can go only where its functions can."""
+    """Rows of tables. All rows of a table can be removed only if its functions can."""
     for table in tables:
         owners = [SuiteCut(use.path, use.owner.lineno, use.owner.col_offset) for use in table.uses]
         first = 0 if all(owner in removable for owner in owners) else 1
@@ -111,7 +113,7 @@ def _rows(tables: Iterable[ParamTable], removable: frozenset[SuiteCut]) -> Itera
 
 
 def _files(files: TestFiles, ids: Sequence[str], covered: frozenset[str]) -> Iterator[RemovableTests]:
-    """Whole files, where something in them cannot be had in smaller pieces."""
+    """Whole files, where some of their ids are in no smaller unit."""
     members: dict[str, list[str]] = {}
     for test in ids:
         members.setdefault(test.partition("::")[0], []).append(test)

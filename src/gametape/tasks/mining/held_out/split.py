@@ -1,4 +1,4 @@
-"""Which failing tests the agent sees, and which are kept from it."""
+"""Split the failing tests into visible and held-out ones."""
 
 import random
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -10,25 +10,24 @@ from gametape.tasks.mining.held_out.removable_tests import RemovableTests, Suite
 Key = TypeVar("Key")
 
 _SHARE = 0.3
-"""Of the failing tests, about so many are held out: enough to ask for other inputs, not so many that nobody can tell
-what is asked."""
+"""The share of the failing tests to hold out: enough to ask for other inputs, and enough left to show what is asked."""
 _MOST_STEPS = 600
 _DRAWS = 3
 
 
 @dataclass(frozen=True)
 class HeldOutSplit:
-    """The failing tests in two parts, and what it takes that one of them is not seen."""
+    """The failing tests in two parts, and the cuts that hide one of them."""
 
     visible: tuple[str, ...]
     held_out: tuple[str, ...]
     also_hidden: tuple[str, ...]
-    """Other tests that can be seen no more either, and so cannot be asked for."""
+    """Other tests that the same cuts hide."""
     cuts: frozenset[SuiteCut]
 
 
 def unsplittable(units: Collection[RemovableTests], covers: Mapping[Key, frozenset[str]]) -> set[Key]:
-    """Those with tests that cannot be parted: whatever is taken out takes all of them or none."""
+    """The keys whose tests cannot be split: every unit removes all of them or none."""
     by_id: dict[str, list[RemovableTests]] = {}
     for unit in units:
         for test in unit.ids:
@@ -47,40 +46,40 @@ def split_held_out(
     covers: Mapping[Key, frozenset[str]],
     rng: random.Random,
 ) -> HeldOutSplit | None:
-    """Hold out about a third of the failing tests, so that each key has some in both parts; None if there is no way.
+    """Hold out about 30 % of the failing tests, so that each key has tests in both parts; None if that is impossible.
 
-    At most half are held out where that can be had, and of the passing tests as few are lost as can be.
+    At most half are held out if possible, and as few passing tests as possible are hidden with them.
     """
-    problem = _Problem(units, failing, passing, covers)
-    if not problem.can_be:
+    search = _SplitSearch(units, failing, passing, covers)
+    if not search.can_be:
         return None
     for most in dict.fromkeys((max(1, len(failing) // 2), len(failing) - 1)):
-        found: list[list[_Choice]] = []
+        draws: list[list[_Choice]] = []
         for _ in range(_DRAWS):
-            chosen = problem.draw(rng, most)
-            if chosen is not None:
-                found.append(chosen)
-            if chosen is None or not problem.price(chosen)[0]:
+            choices = search.draw(rng, most)
+            if choices is not None:
+                draws.append(choices)
+            if choices is None or not search.price(choices)[0]:
                 break
-        if found:
-            return problem.answer(min(found, key=problem.price))
+        if draws:
+            return search.answer(min(draws, key=search.price))
     return None
 
 
 @dataclass(frozen=True)
 class _Choice:
-    """A unit, as the set of failing tests that it takes (bits), and the others that it takes along."""
+    """A unit as the set of failing tests that it hides (bits), with the other tests that it hides."""
 
     bits: int
     others: frozenset[str]
     cost: int
-    """How many of the others could have been asked for."""
+    """How many of the others pass at the start."""
     unit: RemovableTests
     concerns: tuple[int, ...]
-    """The keys with tests in it, by number."""
+    """The numbers of the keys with tests in it."""
 
 
-class _Problem:
+class _SplitSearch:
     def __init__(
         self,
         units: Sequence[RemovableTests],
@@ -103,7 +102,7 @@ class _Problem:
     def _cheapest(
         self, units: Sequence[RemovableTests], bit: Mapping[str, int], passing: frozenset[str]
     ) -> Iterator[_Choice]:
-        """The units that could be held out, of those that hide the same the one that costs least."""
+        """The units that can be held out; of those that hide the same failing tests, the cheapest."""
         best: dict[int, tuple[int, RemovableTests]] = {}
         known = frozenset(bit)
         for unit in units:
@@ -119,10 +118,10 @@ class _Problem:
                 yield _Choice(bits, unit.ids - known, cost, unit, concerns)
 
     def draw(self, rng: random.Random, most: int) -> list[_Choice] | None:
-        """Units that hide something of each key and all of none: the search turns back where it is stuck, and gives up
-        after a number of steps. Then more of them, while that costs nothing, up to the share."""
+        """Units that hide a test of each key and all tests of none. The search backtracks, and gives up after
+        `_MOST_STEPS`. Then units without cost are added up to the share."""
         share = min(most, max(1, round(_SHARE * len(self._failing))))
-        chosen: list[_Choice] = []
+        choices: list[_Choice] = []
         hidden = [0]
         waiting = [self._ways(0, share, most, rng)]
         for _ in range(_MOST_STEPS):
@@ -132,18 +131,18 @@ class _Problem:
             if choice is None:
                 waiting.pop()
                 hidden.pop()
-                if chosen:
-                    chosen.pop()
+                if choices:
+                    choices.pop()
                 continue
-            chosen.append(choice)
+            choices.append(choice)
             hidden.append(hidden[-1] | choice.bits)
             if all(key & hidden[-1] for key in self._keys):
-                return self._filled(self._needed(chosen), share, rng)
+                return self._filled(self._needed(choices), share, rng)
             waiting.append(self._ways(hidden[-1], share, most, rng))
         return None
 
     def _ways(self, hidden: int, share: int, most: int, rng: random.Random) -> list[_Choice]:
-        """The units that can hide something of a key with few of them, the best last."""
+        """The units that can hide a test of the open key with the fewest units, the best last."""
         open_keys = [number for number, key in enumerate(self._keys) if not key & hidden]
         number = min(open_keys, key=lambda number: len(self._options[number]))
         ways = [choice for choice in self._options[number] if self._fits(hidden, choice, most)]
@@ -159,55 +158,55 @@ class _Problem:
         after = hidden | choice.bits
         return after.bit_count() <= most and all(self._keys[key] & ~after for key in choice.concerns)
 
-    def _needed(self, chosen: list[_Choice]) -> list[_Choice]:
-        """Without those that cost something and that the others make up for."""
-        kept = list(chosen)
-        for choice in sorted(chosen, key=lambda choice: -choice.cost):
-            rest = [other for other in kept if other is not choice]
+    def _needed(self, choices: list[_Choice]) -> list[_Choice]:
+        """The choices without those that have a cost and that the others make unnecessary."""
+        needed = list(choices)
+        for choice in sorted(choices, key=lambda choice: -choice.cost):
+            rest = [other for other in needed if other is not choice]
             together = _union(rest)
             if choice.cost and all(key & together for key in self._keys):
-                kept = rest
-        return kept
+                needed = rest
+        return needed
 
-    def _filled(self, chosen: list[_Choice], share: int, rng: random.Random) -> list[_Choice]:
-        hidden = _union(chosen)
+    def _filled(self, choices: list[_Choice], share: int, rng: random.Random) -> list[_Choice]:
+        hidden = _union(choices)
         free = [choice for choice in self._choices if not choice.cost]
         rng.shuffle(free)
         for choice in free:
             if hidden.bit_count() >= share:
                 break
             if choice.bits & ~hidden and self._fits(hidden, choice, share):
-                chosen = [*chosen, choice]
+                choices = [*choices, choice]
                 hidden |= choice.bits
-        return chosen
+        return choices
 
-    def price(self, chosen: Sequence[_Choice]) -> tuple[int, float]:
-        """What is lost, and how far the number is from the share."""
-        number = _union(chosen).bit_count()
-        return sum(choice.cost for choice in chosen), abs(number - _SHARE * len(self._failing))
+    def price(self, choices: Sequence[_Choice]) -> tuple[int, float]:
+        """The cost of the choices, and how far their number of tests is from the share."""
+        number = _union(choices).bit_count()
+        return sum(choice.cost for choice in choices), abs(number - _SHARE * len(self._failing))
 
-    def answer(self, chosen: Sequence[_Choice]) -> HeldOutSplit:
-        hidden = _union(chosen)
-        held = [bool(hidden >> number & 1) for number in range(len(self._failing))]
+    def answer(self, choices: Sequence[_Choice]) -> HeldOutSplit:
+        hidden = _union(choices)
+        hidden_flags = [bool(hidden >> number & 1) for number in range(len(self._failing))]
         return HeldOutSplit(
-            visible=tuple(test for test, away in zip(self._failing, held, strict=True) if not away),
-            held_out=tuple(test for test, away in zip(self._failing, held, strict=True) if away),
-            also_hidden=tuple(sorted(frozenset[str]().union(*(choice.others for choice in chosen)))),
-            cuts=frozenset(cut for choice in chosen for cut in choice.unit.cuts),
+            visible=tuple(test for test, is_hidden in zip(self._failing, hidden_flags, strict=True) if not is_hidden),
+            held_out=tuple(test for test, is_hidden in zip(self._failing, hidden_flags, strict=True) if is_hidden),
+            also_hidden=tuple(sorted(frozenset[str]().union(*(choice.others for choice in choices)))),
+            cuts=frozenset(cut for choice in choices for cut in choice.unit.cuts),
         )
 
 
 def _smallest(keys: Collection[int]) -> Iterator[int]:
-    """Those that hold no other: what parts them parts the others too."""
-    found: list[int] = []
+    """The keys that contain no other key: what splits them splits the others too."""
+    smallest: list[int] = []
     for key in sorted(keys, key=int.bit_count):
-        if not any(other & key == other for other in found):
-            found.append(key)
+        if not any(other & key == other for other in smallest):
+            smallest.append(key)
             yield key
 
 
-def _union(chosen: Collection[_Choice]) -> int:
+def _union(choices: Collection[_Choice]) -> int:
     bits = 0
-    for choice in chosen:
+    for choice in choices:
         bits |= choice.bits
     return bits

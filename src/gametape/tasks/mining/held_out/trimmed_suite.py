@@ -1,4 +1,4 @@
-"""The test files that an agent may see: without the held-out tests, and otherwise as they were."""
+"""Trim test files for the agent: remove the held-out tests and change nothing else."""
 
 import ast
 import re
@@ -9,13 +9,7 @@ from gametape.tasks.mining.held_out.param_ids import literal_for_id
 from gametape.tasks.mining.held_out.param_tables import ParamTable, TableUse
 from gametape.tasks.mining.held_out.parametrization import RowsNode
 from gametape.tasks.mining.held_out.removable_tests import SuiteCut, TestSuite
-from gametape.tasks.mining.held_out.suite_files import (
-    Definition,
-    SourcePosition,
-    TestFile,
-    blocks,
-    first_line,
-)
+from gametape.tasks.mining.held_out.suite_files import Definition, SourcePosition, TestFile, blocks, first_line
 from gametape.verify.twins.source_edit import SourceEdit, SourceText
 
 _WITHOUT_TESTS = frozenset(("object", "TestCase", "IsolatedAsyncioTestCase", "ABC"))
@@ -27,18 +21,18 @@ _LONGEST_LINE = 100
 
 
 def trim_suite(suite: TestSuite, cuts: Collection[SuiteCut]) -> dict[str, bytes | None]:
-    """The files that change when these cuts are made; None for those that go as a whole.
+    """The files that change when these cuts are made; None for those that are deleted.
 
-    A file goes when no test of it is left and no other file needs it. Helpers, imports and data stay.
+    A file is deleted if no test of it is left and no other file imports it. Helpers, imports and data stay.
     """
-    made = frozenset(cuts)
-    gone = frozenset[str]().union(*(unit.ids for unit in suite.units if unit.cuts <= made))
-    left = {test.partition("::")[0] for test in suite.ids if test not in gone}
-    emptied = {test.partition("::")[0] for test in gone} - left - suite.files.imported
+    cut_set = frozenset(cuts)
+    removed_ids = frozenset[str]().union(*(unit.ids for unit in suite.units if unit.cuts <= cut_set))
+    left = {test.partition("::")[0] for test in suite.ids if test not in removed_ids}
+    emptied = {test.partition("::")[0] for test in removed_ids} - left - suite.files.imported
     edits: dict[str, list[SourceEdit]] = {}
-    for path, edit in _edits(suite, made):
+    for path, edit in _edits(suite, cut_set):
         edits.setdefault(path, []).append(edit)
-    changed = {path: _spliced(suite.files.parsed[path].text.source, each) for path, each in edits.items()}
+    changed = {path: _spliced(suite.files.parsed[path].text.source, file_edits) for path, file_edits in edits.items()}
     return {path: None if path in emptied else changed[path].encode() for path in {*changed, *emptied}}
 
 
@@ -46,13 +40,13 @@ def _edits(suite: TestSuite, cuts: Iterable[SuiteCut]) -> Iterator[tuple[str, So
     definitions: set[SourcePosition] = set()
     rows: dict[SourcePosition, set[int]] = {}
     for cut in cuts:
-        spot = cut.path, cut.line, cut.column
+        position = cut.path, cut.line, cut.column
         if cut.row is not None:
-            rows.setdefault(spot, set()).add(cut.row)
+            rows.setdefault(position, set()).add(cut.row)
         elif cut.line:
-            definitions.add(spot)
-    for spot, numbers in rows.items():
-        table = suite.tables[spot]
+            definitions.add(position)
+    for position, numbers in rows.items():
+        table = suite.tables[position]
         if len(numbers) == len(table.node.elts):
             definitions |= {(use.path, use.owner.lineno, use.owner.col_offset) for use in table.uses}
         yield from _fewer_rows(suite, table, numbers)
@@ -62,7 +56,7 @@ def _edits(suite: TestSuite, cuts: Iterable[SuiteCut]) -> Iterator[tuple[str, So
 
 
 def _spliced(source: str, edits: Collection[SourceEdit]) -> str:
-    """The source with these edits; what lies inside another one goes with it."""
+    """The source with these edits; an edit inside another one is dropped."""
     parts = []
     done = 0
     for edit in sorted(edits, key=lambda edit: (edit.start, -edit.end)):
@@ -73,7 +67,7 @@ def _spliced(source: str, edits: Collection[SourceEdit]) -> str:
 
 
 class _Cutter:
-    """Takes definitions out of one file, with their decorators and the comments that belong to them."""
+    """Removes definitions from one file, with their decorators and comments."""
 
     def __init__(self, suite: TestSuite, file: TestFile, definitions: Set[SourcePosition]) -> None:
         self._suite = suite
@@ -82,11 +76,11 @@ class _Cutter:
         self._lines = re.split(r"\r\n|\r|\n", file.text.source)
 
     def edits(self) -> list[SourceEdit]:
-        found, _ = self._body(self._file.module.body, 0)
-        return found
+        edits, _ = self._body(self._file.module.body, 0)
+        return edits
 
     def _body(self, body: list[ast.stmt], above: int) -> tuple[list[SourceEdit], list[ast.stmt]]:
-        """The edits of a body, and the statements that are left of it."""
+        """The edits of a body, and its remaining statements."""
         edits: list[SourceEdit] = []
         left: list[ast.stmt] = []
         for node in body:
@@ -101,7 +95,7 @@ class _Cutter:
         return edits, left
 
     def _inside(self, node: ast.stmt) -> tuple[list[SourceEdit], bool]:
-        """The edits inside a statement, and whether nothing that matters is left in it."""
+        """The edits inside a statement, and whether only docstrings and `pass` are left in it."""
         bodies = [node.body] if isinstance(node, Definition) else [*blocks(node)]
         every: list[SourceEdit] = []
         empty = False
@@ -112,20 +106,20 @@ class _Cutter:
                 line = f"{' ' * body[0].col_offset}pass"
                 end = "\r\n" if "\r\n" in text.source else "\n"
                 edits[0] = replace(edits[0], text=line + end)
-            empty = bool(edits) and all(isinstance(each, ast.Expr | ast.Pass) for each in left)
+            empty = bool(edits) and all(isinstance(statement, ast.Expr | ast.Pass) for statement in left)
             every += edits
         return every, empty
 
     def _can_go(self, node: ast.stmt) -> bool:
-        """Whether a class without tests is good for nothing else."""
+        """Whether a class without tests has no other use."""
         if not isinstance(node, ast.ClassDef):
             return False
         bases = {getattr(base, "attr", getattr(base, "id", "")) for base in node.bases}
         return bases <= _WITHOUT_TESTS and not self._suite.files.used_elsewhere(self._file.path, node.name, [node])
 
     def _span(self, node: Definition, above: int, opens: bool) -> SourceEdit:
-        """Whole lines: what stands directly above as a comment, the definition, comments at the end of its body, and
-        the empty lines before it, or after it where it opens what is left of a block."""
+        """Whole lines: the comments directly above, the definition, comments at the end of its body, and the empty
+        lines before it, or after it if it is the first of what is left of a block."""
         first, last = first_line(node), node.end_lineno or node.lineno
         while first - 1 > above and self._line(first - 1).startswith("#"):
             first -= 1
@@ -150,7 +144,7 @@ class _Cutter:
 
 
 def _fewer_rows(suite: TestSuite, table: ParamTable, numbers: Set[int]) -> Iterator[tuple[str, SourceEdit]]:
-    """A table without some rows, and the same names for those that stay wherever it is used."""
+    """Edits that remove rows from a table and keep the ids of the others wherever it is used."""
     text = suite.files.parsed[table.path].text
     yield from ((table.path, edit) for edit in _rows_out(text, table.node, numbers))
     for use in table.uses:
@@ -158,7 +152,7 @@ def _fewer_rows(suite: TestSuite, table: ParamTable, numbers: Set[int]) -> Itera
 
 
 def _renamed(text: SourceText, use: TableUse, numbers: Set[int]) -> Iterator[SourceEdit]:
-    ids = next((each for each in use.call.keywords if each.arg == "ids"), None)
+    ids = next((keyword for keyword in use.call.keywords if keyword.arg == "ids"), None)
     if use.keeps_names:
         if ids is not None and isinstance(ids.value, RowsNode):
             yield from _rows_out(text, ids.value, numbers)
@@ -168,18 +162,18 @@ def _renamed(text: SourceText, use: TableUse, numbers: Set[int]) -> Iterator[Sou
     listed = f"ids=[{', '.join(quoted)}]"
     if len(listed) > _LONGEST_LINE:
         margin = " " * (use.call.col_offset + 3)
-        listed = "ids=[\n" + "".join(f"{margin}    {each},\n" for each in quoted) + f"{margin}]"
+        listed = "ids=[\n" + "".join(f"{margin}    {keyword},\n" for keyword in quoted) + f"{margin}]"
     if ids is not None:
         yield text.replace(ids, listed)
         return
     end = text.end(use.call) - 1
     last = max([*map(text.end, use.call.args), *map(text.end, use.call.keywords)])
-    has_comma = any(found.group() == "," for found in _COMMA.finditer(text.source, last, end))
+    has_comma = any(match.group() == "," for match in _COMMA.finditer(text.source, last, end))
     yield SourceEdit(end, end, listed if has_comma else f", {listed}")
 
 
 def _rows_out(text: SourceText, node: RowsNode, numbers: Set[int]) -> Iterator[SourceEdit]:
-    """Rows with their commas, the comments above them and those on the same line."""
+    """Edits that remove rows with their commas, the comments above them and those on the same line."""
     starts = _row_starts(text, node)
     source = text.source
     for row in sorted(numbers):
@@ -192,23 +186,23 @@ def _rows_out(text: SourceText, node: RowsNode, numbers: Set[int]) -> Iterator[S
     if isinstance(node, ast.Tuple) and len(kept) == 1 and numbers:
         element = text.end(node.elts[kept[0]])
         closing = _CLOSING.match(source, element, starts[kept[0] + 1])
-        place = closing.end() if closing else element
-        if not any(found.group() == "," for found in _COMMA.finditer(source, place, starts[kept[0] + 1])):
-            yield SourceEdit(place, place, ",")
+        offset = closing.end() if closing else element
+        if not any(match.group() == "," for match in _COMMA.finditer(source, offset, starts[kept[0] + 1])):
+            yield SourceEdit(offset, offset, ",")
 
 
 def _row_starts(text: SourceText, node: RowsNode) -> list[int]:
-    """Where each row begins: behind the comma of the one before, and behind what else stands on that line. The last
-    number is where the last row ends."""
+    """The offset of each row: after the comma of the row before and the rest of that line. The last number is the end
+    of the last row."""
     source = text.source
     starts = [_line_end(source, text.start(node) + 1)]
     for row, after in zip(node.elts, node.elts[1:], strict=False):
         gap = _COMMA.finditer(source, text.end(row), text.start(after))
-        starts.append(_line_end(source, next(found.end() for found in gap if found.group() == ",")))
+        starts.append(_line_end(source, next(match.end() for match in gap if match.group() == ",")))
     inside = source[: text.end(node) - 1]
     return [*starts, max(text.end(node.elts[-1]), len(inside.rstrip()))]
 
 
-def _line_end(source: str, place: int) -> int:
-    rest = _REST_OF_LINE.match(source, place)
-    return rest.end() if rest else place
+def _line_end(source: str, offset: int) -> int:
+    rest = _REST_OF_LINE.match(source, offset)
+    return rest.end() if rest else offset

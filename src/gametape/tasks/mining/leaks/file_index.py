@@ -1,7 +1,7 @@
-"""What can be recognised in each file that an agent can read.
+"""Index the code in every file that an agent can read: functions, statements, and code in text.
 
-Trees that are carved from one project differ in a few functions, so the work is kept by content, and for Python by
-pieces of files: only what a carving touched is read again.
+The trees of one project's candidates differ in a few functions, so results are cached by content, and for Python by
+pieces of files: only pieces that a deletion changed are parsed again.
 """
 
 import ast
@@ -17,18 +17,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from gametape.tasks.mining.leaks.fingerprints import (
-    FunctionNode,
-    NormalizedStatement,
-    fingerprint,
-    normalized_statements,
-)
+from gametape.tasks.mining.leaks.fingerprints import NormalizedStatement, fingerprint, normalized_statements
 from gametape.tasks.mining.leaks.text_statements import statements_in, statements_in_lines
+from gametape.tasks.mining.removal.python_source import FunctionNode
 
 MIN_INDEXED_NODES = 7
-"""Statements with so many nodes are looked up; smaller ones only count beside them."""
+"""Statements with at least so many nodes are search keys; smaller ones count only next to them."""
 MAX_FILE_BYTES = 4_000_000
-"""Of a file, and of one in an archive, so much is read."""
+"""How much of a file, or of an archive member, is read."""
 MAX_ARCHIVE_MEMBERS = 4_000
 _MOST_UNPACKED = 100_000_000
 _BROKEN_ARCHIVE = (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError)
@@ -39,13 +35,13 @@ _COMMENT = re.compile(r"^[ \t]*#(.*)$", re.MULTILINE)
 
 
 class CodeUnit(NamedTuple):
-    """Statements that stand together: a function, the code around functions, or the text of one place."""
+    """Consecutive statements: a function, the code around functions, or one text."""
 
     kind: str
     """`function`, `code` or `text`."""
     line: int
     fingerprints: frozenset[str]
-    """Of a function and of those inside it."""
+    """The fingerprints of a function and of those inside it."""
     statements: tuple[NormalizedStatement, ...]
 
 
@@ -54,7 +50,7 @@ class FilePiece(NamedTuple):
 
     units: tuple[CodeUnit, ...]
     keys: frozenset[int | str]
-    """Everything by which it can be found."""
+    """All its search keys."""
 
 
 FilePieces = tuple[tuple[int, FilePiece], ...]
@@ -63,12 +59,12 @@ FilePieces = tuple[tuple[int, FilePiece], ...]
 
 @functools.lru_cache(maxsize=20_000)
 def index_file(path: str, content: bytes) -> tuple[tuple[str, FilePieces], ...]:
-    """What can be recognised in a file, or in each file of an archive. Nothing that is in it is executed."""
-    found = [
+    """The pieces of a file, or of each file in an archive. Nothing in it is executed."""
+    indexed = [
         (path, _pieces(path, content)),
         *((name, _pieces(name, part)) for name, part in archive_members(path, content)),
     ]
-    return tuple((name, pieces) for name, pieces in found if pieces)
+    return tuple((name, pieces) for name, pieces in indexed if pieces)
 
 
 def _pieces(path: str, content: bytes) -> FilePieces:
@@ -82,16 +78,16 @@ def _pieces(path: str, content: bytes) -> FilePieces:
 
 
 def archive_members(path: str, content: bytes | Path, only: tuple[str, ...] = ("",)) -> Iterator[tuple[str, bytes]]:
-    """The files in an archive with one of these endings, as far as it is of a sane size; nothing for other files."""
+    """The files in an archive with one of these endings, within size limits; nothing if it is not an archive."""
     try:
         if path.endswith((".zip", ".whl", ".egg", ".pyz")):
-            found = _zipped(content, only)
+            members = _zipped(content, only)
         elif path.endswith((".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")):
-            found = _tarred(content, only)
+            members = _tarred(content, only)
         else:
             return
         left = _MOST_UNPACKED
-        for name, packed in itertools.islice(found, MAX_ARCHIVE_MEMBERS):
+        for name, packed in itertools.islice(members, MAX_ARCHIVE_MEMBERS):
             yield f"{path}!{name}", packed
             left -= len(packed)
             if left <= 0:
@@ -117,9 +113,9 @@ def _tarred(content: bytes | Path, only: tuple[str, ...]) -> Iterator[tuple[str,
 
 
 def _python(text: str) -> FilePieces | None:
-    """The file in pieces that begin at definitions, outermost ones or methods. A definition whose pieces do not parse,
-    because a string reaches over them, is one piece, and so is such a file. None if it is not Python."""
-    found: list[tuple[int, FilePiece]] = []
+    """The file in pieces that begin at top-level definitions or methods. A class or a file whose pieces do not parse,
+    because a string spans them, is one piece. None if the file is not Python."""
+    all_pieces: list[tuple[int, FilePiece]] = []
     line = 0
     for part in _cut(text, _DEFINITION):
         pieces = _class(part) if part.startswith("class") else None
@@ -127,25 +123,25 @@ def _python(text: str) -> FilePieces | None:
             pieces = ((0, whole),)
         if pieces is None:
             return ((0, whole),) if (whole := _parsed(text)) else None
-        found += ((line + before, piece) for before, piece in pieces)
+        all_pieces += ((line + before, piece) for before, piece in pieces)
         line += part.count("\n")
-    return tuple(found)
+    return tuple(all_pieces)
 
 
 def _class(text: str) -> FilePieces | None:
-    found = []
+    pieces = []
     line = 0
     for part in _cut(text, _METHOD):
         piece = _parsed(f"{part}\n    pass\n" if line == 0 else f"if 1:\n{part}")
         if piece is None:
             return None
-        found.append((line - (line > 0), piece))
+        pieces.append((line - (line > 0), piece))
         line += part.count("\n")
-    return tuple(found)
+    return tuple(pieces)
 
 
 def _cut(text: str, definition: re.Pattern[str]) -> Iterator[str]:
-    """Cut before each definition, but not between decorators and what they decorate."""
+    """Cut before each definition, but not between a decorator and its definition."""
     start = 0
     decorated = False
     for match in definition.finditer(text):
@@ -177,7 +173,7 @@ def _parsed(source: str) -> FilePiece | None:
 def _sort(body: list[ast.stmt], functions: list[FunctionNode], rest: list[ast.stmt]) -> None:
     """Outermost functions and methods, and the statements around them."""
     for node in body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        if isinstance(node, FunctionNode):
             functions.append(node)
         elif isinstance(node, ast.ClassDef | ast.If | ast.Try | ast.With):
             for name in ("body", "orelse", "finalbody"):
@@ -189,12 +185,12 @@ def _sort(body: list[ast.stmt], functions: list[FunctionNode], rest: list[ast.st
 
 
 def _fingerprints(function: FunctionNode) -> frozenset[str]:
-    inside = (node for node in ast.walk(function) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
-    return frozenset(found for node in inside if (found := fingerprint(node)))
+    inside = (node for node in ast.walk(function) if isinstance(node, FunctionNode))
+    return frozenset(digest for node in inside if (digest := fingerprint(node)))
 
 
 def _texts(module: ast.Module) -> Iterator[CodeUnit]:
-    """What docstrings and other long texts hold, doctests among it."""
+    """Code in docstrings, doctests and other long strings."""
     for node in ast.walk(module):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) >= _LONG_TEXT:
             numbered = list(enumerate(node.value.splitlines(), start=node.lineno))
@@ -211,5 +207,5 @@ def _piece(units: tuple[CodeUnit, ...]) -> FilePiece:
     keys: set[int | str] = set()
     for unit in units:
         keys.update(unit.fingerprints)
-        keys.update(one.key for one in unit.statements if one.size >= MIN_INDEXED_NODES)
+        keys.update(statement.key for statement in unit.statements if statement.size >= MIN_INDEXED_NODES)
     return FilePiece(units, frozenset(keys))

@@ -1,10 +1,9 @@
-"""Recognise the body of a function again: as a whole whatever its variables are called, or some statements of it.
+"""Recognise copies of a function body: whole copies under any variable names, or some of its statements.
 
-Two things are compared. The *fingerprint* of a whole body follows its scopes: renaming local variables does not change
-it, everything else does. The *statements* of a body are for partial copies, in whatever else was copied with them or
-left out: each has a key of its own, compound statements give one for their head and one for each statement inside.
-A line cut out of its function does not tell which names were local, so there all names are equal but those of builtins,
-of what is called, and those with a capital.
+The *fingerprint* of a whole body changes with everything but the names of local variables. *Statements* find partial
+copies: each has its own key; a compound statement has one for its head and one for each statement inside. A line
+outside its function does not tell which names are local, so in keys all names are equal except builtins, called names
+and names that begin with a capital.
 """
 
 import ast
@@ -15,15 +14,16 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from gametape.tasks.mining.removal.python_source import FunctionNode
+
 MIN_FINGERPRINT_NODES = 20
-"""Smaller bodies identify nothing. Over 133,000 functions of the standard library and about a hundred packages, the
-same body stands under another name in another package for 73 % of those below 4 nodes, 16 % up to 6, 2 % up to 8, and
-at most 0.5 % from 20 on, where nearly all that were looked at are copies. Within one package, where siblings resemble
-each other, it falls from 77 % below 4 nodes to 4 % at 20."""
+"""Smaller bodies identify nothing. Among 133,000 functions of the standard library and about a hundred packages, the
+same body occurs under another name in another package for 73 % of those below 4 nodes, 16 % up to 6, 2 % up to 8, and
+at most 0.5 % from 20 on, where nearly all are copies. Within one package it falls from 77 % below 4 nodes to 4 % at
+20."""
 _DEEPEST = 100
 """Nesting beyond this is not compared: sums of a thousand terms are as deep as they are long."""
 
-FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 _BUILTINS = frozenset(dir(builtins))
 _IGNORED = frozenset(
     {"annotation", "returns", "type_comment", "type_params", "ctx", "kind", "decorator_list", "simple"}
@@ -32,13 +32,12 @@ _IGNORED = frozenset(
 
 @functools.lru_cache(maxsize=256)
 def functions_by_line(source: str) -> Mapping[int, FunctionNode]:
-    """Every function of a text, also inside others, by the line of its `def`; none if it is not Python."""
+    """Every function of a source text, nested ones included, by the line of its `def`; none if it is not Python."""
     try:
         module = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return {}
-    found = (node for node in ast.walk(module) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
-    return {node.lineno: node for node in found}
+    return {node.lineno: node for node in ast.walk(module) if isinstance(node, FunctionNode)}
 
 
 class NormalizedStatement(NamedTuple):
@@ -51,8 +50,8 @@ class NormalizedStatement(NamedTuple):
 
 
 def fingerprint(node: FunctionNode) -> str | None:
-    """Names a body up to its docstring, annotations and the names of its local variables. None if it is too small for
-    an equal one to be a copy."""
+    """A digest of a body without its docstring, annotations and names of local variables. None if the body is too
+    small for an equal one to be a copy."""
     local = local_names(node)
     order: dict[str, str] = {}
     written = _Writer(lambda name, _: order.setdefault(name, f"${len(order)}") if name in local else name)
@@ -62,16 +61,9 @@ def fingerprint(node: FunctionNode) -> str | None:
     return hashlib.blake2b("\0".join(written.out).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-def nodes_in(node: FunctionNode) -> int:
-    """The size of a body as `fingerprint` counts it."""
-    written = _Writer(lambda name, _: name)
-    written.block(node.body)
-    return written.nodes
-
-
 def normalized_statements(body: Iterable[ast.AST]) -> Iterator[NormalizedStatement]:
-    """The statements of a body in the order of the text, heads before what they hold. Those that say nothing, such as
-    docstrings and `pass`, are left out."""
+    """The statements of a body in text order, the head of a compound statement before its body. Statements without
+    effect, such as docstrings and `pass`, are left out."""
     waiting = [iter(body)]
     while waiting:
         node = next(waiting[-1], None)
@@ -109,7 +101,7 @@ _HEADS: dict[type[ast.AST], tuple[str, ...]] = {
 
 
 def _head(node: ast.AST) -> list[ast.AST] | None:
-    """What a compound statement says before its blocks; None for a simple statement."""
+    """The parts of a compound statement before its blocks; None for a simple statement."""
     names = _HEADS.get(type(node))
     if names is None:
         return None
@@ -131,7 +123,7 @@ def _says_nothing(node: ast.AST) -> bool:
 
 
 class _Writer:
-    """Writes a syntax tree as words, without positions and annotations."""
+    """Serialises a syntax tree as words, without positions and annotations."""
 
     def __init__(self, renamed: Callable[[str, bool], str]) -> None:
         self.out: list[str] = []
@@ -175,8 +167,8 @@ class _Writer:
             if value and isinstance(value[0], ast.stmt):
                 self.block(value)
             else:
-                for one in value:
-                    self._field(node, name, one)
+                for item in value:
+                    self._field(node, name, item)
                 self.out.append(";")
         elif isinstance(value, ast.AST):
             self.node(value, called=name == "func")
@@ -187,7 +179,7 @@ class _Writer:
 
 
 def _is_a_variable(node: ast.AST, field: str) -> bool:
-    """Whether a text in the tree names a variable, rather than an attribute or a parameter of somebody else."""
+    """Whether a string field of a node is the name of a variable, not of an attribute or a foreign parameter."""
     match node:
         case ast.arg():
             return field == "arg"
@@ -204,26 +196,26 @@ def _is_a_variable(node: ast.AST, field: str) -> bool:
 
 
 def local_names(function: FunctionNode) -> set[str]:
-    """Every name bound anywhere in a function, also in functions inside it, and its parameters."""
-    found: set[str] = set()
+    """Every name bound in a function, nested functions included, and its parameters."""
+    names: set[str] = set()
     shared: set[str] = set()
     for node in ast.walk(function):
         match node:
             case ast.Name(ctx=ast.Store() | ast.Del()):
-                found.add(node.id)
+                names.add(node.id)
             case ast.arg():
-                found.add(node.arg)
+                names.add(node.arg)
             case ast.Global():
                 shared.update(node.names)
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 if node is not function:
-                    found.add(node.name)
+                    names.add(node.name)
             case ast.ExceptHandler() | ast.MatchAs() | ast.MatchStar():
-                found.add(node.name or "")
+                names.add(node.name or "")
             case ast.MatchMapping():
-                found.add(node.rest or "")
+                names.add(node.rest or "")
             case ast.alias():
-                found.add(node.asname or "")
+                names.add(node.asname or "")
             case _:
                 pass
-    return found - shared
+    return names - shared

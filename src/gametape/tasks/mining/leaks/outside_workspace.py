@@ -1,7 +1,7 @@
-"""What an agent can read outside its workspace: the interpreter with everything installed there, and /usr.
+"""Find copies of a project's functions outside the workspace: in the interpreter, installed packages, and /usr.
 
-That is hundreds of megabytes, so it is read once for a project, and only for whole functions under the same name: a
-definition is parsed if it stands under a name that the project has too and holds all the words of its body.
+That is hundreds of megabytes, so it is read once for a project, and only for whole functions of the same name: a
+definition is parsed only if the project has a function of that name and the text contains all words of its body.
 """
 
 import ast
@@ -16,12 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gametape.tasks.mining.leaks.file_index import MAX_FILE_BYTES, archive_members
-from gametape.tasks.mining.leaks.fingerprints import (
-    FunctionNode,
-    fingerprint,
-    functions_by_line,
-    local_names,
-)
+from gametape.tasks.mining.leaks.fingerprints import fingerprint, functions_by_line, local_names
+from gametape.tasks.mining.removal.python_source import FunctionNode
 
 _PYTHON = (".py", ".pyi")
 _ARCHIVES = (".zip", ".whl", ".egg")
@@ -33,15 +29,15 @@ _STATEMENTS: dict[type[ast.AST], str] = {
 _AT_ONCE = 256
 _READERS = 2
 _MOST_MARGINS = 50
-"""After so many lines at the margin, a definition is taken to reach to the end of its file."""
+"""After so many candidates for its end, a definition is assumed to reach to the end of its file."""
 
 WantedFunctions = Mapping[bytes, Mapping[str, tuple[bytes, ...]]]
-"""By the name of functions and the fingerprint of their bodies: the words that every copy has."""
+"""By function name and body fingerprint: the words that every copy contains."""
 
 
 @dataclass(frozen=True)
 class OutsideIndex:
-    """Where functions of a project stand outside: paths and lines by the fingerprint of their bodies."""
+    """Copies of a project's functions outside the workspace: paths and lines by body fingerprint."""
 
     locations: Mapping[str, tuple[tuple[str, int], ...]]
 
@@ -52,21 +48,20 @@ NOTHING_OUTSIDE = OutsideIndex({})
 def build_outside_index(
     roots: Iterable[str | Path], sources: Mapping[str, str], hidden: Collection[str] = ()
 ) -> OutsideIndex:
-    """Look below these directories, except in the hidden ones, for what the functions of these sources, given by path,
-    could be copied from.
+    """Search these directories, except the hidden ones, for copies of all functions of these sources (by path).
 
-    Serves every choice of deleted functions. Links are not followed: what they lead to is shown under its own name or
-    not at all.
+    One index serves every choice of deleted functions. Links are not followed: a target that the sandbox shows is found
+    under its own path.
     """
     wanted = _wanted(sources.values())
-    places: dict[str, list[tuple[str, int]]] = {}
+    locations: dict[str, list[tuple[str, int]]] = {}
     with ThreadPoolExecutor(_READERS) as readers:
         paths = (path for root in roots for path in _below(str(root), hidden))
         batches = iter(lambda: list(itertools.islice(paths, _AT_ONCE)), [])
-        for found in readers.map(lambda batch: list(_copies(batch, wanted)), batches):
-            for mark, path, line in found:
-                places.setdefault(mark, []).append((path, line))
-    return OutsideIndex({mark: tuple(where) for mark, where in places.items()})
+        for copies in readers.map(lambda batch: list(_copies(batch, wanted)), batches):
+            for digest, path, line in copies:
+                locations.setdefault(digest, []).append((path, line))
+    return OutsideIndex({digest: tuple(found_at) for digest, found_at in locations.items()})
 
 
 def _wanted(sources: Iterable[str]) -> WantedFunctions:
@@ -124,20 +119,20 @@ def _contents(paths: Sequence[str]) -> Iterator[tuple[str, bytes]]:
 
 
 def _copies(paths: Sequence[str], wanted: WantedFunctions) -> Iterator[tuple[str, str, int]]:
-    """Wanted functions in these files: fingerprint, path and line."""
+    """The wanted functions in these files: fingerprint, path and line."""
     for path, content in _contents(paths):
         if wanted.keys().isdisjoint(_DEFINED.findall(content)):
             continue
-        for found in _DEFINED.finditer(content):
-            marks = wanted.get(found[1])
-            if marks is None:
+        for match in _DEFINED.finditer(content):
+            digests = wanted.get(match[1])
+            if digests is None:
                 continue
-            text = _definition(content, found.start())
-            if any(_has_words(text, words) for words in marks.values()):
-                line = content.count(b"\n", 0, found.start()) + 1
-                mark = _mark(text, content, line)
-                if mark is not None and mark in marks:
-                    yield mark, path, line
+            text = _definition(content, match.start())
+            if any(_has_words(text, words) for words in digests.values()):
+                line = content.count(b"\n", 0, match.start()) + 1
+                digest = _mark(text, content, line)
+                if digest is not None and digest in digests:
+                    yield digest, path, line
 
 
 def _has_words(text: bytes, words: tuple[bytes, ...]) -> bool:
@@ -145,7 +140,7 @@ def _has_words(text: bytes, words: tuple[bytes, ...]) -> bool:
 
 
 def _definition(content: bytes, start: int) -> bytes:
-    """The text of a definition, to the next line that is not further inside than it and stands in no long string."""
+    """The text of a definition, up to the next line that is not indented deeper and not in a triple-quoted string."""
     indent = start - (content.rfind(b"\n", 0, start) + 1)
     ends = _end_after(min(indent, 80)).finditer(content, start)
     for end in itertools.islice(ends, _MOST_MARGINS):
@@ -161,8 +156,8 @@ def _end_after(indent: int) -> re.Pattern[bytes]:
 
 
 def _mark(text: bytes, content: bytes, line: int) -> str | None:
-    """The fingerprint of a definition, from its own text. A string with lines at the margin may have cut that too
-    early: then from the whole file."""
+    """The fingerprint of a definition from its own text, or from the whole file if a string with unindented lines made
+    that text too short."""
     alone = functions_by_line(textwrap.dedent(text.decode("utf-8", "replace"))).get(1)
     node = alone or functions_by_line(content.decode("utf-8", "replace")).get(line)
     return fingerprint(node) if node else None

@@ -1,8 +1,7 @@
 """Find Python statements in text that is not Python: documentation, comments, doctests, notebooks, diffs.
 
-Formats mark code in many ways: fences, indents, prompts, tags. What they share is that the lines of the code are there.
-So every line that can be read as a statement is one, whatever stands around it; prose that happens to parse is short
-and matches nothing.
+Formats mark code in many ways (fences, indents, prompts, tags), but all contain its lines. So every line that parses as
+a statement counts, whatever is around it; prose that happens to parse is short and matches nothing.
 """
 
 import ast
@@ -20,7 +19,7 @@ _QUOTED = re.compile(r"\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|#.*")
 _TAG = re.compile(r"<[^<>]{0,200}>")
 _LONGEST_LINE = 2000
 _MOST_LINES = 40
-"""A statement that goes on for longer than this is not found."""
+"""A statement with more lines is not found."""
 
 
 def statements_in(path: str, text: str) -> tuple[NormalizedStatement, ...]:
@@ -33,7 +32,7 @@ def statements_in(path: str, text: str) -> tuple[NormalizedStatement, ...]:
 
 
 def statements_in_lines(numbered: list[tuple[int, str]]) -> Iterator[NormalizedStatement]:
-    """The same for lines with their numbers; they need not follow each other."""
+    """The statements in numbered lines, which need not be consecutive."""
     lines = [(number, _MARKS.sub("", line, count=1).rstrip()) for number, line in numbered]
     at = 0
     while at < len(lines):
@@ -42,17 +41,17 @@ def statements_in_lines(numbered: list[tuple[int, str]]) -> Iterator[NormalizedS
         if not 4 <= len(line) <= _LONGEST_LINE or not _LIKE_CODE.search(line):
             continue
         whole, used = _joined(lines, at - 1)
-        found = _parsed(whole)
-        if found is None and used > 1:
-            found = _parsed(line)
-        elif found is not None:
+        parsed = _parsed(whole)
+        if parsed is None and used > 1:
+            parsed = _parsed(line)
+        elif parsed is not None:
             at += used - 1
-        for one in normalized_statements(found or ()):
-            yield one._replace(line=number)
+        for statement in normalized_statements(parsed or ()):
+            yield statement._replace(line=number)
 
 
 def _joined(lines: list[tuple[int, str]], start: int) -> tuple[str, int]:
-    """The line with those that its open brackets reach."""
+    """The line with those that its open brackets continue on."""
     parts: list[str] = []
     depth = 0
     for _, line in lines[start : start + _MOST_LINES]:
@@ -82,7 +81,7 @@ def _parsed(line: str) -> list[ast.stmt] | None:
 
 
 def _cells(text: str) -> Iterator[str]:
-    """What the cells of a notebook hold, or its text if it is none."""
+    """The sources of a notebook's cells, or the text itself if it is not a notebook."""
     try:
         cells = json.loads(text)["cells"]
         for cell in cells:

@@ -1,4 +1,4 @@
-"""Slips inside an expression: a wrong operator, operand, bound, argument or name."""
+"""Mutations inside an expression: a wrong operator, operand, bound, argument or name."""
 
 import ast
 from collections.abc import Iterator
@@ -76,14 +76,14 @@ def _joined(scope: MutationScope, node: ast.BoolOp) -> Iterator[MutationEdits]:
     for left, right in pairwise(node.values):
         if edits := scope.between(left, right, *pair):
             yield MutationEdits("boolean operator", edits)
-    for one in (node.values[0], node.values[-1]):
-        yield MutationEdits("missing condition", (scope.replaced(node, scope.text(one)),))
+    for value in (node.values[0], node.values[-1]):
+        yield MutationEdits("missing condition", (scope.replaced(node, scope.text(value)),))
 
 
 def _computed(scope: MutationScope, node: ast.BinOp | ast.AugAssign) -> Iterator[MutationEdits]:
-    """Not where a text, list or tuple is built: another operator would not run at all."""
+    """Skips operations on strings, lists and tuples, which another operator would make fail at once."""
     left, right = (node.left, node.right) if isinstance(node, ast.BinOp) else (node.target, node.value)
-    if any(_is_sequence(one) for one in (left, right)):
+    if any(_is_sequence(operand) for operand in (left, right)):
         return
     operator, by = _OPERATORS.get(type(node.op), (b"", b""))
     if operator and (edits := scope.between(left, right, operator, by)):
@@ -112,10 +112,10 @@ def _decided(scope: MutationScope, node: ast.If | ast.While | ast.IfExp) -> Iter
 
 
 def _called(scope: MutationScope, node: ast.Call) -> Iterator[MutationEdits]:
-    given = [one for one in node.args if not isinstance(one, ast.Starred)]
+    given = [argument for argument in node.args if not isinstance(argument, ast.Starred)]
     if len(given) == len(node.args):
-        for one, other in pairwise(given):
-            yield MutationEdits("swapped arguments", scope.exchanged(one, other))
+        for argument, other in pairwise(given):
+            yield MutationEdits("swapped arguments", scope.exchanged(argument, other))
     name = getattr(node.func, "id", "")
     if name == "range" and given and not isinstance(given[-1], ast.Constant) and len(given) < 3:
         end = given[-1]
@@ -125,9 +125,9 @@ def _called(scope: MutationScope, node: ast.Call) -> Iterator[MutationEdits]:
     if name in ("min", "max", "any", "all"):
         by = {"min": b"max", "max": b"min", "any": b"all", "all": b"any"}[name]
         yield MutationEdits("wrong function", (scope.replaced(node.func, by),))
-    named = [one.value for one in node.keywords if one.arg]
-    for one, other in combinations(named, 2):
-        yield MutationEdits("swapped arguments", scope.exchanged(one, other))
+    named = [argument.value for argument in node.keywords if argument.arg]
+    for argument, other in combinations(named, 2):
+        yield MutationEdits("swapped arguments", scope.exchanged(argument, other))
 
 
 def _sliced(scope: MutationScope, node: ast.Slice) -> Iterator[MutationEdits]:
@@ -140,7 +140,7 @@ def _sliced(scope: MutationScope, node: ast.Slice) -> Iterator[MutationEdits]:
 
 
 def _constant(scope: MutationScope, node: ast.Constant, is_term: bool) -> Iterator[MutationEdits]:
-    """Nobody adds or multiplies by nothing, so a term never becomes 0."""
+    """A term never becomes 0, because nobody writes that by mistake."""
     value = node.value
     if isinstance(value, bool):
         yield MutationEdits("constant", (scope.replaced(node, b"False" if value else b"True"),))
@@ -161,15 +161,19 @@ def _wrong_names(scope: MutationScope) -> Iterator[MutationEdits]:
 
 
 def _wrong_attributes(scope: MutationScope) -> Iterator[MutationEdits]:
-    """Of the same object, used in the same way: called, or not."""
+    """Another attribute that the function reads from the same object in the same way: called, or not."""
     called = {id(node.func) for node in scope.nodes if isinstance(node, ast.Call)}
-    found = [
+    reads = [
         (scope.text(node.value), id(node) in called, node)
         for node in scope.nodes
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and isinstance(node.value, ast.Name)
     ]
-    for owner, is_called, node in found:
-        others = {one.attr for of, way, one in found if of == owner and way == is_called and one.attr != node.attr}
+    for owner, is_called, node in reads:
+        others = {
+            other_node.attr
+            for other_owner, other_called, other_node in reads
+            if other_owner == owner and other_called == is_called and other_node.attr != node.attr
+        }
         for other in sorted(others):
             yield MutationEdits("wrong attribute", (scope.replaced(node, owner + b"." + other.encode()),))
 

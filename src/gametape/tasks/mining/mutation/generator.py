@@ -1,8 +1,7 @@
-"""Plant one bug in a function, of the kind that people make and review misses.
+"""Generate bugs in a function, of the kind that people make and review misses.
 
-A mutation is a splice of the function's own text: operators, operands, arguments and statements are replaced, exchanged
-or dropped as they stand, never printed anew. So the rest of the file stays byte for byte, and the style of the mutated
-line is that of its author; nothing tells that it was touched.
+A mutation splices the function's own text: operators, operands, arguments and statements are replaced, exchanged or
+dropped, never unparsed. So the rest of the file stays byte for byte, and the mutated line keeps its author's style.
 """
 
 import ast
@@ -41,38 +40,38 @@ class Mutation:
 
 
 def function_mutations(source: str, function: Function, rng: random.Random) -> Iterator[Mutation]:
-    """Every mutation of a function, in an order drawn from `rng` that goes through the kinds in turn.
+    """Every mutation of a function, in a random order that takes the kinds in turn.
 
-    Each is a change of what the function does: another syntax tree, and neither in a text for people (docstring,
-    message of an exception, warning or log line) nor in an annotation. Whether any test notices is for a run to say.
+    Each changes the syntax tree, and neither a text for people (docstring, message of an exception, warning or log
+    line) nor an annotation. Only a run can tell whether a test notices it.
     """
     mark = _MARK if source.startswith(_MARK) else ""
     try:
-        read = source_from_text(source.removeprefix(_MARK))
+        parsed = source_from_text(source.removeprefix(_MARK))
     except NotPythonError:
         return
-    node = read.functions.get(function.line)
+    node = parsed.functions.get(function.line)
     if node is None:
         return
-    original = _shape(_text(read, node, read.text, 0))
+    original = _shape(_text(parsed, node, parsed.text, 0))
     seen: set[bytes] = set()
-    scope = MutationScope(read, node)
-    for slip in _in_turn([*expression_mutations(scope), *statement_mutations(scope)], rng):
-        text = read.apply_edits(slip.edits)
+    scope = MutationScope(parsed, node)
+    for mutation in _in_turn([*expression_mutations(scope), *statement_mutations(scope)], rng):
+        text = parsed.apply_edits(mutation.edits)
         if text in seen:
             continue
         seen.add(text)
-        shape = _shape(_text(read, node, text, len(text) - len(read.text)))
+        shape = _shape(_text(parsed, node, text, len(text) - len(parsed.text)))
         if shape is not None and shape != original:
-            yield _mutation(read, function.path, slip, text, mark)
+            yield _mutation(parsed, function.path, mutation, text, mark)
 
 
-def _in_turn(slips: list[MutationEdits], rng: random.Random) -> Iterator[MutationEdits]:
+def _in_turn(mutations: list[MutationEdits], rng: random.Random) -> Iterator[MutationEdits]:
     kinds: dict[str, list[MutationEdits]] = defaultdict(list)
-    for slip in slips:
-        kinds[slip.kind].append(slip)
-    for found in kinds.values():
-        rng.shuffle(found)
+    for mutation in mutations:
+        kinds[mutation.kind].append(mutation)
+    for of_kind in kinds.values():
+        rng.shuffle(of_kind)
     while kinds:
         for kind in rng.sample(sorted(kinds), len(kinds)):
             yield kinds[kind].pop()
@@ -81,7 +80,7 @@ def _in_turn(slips: list[MutationEdits], rng: random.Random) -> Iterator[Mutatio
 
 
 def _text(source: PythonSource, node: FunctionNode, text: bytes, longer: int) -> bytes:
-    """The function alone, as something that can be parsed, in a text where its end has moved."""
+    """The text of the function alone, so that it can be parsed. `longer` is how far an edit has moved its end."""
     start = source.line_starts[node.lineno - 1]
     function = text[start : source.end_of_function(node) + longer]
     return b"if 1:\n" + function if node.col_offset else function
@@ -94,9 +93,9 @@ def _shape(text: bytes) -> str | None:
         return None
 
 
-def _mutation(source: PythonSource, path: str, slip: MutationEdits, text: bytes, mark: str) -> Mutation:
-    start = source.line_start(min(edit.start for edit in slip.edits))
-    end = max(edit.end for edit in slip.edits)
+def _mutation(source: PythonSource, path: str, edits: MutationEdits, text: bytes, mark: str) -> Mutation:
+    start = source.line_start(min(edit.start for edit in edits.edits))
+    end = max(edit.end for edit in edits.edits)
     if end == start or source.line_start(end) != end:
         newline = NEWLINE.search(source.text, end)
         end = newline.end() if newline else len(source.text)
@@ -104,7 +103,7 @@ def _mutation(source: PythonSource, path: str, slip: MutationEdits, text: bytes,
     return Mutation(
         path,
         bisect.bisect_right(source.line_starts, start),
-        slip.kind,
+        edits.kind,
         source.text[start:end].decode("utf-8"),
         text[start : end + longer].decode("utf-8"),
         mark + text.decode("utf-8"),

@@ -1,16 +1,11 @@
-"""Where in a function a slip of the hand can happen."""
+"""The parts of a function that a mutation may change, and the edits on them."""
 
 import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gametape.tasks.mining.removal.python_source import (
-    ByteEdit,
-    FunctionNode,
-    PythonSource,
-    body_after_docstring,
-)
+from gametape.tasks.mining.removal.python_source import ByteEdit, FunctionNode, PythonSource, body_after_docstring
 
 _LOGGING = frozenset({"debug", "info", "warning", "warn", "error", "exception", "critical", "log", "print"})
 
@@ -22,7 +17,7 @@ class MutationEdits:
 
 
 class MutationScope:
-    """A function's body without what is written for people: messages, annotations, texts with values in them."""
+    """A function's body without texts for people: messages, annotations, f-strings."""
 
     def __init__(self, source: PythonSource, node: FunctionNode) -> None:
         self.source = source
@@ -31,8 +26,8 @@ class MutationScope:
         self.nodes = [*self._walk(self.body)]
         arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
         self.receiver = arguments[0].arg if arguments and arguments[0].arg in ("self", "cls") else None
-        stored = [one.id for one in self.nodes if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)]
-        self.variables = [*dict.fromkeys([*(one.arg for one in arguments if one.arg != self.receiver), *stored])]
+        stored = [child.id for child in self.nodes if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store)]
+        self.variables = [*dict.fromkeys([*(child.arg for child in arguments if child.arg != self.receiver), *stored])]
         self.stored = stored
 
     def _walk(self, nodes: list[ast.stmt]) -> Iterator[ast.AST]:
@@ -54,13 +49,13 @@ class MutationScope:
         return self.replaced(one, self.text(other)), self.replaced(other, self.text(one))
 
     def between(self, left: ast.AST, right: ast.AST, operator: bytes, by: bytes) -> tuple[ByteEdit, ...]:
-        """The operator that stands between two operands, replaced. Nothing where a comment stands there too."""
+        """Replace the operator between two operands. No edit if there is also a comment between them."""
         start, end = self.source.end(left), self.source.start(right)
         gap = self.source.text[start:end]
-        found = re.search(rb"\s+".join(map(re.escape, operator.split())), gap)
-        if found is None or b"#" in gap:
+        match = re.search(rb"\s+".join(map(re.escape, operator.split())), gap)
+        if match is None or b"#" in gap:
             return ()
-        return (ByteEdit(start + found.start(), start + found.end(), by),)
+        return (ByteEdit(start + match.start(), start + match.end(), by),)
 
 
 def _is_for_people(parent: ast.AST, child: ast.AST) -> bool:

@@ -1,4 +1,4 @@
-"""Slips between statements: one forgotten, one too early, a branch or a case left out."""
+"""Mutations of statements: one dropped, one too early, a branch or a case left out."""
 
 import ast
 import re
@@ -53,23 +53,23 @@ def _in_block(scope: MutationScope, block: list[ast.stmt]) -> Iterator[MutationE
 
 
 def _can_be_forgotten(scope: MutationScope, node: ast.stmt) -> bool:
-    """Without it the function still runs: a call for its effect, or a value that is there already."""
+    """Whether the function still runs without it: a call for its effect, or an assignment to an existing variable."""
     if isinstance(node, ast.Expr):
-        return isinstance(node.value, ast.Call | ast.Await) and any(node.value is one for one in scope.nodes)
+        return isinstance(node.value, ast.Call | ast.Await) and any(node.value is part for part in scope.nodes)
     if isinstance(node, ast.AugAssign):
         return True
     if isinstance(node, ast.Assign) and len(node.targets) == 1:
         target = node.targets[0]
         if isinstance(target, ast.Name):
             return scope.stored.count(target.id) > 1 or target.id in {
-                one.arg for one in ast.walk(scope.node.args) if isinstance(one, ast.arg)
+                part.arg for part in ast.walk(scope.node.args) if isinstance(part, ast.arg)
             }
         return isinstance(target, ast.Attribute | ast.Subscript)
     return False
 
 
 def _dropped(scope: MutationScope, node: ast.stmt) -> ByteEdit | None:
-    """Whole lines. Not below a comment, which would speak of what is gone."""
+    """Drop whole lines. None below a comment, which would describe what was dropped."""
     source, start = scope.source, scope.source.start(node)
     line = source.line_start(start)
     rest = _REST_OF_LINE.match(source.text, source.end(node))
@@ -113,9 +113,9 @@ def _branches(scope: MutationScope, node: ast.If) -> Iterator[MutationEdits]:
 
 def _handlers(scope: MutationScope, node: ast.Try) -> Iterator[MutationEdits]:
     for handler in node.handlers:
-        for one in handler.body:
-            if isinstance(one, ast.Raise) and len(handler.body) == 1:
-                yield MutationEdits("swallowed exception", (scope.replaced(one, b"pass"),))
+        for statement in handler.body:
+            if isinstance(statement, ast.Raise) and len(handler.body) == 1:
+                yield MutationEdits("swallowed exception", (scope.replaced(statement, b"pass"),))
         if isinstance(handler.type, ast.Tuple) and len(handler.type.elts) > 1:
             for kept in handler.type.elts:
                 yield MutationEdits("exception", (scope.replaced(handler.type, scope.text(kept)),))

@@ -1,1 +1,1 @@
-"""Find out what a code base is: its files, its package, its tests, what it needs."""
+"""Detect the layout of a project: its files, packages, tests and requirements."""

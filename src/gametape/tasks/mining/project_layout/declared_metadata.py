@@ -1,4 +1,4 @@
-"""What a project says about itself in its own files. They are read as data; `setup.py` only as far as it is literal."""
+"""Read a project's metadata files as data, without running them; of `setup.py`, only literal values."""
 
 import ast
 import configparser
@@ -17,19 +17,18 @@ NOT_LITERAL = object()
 
 @dataclass(frozen=True)
 class DeclaredMetadata:
-    """The files a project describes itself in, parsed; a file that is not there or cannot be read is empty."""
+    """The parsed metadata files of a project. A missing or unreadable file is empty."""
 
     pyproject: Mapping[str, Any] = field(default_factory=dict)
     setup_cfg: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     setup_py: Mapping[str, Any] = field(default_factory=dict)
-    """The keyword arguments of `setup`, as far as they are literals or calls of `find_packages`."""
+    """Those keyword arguments of `setup` that are literals or calls of `find_packages`."""
     pkg_info: email.message.Message = field(default_factory=email.message.Message)
-    """PKG-INFO."""
     pkg_info_text: str = ""
     top_level: tuple[str, ...] = ()
-    """The import names that the build of a source distribution wrote down."""
+    """The import names in `top_level.txt` of a source distribution."""
     requires: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """The requirements it wrote down, by extra; those of all are under the empty name."""
+    """The requirements in its `requires.txt`, by extra; unconditional ones are under the empty name."""
 
     @property
     def project(self) -> Mapping[str, Any]:
@@ -41,18 +40,25 @@ class DeclaredMetadata:
 
     @property
     def name(self) -> str:
-        """The distribution's name, or nothing."""
+        """The distribution's name, or an empty text."""
         metadata = self.setup_cfg.get("metadata", {})
-        places = (self.pkg_info.get("Name"), self.project.get("name"), self.poetry.get("name"), metadata.get("name"))
-        return next((str(name).strip() for name in (*places, self.setup_py.get("name")) if isinstance(name, str)), "")
+        candidates = (
+            self.pkg_info.get("Name"),
+            self.project.get("name"),
+            self.poetry.get("name"),
+            metadata.get("name"),
+        )
+        return next(
+            (str(name).strip() for name in (*candidates, self.setup_py.get("name")) if isinstance(name, str)), ""
+        )
 
     @property
     def version(self) -> str:
-        """Its version, where it is written down as one."""
+        """The distribution's version if it is literal, or an empty text."""
         metadata = self.setup_cfg.get("metadata", {})
-        places = (self.pkg_info.get("Version"), self.project.get("version"), self.poetry.get("version"))
-        found = (*places, metadata.get("version"), self.setup_py.get("version"))
-        return next((text.strip() for text in found if isinstance(text, str) and text.strip()[:1].isdigit()), "")
+        primary = (self.pkg_info.get("Version"), self.project.get("version"), self.poetry.get("version"))
+        candidates = (*primary, metadata.get("version"), self.setup_py.get("version"))
+        return next((text.strip() for text in candidates if isinstance(text, str) and text.strip()[:1].isdigit()), "")
 
 
 @dataclass(frozen=True)
@@ -81,14 +87,14 @@ def read_declared_metadata(tree: SourceTree) -> DeclaredMetadata:
 
 def _requires(given: list[str]) -> dict[str, tuple[str, ...]]:
     """The sections of a `requires.txt`: `[extra:marker]` and the lines below."""
-    found: dict[str, tuple[str, ...]] = {}
+    requirements: dict[str, tuple[str, ...]] = {}
     extra, marker = "", ""
     for line in given:
         if line.startswith("[") and line.endswith("]"):
             extra, _, marker = line[1:-1].partition(":")
         else:
-            found[extra] = (*found.get(extra, ()), f"{line} ; {marker}" if marker else line)
-    return found
+            requirements[extra] = (*requirements.get(extra, ()), f"{line} ; {marker}" if marker else line)
+    return requirements
 
 
 def _labels(tree: SourceTree, name: str) -> list[str]:
@@ -96,7 +102,7 @@ def _labels(tree: SourceTree, name: str) -> list[str]:
 
 
 def toml_table(document: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
-    """A table below these keys; empty if there is none."""
+    """The table under these keys; empty if there is none."""
     for key in keys:
         inner = document.get(key)
         document = inner if isinstance(inner, Mapping) else {}
@@ -122,14 +128,14 @@ def read_ini(tree: SourceTree, path: str) -> Mapping[str, Mapping[str, str]]:
 
 
 def string_list(value: object) -> list[str]:
-    """A list of strings, whatever somebody wrote in its place."""
+    """The strings of a list, or a single string as a list; empty for anything else."""
     if isinstance(value, str):
         return [value]
     return [item for item in value if isinstance(item, str)] if isinstance(value, list | tuple) else []
 
 
 def ini_lines(text: str) -> list[str]:
-    """The lines of an ini value, or of a file, without comments."""
+    """The lines of an ini value or a file, without comments."""
     plain = (line.strip() for line in text.splitlines())
     return [line.split(" #")[0].strip() for line in plain if line and not line.startswith(("#", ";"))]
 
@@ -146,12 +152,12 @@ def _setup_py(source: str) -> Mapping[str, Any]:
         for target in node.targets
         if isinstance(target, ast.Name)
     }
-    found: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     for call in (node for node in ast.walk(module) if isinstance(node, ast.Call) and _called(node) == "setup"):
         for keyword, value in _keywords(call, names):
             if (literal := _literal(value, names)) is not NOT_LITERAL:
-                found[keyword] = literal
-    return found
+                arguments[keyword] = literal
+    return arguments
 
 
 def _keywords(call: ast.Call, names: Mapping[str, ast.expr]) -> Iterator[tuple[str, ast.expr]]:
@@ -173,7 +179,7 @@ def _called(call: ast.Call) -> str:
 
 
 def _literal(node: ast.expr, names: Mapping[str, ast.expr], depth: int = 0) -> Any:  # noqa: PLR0911
-    """The value of an expression that is a literal, a name for one, or a sum of such; else NOT_LITERAL."""
+    """The value of a literal, of a name for one, or of a sum of such; else NOT_LITERAL."""
     inner = functools.partial(_literal, names=names, depth=depth + 1)
     if depth > 20:
         return NOT_LITERAL

@@ -1,4 +1,4 @@
-"""Look at a code base and say where its package, its tests and its requirements are."""
+"""Detect where a project has its packages, its tests and its requirements."""
 
 import ast
 import re
@@ -16,15 +16,15 @@ from gametape.tasks.project import Project, ProjectRefused
 
 _VERSION = re.compile(rb"^(?:__version__|VERSION|version)(?:: *\w+)? *= *['\"](\d[^'\"\n]*)['\"]", re.MULTILINE)
 _HINT = re.compile(r"(-v?\d[^/]*)?(\.(tar(\.\w+)?|tgz|zip))?$")
-"""What stands after the name of a project in the name of its archive."""
+"""What follows the name of a project in the name of its archive."""
 _OLD = re.compile(r"(^|[^a-z])(py|python)_?2([^0-9]|$)")
 
 
 def find_project(tree: SourceTree, tests: str | None = None, name_hint: str = "") -> Project:
-    """Find the parts of a code base. Raises `Refused` if there is nothing to mine, and says what was looked for.
+    """Find the parts of a project. Raises `ProjectRefused` if there is nothing to mine, and says what was searched.
 
-    `tests` is where somebody says the tests lie, relative to the tree; `name_hint` a name for a project
-    without one, such as that of its directory or archive.
+    `tests` is a path of the tests, relative to the tree; `name_hint` names a project without a name, for example after
+    its directory or archive.
     """
     if not any(path.endswith(".py") for path in tree):
         raise ProjectRefused(
@@ -34,10 +34,10 @@ def find_project(tree: SourceTree, tests: str | None = None, name_hint: str = ""
     bare = tree.without({path for path in tree if is_metadata_file(path)})
     given = _given(bare, tests)
     name = declared.name or _HINT.sub("", name_hint)
-    places = find_packages(bare, declared, name)
-    if not places:
+    packages = find_packages(bare, declared, name)
+    if not packages:
         raise ProjectRefused("no_package", _no_package(name))
-    sources = tuple(sorted(places.values()))
+    sources = tuple(sorted(packages.values()))
     test_paths = given or find_test_paths(bare, sources)
     if not test_files_under(bare, test_paths):
         raise ProjectRefused("no_tests", _no_tests(tests))
@@ -50,9 +50,9 @@ def find_project(tree: SourceTree, tests: str | None = None, name_hint: str = ""
         tree=bare,
         source_paths=sources,
         test_paths=test_paths,
-        import_roots=_import_roots(bare, places, test_paths),
+        import_roots=_import_roots(bare, packages, test_paths),
         requirements=required,
-        test_requirements=test_requirements(bare, declared, name, places, test_paths, required),
+        test_requirements=test_requirements(bare, declared, name, packages, test_paths, required),
         metadata=declared.pkg_info_text,
     )
 
@@ -94,7 +94,7 @@ def _refuse_unreadable(tree: SourceTree, sources: tuple[str, ...], test_paths: t
 
 
 def _is_data(tree: SourceTree, path: str, sources: tuple[str, ...]) -> bool:
-    """Whether a file below a regular package lies outside its packages: a template, an example."""
+    """Whether a file below a regular package is in none of its subpackages: a template, an example."""
     top = next(source for source in sources if is_under(path, [source]))
     between = path.removeprefix(top).strip("/").split("/")[:-1]
     levels = [top, *("/".join([top, *between[: count + 1]]) for count in range(len(between)))]
@@ -112,12 +112,12 @@ def _fault(source: bytes) -> str:
     return "it cannot be parsed"
 
 
-def _import_roots(tree: SourceTree, places: PackagePaths, test_paths: tuple[str, ...]) -> tuple[str, ...]:
-    """Where the packages' imports start; and the top, if tests import what lies there as they do when started there."""
-    roots = dict.fromkeys(import_root(path) for path in sorted(places.values()))
+def _import_roots(tree: SourceTree, packages: PackagePaths, test_paths: tuple[str, ...]) -> tuple[str, ...]:
+    """The directories that imports of the packages start from, and the top directory if tests import modules of it."""
+    roots = dict.fromkeys(import_root(path) for path in sorted(packages.values()))
     tests = tree.under(list(test_paths))
     wanted = {top for path in tests if path.endswith(".py") for top in imports_in(tests.files[path]).top_level} - set(
-        places
+        packages
     )
     tops = {path.partition("/")[0].removesuffix(".py") for path in tree if path.endswith(".py")}
     return tuple(roots) if not wanted & tops or "." in roots else (*roots, ".")
@@ -131,5 +131,5 @@ def _versions(tree: SourceTree, sources: tuple[str, ...]) -> Iterator[str]:
     inside = [path for source in sources for path in (source, f"{source}/__init__.py") if path in tree]
     about = [path for path in tree.under(list(sources)) if re.search(r"_*(version|about)_*\.py$", path)]
     for path in (*inside, *about):
-        if found := _VERSION.search(tree.files[path]):
-            yield found[1].decode(errors="replace")
+        if match := _VERSION.search(tree.files[path]):
+            yield match[1].decode(errors="replace")

@@ -1,4 +1,4 @@
-"""Names that cannot be guessed: distributions that are not called like their package, and plugins known by a word."""
+"""Tables of names that cannot be guessed: distributions by import name, and pytest plugins by fixture or mark."""
 
 from collections.abc import Mapping
 
@@ -57,7 +57,7 @@ DISTRIBUTIONS_BY_MODULE: Mapping[str, tuple[str, ...]] = {
     "rest_framework": ("djangorestframework",),
     "pytz_deprecation_shim": ("pytz-deprecation-shim",),
 }
-"""By import name, the distributions that offer it, the usual one first. All others are called like the package."""
+"""By import name: the distributions that provide it, the usual one first. All others have the package's name."""
 
 PLUGINS_BY_WORD: Mapping[str, tuple[str, ...]] = {
     "mocker": ("pytest-mock",),
@@ -112,10 +112,10 @@ PLUGINS_BY_WORD: Mapping[str, tuple[str, ...]] = {
     "env": ("pytest-env",),
     "check": ("pytest-check",),
 }
-"""By fixture, `mark.NAME` or setting: the plugins that give it a meaning, the usual one first."""
+"""By fixture, `mark.NAME` or setting: the plugins that define it, the usual one first."""
 
 AMBIGUOUS_WORDS = frozenset(
     {"fs", "fp", "snapshot", "check", "env", "timeout", "mark.timeout", "mark.flaky", "mark.vcr", "mark.order", "faker"}
     | {"worker_id", "mark.xdist_group", "mark.repeat", "nursery", "time_machine", "event_loop", "datadir", "benchmark"}
 )
-"""Words that mean other things as well: they count only if the plugin is declared."""
+"""Words with other meanings too: they count only if the plugin is declared."""

@@ -1,4 +1,4 @@
-"""Which modules a file imports, and which of them it can do without."""
+"""Find the modules that a file imports, and which of them are optional."""
 
 import ast
 import functools
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ImportedModules:
-    """Absolute names, with their dots. `needed` are imported whenever the file is; the others perhaps."""
+    """Absolute dotted names. `needed` are imported whenever the file is; `optional` may be."""
 
     needed: frozenset[str] = frozenset()
     optional: frozenset[str] = frozenset()
@@ -24,13 +24,13 @@ class ImportedModules:
 
 @functools.lru_cache(maxsize=4096)
 def imports_in(source: bytes) -> ImportedModules:
-    """Nothing, if the file cannot be parsed."""
+    """The imports of a file; none if it cannot be parsed."""
     module = parse_or_none(source)
     if module is None:
         return ImportedModules()
-    found = [*_imports(module.body, certain=True)]
-    needed = frozenset(name for name, certain in found if certain)
-    return ImportedModules(needed, frozenset(name for name, _ in found) - needed)
+    imports = [*_imports(module.body, certain=True)]
+    needed = frozenset(name for name, certain in imports if certain)
+    return ImportedModules(needed, frozenset(name for name, _ in imports) - needed)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -1,4 +1,4 @@
-"""Which packages and modules are the project's own, and the directories their imports start from."""
+"""Find the packages and modules of a project, and the directories that their imports start from."""
 
 import fnmatch
 import re
@@ -13,11 +13,7 @@ from gametape.tasks.mining.project_layout.declared_metadata import (
     string_list,
     toml_table,
 )
-from gametape.tasks.mining.project_layout.suite_discovery import (
-    NON_SOURCE_DIRECTORIES,
-    TEST_DIRECTORIES,
-    is_test_file,
-)
+from gametape.tasks.mining.project_layout.suite_discovery import NON_SOURCE_DIRECTORIES, TEST_DIRECTORIES, is_test_file
 
 _ROOTS = ("src", ".", "lib", "python", "source", "Lib")
 _NOT_MODULES = frozenset(
@@ -29,47 +25,49 @@ _NOT_MODULES = frozenset(
 )
 
 PackagePaths = dict[str, str]
-"""By import name, the path of a package or module."""
+"""By import name: the path of a package or module."""
 
 
 def find_packages(tree: SourceTree, declared: DeclaredMetadata, name: str) -> PackagePaths:
-    """By what is declared, else by the distribution's name, else everything that can be imported and is not aside.
-
-    A namespace package counts under its topmost name.
-    """
+    """The declared packages, else those named like the distribution, else everything importable that is not tests,
+    documentation or tooling. A namespace package counts under its topmost name."""
     roots = _roots(tree, declared)
     for names in (declared.top_level, *_declared_names(tree, declared), _names_for(name)):
-        if found := _located(tree, dict.fromkeys(one for one in names if not _is_test(one)), roots):
+        if found := _located(tree, dict.fromkeys(candidate for candidate in names if not _is_test(candidate)), roots):
             return found
     for root in roots:
-        likely = {one: path for one, path in _importable(tree, root).items() if not _is_aside(one)}
-        regular = {one: path for one, path in likely.items() if path in tree or f"{path}/__init__.py" in tree}
-        if found := {one: path for one, path in (regular or likely).items() if not _is_all_tests(tree, path)}:
+        likely = {candidate: path for candidate, path in _importable(tree, root).items() if not _is_aside(candidate)}
+        regular = {
+            candidate: path for candidate, path in likely.items() if path in tree or f"{path}/__init__.py" in tree
+        }
+        if found := {
+            candidate: path for candidate, path in (regular or likely).items() if not _is_all_tests(tree, path)
+        }:
             return found
     return {}
 
 
 def _is_all_tests(tree: SourceTree, path: str) -> bool:
-    """Whether a directory of some other name holds tests: all modules right in it are called so."""
-    inside = (one.removeprefix(f"{path}/") for one in tree if one.startswith(f"{path}/") and one.endswith(".py"))
+    """Whether a directory contains only tests: all modules directly in it have names of tests."""
+    inside = (file.removeprefix(f"{path}/") for file in tree if file.startswith(f"{path}/") and file.endswith(".py"))
     modules = [name for name in inside if "/" not in name and name not in ("__init__.py", "conftest.py")]
     return bool(modules) and all(map(is_test_file, modules))
 
 
 def import_root(path: str) -> str:
-    """The directory that the import of a package or module starts from."""
+    """The directory from which a package or module is imported."""
     return path.rpartition("/")[0] or "."
 
 
 def _located(tree: SourceTree, names: Iterable[str], roots: tuple[str, ...]) -> PackagePaths:
-    """Where these names lie; the first root that has one counts, and a directory with Python in it before a module."""
-    found: PackagePaths = {}
+    """The paths of these names, each in the first root that has it. A directory takes precedence over a module."""
+    located: PackagePaths = {}
     for name in names:
         for root in roots:
             if path := _importable(tree, root).get(name.split(".")[0].split("/")[0]):
-                found.setdefault(name.split(".")[0].split("/")[0], path)
+                located.setdefault(name.split(".")[0].split("/")[0], path)
                 break
-    return found
+    return located
 
 
 def _importable(tree: SourceTree, root: str) -> PackagePaths:
@@ -96,12 +94,12 @@ def _is_aside(name: str) -> bool:
 
 
 def _names_for(name: str) -> list[str]:
-    """What a distribution of this name may call its package."""
+    """Possible import names of a distribution."""
     plain = re.sub(r"[-_.]+", "_", name)
     shorter = [re.sub(r"^(python|py)_?|_?(python|py)$", "", plain, flags=re.IGNORECASE)]
     spaced = name.split(".", maxsplit=1)[0] if "." in name else ""
     every = [plain, *shorter, spaced, f"py{plain}", f"_{plain}"]
-    return [one for text in every if text for one in (text, text.lower())]
+    return [variant for text in every if text for variant in (text, text.lower())]
 
 
 def _roots(tree: SourceTree, declared: DeclaredMetadata) -> tuple[str, ...]:
@@ -121,15 +119,15 @@ def _roots(tree: SourceTree, declared: DeclaredMetadata) -> tuple[str, ...]:
 
 
 def _declared_names(tree: SourceTree, declared: DeclaredMetadata) -> Iterator[list[str]]:
-    """Lists of import names, the surest first."""
+    """Lists of declared import names, the most reliable first."""
     setuptools = toml_table(declared.pyproject, "tool", "setuptools")
     options = declared.setup_cfg.get("options", {})
     packages = [*string_list(setuptools.get("packages")), *string_list(declared.setup_py.get("packages"))]
     packages += [line for line in _listed(options.get("packages", "")) if not line.startswith("find")]
     modules = [*string_list(setuptools.get("py-modules")), *string_list(declared.setup_py.get("py_modules"))]
     modules += _listed(options.get("py_modules", ""))
-    found = [name for where, include, exclude in _finds(declared) for name in _matched(tree, where, include, exclude)]
-    yield [*packages, *modules, *found]
+    matched = [name for where, include, exclude in _finds(declared) for name in _matched(tree, where, include, exclude)]
+    yield [*packages, *modules, *matched]
     yield [str(item.get("include", "")).partition("/")[0] for item in _poetry_packages(declared)]
     flit = toml_table(declared.pyproject, "tool", "flit")
     yield [
@@ -147,32 +145,32 @@ def _listed(text: str) -> list[str]:
 
 
 def _finds(declared: DeclaredMetadata) -> list[tuple[str, list[str], list[str]]]:
-    """Every `find` of packages that is declared: where, and which names are in and out."""
-    found: list[tuple[str, list[str], list[str]]] = []
+    """Every declared `find` of packages: where, included names, excluded names."""
+    finds: list[tuple[str, list[str], list[str]]] = []
     find = toml_table(declared.pyproject, "tool", "setuptools", "packages", "find")
     if find:
         for where in string_list(find.get("where")) or ["."]:
-            found.append((where, string_list(find.get("include")) or ["*"], string_list(find.get("exclude"))))
+            finds.append((where, string_list(find.get("include")) or ["*"], string_list(find.get("exclude"))))
     options = declared.setup_cfg.get("options", {})
     if options.get("packages", "").strip().startswith("find"):
         section = declared.setup_cfg.get("options.packages.find", {})
         include, exclude = _listed(section.get("include", "")), _listed(section.get("exclude", ""))
-        found.append((section.get("where", ".").strip() or ".", include or ["*"], exclude))
+        finds.append((section.get("where", ".").strip() or ".", include or ["*"], exclude))
     given = declared.setup_py.get("packages")
     if isinstance(given, FindPackagesCall):
-        found.append((given.where, list(given.include), list(given.exclude)))
-    return found
+        finds.append((given.where, list(given.include), list(given.exclude)))
+    return finds
 
 
 def _matched(tree: SourceTree, where: str, include: list[str], exclude: list[str]) -> list[str]:
     root = where.removeprefix("./").strip("/") or "."
-    found = []
+    names = []
     for name, path in _importable(tree, root).items():
         is_in = any(fnmatch.fnmatchcase(name, pattern.split(".")[0]) for pattern in include)
         is_out = any(fnmatch.fnmatchcase(name, pattern) for pattern in exclude)
         if is_in and not is_out and not path.endswith(".py") and (not _is_aside(name) or include != ["*"]):
-            found.append(name)
-    return found
+            names.append(name)
+    return names
 
 
 def _poetry_packages(declared: DeclaredMetadata) -> list[Mapping[str, Any]]:

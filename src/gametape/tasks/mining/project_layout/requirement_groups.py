@@ -1,4 +1,4 @@
-"""The requirements that a project declares, as lines under the names of their groups, wherever it declares them."""
+"""Read the requirements that a project declares, in any of its files, as lines under the names of their groups."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -22,11 +22,11 @@ _FOR_TESTS = re.compile(
 _REFERENCE = re.compile(r"^(?:-r|--requirement)[ =]*(.+)$")
 _ENVIRONMENT = re.compile(r"testenv(:(py\d*|python|tests?|unit\w*))?$")
 _FACTOR = re.compile(r"^(?:(?:py[\d{},]*|tests?): +)?(?=[A-Za-z-])(?!\S+: )")
-"""The factors before a requirement that holds for plain environments; others are for special ones."""
+"""The tox factors before a requirement of plain environments; other factors are for special ones."""
 _DEEPEST = 8
 
 GroupedRequirement = tuple[str, str]
-"""A group, and a requirement in it as somebody wrote it. The group of what is always needed has no name."""
+"""A group, and a requirement line in it as written. The group of unconditional requirements has an empty name."""
 
 
 def is_test_group(group: str) -> bool:
@@ -34,7 +34,7 @@ def is_test_group(group: str) -> bool:
 
 
 def declared_requirements(tree: SourceTree, declared: DeclaredMetadata) -> Iterator[GroupedRequirement]:
-    """Every requirement that is declared, the surest sources first."""
+    """Every declared requirement, the most reliable sources first."""
     yield from _of_info(declared)
     yield from (("", line) for line in string_list(declared.project.get("dependencies")))
     for group, given in toml_table(declared.project, "optional-dependencies").items():
@@ -51,21 +51,21 @@ def declared_requirements(tree: SourceTree, declared: DeclaredMetadata) -> Itera
 
 
 def parse_requirement(line: str) -> Requirement | None:
-    """A line as a requirement by name, or None. An address is not followed: whatever lies there would be built."""
+    """A line as a requirement by name, or None. A URL is dropped, because what is there would have to be built."""
     try:
-        read = Requirement(line.split(" --", maxsplit=1)[0].strip())
+        requirement = Requirement(line.split(" --", maxsplit=1)[0].strip())
     except InvalidRequirement:
         return None
-    read.url = None
-    return read
+    requirement.url = None
+    return requirement
 
 
 def _of_info(declared: DeclaredMetadata) -> Iterator[GroupedRequirement]:
     for line in declared.pkg_info.get_all("Requires-Dist") or []:
-        read = parse_requirement(str(line))
-        if read is None:
+        requirement = parse_requirement(str(line))
+        if requirement is None:
             continue
-        extras = re.findall(r"""extra *== *['"]([^'"]+)['"]""", str(read.marker or ""))
+        extras = re.findall(r"""extra *== *['"]([^'"]+)['"]""", str(requirement.marker or ""))
         yield from ((extra, str(line)) for extra in extras or [""])
 
 
@@ -98,7 +98,7 @@ def _of_poetry(declared: DeclaredMetadata) -> Iterator[GroupedRequirement]:
 
 
 def _poetry_line(name: str, wanted: Any) -> str:
-    """Poetry's own operators as those of everybody."""
+    """A requirement line with Poetry's version operators translated to standard ones."""
     version = wanted.get("version", "*") if isinstance(wanted, Mapping) else wanted
     marker = wanted.get("markers", "") if isinstance(wanted, Mapping) else ""
     extras = ",".join(string_list(wanted.get("extras"))) if isinstance(wanted, Mapping) else ""
@@ -114,14 +114,14 @@ def _poetry_bound(bound: str) -> str:
         numbers = bound[1:].strip().split(".")
         if not all(number.isdigit() for number in numbers):
             return ""
-        kept = _caret(numbers) if bound[0] == "^" else min(2, len(numbers))
-        upper = [*numbers[: kept - 1], str(int(numbers[kept - 1]) + 1)]
+        fixed = _caret(numbers) if bound[0] == "^" else min(2, len(numbers))
+        upper = [*numbers[: fixed - 1], str(int(numbers[fixed - 1]) + 1)]
         return f">={'.'.join(numbers)},<{'.'.join(upper)}"
     return f"=={bound}" if bound[0].isdigit() else bound
 
 
 def _caret(numbers: list[str]) -> int:
-    """How many numbers stay: up to the first that is not zero."""
+    """How many version numbers a caret fixes: up to the first that is not zero."""
     return next((index + 1 for index, number in enumerate(numbers) if int(number)), len(numbers))
 
 
@@ -154,8 +154,10 @@ def _of_tox(tree: SourceTree) -> Iterator[GroupedRequirement]:
                 if not (factor := _FACTOR.match(line)):
                     continue
                 plain = line[factor.end() :]
-                if found := _REFERENCE.match(plain):
-                    yield from (("test", one) for one in _of_file(tree, found[1].replace("{toxinidir}/", ""), 0))
+                if match := _REFERENCE.match(plain):
+                    yield from (
+                        ("test", required) for required in _of_file(tree, match[1].replace("{toxinidir}/", ""), 0)
+                    )
                 else:
                     yield "test", plain
 
@@ -172,7 +174,7 @@ def _of_file(tree: SourceTree, path: str, depth: int) -> Iterator[str]:
     if plain not in tree or depth > _DEEPEST:
         return
     for line in ini_lines(tree.text(plain)):
-        if found := _REFERENCE.match(line):
-            yield from _of_file(tree, f"{plain.rpartition('/')[0]}/{found[1].strip()}".lstrip("/"), depth + 1)
+        if match := _REFERENCE.match(line):
+            yield from _of_file(tree, f"{plain.rpartition('/')[0]}/{match[1].strip()}".lstrip("/"), depth + 1)
         elif not line.startswith("-"):
             yield line

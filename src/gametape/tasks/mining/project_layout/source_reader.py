@@ -1,4 +1,8 @@
-"""A code base from a directory or a source distribution, as a tree: nothing is run and nothing is unpacked on disk."""
+"""Read a project from a directory or a source distribution into a tree. Nothing is run or unpacked on disk.
+
+Files that are not part of the project (history, caches, environments, build results) are left out, because they may
+contain the answer.
+"""
 
 import bz2
 import fnmatch
@@ -28,22 +32,22 @@ _DIRECTORIES = (
     *("htmlcov", ".coverage_html", "cython_debug", ".idea", ".vscode", ".vs", ".fleet", ".settings"),
     *("*.egg-info", "*.dist-info", "*.egg", "*.dSYM"),
 )
-"""By name, wherever they lie."""
+"""Excluded by name, at any depth."""
 
 _FILES = (
-    *VCS_DIRECTORIES,  # of a submodule it is a file, which says where the history lies
+    *VCS_DIRECTORIES,  # in a submodule this is a file with the path of the history
     *("*.pyc", "*.pyo", "*$py.class", "*.so", "*.pyd", "*.dylib", "*.o", "*.obj", "*.egg", "*.whl"),
     *(".coverage", ".coverage.*", "coverage.xml", "*,cover", "*.gcda", "*.gcno", ".dmypy.json", ".testmondata*"),
     *("*.orig", "*.rej", "*~", "*.swp", "*.swo", ".DS_Store", "Thumbs.db", "__editable__.*"),
 )
 _RESULTS = ("build", "dist", "wheelhouse", "_skbuild", "sdist")
-"""Build results, if they lie at the top and are no packages."""
+"""Build results, if they are at the top and are not packages."""
 
 _LABELS = ("PKG-INFO", "top_level.txt", "requires.txt")
 
 
 def is_excluded(path: str, directory: bool = False) -> bool:
-    """Whether a path, or a directory above it, is no part of the code base. Labels (`is_label`) are not left out."""
+    """Whether a path, or a directory above it, is not part of the project. Metadata files are not excluded."""
     parts = PurePosixPath(path).parts
     above = parts if directory else parts[:-1]
     if any(_named(part, _DIRECTORIES) for part in above):
@@ -52,7 +56,7 @@ def is_excluded(path: str, directory: bool = False) -> bool:
 
 
 def is_metadata_file(path: str) -> bool:
-    """Whether a file is what a source distribution says about itself: `PKG-INFO`, or a text of its `.egg-info`."""
+    """Whether a file is metadata of a source distribution: `PKG-INFO`, or a text of its `.egg-info`."""
     parts = PurePosixPath(path).parts
     if parts[-1] not in _LABELS:
         return False
@@ -63,11 +67,11 @@ def is_metadata_file(path: str) -> bool:
 
 
 def without_virtualenvs(tree: SourceTree) -> SourceTree:
-    """Leave out virtual environments, and build results that lie at the top."""
+    """The tree without virtual environments and top-level build results."""
     environments = [path.rpartition("/")[0] for path in tree if path.endswith("/pyvenv.cfg")]
     results = [name for name in _RESULTS if f"{name}/__init__.py" not in tree]
-    gone = [*environments, *results]
-    return tree.without({path for path in tree if "/" in path and is_under(path, gone)})
+    excluded = [*environments, *results]
+    return tree.without({path for path in tree if "/" in path and is_under(path, excluded)})
 
 
 def _named(name: str, patterns: tuple[str, ...]) -> bool:
@@ -83,18 +87,17 @@ _COMPRESSED: tuple[tuple[bytes, Callable[..., object]], ...] = (
     (b"\xfd7zXZ\x00", lzma.open),
 )
 _DAMAGED = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, ValueError, RuntimeError)
-"""What the readers of archives raise on bytes that are none. A `NotImplementedError` is a `RuntimeError`."""
+"""What archive readers raise for invalid bytes. A `NotImplementedError` is a `RuntimeError`."""
 
 _Entry = tuple[str, bytes, bool]
-"""A name, its content, and whether it can be executed."""
+"""A path, its content, and whether it is executable."""
 
 
 def read_project_source(path: Path) -> SourceTree:
     """Read a directory, or a `.tar.gz`, `.tar.bz2`, `.tar.xz` or `.zip`. Raises `BadInput` if it cannot be used.
 
-    Links are not followed and left out, as are history, caches, environments and build results. What an archive says
-    about itself (`PKG-INFO`, the texts of an `.egg-info`) is kept here and taken off by `find_project`. The single
-    directory that everything in an archive lies in is stripped.
+    Links are left out, as are history, caches, environments and build results. Metadata files (`PKG-INFO`, the texts of
+    an `.egg-info`) are included; `find_project` removes them. A single top-level directory of an archive is stripped.
     """
     try:
         if path.is_dir():
@@ -143,14 +146,14 @@ def _parents(name: str) -> Iterator[str]:
 
 
 def _of_directory(path: Path) -> Iterator[_Entry]:
-    for place, inner, names in os.walk(path, onerror=_raise):
-        below = Path(place).relative_to(path)
+    for directory, inner, names in os.walk(path, onerror=_raise):
+        below = Path(directory).relative_to(path)
         if "pyvenv.cfg" in names and below.parts:
             inner.clear()
             continue
         inner[:] = sorted(name for name in inner if not is_excluded((below / name).as_posix(), directory=True))
         for name in sorted(names):
-            file, inside = Path(place, name), (below / name).as_posix()
+            file, inside = Path(directory, name), (below / name).as_posix()
             kind = file.lstat()
             if stat.S_ISREG(kind.st_mode) and not is_excluded(inside) and _is_text(inside):
                 if kind.st_size > MAX_SOURCE_BYTES:
@@ -163,12 +166,12 @@ def _raise(error: OSError) -> NoReturn:
 
 
 def _is_text(name: str) -> bool:
-    """Whether a name can be written down: what is not UTF-8 cannot stand in a task."""
+    """Whether a name is valid UTF-8, as names in a task must be."""
     return not any("\udc80" <= char <= "\udcff" for char in name)
 
 
 def _of_archive(path: Path) -> Iterator[_Entry]:
-    """The regular files of an archive, without the directory that holds them all."""
+    """The regular files of an archive, without a common top-level directory."""
     if path.stat().st_size > MAX_SOURCE_BYTES:
         _too_large(path)
     try:
@@ -207,7 +210,7 @@ def _of_tar(path: Path) -> Iterator[_Entry]:
 
 
 class _Bounded:
-    """A reader that refuses to give more than a source may hold: a small archive can unpack to anything."""
+    """A reader with a limit on the unpacked size, because a small archive can unpack to any size."""
 
     def __init__(self, stream: IO[bytes], path: Path) -> None:
         self._stream, self._path, self._left = stream, path, 2 * MAX_SOURCE_BYTES
@@ -238,7 +241,7 @@ def _of_zip(path: Path) -> Iterator[_Entry]:
 
 
 def _safe(path: Path, name: str) -> str:
-    """A member's name as a relative path. One that leads out of the archive is refused."""
+    """A member's name as a relative path. Refuses a name that leads out of the archive."""
     parts = [part for part in name.split("/") if part not in ("", ".")]
     if name.startswith("/") or ".." in parts or "\0" in name:
         raise BadInput(

@@ -1,4 +1,4 @@
-"""Where the tests of a project lie, and which files pytest has to be given to run them."""
+"""Find the tests of a project, and the files to give to pytest to run them."""
 
 import ast
 import fnmatch
@@ -14,16 +14,7 @@ from gametape.tasks.project import Project
 
 TEST_DIRECTORIES = frozenset(
     {
-        "tests",
-        "test",
-        "testing",
-        "t",
-        "unittests",
-        "unittest",
-        "unit_tests",
-        "testsuite",
-        "test_suite",
-        "_tests",
+        *("tests", "test", "testing", "t", "unittests", "unittest", "unit_tests", "testsuite", "test_suite", "_tests"),
         "spec",
     }
 )
@@ -36,7 +27,7 @@ NON_SOURCE_DIRECTORIES = frozenset(
         *("changelog", "changes", "news", "licenses", "packaging", "docker", "tasks", "typings", "stubs", "assets"),
     }
 )
-"""Directories that are neither the package nor its tests, unless somebody declares them."""
+"""Directories that are neither the package nor its tests, unless they are declared."""
 
 _USUAL = ("test_*.py", "*_test.py")
 _OTHERS = ("*_tests.py", "tests.py", "test.py", "tests_*.py", "*test*.py")
@@ -44,7 +35,7 @@ _OTHERS = ("*_tests.py", "tests.py", "test.py", "tests_*.py", "*test*.py")
 
 @functools.lru_cache(maxsize=8)
 def pytest_settings(tree: SourceTree) -> Mapping[str, str]:
-    """The ini options of pytest, as text, from the file that pytest would take."""
+    """The ini options of pytest, as text, from the file that pytest would use."""
     for path in ("pytest.ini", ".pytest.ini"):
         if path in tree:
             return read_ini(tree, path).get("pytest", {})
@@ -59,46 +50,50 @@ def _text(value: object) -> str:
 
 
 def find_test_paths(tree: SourceTree, packages: tuple[str, ...]) -> tuple[str, ...]:
-    """Directories with tests, whole, and files with tests that lie beside other code."""
-    found = [*_directories(tree)]
-    found += [path for path in _test_files(tree, _python(tree)) if not is_under(path, found) and not _is_aside(path)]
+    """Directories of tests, and test files that are next to other code."""
+    paths = [*_directories(tree)]
+    paths += [path for path in _test_files(tree, _python(tree)) if not is_under(path, paths) and not _is_aside(path)]
     hints = [hint for hint in _hints(tree) if hint not in (".", "")]
-    hinted = [place for place in found if is_under(place, hints)]
-    hinted += [hint for hint in hints if _is_suite(tree, hint, packages) and not is_under(hint, found)]
-    hinted += [place for hint in hints for place in found if is_under(hint, [place])]
-    return tuple(sorted(_topmost(set(hinted or found))))
+    hinted = [candidate for candidate in paths if is_under(candidate, hints)]
+    hinted += [hint for hint in hints if _is_suite(tree, hint, packages) and not is_under(hint, paths)]
+    hinted += [candidate for hint in hints for candidate in paths if is_under(hint, [candidate])]
+    return tuple(sorted(_topmost(set(hinted or paths))))
 
 
 def _hints(tree: SourceTree) -> list[str]:
     settings = pytest_settings(tree)
     given = shlex.split(settings.get("testpaths", ""), posix=True)
-    plain = [place.removeprefix("./").rstrip("/") for place in given]
-    places = {*tree.files, *(parent for path in tree for parent in _above(path))}
-    return [place for hint in plain for place in ([hint] if "*" not in hint else fnmatch.filter(places, hint))]
+    plain = [candidate.removeprefix("./").rstrip("/") for candidate in given]
+    paths = {*tree.files, *(parent for path in tree for parent in _above(path))}
+    return [candidate for hint in plain for candidate in ([hint] if "*" not in hint else fnmatch.filter(paths, hint))]
 
 
 def _above(path: str) -> Iterator[str]:
     return (parent.as_posix() for parent in PurePosixPath(path).parents if parent.parts)
 
 
-def _is_suite(tree: SourceTree, place: str, packages: tuple[str, ...]) -> bool:
-    """Whether a hinted place is about tests alone: packages with tests in them are hinted at too."""
-    holds_code = any(is_under(package, [place]) or is_under(place, [package]) for package in packages)
-    return not holds_code and bool(_test_files(tree, _python(tree.under([place]))))
+def _is_suite(tree: SourceTree, path: str, packages: tuple[str, ...]) -> bool:
+    """Whether a path in `testpaths` contains only tests; it may also be a package with tests in it."""
+    holds_code = any(is_under(package, [path]) or is_under(path, [package]) for package in packages)
+    return not holds_code and bool(_test_files(tree, _python(tree.under([path]))))
 
 
 def _directories(tree: SourceTree) -> Iterator[str]:
-    """The topmost directories that are called tests and hold some."""
+    """The topmost directories that are named like tests and contain some."""
     holders = {}
     for path in _test_files(tree, _python(tree)):
         above = [*_above(path)]
-        named = [place for place in above if _is_test_name(place.rpartition("/")[2])]
+        named = [directory for directory in above if _is_test_name(directory.rpartition("/")[2])]
         if named and not _is_aside(named[-1]):
             holders[path] = named
     for path, named in holders.items():
         parent = path.rpartition("/")[0]
-        # what a package offers for the tests of others is called testing too, and has tests of its own inside
-        yield next(place for place in reversed(named) if not place.endswith("/testing") or place in (parent, named[0]))
+        # a package may be named testing because it helps to test others, and have its own tests inside
+        yield next(
+            directory
+            for directory in reversed(named)
+            if not directory.endswith("/testing") or directory in (parent, named[0])
+        )
 
 
 def _is_test_name(name: str) -> bool:
@@ -111,8 +106,8 @@ def _is_aside(path: str) -> bool:
     return any(part.lower() in NON_SOURCE_DIRECTORIES or part.startswith(".") for part in path.split("/")[:1])
 
 
-def _topmost(places: set[str]) -> Iterator[str]:
-    return (place for place in places if not is_under(place, [other for other in places if other != place]))
+def _topmost(paths: set[str]) -> Iterator[str]:
+    return (path for path in paths if not is_under(path, [other for other in paths if other != path]))
 
 
 def _python(tree: SourceTree) -> list[str]:
@@ -120,42 +115,42 @@ def _python(tree: SourceTree) -> list[str]:
 
 
 def project_test_files(project: Project) -> tuple[str, ...]:
-    """The files to give to pytest, sorted. It collects a file that it is given, whatever its name is."""
+    """The files to give to pytest, sorted. Pytest collects a given file whatever its name."""
     return test_files_under(project.tree, project.test_paths)
 
 
-def test_files_under(tree: SourceTree, places: tuple[str, ...]) -> tuple[str, ...]:
-    """The files with tests in these places. Where none has a name for tests, those that hold some all the same."""
-    named = [place for place in places if place in tree]
-    inside = tree.under(list(places))
-    found = {path for path in _test_files(tree, _python(inside), anywhere=True) if not _is_skipped(tree, path, places)}
+def test_files_under(tree: SourceTree, paths: tuple[str, ...]) -> tuple[str, ...]:
+    """The test files under these paths. If none is named like a test, those that contain tests."""
+    named = [place for place in paths if place in tree]
+    inside = tree.under(list(paths))
+    files = {path for path in _test_files(tree, _python(inside), anywhere=True) if not _is_skipped(tree, path, paths)}
     hints = _hints(tree)
-    hinted = {path for path in found if is_under(path, hints)} if hints else set()
-    return tuple(sorted((hinted or found) | {path for path in named if path.endswith(".py")}))
+    hinted = {path for path in files if is_under(path, hints)} if hints else set()
+    return tuple(sorted((hinted or files) | {path for path in named if path.endswith(".py")}))
 
 
 project_test_files.__test__ = False  # type: ignore[attr-defined]
 
 
 def _test_files(tree: SourceTree, paths: list[str], anywhere: bool = False) -> list[str]:
-    """By the project's own patterns, or the usual ones, or else by what is in the files: in those whose names speak of
-    tests, or `anywhere` if the place is known to hold some.
+    """Test files by the project's own patterns, else by the usual ones, else by their content: in files with names like
+    tests, or in all files if `anywhere`.
 
-    A file that matches a pattern of the project's own but only imports the tests of others is passed over: each test
-    has to be run where it stands.
+    A file that matches the project's own pattern but only imports tests of other files is skipped: each test has to run
+    where it is defined.
     """
     own = pytest_settings(tree).get("python_files", "").split()
     readable = [path for path in paths if parse_or_none(tree.files[path]) is not None]
-    if own and (found := [path for path in readable if _matches(path, own) and holds_tests(tree.files[path])]):
-        return found
-    if found := [path for path in readable if is_test_file(path)]:
-        return found
+    if own and (matching := [path for path in readable if _matches(path, own) and holds_tests(tree.files[path])]):
+        return matching
+    if matching := [path for path in readable if is_test_file(path)]:
+        return matching
     others = [path for path in readable if (anywhere or _is_test_like(path)) and holds_tests(tree.files[path])]
     return [path for path in others if not path.endswith(("/__init__.py", "/conftest.py"))]
 
 
 def is_test_file(path: str) -> bool:
-    """Whether a file has a name that pytest takes for one of tests."""
+    """Whether pytest collects a file by its name."""
     return _matches(path, _USUAL)
 
 
@@ -171,7 +166,7 @@ def _is_test_like(path: str) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def holds_tests(source: bytes) -> bool:
-    """Whether a file defines tests itself: functions or methods that pytest or unittest takes for tests."""
+    """Whether a file itself defines tests: functions or methods that pytest or unittest collects."""
     module = parse_or_none(source)
     return module is not None and any(_is_test(node) for node in module.body)
 
@@ -184,15 +179,15 @@ def _is_test(node: ast.stmt) -> bool:
     return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test")
 
 
-def _is_skipped(tree: SourceTree, path: str, places: tuple[str, ...]) -> bool:
-    """Whether pytest would not have gone down to this file. What it is told to take by name it takes."""
-    if path in places:
+def _is_skipped(tree: SourceTree, path: str, paths: tuple[str, ...]) -> bool:
+    """Whether pytest would skip the directory of this file (`norecursedirs`). A file given by name is never skipped."""
+    if path in paths:
         return False
     usual = "*.egg .* _darcs build CVS dist node_modules venv {arch}"
     patterns = pytest_settings(tree).get("norecursedirs", usual).split()
-    top = next((place for place in places if is_under(path, [place])), "")
+    top = next((directory for directory in paths if is_under(path, [directory])), "")
     return any(
-        _matches(place, patterns) or place in patterns
-        for place in _above(path)
-        if place != top and is_under(place, [top])
+        _matches(directory, patterns) or directory in patterns
+        for directory in _above(path)
+        if directory != top and is_under(directory, [top])
     )

@@ -1,4 +1,4 @@
-"""Cut functions out of a tree, so that a person could have left it that way."""
+"""Delete functions from a tree: replace their bodies by a stub, or remove them whole. The result looks hand-written."""
 
 import ast
 import re
@@ -25,51 +25,51 @@ _COLON = re.compile(rb"(?:[^:#]|#[^\r\n]*)*:")
 _REST_OF_HEADER = re.compile(rb"[ \t\f]*(?:#[^\r\n]*)?(?:\r\n|\r|\n)")
 
 
-def stub_edit(source: PythonSource, node: FunctionNode, docstrings: bool) -> ByteEdit:
-    """A generator or a coroutine gets the same body: it then refuses when called, or when awaited.
+def stub_edit(source: PythonSource, node: FunctionNode) -> ByteEdit:
+    """Replace a body by `raise NotImplementedError`; of generators and coroutines too. The docstring stays.
 
-    Comments between the signature and the first statement, behind the last one, and below it at the depth of the
-    body go with the body; they explain what is no longer there.
+    Comments between the signature and the first statement, after the last one, and below it at the depth of the body
+    are deleted with it, because they explain it.
     """
     rest = body_after_docstring(node.body)
-    kept = node.body[0] if docstrings and len(rest) < len(node.body) else None
+    docstring = node.body[0] if len(rest) < len(node.body) else None
     end = source.end_of_function(node)
     header = header_end(source, node)
     line = _REST_OF_HEADER.match(source.text, header)
     if line is None:
-        start = _start(source, rest[0]) if kept and rest else source.start(node.body[0])
+        start = _start(source, rest[0]) if docstring and rest else source.start(node.body[0])
         return ByteEdit(start, end, STUB_BODY)
     first = node.body[0]
     indentation = source.text[source.line_start(_start(source, first)) : _start(source, first)]
     if indentation.strip():
         raise ValueError(f"line {first.lineno}: cannot tell how deep the body of {node.name} stands")
-    if kept is None:
+    if docstring is None:
         return ByteEdit(line.end(), end, indentation + STUB_BODY)
-    behind = source.end_of_line(source.end(kept))
-    if rest and rest[0].lineno > (kept.end_lineno or 0) and (found := NEWLINE.match(source.text, behind)):
-        return ByteEdit(found.end(), end, indentation + STUB_BODY)
-    after = source.end(kept)
+    behind = source.end_of_line(source.end(docstring))
+    if rest and rest[0].lineno > (docstring.end_lineno or 0) and (newline := NEWLINE.match(source.text, behind)):
+        return ByteEdit(newline.end(), end, indentation + STUB_BODY)
+    after = source.end(docstring)
     return ByteEdit(after, end, source.newline_at(header) + indentation + STUB_BODY)
 
 
 def header_end(source: PythonSource, node: FunctionNode) -> int:
-    """Behind the colon. Between the last part of a signature and its colon stand commas, brackets and comments."""
+    """The offset after the colon. Only commas, brackets and comments are between a signature's last part and it."""
     arguments = node.args
     parts: list[ast.AST] = [
-        *(one for one in ast.iter_child_nodes(arguments)),
+        *(argument for argument in ast.iter_child_nodes(arguments)),
         *getattr(node, "type_params", ()),
         *([node.returns] if node.returns else []),
     ]
     last = max([source.start(node), *(source.end(part) for part in parts)])
-    found = _COLON.match(source.text, last)
-    if found is None:
+    colon = _COLON.match(source.text, last)
+    if colon is None:
         raise ValueError(f"line {node.lineno}: the signature of {node.name} has no end")
-    return found.end()
+    return colon.end()
 
 
 def _start(source: PythonSource, node: ast.stmt) -> int:
-    """With the decorators of a definition."""
-    line = min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", ()))])
+    """The offset of a statement, decorators included."""
+    line = min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", ()))])
     return source.offset_at(line, node.col_offset)
 
 
@@ -87,18 +87,17 @@ def delete_functions(
     tree: SourceTree,
     functions: Collection[Function],
     tier: Tier,
-    docstrings: bool = True,
     test_paths: Collection[str] = (),
 ) -> DeletionResult:
     """The tree without these functions.
 
-    `stub` keeps signatures, decorators and, if so wished, docstrings, and puts `raise NotImplementedError` for the
-    bodies. Every byte outside the bodies stays, so imports stay that only the bodies used: they name the tools of
-    the solution, which is a fair hint where the signature is given too, and whoever solves the task needs them again.
+    `stub` keeps signatures, decorators and docstrings, and replaces the bodies by `raise NotImplementedError`. Every
+    byte outside the bodies stays, so imports that only the bodies used stay too: they are a fair hint, like the
+    signature, and the solution needs them again.
 
-    `removal` takes whole functions, with what speaks of them: entries of `__all__`, imports of their names in files
-    that are not tests, and imports nothing else used. A function without which a module could no longer be imported
-    is stubbed instead. Raises ValueError for a function that is not there.
+    `removal` removes whole functions, with their entries in `__all__`, imports of their names in files that are not
+    tests, and imports that nothing else used. A function without which a module could not be imported is stubbed
+    instead. Raises ValueError for a function that is not there.
     """
     removal = remove_functions(tree, functions, test_paths) if tier == "removal" else None
     removed = removal.removed if removal else frozenset()
@@ -106,15 +105,15 @@ def delete_functions(
     stubbed = frozenset(functions) - removed
     for function in stubbed:
         source = read_source(tree.files[function.path])
-        edit = stub_edit(source, locate_function(source, function), docstrings)
-        others = [one for one in edits[function.path] if one.end <= edit.start or edit.end <= one.start]
+        edit = stub_edit(source, locate_function(source, function))
+        others = [other for other in edits[function.path] if other.end <= edit.start or edit.end <= other.start]
         edits[function.path] = [*others, edit]
-    files = {path: read_source(tree.files[path]).apply_edits(found) for path, found in edits.items()}
+    files = {path: read_source(tree.files[path]).apply_edits(file_edits) for path, file_edits in edits.items()}
     return DeletionResult(SourceTree({**tree.files, **files}, tree.executable), stubbed, removed)
 
 
 def locate_function(source: PythonSource, function: Function) -> FunctionNode:
-    """The function at its path and line; names say too little, a property and its setter share one."""
+    """The function at its line. A name is not enough: a property and its setter share one."""
     node = source.functions.get(function.line)
     if node is None or node.name != function.qualname.rpartition(".")[2]:
         raise ValueError(f"{function}: there is no such function in this file")

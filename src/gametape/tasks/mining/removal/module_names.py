@@ -1,6 +1,6 @@
-"""What a module does with names while it is imported, and what it imports: enough to tell who would miss a function.
+"""Read the names that a module defines, imports, exports and uses at import time, to find out who needs a function.
 
-Everything is kept as places in the text, so that what is remembered of a large code base stays small.
+Results contain positions in the text instead of syntax trees, so that those of a large project stay small.
 """
 
 import ast
@@ -22,9 +22,9 @@ from gametape.tasks.mining.removal.python_source import (
 )
 
 MODULE_SCOPE = 0
-"""The scope of a module; that of a class is the line it begins on."""
+"""The scope of a module; the scope of a class is the line that it begins on."""
 NO_OWNER = 0
-"""The owner of what stands in no function's signature; otherwise the line of its `def`."""
+"""The owner of what is in no function's signature; otherwise the owner is the line of the `def`."""
 ByteRange = tuple[int, int]
 
 _WORD = re.compile(r"\w+")
@@ -33,7 +33,7 @@ _TYPE_COMMENT = re.compile(rb"#[ \t]*type:[^\r\n]*")
 
 @dataclass(frozen=True)
 class StatementSpan:
-    """Where a statement stands, and in which of the file's blocks."""
+    """The position of a statement, and the number of its block in the file."""
 
     span: ByteRange
     block: int
@@ -57,20 +57,20 @@ class ImportedName:
     level: int
     name: str | None
     redundant: bool
-    """`import x as x` says that it is meant for others."""
+    """`import x as x` marks a re-export."""
     scope: int | None
     """None inside a function."""
     unconditional: bool
-    """At the top of the module, or for type checkers only; not a probe under `try`."""
+    """At the top of the module or for type checkers only; not under `try`."""
     statement: StatementSpan
     name_ranges: tuple[ByteRange, ...]
-    """Of all the names of its statement."""
+    """The ranges of all names of its statement."""
     index: int
 
 
 @dataclass(frozen=True)
 class ExportedName:
-    """One entry of `__all__`. Where `display` is None, there is no entry to cut, only a text that mentions it."""
+    """One entry of `__all__`. If `display` is None, there is no entry to cut, only a string that mentions the name."""
 
     name: str
     statement: StatementSpan
@@ -86,14 +86,14 @@ class ModuleNames:
     bindings: dict[tuple[int, str], list[int]] = field(default_factory=dict)
     """By scope and name: the line of each binding."""
     loads: dict[str, set[tuple[int, int]]] = field(default_factory=dict)
-    """Names read at import, or whenever a function builds a table of them: in which scope, in whose definition."""
+    """By name read at import time, or put into a display by a function: the scope and the owner of each read."""
     attributes: dict[str, set[tuple[str | None, int]]] = field(default_factory=dict)
-    """Attributes read at import: of which name, in whose signature."""
+    """By attribute read at import time: the name it is read from and the owner."""
     imports: list[ImportedName] = field(default_factory=list)
     exports: list[ExportedName] = field(default_factory=list)
     has_dunder_all: bool = False
     import_uses: dict[str, list[int]] = field(default_factory=dict)
-    """Where imported names are used, anywhere in the file."""
+    """By imported name: the offsets of its uses anywhere in the file."""
     required_methods: set[str] = field(default_factory=set)
     """Methods that some class must have to be defined or instantiated."""
     blocks: list[int] = field(default_factory=list)
@@ -102,7 +102,7 @@ class ModuleNames:
 
 @functools.lru_cache(maxsize=8192)
 def read_module_names(content: bytes) -> ModuleNames:
-    """Of a file that cannot be parsed: nothing."""
+    """The names of a file; empty if it cannot be parsed."""
     try:
         source = read_source(content)
     except NotPythonError:
@@ -125,16 +125,16 @@ class _Reader:
             self.statement(node, scope, plain, number)
 
     def statement(self, node: ast.stmt, scope: int | None, plain: bool, block: int) -> None:
-        place = StatementSpan(self.span(node), block)
+        span = StatementSpan(self.span(node), block)
         if isinstance(node, ast.Import | ast.ImportFrom):
-            self.imported(node, scope, plain, place)
+            self.imported(node, scope, plain, span)
         elif scope is None:
             self.inside(node)
         elif isinstance(node, FunctionNode):
             self.bind(scope, node.name, node.lineno)
-            self.names.definitions[node.lineno] = DefinedName(node.name, node.lineno, scope, is_overload(node), place)
+            self.names.definitions[node.lineno] = DefinedName(node.name, node.lineno, scope, is_overload(node), span)
             self.evaluated([*node.decorator_list, node.args, node.returns], scope, node.lineno)
-            if any(_last_name(one).startswith("abstract") for one in node.decorator_list):
+            if any(_last_name(decorator).startswith("abstract") for decorator in node.decorator_list):
                 self.names.required_methods.add(node.name)
             for name in _tabled(node):
                 self.names.loads.setdefault(name, set()).add((MODULE_SCOPE, node.lineno))
@@ -145,7 +145,7 @@ class _Reader:
             self.names.required_methods |= _demands(node)
             self.block(node.body, node.lineno, False)
         else:
-            self.exported(node, place)
+            self.exported(node, span)
             blocks = [*inner_blocks(node)]
             self.evaluated([*_own_parts(node)], scope, NO_OWNER)
             for handler in getattr(node, "handlers", ()):
@@ -154,12 +154,12 @@ class _Reader:
                 self.block(inner, scope, plain and isinstance(node, ast.If))
 
     def inside(self, node: ast.stmt) -> None:
-        """In a function only imports matter, however deep."""
+        """Inside a function only imports matter, at any depth."""
         for inner in inner_blocks(node):
             self.block(inner, None, False)
 
     def evaluated(self, parts: list[Any], scope: int, owner: int) -> None:
-        """Lambdas are not: they wait for a call."""
+        """Record the names that are evaluated at import time. The body of a lambda is not."""
         waiting = [part for part in parts if part is not None]
         while waiting:
             node = waiting.pop()
@@ -171,11 +171,13 @@ class _Reader:
             elif isinstance(node, ast.Attribute):
                 self.names.attributes.setdefault(node.attr, set()).add((_root(node), owner))
             if isinstance(node, ast.Lambda):
-                waiting += [*node.args.defaults, *(one for one in node.args.kw_defaults if one is not None)]
+                waiting += [*node.args.defaults, *(default for default in node.args.kw_defaults if default is not None)]
             else:
                 waiting += ast.iter_child_nodes(node)
 
-    def imported(self, node: ast.Import | ast.ImportFrom, scope: int | None, plain: bool, place: StatementSpan) -> None:
+    def imported(
+        self, node: ast.Import | ast.ImportFrom, scope: int | None, plain: bool, statement: StatementSpan
+    ) -> None:
         spans = tuple(self.span(alias) for alias in node.names)
         for index, alias in enumerate(node.names):
             if isinstance(node, ast.ImportFrom):
@@ -187,32 +189,32 @@ class _Reader:
                 self.bind(scope, local, node.lineno)
             parts = tuple(part for part in module.split(".") if part)
             redundant = alias.asname == alias.name or (name is None and "." in module and alias.asname is None)
-            found = ImportedName(local, parts, level, name, redundant, scope, plain, place, spans, index)
-            self.names.imports.append(found)
+            imported = ImportedName(local, parts, level, name, redundant, scope, plain, statement, spans, index)
+            self.names.imports.append(imported)
 
-    def exported(self, node: ast.stmt, place: StatementSpan) -> None:
+    def exported(self, node: ast.stmt, statement: StatementSpan) -> None:
         if not _is_about_all(node):
             return
         self.names.has_dunder_all = True
         entries: set[int] = set()
         for display in ast.walk(node):
             if isinstance(display, ast.List | ast.Tuple | ast.Set):
-                spans = tuple(self.span(one) for one in display.elts)
-                for index, one in enumerate(display.elts):
-                    if isinstance(one, ast.Constant) and isinstance(one.value, str):
-                        entries.add(id(one))
+                spans = tuple(self.span(entry) for entry in display.elts)
+                for index, entry in enumerate(display.elts):
+                    if isinstance(entry, ast.Constant) and isinstance(entry.value, str):
+                        entries.add(id(entry))
                         is_tuple = isinstance(display, ast.Tuple)
                         self.names.exports.append(
-                            ExportedName(one.value, place, self.span(display), is_tuple, spans, index)
+                            ExportedName(entry.value, statement, self.span(display), is_tuple, spans, index)
                         )
         for text in ast.walk(node):
             if isinstance(text, ast.Constant) and isinstance(text.value, str) and id(text) not in entries:
-                self.names.exports += (ExportedName(word, place) for word in _WORD.findall(text.value))
+                self.names.exports += (ExportedName(word, statement) for word in _WORD.findall(text.value))
 
     def uses(self) -> None:
-        """Of imported names: as names, in annotations that are texts, and in type comments."""
+        """Record the uses of imported names: as names, in strings (annotations), and in type comments."""
         names, source = self.names, self.source
-        local = {one.local_name for one in names.imports}
+        local = {imported.local_name for imported in names.imports}
         prose = set()
         for node in ast.walk(source.module):
             if isinstance(node, ast.Name) and node.id in local:
@@ -236,7 +238,7 @@ class _Reader:
 
 
 def _own_parts(node: ast.stmt) -> Iterator[ast.AST]:
-    """A statement without the statements in it."""
+    """The children of a statement that are not statements."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.match_case):
             yield child.pattern
@@ -247,23 +249,25 @@ def _own_parts(node: ast.stmt) -> Iterator[ast.AST]:
 
 
 def _tabled(node: FunctionNode) -> Iterator[str]:
-    """Names that a function puts into a display. It needs all of them however few it calls."""
+    """Names that a function puts into a display. It needs all of them, even if it calls only some."""
     for display in (part for statement in node.body for part in ast.walk(statement)):
         entries: list[Any] = getattr(display, "elts", []) or getattr(display, "values", [])
         if isinstance(display, ast.Dict | ast.List | ast.Tuple | ast.Set):
-            yield from (one.id for one in entries if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load))
+            yield from (
+                entry.id for entry in entries if isinstance(entry, ast.Name) and isinstance(entry.ctx, ast.Load)
+            )
 
 
 def _is_about_all(node: ast.stmt) -> bool:
     if isinstance(node, ast.Assign):
-        return any(isinstance(one, ast.Name) and one.id == "__all__" for one in node.targets)
+        return any(isinstance(target, ast.Name) and target.id == "__all__" for target in node.targets)
     if isinstance(node, ast.AugAssign | ast.AnnAssign):
         return isinstance(node.target, ast.Name) and node.target.id == "__all__"
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _root(node.value) == "__all__"
 
 
 def _root(node: ast.AST) -> str | None:
-    """The name that a chain of attributes, calls and items begins with."""
+    """The first name in a chain of attributes, calls and subscripts."""
     while isinstance(node, ast.Attribute | ast.Call | ast.Subscript):
         node = node.func if isinstance(node, ast.Call) else node.value
     return node.id if isinstance(node, ast.Name) else None
@@ -276,11 +280,11 @@ def _last_name(node: ast.AST) -> str:
 
 
 def _demands(node: ast.ClassDef) -> frozenset[str]:
-    """What its decorators and the abstract bases of the standard library ask of a class."""
-    found: set[str] = set()
+    """The methods that decorators and abstract bases of the standard library require of a class."""
+    required: set[str] = set()
     for base in map(_last_name, node.bases):
         known = getattr(collections.abc, base, None) or getattr(getattr(typing, base, None), "__origin__", None)
-        found |= getattr(known, "__abstractmethods__", frozenset())
-    if any(_last_name(one) == "total_ordering" for one in node.decorator_list):
-        found |= {"__lt__", "__le__", "__gt__", "__ge__"}
-    return frozenset(found)
+        required |= getattr(known, "__abstractmethods__", frozenset())
+    if any(_last_name(decorator) == "total_ordering" for decorator in node.decorator_list):
+        required |= {"__lt__", "__le__", "__gt__", "__ge__"}
+    return frozenset(required)

@@ -1,7 +1,7 @@
-"""A Python file in three forms at once: its bytes, its syntax tree, and the way from one to the other.
+"""A Python file as bytes and as a syntax tree, with the byte offsets that connect them.
 
-Edits are splices of text, so whatever an edit does not name stays as it was, byte for byte: line endings, encoding,
-form feeds, the missing newline at the end.
+Edits splice the text, so everything outside an edit stays byte for byte: line endings, encoding, form feeds, a missing
+newline at the end.
 """
 
 import ast
@@ -28,7 +28,7 @@ class NotPythonError(Exception):
 
 @dataclass(frozen=True)
 class ByteEdit:
-    """Replace what stands from `start` to `end`, in bytes of `Source.text`."""
+    """Replace the bytes of `PythonSource.text` from `start` to `end`."""
 
     start: int
     end: int
@@ -37,7 +37,7 @@ class ByteEdit:
 
 @dataclass(frozen=True, eq=False)
 class PythonSource:
-    """The offsets of a syntax tree count UTF-8, whatever the file is written in; so `text` is UTF-8, without a mark."""
+    """`text` is UTF-8 without a byte-order mark, whatever `encoding` the file has: syntax trees count UTF-8 bytes."""
 
     text: bytes
     module: ast.Module
@@ -45,8 +45,8 @@ class PythonSource:
 
     @functools.cached_property
     def line_starts(self) -> list[int]:
-        """Where lines begin. Python counts no form feed and no exotic separator as the end of one."""
-        return [0, *(found.end() for found in NEWLINE.finditer(self.text))]
+        """The offset of each line. As for Python, form feeds and other separators do not end a line."""
+        return [0, *(newline.end() for newline in NEWLINE.finditer(self.text))]
 
     @functools.cached_property
     def functions(self) -> dict[int, FunctionNode]:
@@ -57,7 +57,7 @@ class PythonSource:
         return self.line_starts[line - 1] + column
 
     def start(self, node: Any) -> int:
-        """Of anything in a syntax tree that has a place."""
+        """The offset of any node that has a position."""
         return self.offset_at(node.lineno, node.col_offset)
 
     def end(self, node: Any) -> int:
@@ -67,20 +67,20 @@ class PythonSource:
         return self.line_starts[bisect.bisect_right(self.line_starts, offset) - 1]
 
     def newline_at(self, offset: int) -> bytes:
-        """How the line at an offset ends, for a line that joins it."""
-        found = NEWLINE.search(self.text, offset) or NEWLINE.search(self.text)
-        return found.group() if found else b"\n"
+        """The newline of the line at an offset, for a line that is added."""
+        newline = NEWLINE.search(self.text, offset) or NEWLINE.search(self.text)
+        return newline.group() if newline else b"\n"
 
     def end_of_line(self, offset: int) -> int:
-        """The end of a statement with what stands behind it on its line: a semicolon, a comment, a continuation."""
-        found = _REST_OF_STATEMENT.match(self.text, offset)
-        return found.end() if found else offset
+        """The end of a statement with the rest of its line: a semicolon, a comment, a continuation."""
+        rest = _REST_OF_STATEMENT.match(self.text, offset)
+        return rest.end() if rest else offset
 
     def end_of_function(self, node: FunctionNode) -> int:
-        """With the comments below its last statement that stand deeper than its `def`."""
+        """The end of a function, with the comments below its last statement that are indented deeper than its `def`."""
         end = self.end_of_line(self.end(node))
-        found = NEWLINE.match(self.text, end)
-        position = found.end() if found else len(self.text)
+        newline = NEWLINE.match(self.text, end)
+        position = newline.end() if newline else len(self.text)
         depth = indentation_width(self.text[self.line_starts[node.lineno - 1] : self.start(node)])
         while position < len(self.text) and (line := _EMPTY_OR_COMMENT.match(self.text, position)):
             if line[2] is not None:
@@ -93,7 +93,7 @@ class PythonSource:
     def apply_edits(self, edits: Iterable[ByteEdit]) -> bytes:
         """The file's bytes, in its own encoding, after these edits. They must not overlap."""
         parts, position = [], 0
-        for edit in sorted(edits, key=lambda one: (one.start, one.end)):
+        for edit in sorted(edits, key=lambda item: (item.start, item.end)):
             if edit.start < position:
                 raise ValueError(f"two edits of one place, at byte {edit.start}")
             parts += [self.text[position : edit.start], edit.text]
@@ -104,7 +104,7 @@ class PythonSource:
 
 @functools.lru_cache(maxsize=256)
 def read_source(content: bytes) -> PythonSource:
-    """Raises NotPythonError where it cannot be parsed."""
+    """Parse the bytes of a file. Raises `NotPythonError` if they cannot be parsed."""
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
         text = content.decode(encoding)
@@ -115,7 +115,7 @@ def read_source(content: bytes) -> PythonSource:
 
 @functools.lru_cache(maxsize=64)
 def source_from_text(text: str) -> PythonSource:
-    """Of a text that somebody has decoded already, whatever it says of its encoding."""
+    """Parse a decoded text; its encoding declaration is ignored."""
     try:
         return PythonSource(text.encode("utf-8"), parse_module(text), "utf-8")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:
@@ -127,7 +127,7 @@ def parse_module(text: str) -> ast.Module:
 
 
 def indentation_width(indentation: bytes) -> int:
-    """How deep Python takes this to be: tabs go to columns of eight, a form feed begins anew."""
+    """The width of an indentation as Python counts it: tabs go to columns of eight, a form feed resets the count."""
     return len(indentation.rpartition(b"\f")[2].expandtabs(8))
 
 
@@ -140,14 +140,14 @@ def body_after_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
 
 
 def inner_blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
-    """The blocks of a compound statement, of its handlers and cases too."""
+    """The blocks of a compound statement, including those of its handlers and cases."""
     for part in ("body", "orelse", "finalbody"):
         block = getattr(node, part, None)
         if isinstance(block, list) and block:
             yield block
     for part in ("handlers", "cases"):
-        for one in getattr(node, part, ()):
-            yield one.body
+        for inner in getattr(node, part, ()):
+            yield inner.body
 
 
 def _outer_functions(body: list[ast.stmt]) -> Iterator[FunctionNode]:

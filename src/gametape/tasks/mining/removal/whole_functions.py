@@ -1,7 +1,7 @@
-"""Take functions out of a tree whole, with everything that speaks of them, as far as it can still be imported after.
+"""Remove whole functions from a tree, with their imports and exports, if everything can still be imported.
 
-What stands in the way of a function's removal is a use of its name while a module is imported: a decorator, a default,
-a base class, an alias. Uses inside other functions do not; they fail when called, which is what is wanted.
+A use of a function's name while a module is imported blocks its removal: a decorator, a default, a base class, an
+alias. Uses inside other functions do not: they fail when called, as intended.
 """
 
 import builtins
@@ -11,12 +11,7 @@ from dataclasses import dataclass
 
 from gametape.record.source_tree import SourceTree, is_under
 from gametape.tasks.mining.functions import Function
-from gametape.tasks.mining.removal.module_names import (
-    MODULE_SCOPE,
-    ImportedName,
-    ModuleNames,
-    read_module_names,
-)
+from gametape.tasks.mining.removal.module_names import MODULE_SCOPE, ImportedName, ModuleNames, read_module_names
 from gametape.tasks.mining.removal.python_source import ByteEdit, read_source
 from gametape.tasks.mining.removal.source_cuts import SourceCuts
 
@@ -32,7 +27,7 @@ class RemovalEdits:
 
 
 def remove_functions(tree: SourceTree, functions: Collection[Function], test_paths: Collection[str]) -> RemovalEdits:
-    """How to remove these functions; those that cannot go are not among the removed."""
+    """The edits that remove these functions. Functions that cannot be removed are not in `removed`."""
     code = _Code(tree, test_paths)
     groups = [*_groups(code, functions)]
     while True:
@@ -49,7 +44,7 @@ def remove_functions(tree: SourceTree, functions: Collection[Function], test_pat
 
 @dataclass(frozen=True)
 class _Group:
-    """Definitions of one name in one scope: they go together or not at all, so no half of a property stays."""
+    """Definitions of one name in one scope. All or none are removed, so that no half of a property stays."""
 
     path: str
     scope: int
@@ -59,21 +54,21 @@ class _Group:
 
 
 def _groups(code: "_Code", functions: Collection[Function]) -> Iterator[_Group]:
-    chosen: dict[tuple[str, int, str], list[Function]] = defaultdict(list)
+    by_name: dict[tuple[str, int, str], list[Function]] = defaultdict(list)
     for function in sorted(functions):
         definition = code.names[function.path].definitions.get(function.line)
         if definition is not None:
-            chosen[function.path, definition.scope, definition.name].append(function)
-    for (path, scope, name), found in chosen.items():
+            by_name[function.path, definition.scope, definition.name].append(function)
+    for (path, scope, name), members in by_name.items():
         names = code.names[path]
-        lines = {function.line for function in found}
+        lines = {function.line for function in members}
         others = [line for line in names.bindings.get((scope, name), ()) if line not in lines]
         if all(line in names.definitions and names.definitions[line].overload for line in others):
-            yield _Group(path, scope, name, tuple(sorted({*lines, *others})), tuple(found))
+            yield _Group(path, scope, name, tuple(sorted({*lines, *others})), tuple(members))
 
 
 class _Code:
-    """The Python files of a tree, and who imports what from whom."""
+    """The Python files of a tree, and the imports between them."""
 
     def __init__(self, tree: SourceTree, test_paths: Collection[str]) -> None:
         self.tree = tree
@@ -89,25 +84,25 @@ class _Code:
         self._importers: dict[ModuleName, list[tuple[str, ImportedName]]] = defaultdict(list)
         self._starred: dict[str, list[str]] = defaultdict(list)
         for path, names in self.names.items():
-            for one in names.imports:
-                for origin in self.resolved(path, one):
-                    if one.name == "*":
+            for imported in names.imports:
+                for origin in self.resolved(path, imported):
+                    if imported.name == "*":
                         self._starred[origin].append(path)
-                    elif one.name is not None:
-                        self._importers[origin, one.name].append((path, one))
+                    elif imported.name is not None:
+                        self._importers[origin, imported.name].append((path, imported))
 
-    def resolved(self, path: str, one: ImportedName) -> list[str]:
-        """The files of the tree that an import may mean."""
-        if one.level:
+    def resolved(self, path: str, imported: ImportedName) -> list[str]:
+        """The files of the tree that an import may refer to."""
+        if imported.level:
             here = tuple(path.split("/")[:-1])
-            base = here[: len(here) - one.level + 1]
-            found = [self._modules.get(base + one.module)]
+            base = here[: len(here) - imported.level + 1]
+            files = [self._modules.get(base + imported.module)]
         else:
-            found = [self._modules.get(root + one.module) for root in self._roots] if one.module else []
-        return [path for path in found if path is not None]
+            files = [self._modules.get(root + imported.module) for root in self._roots] if imported.module else []
+        return [path for path in files if path is not None]
 
     def exposed(self, group: _Group) -> Iterator[tuple[ModuleName, ImportedName | None]]:
-        """Where a function's name arrives: in its own module, and with the imports that bring it elsewhere."""
+        """The modules in which a function's name is bound: its own, and those that import it."""
         waiting: list[tuple[ModuleName, ImportedName | None]] = (
             [((group.path, group.name), None)] if group.scope == MODULE_SCOPE else []
         )
@@ -121,17 +116,23 @@ class _Code:
             yield (path, name), by
             if by is not None and by.scope != MODULE_SCOPE:
                 continue
-            waiting += (((other, one.local_name), one) for other, one in self._importers.get((path, name), ()))
+            waiting += (
+                ((other, imported.local_name), imported) for other, imported in self._importers.get((path, name), ())
+            )
             waiting += (((other, name), None) for other in self._starred.get(path, ()) if not name.startswith("_"))
 
     def is_missed(self, group: _Group, going: set[tuple[str, int]]) -> bool:
-        """Whether something could not be imported, or no object be made, without it."""
+        """Whether a module could not be imported, or a class not be instantiated, without it."""
         if group.scope != MODULE_SCOPE and group.name in self.demanded:
             return True
         if self._is_read(group.path, group.name, group.scope, going) or self._is_attribute(group.name, going):
             return True
         arrivals = [*self.exposed(group)]
-        bringing = {(path, one.statement.span[0], one.index) for (path, _), one in arrivals if one is not None}
+        bringing = {
+            (path, imported.statement.span[0], imported.index)
+            for (path, _), imported in arrivals
+            if imported is not None
+        }
         return any(self._is_missed_at(where, by, bringing, going) for where, by in arrivals)
 
     def _is_missed_at(
@@ -145,15 +146,15 @@ class _Code:
         if path not in self.sources:
             return by is not None and by.scope is not None and path in self.pinned
         names = self.names[path]
-        if any(one.name == name and one.display is None for one in names.exports):
+        if any(imported.name == name and imported.display is None for imported in names.exports):
             return True
         if by is None:
             return self._is_read(path, name, MODULE_SCOPE, going)
         if by.scope is None:
             return False
-        own = [one for one in names.imports if one.local_name == name and one.scope == by.scope]
+        own = [imported for imported in names.imports if imported.local_name == name and imported.scope == by.scope]
         others = len(names.bindings.get((by.scope, name), ())) - len(own)
-        stray = [one for one in own if (path, one.statement.span[0], one.index) not in bringing]
+        stray = [imported for imported in own if (path, imported.statement.span[0], imported.index) not in bringing]
         return bool(others or stray) or self._is_read(path, name, by.scope, going)
 
     def _is_read(self, path: str, name: str, scope: int, going: set[tuple[str, int]]) -> bool:
@@ -170,19 +171,23 @@ class _Code:
         )
 
     def _is_foreign(self, path: str, root: str | None) -> bool:
-        """Whether an attribute's owner comes from outside the tree: `re.compile` is nobody's method here."""
+        """Whether an attribute belongs to a module outside the tree, as in `re.compile`."""
         if root is None:
             return True
         names = self.names[path]
         if (MODULE_SCOPE, root) not in names.bindings:
             return root in _BUILT_IN
-        brought = [one for one in names.imports if one.local_name == root and one.scope == MODULE_SCOPE]
+        brought = [
+            imported for imported in names.imports if imported.local_name == root and imported.scope == MODULE_SCOPE
+        ]
         every = len(brought) == len(names.bindings[MODULE_SCOPE, root])
-        return every and not any(self._is_inside(path, one) for one in brought)
+        return every and not any(self._is_inside(path, imported) for imported in brought)
 
-    def _is_inside(self, path: str, one: ImportedName) -> bool:
+    def _is_inside(self, path: str, imported: ImportedName) -> bool:
         return bool(
-            one.level or self.resolved(path, one) or any(root + one.module[:1] in self._modules for root in self._roots)
+            imported.level
+            or self.resolved(path, imported)
+            or any(root + imported.module[:1] in self._modules for root in self._roots)
         )
 
     def cuts(self, groups: list[_Group]) -> dict[str, SourceCuts]:
@@ -202,30 +207,30 @@ class _Code:
                     if by is not None:
                         cut(path).cut_import(by)
         for path in {group.path for group in groups}:
-            for one in self._idle(path, cuts[path]):
-                cuts[path].cut_import(one)
+            for imported in self._idle(path, cuts[path]):
+                cuts[path].cut_import(imported)
         return cuts
 
     def _idle(self, path: str, cut: SourceCuts) -> Iterator[ImportedName]:
-        """Imports that only what is cut made use of. Those without any use are there for their effects."""
+        """Imports that only the cut code used. An import without any use is there for its effects and stays."""
         names = self.names[path]
         exported = {export.name for export in names.exports}
         if path.endswith("__init__.py") or (path in self._starred and not names.has_dunder_all):
             return
-        for one in names.imports:
-            used = names.import_uses.get(one.local_name, ())
+        for imported in names.imports:
+            used = names.import_uses.get(imported.local_name, ())
             if (
-                one.unconditional
-                and one.scope == MODULE_SCOPE
-                and not one.redundant
-                and one.module != ("__future__",)
-                and one.local_name not in exported
-                and len(names.bindings[MODULE_SCOPE, one.local_name]) == 1
-                and not self._importers.get((path, one.local_name))
+                imported.unconditional
+                and imported.scope == MODULE_SCOPE
+                and not imported.redundant
+                and imported.module != ("__future__",)
+                and imported.local_name not in exported
+                and len(names.bindings[MODULE_SCOPE, imported.local_name]) == 1
+                and not self._importers.get((path, imported.local_name))
                 and used
                 and all(cut.covers(offset) for offset in used)
             ):
-                yield one
+                yield imported
 
 
 def _module(path: str) -> tuple[str, ...]:
@@ -234,7 +239,7 @@ def _module(path: str) -> tuple[str, ...]:
 
 
 def _is_test(path: str, test_paths: Collection[str]) -> bool:
-    """Under one of the test paths, or named as what pytest collects."""
+    """Whether a file is under one of the test paths or has a name that pytest collects."""
     *directories, file = path.split("/")
     return (
         is_under(path, [*test_paths])
