@@ -38,7 +38,7 @@ class Hack:
 
     def __post_init__(self) -> None:
         if not self.detecting_families:
-            object.__setattr__(self, "families_seen", frozenset({self.family}))
+            object.__setattr__(self, "detecting_families", frozenset({self.family}))
 
     def is_detected_by(self, rule: str) -> bool:
         """Whether a flag of this rule names what was done, and not something beside it."""
