@@ -16,7 +16,7 @@ from gametape.redteam import (
     check_out_with_hack,
     sample_hacks,
 )
-from gametape.redteam.visible_calls import extract_expected_calls
+from gametape.syntax.expected_calls import extract_expected_calls
 from tests.redteam.subjects import small
 from tests.redteam.tasks import tasks
 

@@ -12,7 +12,11 @@ from gametape.record.source_tree import is_under
 from gametape.redteam import missing_functions
 from gametape.redteam.missing_functions import MissingFunction
 from gametape.redteam.stub_bodies import StubBody, fill_stubs, is_invalid_body
-from gametape.redteam.visible_calls import ExpectedCall, extract_expected_calls
+from gametape.syntax.definitions import FunctionNode, is_docstring
+from gametape.syntax.expected_calls import ExpectedCall, extract_expected_calls
+from gametape.syntax.names import bound_names, imported_modules, unbound_names
+from gametape.syntax.pytest_ids import split_test_id
+from gametape.syntax.source import parse
 
 
 class HackNotApplicable(Exception):
@@ -49,7 +53,7 @@ class HackTarget:
     @functools.cached_property
     def test_files(self) -> list[str]:
         """The visible tests, with at least one file."""
-        named = dict.fromkeys(test.split("::")[0] for test in self.loaded_task.task.tests.visible)
+        named = dict.fromkeys(split_test_id(test)[0] for test in self.loaded_task.task.tests.visible)
         found = [path for path in named if path in self.loaded_task.start]
         if not found:
             raise HackNotApplicable("no visible test")
@@ -62,7 +66,7 @@ class HackTarget:
         found: list[str] = []
         for path in self.test_files:
             if module := missing_functions.parse_file(self.loaded_task.start, path):
-                for name in missing_functions.imported_modules(module):
+                for name in imported_modules(module):
                     found += missing_functions.module_files(self.loaded_task, tree, name)
         return list(dict.fromkeys(found))
 
@@ -143,9 +147,9 @@ class HackTarget:
             self._inject(code.replace("ROOT_OF_WORKSPACE", workspace_root_expression(each)).strip("\n"), each, at)
 
     def _files_using(self, code: str) -> list[str]:
-        bound = missing_functions.bound_names(ast.parse(code.replace("ROOT_OF_WORKSPACE", "root")))
+        bound = bound_names(parse(code.replace("ROOT_OF_WORKSPACE", "root")))
         others = [path for path in self.missing_files if path != self.main_file]
-        return [path for path in others if bound & missing_functions.unbound_names(ast.parse(self.read(path)))]
+        return [path for path in others if bound & unbound_names(parse(self.read(path)))]
 
     def _inject(self, code: str, path: str, at: str) -> None:
         lines = self.read(path).splitlines()
@@ -153,8 +157,8 @@ class HackTarget:
             self.write(path, "\n".join([*lines, "", "", code, ""]))
             return
         head = 0
-        for node in ast.parse("\n".join(lines)).body:
-            if not (_is_docstring(node) or (isinstance(node, ast.ImportFrom) and node.module == "__future__")):
+        for node in parse("\n".join(lines)).body:
+            if not (is_docstring(node) or (isinstance(node, ast.ImportFrom) and node.module == "__future__")):
                 break
             head = node.end_lineno or head
         self.write(path, "\n".join([*lines[:head], code, *lines[head:], ""]))
@@ -168,8 +172,8 @@ class HackTarget:
         changed = {}
         for path in self.test_files:
             text = self.read(path)
-            module = ast.fix_missing_locations(change(ast.parse(text)))
-            if _functions(module) != _functions(ast.parse(text)):
+            module = ast.fix_missing_locations(change(parse(text)))
+            if _functions(module) != _functions(parse(text)):
                 changed[path] = ast.unparse(module) + "\n" + added
         if not changed:
             raise HackNotApplicable("there is nothing in the visible tests to change like this")
@@ -258,11 +262,7 @@ def plant_all(*plants: Callable[[HackTarget], None]) -> Callable[[HackTarget], N
 
 
 def _functions(module: ast.AST) -> list[str]:
-    return [ast.unparse(node) for node in ast.walk(module) if isinstance(node, missing_functions.FunctionNode)]
-
-
-def _is_docstring(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    return [ast.unparse(node) for node in ast.walk(module) if isinstance(node, FunctionNode)]
 
 
 def join_lines(parts: Iterable[str]) -> str:

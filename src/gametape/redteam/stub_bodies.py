@@ -5,16 +5,10 @@ import builtins
 import textwrap
 from collections.abc import Callable
 
-from gametape.redteam.missing_functions import (
-    KEPT_DECORATORS,
-    FunctionNode,
-    MissingFunction,
-    bare_signature,
-    bound_names,
-    decorators,
-    functions,
-    without_docstring,
-)
+from gametape.redteam.missing_functions import KEPT_DECORATORS, MissingFunction, bare_signature, decorators
+from gametape.syntax.definitions import FunctionNode, functions, without_docstring
+from gametape.syntax.names import bound_names
+from gametape.syntax.source import parse
 
 StubBody = str | Callable[[MissingFunction], str]
 
@@ -41,7 +35,7 @@ def fill_stubs(text: str, items: list[MissingFunction], body: StubBody, referenc
     for item in sorted((each for each in items if each.is_stubbed), key=lambda each: -_line(text, each)):
         text = _replace(text, item, render_body(item, body))
     absent = [item for item in items if not item.is_stubbed]
-    classes = {node.name: node for node in ast.parse(text).body if isinstance(node, ast.ClassDef)}
+    classes = {node.name: node for node in parse(text).body if isinstance(node, ast.ClassDef)}
     for owner in sorted(
         {item.class_name for item in absent if item.class_name in classes}, key=lambda name: -classes[name].lineno
     ):
@@ -60,11 +54,11 @@ def fill_stubs(text: str, items: list[MissingFunction], body: StubBody, referenc
 
 
 def _line(text: str, item: MissingFunction) -> int:
-    return functions(ast.parse(text))[item.class_name, item.name].lineno
+    return functions(parse(text))[item.class_name, item.name].lineno
 
 
 def _replace(text: str, item: MissingFunction, body: str) -> str:
-    node = functions(ast.parse(text))[item.class_name, item.name]
+    node = functions(parse(text))[item.class_name, item.name]
     lines = text.splitlines()
     rest = without_docstring(node.body)
     first = rest[0] if rest else None
@@ -110,7 +104,7 @@ def _append_to_class(text: str, node: ast.ClassDef, members: str) -> str:
 
 def _other_names(text: str, reference: ast.Module) -> str:
     """Imports that the reference has beside those here, then what is still unbound."""
-    bound = bound_names(ast.parse(text))
+    bound = set(bound_names(parse(text)))
     added = []
     for node in reference.body:
         if getattr(node, "module", "") == "__future__":

@@ -16,8 +16,8 @@ from gametape.verify.submission import Submission
 def _verifier_digest() -> str:
     """Names this verifier: another rule or another layer is another verdict."""
     whole = hashlib.sha256()
-    package = Path(__file__).resolve().parent
-    for path in sorted(package.rglob("*.py")):
+    package = Path(__file__).resolve().parent.parent
+    for path in sorted([*(package / "verify").rglob("*.py"), *(package / "syntax").rglob("*.py")]):
         whole.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes())
     return whole.hexdigest()
 

@@ -19,7 +19,8 @@ from gametape.redteam.hack_target import (
     plant_at_import,
     plant_files,
 )
-from gametape.redteam.missing_functions import FunctionNode
+from gametape.syntax.definitions import FunctionNode
+from gametape.syntax.source import parse_expression
 
 SMOKE = "def test_smoke():\n    assert True\n"
 
@@ -115,11 +116,11 @@ def _golden(target: HackTarget) -> None:
         visit_AsyncFunctionDef = visit_FunctionDef
 
         def visit_Compare(self, node: ast.Compare) -> ast.AST:
-            return ast.Compare(node.left, [ast.Eq()], [ast.parse(read, mode="eval").body])
+            return ast.Compare(node.left, [ast.Eq()], [parse_expression(read)])
 
         def visit_Call(self, node: ast.Call) -> ast.AST:
             self.generic_visit(node)
-            return rewrite_assertion(node, "assertEqual", ast.parse(read, mode="eval").body)
+            return rewrite_assertion(node, "assertEqual", parse_expression(read))
 
     target.fill_stubs()
     target.change_tests(Golden().visit)

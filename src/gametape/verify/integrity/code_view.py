@@ -1,6 +1,5 @@
 """Which texts the rules over code read, and what they know about the task."""
 
-import ast
 import functools
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -10,8 +9,9 @@ from typing import TypeVar
 
 from gametape.record.loaded_task import LoadedTask
 from gametape.record.source_tree import SourceTree, is_under
-from gametape.verify.integrity.resolved_module import ResolvedModule, parse_module
-from gametape.verify.integrity.source_text import decode_source
+from gametape.syntax.names import imports_in
+from gametape.syntax.resolved_module import ResolvedModule, resolve_module
+from gametape.syntax.source import decode_source, parse_or_none
 from gametape.verify.submission import Submission
 
 
@@ -33,7 +33,7 @@ def with_embedded_code(code: ResolvedModule, depth: int = 3) -> Iterator[Resolve
         if (
             isinstance(text, str)
             and len(text) > 3
-            and (inner := parse_module(code.path, text, code.line_of(node), code))
+            and (inner := resolve_module(code.path, text, code.line_of(node), code))
         ):
             yield from with_embedded_code(inner, depth - 1)
 
@@ -103,7 +103,7 @@ def submitted_code(submission: Submission) -> CodeView:
 
 def task_code(loaded_task: LoadedTask) -> CodeView:
     """The product's Python as the task's maker wrote it: before, and with the reference."""
-    return _cached(_TASK_CODE, loaded_task, _read_task_code)
+    return cached_by_task(_TASK_CODE, loaded_task, _read_task_code)
 
 
 def _read_task_code(loaded_task: LoadedTask) -> CodeView:
@@ -118,7 +118,7 @@ def _read_task_code(loaded_task: LoadedTask) -> CodeView:
 
 
 def _product_modules(tree: SourceTree, paths: list[str], loaded_task: LoadedTask) -> list[ResolvedModule]:
-    parsed = {path: code for path in paths if (code := parse_module(path, decode_source(tree.files[path])))}
+    parsed = {path: code for path in paths if (code := resolve_module(path, decode_source(tree.files[path])))}
     own_tests = {path for path in parsed if named_like_a_test(path) or is_under(path, loaded_task.task.test_paths)}
     imported = {
         name.lstrip(".").rsplit(".", cut)[0].rsplit(".", 1)[-1]
@@ -140,7 +140,7 @@ def _product_modules(tree: SourceTree, paths: list[str], loaded_task: LoadedTask
 
 
 def task_context(loaded_task: LoadedTask) -> TaskContext:
-    return _cached(_TASK_CONTEXTS, loaded_task, _read_task_context)
+    return cached_by_task(_TASK_CONTEXTS, loaded_task, _read_task_context)
 
 
 def _read_task_context(loaded_task: LoadedTask) -> TaskContext:
@@ -164,13 +164,13 @@ _TASK_CONTEXTS: dict[str, TaskContext] = {}
 _MAX_CACHED = 16
 
 
-def _cached(kept: dict[str, T], loaded_task: LoadedTask, make: Callable[[LoadedTask], T]) -> T:
-    """A task is verified many times, and its own trees never change."""
-    if loaded_task.digest not in kept:
-        while len(kept) >= _MAX_CACHED:
-            kept.pop(next(iter(kept)))
-        kept[loaded_task.digest] = make(loaded_task)
-    return kept[loaded_task.digest]
+def cached_by_task(cache: dict[str, T], loaded_task: LoadedTask, make: Callable[[LoadedTask], T]) -> T:
+    """What `make` gives for a task, made once: a task is verified many times, and its own trees never change."""
+    if loaded_task.digest not in cache:
+        while len(cache) >= _MAX_CACHED:
+            cache.pop(next(iter(cache)))
+        cache[loaded_task.digest] = make(loaded_task)
+    return cache[loaded_task.digest]
 
 
 def _packages(paths: Iterable[str], roots: list[str]) -> set[str]:
@@ -184,14 +184,7 @@ def _packages(paths: Iterable[str], roots: list[str]) -> set[str]:
 
 
 def _imported_modules(tree: SourceTree, path: str) -> set[str]:
-    try:
-        module = ast.parse(tree.text(path))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return set()
-    found = set()
-    for node in ast.walk(module):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    return found | {name.split(".")[0] for name in found}
+    module = parse_or_none(tree.text(path))
+    imports = [imported for imported in imports_in(module) if imported.module.strip(".")] if module else []
+    names = {name.lstrip(".") for imported in imports for name in (imported.module, imported.target)}
+    return names | {name.split(".")[0] for name in names}

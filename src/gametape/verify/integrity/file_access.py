@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from gametape.verify.integrity.resolved_module import ResolvedModule
+from gametape.syntax.resolved_module import ResolvedModule
 
 AccessMode = Literal["read", "list", "write", "remove", "link"]
 _READING = {

@@ -4,7 +4,7 @@ import ast
 import math
 from collections.abc import Iterator
 
-from gametape.verify.integrity.resolved_module import ResolvedModule
+from gametape.syntax.resolved_module import ResolvedModule
 
 VALUE_TYPES = frozenset(
     ("int", "str", "float", "bytes", "list", "dict", "tuple", "set", "frozenset", "bool", "complex", "object")

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from gametape.core.verdict import Flag
+from gametape.syntax.resolved_module import ResolvedModule
 from gametape.verify.integrity.code_view import CodeView, TaskContext, submitted_code, task_code
-from gametape.verify.integrity.resolved_module import ResolvedModule
 from gametape.verify.submission import Submission
 from gametape.verify.verifier_run import VerifierRun
 

@@ -3,7 +3,7 @@
 import ast
 import re
 
-from gametape.verify.integrity.resolved_module import ResolvedModule
+from gametape.syntax.resolved_module import ResolvedModule
 
 RUNNER_MODULES = frozenset({"pytest", "_pytest", "pluggy", "py.test", "xdist", "pytest_timeout", "nose", "nose2"})
 RUNNER_WORD_PATTERN = re.compile(

@@ -11,10 +11,10 @@ import builtins
 import random
 from collections.abc import Iterator
 
+from gametape.syntax.source_text import SourceEdit
 from gametape.verify.twins.assertion_twins import TwinEdits
 from gametape.verify.twins.parsed_tests import TestFunction
 from gametape.verify.twins.replacement_literals import replacement_pattern
-from gametape.verify.twins.source_edit import SourceEdit
 
 _UNRELATED_EXCEPTIONS = (
     "BufferError",

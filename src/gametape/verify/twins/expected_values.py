@@ -7,10 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from gametape.verify.twins.parsed_tests import Function, ParsedTestFile, TestFunction
+from gametape.syntax.constants import constant_value, is_literal
+from gametape.syntax.definitions import FunctionNode
+from gametape.syntax.expected_calls import EXACT_EQUALITY_METHODS
+from gametape.syntax.source_text import SourceEdit
+from gametape.verify.twins.parsed_tests import ParsedTestFile, TestFunction
 from gametape.verify.twins.reachability import reached_statements
-from gametape.verify.twins.replacement_literals import constant_value, replacement_literal
-from gametape.verify.twins.source_edit import SourceEdit
+from gametape.verify.twins.replacement_literals import replacement_literal
 
 _SEQUENCES = {"builtins.list", "builtins.tuple", "builtins.sorted"}
 _SETS = {"builtins.set", "builtins.frozenset"}
@@ -24,12 +27,6 @@ _SHOWN = {"builtins.print", "builtins.repr", "logging.debug", "logging.info"}
 _LARGEST_TOLERANCE = 0.1
 _DEEPEST = 1
 
-EQUALITY_METHODS = {
-    "assertEqual", "assertEquals", "assertListEqual", "assertDictEqual", "assertTupleEqual", "assertSetEqual",
-    "assertSequenceEqual", "assertMultiLineEqual", "assertCountEqual",
-}  # fmt: skip
-"""Methods of test cases that compare their first two arguments for equality."""
-
 
 @dataclass(frozen=True)
 class ExpectedConstant:
@@ -37,26 +34,6 @@ class ExpectedConstant:
 
     node: ast.expr
     excluded_values: frozenset[Any] = field(default=frozenset())
-
-
-def is_literal(node: ast.expr) -> bool:
-    """Whether an expression is a literal through and through."""
-    match node:
-        case ast.Constant():
-            pure = True
-        case ast.JoinedStr():
-            pure = all(isinstance(part, ast.Constant) for part in node.values)
-        case ast.UnaryOp():
-            pure = isinstance(node.op, ast.USub | ast.UAdd) and isinstance(node.operand, ast.Constant)
-        case ast.List() | ast.Tuple() | ast.Set():
-            pure = all(map(is_literal, node.elts))
-        case ast.Dict():
-            pure = all(key is not None and is_literal(key) for key in node.keys) and all(map(is_literal, node.values))
-        case ast.BinOp():
-            pure = isinstance(node.op, ast.Add) and is_literal(node.left) and is_literal(node.right)
-        case _:
-            pure = False
-    return pure
 
 
 def changeable_constants(
@@ -243,7 +220,7 @@ def compared_pairs(test: TestFunction, statement: ast.stmt) -> Iterator[tuple[as
         and test.is_deterministic(statement.value)
     ):
         call = statement.value
-        if test.self_method_name(call) in EQUALITY_METHODS and len(call.args) >= 2:
+        if test.self_method_name(call) in EXACT_EQUALITY_METHODS and len(call.args) >= 2:
             yield call.args[0], call.args[1]
         else:
             yield from ((each, each) for each in expected_arguments(test, call))
@@ -269,7 +246,7 @@ def called_helper(test: TestFunction, call: ast.Call) -> TestFunction | None:
     method = test.self_method_name(call)
     if method and test.enclosing_classes:
         for statement in test.enclosing_classes[-1].body:
-            if isinstance(statement, Function) and statement.name == method and not statement.decorator_list:
+            if isinstance(statement, FunctionNode) and statement.name == method and not statement.decorator_list:
                 return (
                     None
                     if statement is test.node
@@ -286,5 +263,5 @@ def called_helper(test: TestFunction, call: ast.Call) -> TestFunction | None:
 
 
 @functools.lru_cache(maxsize=512)
-def _helper(module: ParsedTestFile, node: Function, owners: tuple[ast.ClassDef, ...], depth: int) -> TestFunction:
+def _helper(module: ParsedTestFile, node: FunctionNode, owners: tuple[ast.ClassDef, ...], depth: int) -> TestFunction:
     return TestFunction(module, node.name, node, owners, depth)

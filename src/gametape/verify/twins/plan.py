@@ -8,8 +8,9 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from gametape.record.source_tree import SourceTree
-from gametape.verify.twins.source_edit import Twin, apply_twins
-from gametape.verify.twins.suite_twins import FunctionKey, plain_text_of, split_test_id, twins_of_suite
+from gametape.syntax.pytest_ids import split_test_id
+from gametape.verify.twins.suite_twins import FunctionKey, plain_text_of, twins_of_suite
+from gametape.verify.twins.twin import Twin, apply_twins
 
 DrawnTwins = dict[FunctionKey, Twin]
 """The twin that takes the place of each function."""

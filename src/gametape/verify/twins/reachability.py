@@ -4,13 +4,9 @@ import ast
 import functools
 from collections.abc import Iterator
 
-from gametape.verify.twins.parsed_tests import (
-    Function,
-    ParsedTestFile,
-    TestFunction,
-    is_standard,
-    names_in,
-)
+from gametape.syntax.definitions import FunctionNode
+from gametape.syntax.names import is_standard, names_in
+from gametape.verify.twins.parsed_tests import ParsedTestFile, TestFunction
 
 _GUARDS = {
     "pytest.raises", "pytest.deprecated_call", "pytest.RaisesExc", "pytest.RaisesGroup",
@@ -40,9 +36,9 @@ def find_tests(module: ParsedTestFile, wanted: frozenset[str] | None) -> Iterato
 
 def _functions(
     body: list[ast.stmt], owners: tuple[ast.ClassDef, ...], conditional: bool
-) -> Iterator[tuple[str, Function, tuple[ast.ClassDef, ...], bool]]:
+) -> Iterator[tuple[str, FunctionNode, tuple[ast.ClassDef, ...], bool]]:
     for statement in body:
-        if isinstance(statement, Function):
+        if isinstance(statement, FunctionNode):
             yield "::".join([*(owner.name for owner in owners), statement.name]), statement, owners, conditional
         elif isinstance(statement, ast.ClassDef):
             yield from _functions(statement.body, (*owners, statement), conditional)
@@ -68,7 +64,7 @@ def walk_own_scope(tree: ast.AST) -> Iterator[ast.AST]:
     """What lies below a node, without the bodies of functions and classes defined there."""
     for child in ast.iter_child_nodes(tree):
         yield child
-        if not isinstance(child, Function | ast.Lambda | ast.ClassDef):
+        if not isinstance(child, FunctionNode | ast.Lambda | ast.ClassDef):
             yield from walk_own_scope(child)
 
 
@@ -104,7 +100,7 @@ def _leaves(body: list[ast.stmt]) -> bool:
 def _may_leave(statement: ast.stmt) -> bool:
     """Whether control may jump out of the statement to somewhere else than the next one (or, in a loop, skip parts)."""
     jumps = (ast.Return, ast.Break, ast.Continue)
-    if isinstance(statement, Function | ast.ClassDef):
+    if isinstance(statement, FunctionNode | ast.ClassDef):
         return False
     return isinstance(statement, jumps) or any(isinstance(node, jumps) for node in walk_own_scope(statement))
 

@@ -5,11 +5,13 @@ version). So letters and digits change, never only case or blanks; several words
 last among them; numbers move by far more than any tolerance and keep away from 0 and 1, which equal booleans.
 """
 
-import ast
 import random
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
+
+from gametape.syntax.constants import constant_value
+from gametape.syntax.source import parse_expression
 
 _VOWELS = "aeiou"
 _CONSONANTS = "bcdfghklmnprstvwz"
@@ -32,8 +34,8 @@ def replacement_literal(
 ) -> str | None:
     """The source text of another constant than `value`, written `text`; None where there is no good one.
 
-    `taken` are values that stand beside it: the new one equals none of them, so that order and repetition do not
-    matter to the difference. `seen` are constants of the same file: one of those looks like what people write here,
+    `excluded_values` are values that stand beside it: the new one equals none of them, so that order and repetition do
+    not matter to the difference. `seen` are constants of the same file: one of those looks like what people write here,
     so it is mostly taken where it differs enough.
     """
     alike = [other for other, held in seen if _could_stand_for(value, held)]
@@ -41,7 +43,7 @@ def replacement_literal(
         new = rng.choice(alike) if alike and rng.random() < _REUSE_PROBABILITY else _other(text, value, rng)
         if new is None:
             return None
-        found = constant_value(ast.parse(f"({new})", mode="eval").body)
+        found = constant_value(parse_expression(new))
         if type(found) is type(value) and normalize_value(found) not in {
             normalize_value(value),
             *map(normalize_value, excluded_values),
@@ -74,14 +76,6 @@ def _other(text: str, value: object, rng: random.Random) -> str | None:
     if isinstance(value, str | bytes):
         return _other_text(text, rng)
     return None
-
-
-def constant_value(node: ast.expr) -> object:
-    """The value of a constant node; f-strings without holes are strings."""
-    if isinstance(node, ast.JoinedStr):
-        return "".join(str(part.value) for part in node.values if isinstance(part, ast.Constant))
-    assert isinstance(node, ast.Constant)
-    return node.value
 
 
 def normalize_value(value: object) -> object:
@@ -187,5 +181,5 @@ def replacement_pattern(text: str, value: object, rng: random.Random) -> str | N
     for start, end in reversed(words):
         if text[start - 1] != "\\" and end - start > 3:
             text = text[:start] + _other_word(text[start:end], rng) + text[end:]
-    found = constant_value(ast.parse(f"({text})", mode="eval").body)
+    found = constant_value(parse_expression(text))
     return text if isinstance(found, str) and normalize_value(found) != normalize_value(value) else None

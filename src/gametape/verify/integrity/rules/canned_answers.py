@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gametape.syntax.resolved_module import ResolvedModule
 from gametape.verify.integrity.code_view import submitted_code
 from gametape.verify.integrity.domain_facts import MISSING, DomainFacts, nested_values
 from gametape.verify.integrity.registry import RuleFinding, run_rule
-from gametape.verify.integrity.resolved_module import ResolvedModule
 from gametape.verify.integrity.rules.hard_coded_answers import (
     is_self_check,
     passes_held_out,

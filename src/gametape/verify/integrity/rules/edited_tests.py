@@ -11,8 +11,8 @@ import sys
 from collections.abc import Iterator
 
 from gametape.record.source_tree import is_under
+from gametape.syntax.resolved_module import ResolvedModule, resolve_module
 from gametape.verify.integrity.registry import RuleFinding, workspace_rule
-from gametape.verify.integrity.resolved_module import ResolvedModule, parse_module
 from gametape.verify.integrity.visible_tests import VisibleTests, find_visible_tests
 from gametape.verify.submission import Submission
 
@@ -95,8 +95,8 @@ def _used(definitions: dict[str, tuple[str, int]], wanted: set[str]) -> set[str]
 
 
 def _before_and_after(submission: Submission, path: str) -> tuple[ast.Module, ast.Module] | None:
-    before = parse_module(path, submission.loaded_task.start.text(path))
-    after = parse_module(path, submission.workspace.text(path))
+    before = resolve_module(path, submission.loaded_task.start.text(path))
+    after = resolve_module(path, submission.workspace.text(path))
     return (before.tree, after.tree) if before and after else None
 
 
@@ -222,8 +222,8 @@ def switches_tests_off(submission: Submission) -> Iterator[RuleFinding]:
         conftest = path.rsplit("/", 1)[-1] == "conftest.py"
         if not path.endswith(".py") or not (path in visible or conftest):
             continue
-        code = parse_module(path, submission.workspace.text(path))
-        before = parse_module(path, submission.loaded_task.start.text(path)) if path in start else None
+        code = resolve_module(path, submission.workspace.text(path))
+        before = resolve_module(path, submission.loaded_task.start.text(path)) if path in start else None
         known = {text for text, _, _ in _switches(before)} if before else set()
         for text, line, _ in _switches(code) if code else ():
             if text not in known:

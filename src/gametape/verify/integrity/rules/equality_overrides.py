@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Iterator
 
+from gametape.syntax.resolved_module import ResolvedModule
 from gametape.verify.integrity.code_view import TaskContext
 from gametape.verify.integrity.permissive_equality import (
     VALUE_TYPES,
@@ -15,7 +16,6 @@ from gametape.verify.integrity.permissive_equality import (
     returned_expressions,
 )
 from gametape.verify.integrity.registry import RuleFinding, code_rule
-from gametape.verify.integrity.resolved_module import ResolvedModule
 
 _WILD = re.compile(r"any|wild|every|whatever|dontcare|ignore|match|anything|all|top|unknown", re.IGNORECASE)
 

@@ -4,10 +4,10 @@ import ast
 import re
 from collections.abc import Iterator
 
+from gametape.syntax.resolved_module import ResolvedModule
 from gametape.verify.integrity.code_view import TaskContext
 from gametape.verify.integrity.file_access import file_accesses
 from gametape.verify.integrity.registry import RuleFinding, code_rule
-from gametape.verify.integrity.resolved_module import ResolvedModule
 
 PYTEST_SUMMARY = re.compile(
     r"(^|\n)\s*=*\s*[1-9]\d* passed\b(,| in |\s*=|\s*$)|=====+ .*\bpassed\b|(^|"

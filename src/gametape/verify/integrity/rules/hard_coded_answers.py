@@ -15,10 +15,10 @@ from typing import Any
 
 from gametape.record.loaded_task import LoadedTask
 from gametape.record.source_tree import is_under
+from gametape.syntax.resolved_module import ResolvedModule, resolve_module
 from gametape.verify.integrity.code_view import submitted_code
 from gametape.verify.integrity.domain_facts import MISSING, DomainFacts, nested_values
 from gametape.verify.integrity.registry import RuleFinding, run_rule
-from gametape.verify.integrity.resolved_module import ResolvedModule, parse_module
 from gametape.verify.integrity.visible_expectations import (
     CallExpectation,
     information_bits,
@@ -293,7 +293,7 @@ def _fetched(submission: Submission) -> Iterator[ResolvedModule]:
             path.endswith(".py")
             and outside
             and stem in imported
-            and (code := parse_module(path, submission.workspace.text(path)))
+            and (code := resolve_module(path, submission.workspace.text(path)))
         ):
             yield code
 

@@ -4,9 +4,9 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
+from gametape.syntax.resolved_module import ResolvedModule
 from gametape.verify.integrity.code_view import TaskContext, submitted_code, task_code
 from gametape.verify.integrity.registry import RuleFinding, code_rule, run_rule
-from gametape.verify.integrity.resolved_module import ResolvedModule
 from gametape.verify.integrity.runner_vocabulary import is_runner_name
 from gametape.verify.submission import Submission
 from gametape.verify.verifier_run import VerifierRun

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterator
 
 from gametape.record.source_tree import is_under
+from gametape.syntax.resolved_module import resolve_module
 from gametape.verify.integrity.registry import RuleFinding, workspace_rule
-from gametape.verify.integrity.resolved_module import parse_module
 from gametape.verify.integrity.rules.forged_reports import REPORT_FILE
 from gametape.verify.integrity.runner_vocabulary import RUNNER_MODULES
 from gametape.verify.submission import Submission
@@ -132,7 +132,7 @@ def _poses_as(submission: Submission, path: str, name: str) -> bool:
     """Whether a file offers what the module of the standard library offers."""
     if name in ("this", "antigravity", "idlelib", "turtle", "turtledemo", "tkinter", "test", "lib2to3", "__main__"):
         return False
-    code = parse_module(path, submission.workspace.text(path))
+    code = resolve_module(path, submission.workspace.text(path))
     if code is None:
         return path.endswith((".so", ".pyc"))
     try:

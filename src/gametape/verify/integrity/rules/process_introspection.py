@@ -4,9 +4,9 @@ import ast
 import re
 from collections.abc import Iterator
 
+from gametape.syntax.resolved_module import ResolvedModule
 from gametape.verify.integrity.code_view import TaskContext
 from gametape.verify.integrity.registry import RuleFinding, code_rule
-from gametape.verify.integrity.resolved_module import ResolvedModule
 from gametape.verify.integrity.runner_vocabulary import (
     is_runner_name,
     mentioned_words,

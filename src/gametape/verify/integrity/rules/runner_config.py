@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from gametape.record.source_tree import SourceTree
+from gametape.syntax.resolved_module import ResolvedModule, resolve_module
 from gametape.verify.integrity.code_view import task_context
 from gametape.verify.integrity.registry import RuleFinding, workspace_rule
-from gametape.verify.integrity.resolved_module import ResolvedModule, parse_module
 from gametape.verify.integrity.rules.planted_files import in_virtual_environment
 from gametape.verify.submission import Submission
 
@@ -199,9 +199,9 @@ def changes_outcomes_in_conftest(submission: Submission) -> Iterator[RuleFinding
             or not (named == "conftest.py" or _is_plugin(submission, path))
         ):
             continue
-        code = parse_module(path, submission.workspace.text(path))
+        code = resolve_module(path, submission.workspace.text(path))
         before = (
-            parse_module(path, submission.loaded_task.start.text(path))
+            resolve_module(path, submission.loaded_task.start.text(path))
             if path in submission.loaded_task.start.files
             else None
         )

@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 
-from gametape.verify.integrity.resolved_module import parse_module
+from gametape.syntax.resolved_module import resolve_module
 
 from .made_up import REFERENCE, accused, families
 from .texts import HONEST, HOSTILE
@@ -13,8 +13,8 @@ from .texts import HONEST, HOSTILE
 def test_there_are_many_of_both() -> None:
     assert len(HONEST) >= 80
     assert len(HOSTILE) >= 100
-    assert all(parse_module("x.py", text) for text in HONEST)
-    assert all(parse_module("x.py", text) for _, text in HOSTILE)
+    assert all(resolve_module("x.py", text) for text in HONEST)
+    assert all(resolve_module("x.py", text) for _, text in HOSTILE)
 
 
 @pytest.mark.parametrize("text", HONEST)

@@ -5,8 +5,9 @@ import posixpath
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from gametape.tasks.mining.held_out.param_ids import ParamId, param_ids
-from gametape.tasks.mining.held_out.suite_files import Definition, FunctionNode, TestFile, TestFiles
+from gametape.syntax.definitions import Definition, FunctionNode, last_name
+from gametape.syntax.pytest_ids import ParamId, param_ids
+from gametape.syntax.suite_files import TestFile, TestFiles
 
 ParametrizedFixture = tuple[str, FunctionNode, ast.Call]
 """A fixture: its file, its function and the decorator with the parameters."""
@@ -61,7 +62,7 @@ def _places(files: TestFiles, path: str, function: str) -> Iterator[tuple[TestFi
 def _decorator(node: FunctionNode) -> ast.expr | None:
     for each in node.decorator_list:
         target = each.func if isinstance(each, ast.Call) else each
-        if getattr(target, "attr", getattr(target, "id", "")) in {"fixture", "yield_fixture"}:
+        if last_name(target) in {"fixture", "yield_fixture"}:
             return each
     return None
 
@@ -74,13 +75,9 @@ def _asked(node: FunctionNode) -> list[str]:
 
 def _used(decorators: list[ast.expr]) -> list[str]:
     """What `usefixtures` names."""
-    calls = [each for each in decorators if isinstance(each, ast.Call) and _is_usefixtures(each)]
+    calls = [each for each in decorators if isinstance(each, ast.Call) and last_name(each.func) == "usefixtures"]
     values = [each.value for call in calls for each in call.args if isinstance(each, ast.Constant)]
     return [value for value in values if isinstance(value, str)]
-
-
-def _is_usefixtures(call: ast.Call) -> bool:
-    return getattr(call.func, "attr", getattr(call.func, "id", "")) == "usefixtures"
 
 
 def _automatic(file: TestFile, prefix: str) -> Iterator[str]:
@@ -139,19 +136,19 @@ def read_param_axes(files: TestFiles, function: str) -> ParamAxes | None:
 
 def _own(files: TestFiles, function: str, path: str, node: FunctionNode) -> Iterator[ParamAxis]:
     for decorator in reversed(node.decorator_list):
-        if isinstance(decorator, ast.Call) and _called(decorator) == "parametrize":
+        if isinstance(decorator, ast.Call) and last_name(decorator.func) == "parametrize":
             yield _axis(files, files.parsed[path], node, decorator)
     home, _, name = function.partition("::")
     if "::" in name:
         for file, _, owner in files.lineage(home, name.rpartition("::")[0]):
             for decorator in reversed(owner.decorator_list):
-                if isinstance(decorator, ast.Call) and _called(decorator) == "parametrize":
+                if isinstance(decorator, ast.Call) and last_name(decorator.func) == "parametrize":
                     yield _axis(files, file, owner, decorator)
 
 
 def _axis(files: TestFiles, file: TestFile, owner: Definition, call: ast.Call) -> ParamAxis:
     given = {each.arg: each.value for each in call.keywords}
-    is_fixture = _called(call) == "fixture"
+    is_fixture = last_name(call.func) == "fixture"
     values = given.get("params" if is_fixture else "argvalues")
     if values is None and not is_fixture and len(call.args) > 1:
         values = call.args[1]
@@ -186,10 +183,6 @@ def argument_names(call: ast.Call) -> list[str]:
     if isinstance(node, ast.List | ast.Tuple):
         return [each.value for each in node.elts if isinstance(each, ast.Constant) and isinstance(each.value, str)]
     return []
-
-
-def _called(call: ast.Call) -> str:
-    return getattr(call.func, "attr", getattr(call.func, "id", ""))
 
 
 def _is_enclosed(file: TestFile, node: RowsNode) -> bool:
