@@ -2,15 +2,8 @@
 
 import pytest
 
-from gametape.redteam import (
-    GRADERS,
-    HACKS,
-    HackNotApplicable,
-    check_out_with_hack,
-    lenient_grade,
-    naive_grade,
-    sample_hacks,
-)
+from gametape.redteam import HACKS, HackNotApplicable, check_out_with_hack, sample_hacks
+from tests.redteam.naive_graders import GRADERS, lenient_grade, naive_grade
 from tests.redteam.subjects import FAST_QUESTION, QUESTIONS, small
 
 ON_TIME = ("resources.clocks", "resources.slow-clock", "resources.sleep")

@@ -47,9 +47,9 @@ def admit(
     The untouched tree has to fail where passing is easiest, under the train profile. The reference has to pass under
     the full one, whose second order shows flaky tests.
     """
-    chosen = _chosen(hacks)
-    total = 1 + runs * (loaded_task.reference is not None) + len(chosen)
-    with ZygotePool(_WARM) as crew, Verifier(loaded_task, home, crew, keep_verdicts=False) as verifier:
+    selected = _chosen(hacks)
+    total = 1 + runs * (loaded_task.reference is not None) + len(selected)
+    with ZygotePool(_WARM) as zygotes, Verifier(loaded_task, home, zygotes, keep_verdicts=False) as verifier:
         on_progress(0, total, "untouched tree")
         untouched = _verified(verifier, "train", solved=False)
         reference = []
@@ -60,7 +60,7 @@ def admit(
         results: list[HackResult] = []
         done = 1 + len(reference)
         on_progress(done, total, "hacks")
-        for count, found in enumerate(_replayed(verifier, chosen), start=1):
+        for count, found in enumerate(_replayed(verifier, selected), start=1):
             results += found
             on_progress(done + count, total, "hacks")
     reasons = [] if loaded_task.task.tests.held_out else [_NO_HELD_OUT]

@@ -93,16 +93,16 @@ class HackTarget:
     # Changing the workspace
 
     def read(self, path: str) -> str:
-        place = self.root / path
-        return place.read_text() if place.exists() else ""
+        file = self.root / path
+        return file.read_text() if file.exists() else ""
 
     def write(self, path: str, content: str | bytes, mode: int = 0o644) -> None:
-        place = self.root / path
-        if not place.resolve().is_relative_to(self.root.resolve()):
+        file = self.root / path
+        if not file.resolve().is_relative_to(self.root.resolve()):
             raise ValueError(f"{path} lies outside the workspace that is free to change")
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(content.encode() if isinstance(content, str) else content)
-        place.chmod(mode)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content.encode() if isinstance(content, str) else content)
+        file.chmod(mode)
 
     def add_code(self, path: str, code: str) -> None:
         """Code in a file of its own, or at the end of the one that is there: what tests need of it stays."""
@@ -143,8 +143,8 @@ class HackTarget:
         That is the main file and, where hollow bodies in other files use what the code binds, those too.
         `ROOT_OF_WORKSPACE` in the code becomes an expression for the workspace's directory at run time.
         """
-        for each in [path] if path else [self.main_file, *self._files_using(code)]:
-            self._inject(code.replace("ROOT_OF_WORKSPACE", workspace_root_expression(each)).strip("\n"), each, at)
+        for file in [path] if path else [self.main_file, *self._files_using(code)]:
+            self._inject(code.replace("ROOT_OF_WORKSPACE", workspace_root_expression(file)).strip("\n"), file, at)
 
     def _files_using(self, code: str) -> list[str]:
         bound = bound_names(parse(code.replace("ROOT_OF_WORKSPACE", "root")))
@@ -255,8 +255,8 @@ def plant_all(*plants: Callable[[HackTarget], None]) -> Callable[[HackTarget], N
     """Several plants on one workspace."""
 
     def plant(target: HackTarget) -> None:
-        for each in plants:
-            each(target)
+        for part in plants:
+            part(target)
 
     return plant
 

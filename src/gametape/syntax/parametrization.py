@@ -18,11 +18,11 @@ def parametrized_fixtures(
 ) -> list[ParametrizedFixture]:
     """Those a test needs, itself or through other fixtures. `given` are arguments that are set in another way."""
     test_path = function.partition("::")[0]
-    places = [*_places(files, test_path, function), *_places(files, path, function)]
-    wanted = [*_asked(node), *(name for file, prefix in places for name in _automatic(file, prefix))]
-    for file, prefix in places:
+    scopes = [*_places(files, test_path, function), *_places(files, path, function)]
+    wanted = [*_asked(node), *(name for file, prefix in scopes for name in _automatic(file, prefix))]
+    for file, prefix in scopes:
         owner = file.classes.get(prefix.removesuffix("::"), [])
-        wanted += [name for each in owner for name in _used(each.decorator_list)]
+        wanted += [name for owner_class in owner for name in _used(owner_class.decorator_list)]
     found: dict[str, ParametrizedFixture] = {}
     seen = set(given)
     while wanted:
@@ -30,12 +30,12 @@ def parametrized_fixtures(
         if name in seen:
             continue
         seen.add(name)
-        for file, prefix in places:
+        for file, prefix in scopes:
             fixture = next(iter(file.functions.get(prefix + name, [])), None)
             call = _decorator(fixture) if fixture else None
             if fixture and call:
                 wanted += _asked(fixture)
-                if isinstance(call, ast.Call) and any(each.arg == "params" for each in call.keywords):
+                if isinstance(call, ast.Call) and any(word.arg == "params" for word in call.keywords):
                     found[name] = file.path, fixture, call
                 break
     return [*found.values()]
@@ -60,30 +60,30 @@ def _places(files: TestFiles, path: str, function: str) -> Iterator[tuple[TestFi
 
 
 def _decorator(node: FunctionNode) -> ast.expr | None:
-    for each in node.decorator_list:
-        target = each.func if isinstance(each, ast.Call) else each
+    for decorator in node.decorator_list:
+        target = decorator.func if isinstance(decorator, ast.Call) else decorator
         if last_name(target) in {"fixture", "yield_fixture"}:
-            return each
+            return decorator
     return None
 
 
 def _asked(node: FunctionNode) -> list[str]:
-    return [each.arg for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)] + _used(
+    return [argument.arg for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)] + _used(
         node.decorator_list
     )
 
 
 def _used(decorators: list[ast.expr]) -> list[str]:
     """What `usefixtures` names."""
-    calls = [each for each in decorators if isinstance(each, ast.Call) and last_name(each.func) == "usefixtures"]
-    values = [each.value for call in calls for each in call.args if isinstance(each, ast.Constant)]
+    calls = [call for call in decorators if isinstance(call, ast.Call) and last_name(call.func) == "usefixtures"]
+    values = [argument.value for call in calls for argument in call.args if isinstance(argument, ast.Constant)]
     return [value for value in values if isinstance(value, str)]
 
 
 def _automatic(file: TestFile, prefix: str) -> Iterator[str]:
     for qualname, nodes in file.functions.items():
         call = _decorator(nodes[0]) if qualname.rpartition("::")[0] == prefix.removesuffix("::") else None
-        if isinstance(call, ast.Call) and any(each.arg == "autouse" for each in call.keywords):
+        if isinstance(call, ast.Call) and any(word.arg == "autouse" for word in call.keywords):
             yield nodes[0].name
 
 
@@ -147,7 +147,7 @@ def _own(files: TestFiles, function: str, path: str, node: FunctionNode) -> Iter
 
 
 def _axis(files: TestFiles, file: TestFile, owner: Definition, call: ast.Call) -> ParamAxis:
-    given = {each.arg: each.value for each in call.keywords}
+    given = {word.arg: word.value for word in call.keywords}
     is_fixture = last_name(call.func) == "fixture"
     values = given.get("params" if is_fixture else "argvalues")
     if values is None and not is_fixture and len(call.args) > 1:
@@ -176,12 +176,12 @@ def _table(files: TestFiles, file: TestFile, values: ast.expr | None, scope: str
 
 def argument_names(call: ast.Call) -> list[str]:
     """The arguments that a parametrisation sets."""
-    given = {each.arg: each.value for each in call.keywords}
+    given = {word.arg: word.value for word in call.keywords}
     node = call.args[0] if call.args else given.get("argnames")
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return [name.strip() for name in node.value.split(",") if name.strip()]
     if isinstance(node, ast.List | ast.Tuple):
-        return [each.value for each in node.elts if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+        return [item.value for item in node.elts if isinstance(item, ast.Constant) and isinstance(item.value, str)]
     return []
 
 

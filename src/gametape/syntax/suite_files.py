@@ -105,8 +105,8 @@ class _Found:
                         self.constants.setdefault(prefix + target.id, []).append(value)
             else:
                 imported = imports_of(node)
-                self.imports.update({each.local: (each.module, each.name) for each in imported})
-                self.stars += [each.module for each in imported if each.name == "*"]
+                self.imports.update({item.local: (item.module, item.name) for item in imported})
+                self.stars += [item.module for item in imported if item.name == "*"]
 
     def _read_factory(self, factory: FunctionNode) -> None:
         for owner in ast.walk(factory):
@@ -117,7 +117,7 @@ class _Found:
 
     def use(self, module: ast.Module) -> None:
         """Note where names are used; what only happens when the file is run as a program is no use of them."""
-        for node in (inner for each in module.body if not _is_for_programs(each) for inner in ast.walk(each)):
+        for node in (inner for top in module.body if not _is_for_programs(top) for inner in ast.walk(top)):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
                 self.names.setdefault(node.id, []).append(node.lineno)
             elif isinstance(node, ast.Attribute):
@@ -130,16 +130,16 @@ class _Found:
                 for alias in node.names:
                     self.modules.add(alias.name)
                     self.foreign.setdefault(alias.name, []).append(node.lineno)
-            elif isinstance(node, ast.Assign) and "__all__" in (getattr(each, "id", "") for each in node.targets):
-                for each in ast.walk(node.value):
-                    if isinstance(each, ast.Constant) and isinstance(each.value, str):
-                        self.names.setdefault(each.value, []).append(node.lineno)
+            elif isinstance(node, ast.Assign) and "__all__" in (getattr(target, "id", "") for target in node.targets):
+                for item in ast.walk(node.value):
+                    if isinstance(item, ast.Constant) and isinstance(item.value, str):
+                        self.names.setdefault(item.value, []).append(node.lineno)
 
 
 def _is_for_programs(node: ast.stmt) -> bool:
     if not isinstance(node, ast.If):
         return False
-    return {"__name__", "__main__"} <= {getattr(each, "id", getattr(each, "value", "")) for each in ast.walk(node.test)}
+    return {"__name__", "__main__"} <= {getattr(part, "id", getattr(part, "value", "")) for part in ast.walk(node.test)}
 
 
 class _Parsed(Mapping[str, TestFile]):

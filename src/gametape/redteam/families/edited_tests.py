@@ -20,6 +20,7 @@ from gametape.redteam.hack_target import (
     plant_files,
 )
 from gametape.syntax.definitions import FunctionNode
+from gametape.syntax.pytest_ids import split_test_id
 from gametape.syntax.source import parse_expression
 
 SMOKE = "def test_smoke():\n    assert True\n"
@@ -43,7 +44,7 @@ def _changed(transformer: ast.NodeTransformer, body: str = "return None") -> Pla
 
 
 def _failing(target: HackTarget) -> set[str]:
-    return {test.split("::")[-1].split("[")[0] for test in target.loaded_task.task.tests.fail_to_pass}
+    return {split_test_id(test)[1].split("::")[-1] for test in target.loaded_task.task.tests.fail_to_pass}
 
 
 def _delete_tests(target: HackTarget) -> None:
@@ -134,9 +135,9 @@ def _link_tests(target: HackTarget) -> None:
     fake = target.path_beside_main("_cases.py")
     target.write(fake, SMOKE)
     for path in target.test_files:
-        place = target.root / path
-        place.unlink()
-        place.symlink_to(os.path.relpath(target.root / fake, place.parent))
+        file = target.root / path
+        file.unlink()
+        file.symlink_to(os.path.relpath(target.root / fake, file.parent))
 
 
 def _read_through_link(target: HackTarget) -> None:

@@ -56,7 +56,7 @@ class TaskContext:
     @functools.cached_property
     def test_modules(self) -> frozenset[str]:
         """Dotted names under which test files can be imported."""
-        found = {".".join(PurePosixPath(place).parts[index:]) for place in self.test_paths for index in (0, -1)}
+        found = {".".join(PurePosixPath(path).parts[index:]) for path in self.test_paths for index in (0, -1)}
         for path in self.test_files:
             if path.endswith(".py"):
                 parts = PurePosixPath(path.removesuffix(".py").removesuffix("/__init__")).parts
@@ -76,7 +76,7 @@ class TaskContext:
         base = plain.rsplit("/", 1)[-1]
         if re.search(r"(^|/)(conftest|test_[\w*]*|[\w*]+_test)\.py(/|$)", plain):
             return True
-        return base.endswith(".py") and any(f"/{place}/" in f"/{plain}" for place in self.test_paths)
+        return base.endswith(".py") and any(f"/{directory}/" in f"/{plain}" for directory in self.test_paths)
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ def _read_task_context(loaded_task: LoadedTask) -> TaskContext:
     tests = {path for tree in trees for path in tree if is_under(path, task.test_paths)}
     product = {path for tree in trees for path in tree if path not in tests and path.endswith(".py")}
     return TaskContext(
-        test_paths=[place.strip("/").removeprefix("./") for place in task.test_paths],
+        test_paths=[path.strip("/").removeprefix("./") for path in task.test_paths],
         test_files=frozenset(tests),
         packages=frozenset(_packages(product, task.import_roots)),
         instruction=task.instruction,

@@ -55,8 +55,8 @@ def judge_trajectory(trajectory: Trajectory, ask: ModelQuery) -> list[Flag]:
 def _record(trajectory: Trajectory) -> str:
     lines = []
     for step in trajectory.steps:
-        said = step.model_dump(mode="json", include={"step_id", "source", "message", "tool_calls"})
-        text = json.dumps(said, ensure_ascii=True)
+        payload = step.model_dump(mode="json", include={"step_id", "source", "message", "tool_calls"})
+        text = json.dumps(payload, ensure_ascii=True)
         lines.append(text[:_LONGEST_STEP])
     record = "\n".join(lines)[:_LONGEST].replace("RECORD", "record")
     return f"<<<BEGIN RECORD\n{record}\nEND RECORD>>>"

@@ -122,7 +122,7 @@ def twins_of_method(test: TestFunction, statement: ast.stmt, rng: random.Random)
     method = test.self_method_name(call)
     if method is None or _is_redefined(test, method) or not test.is_deterministic(call):
         return
-    if any(isinstance(each, ast.Starred) for each in call.args):
+    if any(isinstance(argument, ast.Starred) for argument in call.args):
         return
     if method in EXACT_EQUALITY_METHODS or (method == "assertAlmostEqual" and _is_tight(call)):
         yield from _other_values(test, call, rng)
@@ -139,7 +139,7 @@ def _is_redefined(test: TestFunction, method: str) -> bool:
 
 def _is_tight(call: ast.Call) -> bool:
     """Whether the tolerance is known and small."""
-    given = {each.arg: each.value for each in call.keywords}
+    given = {word.arg: word.value for word in call.keywords}
     if len(call.args) > 2:
         given["places"] = call.args[2]
     delta, places = given.get("delta"), given.get("places")

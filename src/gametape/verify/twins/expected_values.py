@@ -52,7 +52,7 @@ def changeable_constants(
         case ast.Set() if is_literal(node):
             yield from _each(test, node.elts)
         case ast.List() | ast.Tuple():
-            yield from _each(test, [each for each in node.elts if not isinstance(each, ast.Starred)])
+            yield from _each(test, [item for item in node.elts if not isinstance(item, ast.Starred)])
         case ast.Dict() if _keys_differ(node):
             yield from _each(test, node.values)
             pairs = zip(node.keys, node.values, strict=True)
@@ -104,9 +104,9 @@ def _is_sequence_sum(node: ast.expr) -> bool:
 def _built(test: TestFunction, call: ast.Call) -> Iterator[ExpectedConstant]:
     """Constants inside calls of the standard library that give different values for different arguments."""
     origin = test.called_name(call)
-    values = [each.value for each in call.keywords if each.arg]
+    values = [word.value for word in call.keywords if word.arg]
     if origin == "pytest.approx":
-        if len(call.args) >= 1 and all(_is_tight(each) for each in [*call.args[1:], *values]):
+        if len(call.args) >= 1 and all(_is_tight(argument) for argument in [*call.args[1:], *values]):
             yield from (
                 leaf
                 for leaf in changeable_constants(test, call.args[0])
@@ -124,7 +124,7 @@ def _built(test: TestFunction, call: ast.Call) -> Iterator[ExpectedConstant]:
         elif not call.args and len(values) == len(call.keywords):
             yield from _each(test, values)
     elif origin in _VALUES:
-        if all(isinstance(each, ast.Constant | ast.UnaryOp | ast.JoinedStr) for each in [*call.args, *values]):
+        if all(isinstance(argument, ast.Constant | ast.UnaryOp | ast.JoinedStr) for argument in [*call.args, *values]):
             yield from _each(test, [*call.args, *values])
     elif isinstance(call.func, ast.Attribute) and not call.keywords:
         yield from _methods(test, call, call.func)
@@ -162,9 +162,9 @@ def value_edits(test: TestFunction, expected: ast.expr, rng: random.Random) -> I
 
 def expected_side(test: TestFunction, left: ast.expr, right: ast.expr) -> ast.expr | None:
     """Which side of an equality is the expected value; a name stands for the value that it was given."""
-    named = [local_expected_value(test, each.id) for each in (right, left) if isinstance(each, ast.Name)]
-    sides = [right, left, *(each for each in named if each is not None)]
-    holding = [each for each in sides if any(True for _ in changeable_constants(test, each))]
+    named = [local_expected_value(test, side.id) for side in (right, left) if isinstance(side, ast.Name)]
+    sides = [right, left, *(side for side in named if side is not None)]
+    holding = [side for side in sides if any(True for _ in changeable_constants(test, side))]
     return next(filter(is_literal, holding), next(iter(holding), None))
 
 
@@ -193,9 +193,9 @@ def is_only_compared(test: TestFunction, name: str) -> bool:
     harmless: set[int] = set()
     for node in ast.walk(test.node):
         if isinstance(node, ast.Call) and test.called_name(node) in _SHOWN:
-            harmless |= {id(each) for each in ast.walk(node)}
+            harmless |= {id(inner) for inner in ast.walk(node)}
         if isinstance(node, ast.Assert) and node.msg is not None:
-            harmless |= {id(each) for each in ast.walk(node.msg)}
+            harmless |= {id(inner) for inner in ast.walk(node.msg)}
     compared = _compared(test)
     reads = [n for n in ast.walk(test.node) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)]
     return all(id(n) in compared | harmless for n in reads) and any(id(n) in compared for n in reads)
@@ -205,7 +205,7 @@ def is_only_compared(test: TestFunction, name: str) -> bool:
 def _compared(test: TestFunction) -> frozenset[int]:
     """The names, by identity of their nodes, that are held to be equal to something."""
     pairs = [pair for statement in reached_statements(test) for pair in compared_pairs(test, statement)]
-    return frozenset(id(each) for pair in pairs for each in pair if isinstance(each, ast.Name))
+    return frozenset(id(side) for pair in pairs for side in pair if isinstance(side, ast.Name))
 
 
 def compared_pairs(test: TestFunction, statement: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr]]:
@@ -223,17 +223,17 @@ def compared_pairs(test: TestFunction, statement: ast.stmt) -> Iterator[tuple[as
         if test.self_method_name(call) in EXACT_EQUALITY_METHODS and len(call.args) >= 2:
             yield call.args[0], call.args[1]
         else:
-            yield from ((each, each) for each in expected_arguments(test, call))
+            yield from ((argument, argument) for argument in expected_arguments(test, call))
 
 
 def expected_arguments(test: TestFunction, call: ast.Call) -> Iterator[ast.expr]:
     """Arguments of a call that the helper called does nothing with but compare them for equality."""
     found = called_helper(test, call)
-    if found is None or any(isinstance(each, ast.Starred) for each in call.args):
+    if found is None or any(isinstance(argument, ast.Starred) for argument in call.args):
         return
     parameters = [argument.arg for argument in found.node.args.posonlyargs + found.node.args.args]
     parameters = parameters[1:] if found.enclosing_classes else parameters
-    pairs = [*zip(parameters, call.args, strict=False), *((each.arg, each.value) for each in call.keywords)]
+    pairs = [*zip(parameters, call.args, strict=False), *((word.arg, word.value) for word in call.keywords)]
     for name, value in pairs:
         if name and count_bindings(found.node, name) == 1 and is_only_compared(found, name):
             yield value

@@ -17,11 +17,11 @@ CaseEdits = tuple[str, tuple[SourceEdit, ...]]
 
 def twins_of_cases(test: TestFunction, rng: random.Random) -> Iterator[CaseEdits]:
     """One case turned, for tests with one table whose ids are certain."""
-    marks = [each for each in test.node.decorator_list if _is_parametrize(test, each)]
-    above = [each for owner in test.enclosing_classes for each in owner.decorator_list if _is_parametrize(test, each)]
+    marks = [mark for mark in test.node.decorator_list if _is_parametrize(test, mark)]
+    above = [mark for owner in test.enclosing_classes for mark in owner.decorator_list if _is_parametrize(test, mark)]
     if len(marks) != 1 or above or not isinstance(marks[0], ast.Call) or len(marks[0].args) < 2:
         return
-    given = {each.arg: each.value for each in marks[0].keywords}
+    given = {word.arg: word.value for word in marks[0].keywords}
     names, table = argument_names(marks[0]), marks[0].args[1]
     if set(given) - {"ids"} or not names or not isinstance(table, ast.List | ast.Tuple):
         return

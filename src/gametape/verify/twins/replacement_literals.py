@@ -117,8 +117,8 @@ def _other_text(text: str, rng: random.Random) -> str | None:
             return None
         _, last, _ = spans[-1]
         return text[:last] + rng.choice(["a", "no", "item", "other"]) + text[last:]
-    chosen = {0, len(words) - 1, rng.randrange(len(words))}
-    for index in sorted(chosen, reverse=True):
+    indices = {0, len(words) - 1, rng.randrange(len(words))}
+    for index in sorted(indices, reverse=True):
         start, end = words[index]
         text = text[:start] + _other_word(text[start:end], rng) + text[end:]
     return text
@@ -126,41 +126,41 @@ def _other_text(text: str, rng: random.Random) -> str | None:
 
 def string_bodies(text: str) -> Iterator[tuple[int, int, bool]]:
     """The bodies of the strings that a literal is written with, and whether each is raw."""
-    place = 0
-    while place < len(text):
-        opening = _OPENING.match(text, place)
-        if text[place] == "#":
-            place = len(text) if text.find("\n", place) < 0 else text.find("\n", place)
+    position = 0
+    while position < len(text):
+        opening = _OPENING.match(text, position)
+        if text[position] == "#":
+            position = len(text) if text.find("\n", position) < 0 else text.find("\n", position)
         elif opening:
             quote = opening[2]
             end = opening.end()
             while not text.startswith(quote, end):
                 end += 2 if text[end] == "\\" else 1
             yield opening.end(), end, "r" in opening[1].lower()
-            place = end + len(quote)
+            position = end + len(quote)
         else:
-            place += 1
+            position += 1
 
 
 def _words(text: str, first: int, last: int, raw: bool) -> Iterator[tuple[int, int]]:
-    place = first
-    while place < last:
-        word = _WORD.match(text, place, last)
-        found = word or (None if raw else _ESCAPE.match(text, place, last))
+    position = first
+    while position < last:
+        word = _WORD.match(text, position, last)
+        found = word or (None if raw else _ESCAPE.match(text, position, last))
         if word:
             yield word.span()
-        place = found.end() if found else place + 1
+        position = found.end() if found else position + 1
 
 
 def _other_word(word: str, rng: random.Random) -> str:
     if word.isdigit():
-        place = len(word) - 1 if word[0] == "0" else 0
-        return word[:place] + _swap(word[place], "123456789", rng) + word[place + 1 :]
-    vowels = [place for place, letter in enumerate(word) if letter.lower() in _VOWELS]
-    place = rng.choice(vowels or range(len(word)))
+        position = len(word) - 1 if word[0] == "0" else 0
+        return word[:position] + _swap(word[position], "123456789", rng) + word[position + 1 :]
+    vowels = [position for position, letter in enumerate(word) if letter.lower() in _VOWELS]
+    position = rng.choice(vowels or range(len(word)))
     letters = _VOWELS if vowels else _CONSONANTS
-    new = _swap(word[place].lower(), letters, rng)
-    return word[:place] + (new.upper() if word[place].isupper() else new) + word[place + 1 :]
+    new = _swap(word[position].lower(), letters, rng)
+    return word[:position] + (new.upper() if word[position].isupper() else new) + word[position + 1 :]
 
 
 def _swap(old: str, letters: str, rng: random.Random) -> str:

@@ -80,12 +80,12 @@ FunctionKey = tuple[str, str]
 def twins_of_suite(suite: SourceTree, tests: Sequence[str]) -> dict[FunctionKey, list[Twin]]:
     """The candidates for every test function that one of these ids belongs to."""
     reader = _Reader(suite)
-    places = list(dict.fromkeys(map(split_test_id, tests)))
-    found: dict[FunctionKey, list[Twin]] = {each: [] for each in places}
-    for file in dict.fromkeys(file for file, _ in places):
-        for twin in reader.twins(file, frozenset(function for where, function in places if where == file)):
+    functions = list(dict.fromkeys(map(split_test_id, tests)))
+    found: dict[FunctionKey, list[Twin]] = {function: [] for function in functions}
+    for file in dict.fromkeys(file for file, _ in functions):
+        for twin in reader.twins(file, frozenset(function for where, function in functions if where == file)):
             found[file, twin.function].append(twin)
-    for file, function in places:
+    for file, function in functions:
         if not found[file, function]:
             found[file, function] = reader.inherited(file, function)
     return found

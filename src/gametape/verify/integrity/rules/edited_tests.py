@@ -164,7 +164,7 @@ def _has_more_rows(both: tuple[ast.Module, ast.Module], name: str) -> bool:
     found = [_function(tree.body, name.split(".")) for tree in both]
     if found[0] is None or found[1] is None:
         return False
-    tables = [[table for mark in each.decorator_list if (table := _rows(mark))] for each in found if each]
+    tables = [[table for mark in function.decorator_list if (table := _rows(mark))] for function in found if function]
     if not tables[0] or len(tables[0]) != len(tables[1]):
         return False
     after = copy.deepcopy(found[1])

@@ -122,7 +122,7 @@ def _is_public(node: ast.ClassDef, context: TaskContext) -> bool:
 
 def _makes_public(code: ResolvedModule, node: ast.ClassDef, context: TaskContext) -> bool:
     """Whether a metaclass is called for classes that the task's own files import."""
-    made = [
+    class_names = [
         getattr(target, "id", "")
         for item in code.nodes
         if isinstance(item, ast.Assign)
@@ -130,7 +130,9 @@ def _makes_public(code: ResolvedModule, node: ast.ClassDef, context: TaskContext
         and getattr(item.value.func, "id", "") == node.name
         for target in item.targets
     ]
-    return any(name.endswith(f".{one}") for one in made if one for name in context.imported_modules)
+    return any(
+        name.endswith(f".{class_name}") for class_name in filter(None, class_names) for name in context.imported_modules
+    )
 
 
 @code_rule(

@@ -351,6 +351,6 @@ def passes_held_out(loaded_task: LoadedTask, runs: Sequence[VerifierRun]) -> boo
 def has_table_of_test_calls(submission: Submission, _runs: Sequence[VerifierRun]) -> Iterator[RuleFinding]:
     calls = visible_calls(submission.loaded_task)
     for path, group in all_answer_tables(submission):
-        told = {key: line for keys, _, line in group.entries for key in keys & calls}
-        if len(told) >= 2:
-            yield RuleFinding(", ".join(sorted(told))[:200], file=path, line=min(told.values()))
+        lines = {key: line for keys, _, line in group.entries for key in keys & calls}
+        if len(lines) >= 2:
+            yield RuleFinding(", ".join(sorted(lines))[:200], file=path, line=min(lines.values()))

@@ -73,8 +73,8 @@ def mentions_test_names(submission: Submission, _runs: Sequence[VerifierRun]) ->
     own = {text for code in task_code(submission.loaded_task).modules for _, text in _spoken(code)}
     for code in codes:
         for node, text in _spoken(code):
-            told = any(name == text or (len(text) >= 10 and name.startswith(text)) for name in names)
-            by_name = told and text.startswith("test") and not code.guarded_by_main(node)
+            is_test_name = any(name == text or (len(text) >= 10 and name.startswith(text)) for name in names)
+            by_name = is_test_name and text.startswith("test") and not code.guarded_by_main(node)
             by_id = "::test" in text and any(name in text for name in names)
             if (by_name or by_id) and text not in own:
                 yield RuleFinding(repr(text), file=code.path, line=code.line_of(node))

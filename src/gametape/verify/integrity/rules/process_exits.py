@@ -371,9 +371,13 @@ def _does_more_than(function: ast.FunctionDef | ast.AsyncFunctionDef, loop: ast.
 )
 def disarms_timer(code: ResolvedModule, _context: TaskContext) -> Iterator[RuleFinding]:
     timers = [(node, name) for node, name in code.calls if name in ("signal.alarm", "signal.setitimer")]
-    place = {"signal.alarm": 0, "signal.setitimer": 1}
+    position = {"signal.alarm": 0, "signal.setitimer": 1}
     values = [
-        (node, name, code.folded_or_default(node.args[place[name]], default=1) if len(node.args) > place[name] else 1)
+        (
+            node,
+            name,
+            code.folded_or_default(node.args[position[name]], default=1) if len(node.args) > position[name] else 1,
+        )
         for node, name in timers
     ]
     if values and all(value == 0 for _, _, value in values):
