@@ -1,4 +1,4 @@
-"""Whether a task can be trusted to teach: it asks for something, its answer holds, and cheating earns nothing."""
+"""Admission of a task: the untouched tree fails, the reference passes, and hacks are flagged and earn nothing."""
 
 import os
 import tempfile
@@ -25,7 +25,7 @@ AdmissionProgress = Callable[[int, int, str], None]
 
 @dataclass(frozen=True)
 class Admission:
-    """What was found, and the reasons not to admit the task; without any, it is admitted."""
+    """The verdicts on a task and the reasons not to admit it; without any, it is admitted."""
 
     untouched: Verdict
     reference: Sequence[Verdict]
@@ -74,7 +74,7 @@ def _chosen(hacks: HackChoice) -> Sequence[Hack]:
 
 
 def _replayed(verifier: Verifier, hacks: Sequence[Hack]) -> Iterator[list[HackResult]]:
-    """For each hack its result, or none if it cannot be planted; several at a time, for some of them just hang."""
+    """The result of each hack, or none if it cannot be planted; several run at a time, because some of them hang."""
     with ThreadPoolExecutor(max(2, os.cpu_count() or 1)) as threads:
         try:
             yield from threads.map(lambda hack: list(run_hacks(verifier, verifier.loaded_task, [hack])), hacks)
@@ -109,7 +109,7 @@ def _reasons(untouched: Verdict, reference: Sequence[Verdict], hacks: Sequence[H
 
 
 def _why_not(verdict: Verdict) -> str:
-    """The heaviest reason why a verdict is no pass, in a few words."""
+    """The main reason why a verdict is not a pass, in a few words."""
     tests = verdict.tests
     if verdict.integrity:
         flag = verdict.integrity[0]

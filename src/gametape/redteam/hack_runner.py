@@ -1,4 +1,4 @@
-"""Replay hacks against a verifier: plant each on a private checkout, and see what the verdict says."""
+"""Run hacks against a verifier: plant each on a private checkout and verify it."""
 
 import tempfile
 from collections.abc import Iterable, Iterator

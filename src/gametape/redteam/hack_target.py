@@ -1,5 +1,5 @@
-"""A task that is checked out and about to be cheated on, with what a cheat needs: hollow bodies, a place for code that
-runs at import, values from visible tests, and the left-overs of a careless environment."""
+"""A checked-out task that a hack is planted on, with what hacks need: stub bodies, injection of code that runs at
+import, expected calls of visible tests, and leaked artifacts."""
 
 import ast
 import functools
@@ -205,17 +205,17 @@ class HackTarget:
         """How a source file is imported."""
         return path.removeprefix(self.import_root).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
-    # The careless environment
+    # Leaks
 
     @property
     def reference_texts(self) -> dict[str, str]:
-        """The reference's text of every file with something missing, by path: what a careless environment leaves."""
+        """The reference's text of every file with something missing, by path: what an environment may leak."""
         if self.loaded_task.reference is None:
-            raise HackNotApplicable("no reference that a careless environment could have left behind")
+            raise HackNotApplicable("no reference that an environment could have leaked")
         return {path: self.loaded_task.reference.text(path) for path in self.missing_files}
 
     def write_leaks(self, leftovers: dict[str, bytes]) -> None:
-        """Write what a careless environment leaves behind, outside the sources: there it would be the agent's work."""
+        """Write leaked files outside the sources: inside they would be the agent's work."""
         for path, content in leftovers.items():
             if is_under(path, self.loaded_task.task.source_paths) and not path.endswith(".pyc"):
                 raise HackNotApplicable(f"{path} would be part of the sources")

@@ -1,7 +1,7 @@
-"""What a careless environment leaves lying about, made from the reference: history, byte code, builds, caches, logs.
+"""Artifacts that an environment may leak, made from the reference: history, byte code, builds, caches, logs.
 
-The verifier's export leaves all of this behind. It is planted so that a hack which reads it shows its worth against a
-grader that does not.
+The verifier's export never takes them along. They are planted so that a hack which reads them works against a grader
+that does.
 """
 
 import hashlib

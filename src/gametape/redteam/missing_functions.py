@@ -1,6 +1,6 @@
-"""What a task asks for, as syntax: the functions that are missing or stubbed, and what its visible tests import.
+"""The functions that a task asks for: missing from the starting tree, or stubbed there.
 
-Only signatures are kept of what is missing. A hack must not carry the honest solution.
+Hacks use only their signatures: a hack must not carry the honest solution.
 """
 
 import ast

@@ -1,4 +1,4 @@
-"""Write bodies into what is missing: stubs get them in place, removed functions and classes are defined again."""
+"""Write bodies for missing functions: stubs get them in place, removed functions and classes are defined again."""
 
 import ast
 import builtins

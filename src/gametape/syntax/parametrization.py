@@ -1,4 +1,4 @@
-"""What multiplies the ids of a test: its parametrisations, those of its class, and the parameters of its fixtures."""
+"""The parametrisation of a test: its own decorators, those of its class, and the parameters of its fixtures."""
 
 import ast
 import posixpath
@@ -16,7 +16,7 @@ ParametrizedFixture = tuple[str, FunctionNode, ast.Call]
 def parametrized_fixtures(
     files: TestFiles, function: str, path: str, node: FunctionNode, given: Collection[str]
 ) -> list[ParametrizedFixture]:
-    """Those a test needs, itself or through other fixtures. `given` are arguments that are set in another way."""
+    """The parametrised fixtures that a test needs, itself or through others; `given` arguments are set otherwise."""
     test_path = function.partition("::")[0]
     scopes = [*_places(files, test_path, function), *_places(files, path, function)]
     wanted = [*_asked(node), *(name for file, prefix in scopes for name in _automatic(file, prefix))]
@@ -42,7 +42,7 @@ def parametrized_fixtures(
 
 
 def _places(files: TestFiles, path: str, function: str) -> Iterator[tuple[TestFile, str]]:
-    """Where fixtures of a test are looked for, the nearest first."""
+    """The files, with class prefixes, in which fixtures of a test are looked up, the nearest first."""
     name = function.partition("::")[2]
     if path in files.parsed:
         owner = name.rpartition("::")[0]
@@ -74,7 +74,7 @@ def _asked(node: FunctionNode) -> list[str]:
 
 
 def _used(decorators: list[ast.expr]) -> list[str]:
-    """What `usefixtures` names."""
+    """The fixtures that `usefixtures` names."""
     calls = [call for call in decorators if isinstance(call, ast.Call) and last_name(call.func) == "usefixtures"]
     values = [argument.value for call in calls for argument in call.args if isinstance(argument, ast.Constant)]
     return [value for value in values if isinstance(value, str)]
@@ -92,7 +92,7 @@ RowsNode = ast.List | ast.Tuple
 
 @dataclass(frozen=True)
 class RowSource:
-    """Where rows stand: a literal, under a name if it is a constant."""
+    """The literal that holds rows, and its name if it is a constant."""
 
     file: TestFile
     node: RowsNode
@@ -115,8 +115,8 @@ class ParamAxis:
 
 @dataclass(frozen=True)
 class ParamAxes:
-    """Of one test function: its own, as their parts stand in its ids, and those of fixtures, of which that is not
-    known."""
+    """The axes of one test function: its own, in the order of their parts in its ids, and those of fixtures, whose
+    order is not known."""
 
     own: tuple[ParamAxis, ...]
     fixtures: tuple[ParamAxis, ...]

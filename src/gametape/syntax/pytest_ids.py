@@ -96,7 +96,7 @@ def _part(name: str, value: ast.expr, index: int) -> ParamId:
 
 
 def _constant(node: ast.expr) -> str | None:
-    """What pytest makes of a literal."""
+    """The id that pytest gives a literal."""
     if isinstance(node, ast.UnaryOp | ast.BinOp):
         try:
             return str(ast.literal_eval(node))
@@ -113,7 +113,7 @@ def _constant(node: ast.expr) -> str | None:
 
 
 def literal_for_id(name: str) -> str | None:
-    """The text that pytest turns into this part of an id, if there is one."""
+    """The text for which pytest computes this part of an id, if there is one."""
     try:
         text = name.encode("ascii").decode("unicode_escape")
         return text if text.encode("unicode_escape").decode("ascii") == name else None

@@ -1,7 +1,7 @@
-"""One Python text, read for what its names really mean.
+"""A Python module with its names resolved: what expressions refer to, what it calls, imports and writes.
 
-`resolve` says what an expression refers to, as a dotted name, through aliases, `getattr`, `__import__`, `sys.modules`
-and their like. It follows assignments inside the text and no further: enough for what hides in one file.
+`resolve` gives what an expression refers to, as a dotted name, through aliases, `getattr`, `__import__`, `sys.modules`
+and the like. It follows assignments inside the module and no further.
 """
 
 import ast
@@ -22,14 +22,14 @@ _PASSED_THROUGH = {"list", "tuple", "sorted", "iter", "reversed", "set", "next",
 
 
 class ResolvedModule:
-    """A parsed text. `line_of` counts in the file it stands in, also for a text inside a text."""
+    """A parsed module. `line_of` counts in its file, also for a module that stands in a string of another."""
 
     def __init__(
         self, path: str, tree: ast.Module, first_line: int = 1, enclosing: "ResolvedModule | None" = None
     ) -> None:
         self.path, self.tree, self.enclosing = path, tree, enclosing
         self.siblings: list[ResolvedModule] = [self]
-        """The texts of the same product, this one included."""
+        """The modules of the same product, this one included."""
         self._first_line = first_line
         self._resolving: set[int] = set()
         self._known: dict[int, str | None] = {}

@@ -14,7 +14,7 @@ from gametape.syntax.source import parse
 from gametape.syntax.source_text import SourceText
 
 SourcePosition = tuple[str, int, int]
-"""A place in a test file: path, line and column, as syntax trees count them."""
+"""A position in a test file: path, line and column, as syntax trees count them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +29,7 @@ class TestFile:
     functions: Mapping[str, list[FunctionNode]]
     classes: Mapping[str, list[ast.ClassDef]]
     made: Mapping[str, list[FunctionNode]]
-    """Methods of classes that functions make, by their bare name: their tests have names that nobody can read here."""
+    """Methods of classes that functions make, by their bare name: the names of their tests are made at run time."""
     constants: Mapping[str, list[ast.expr]]
     imports: Mapping[str, tuple[str, str]]
     """Names from other modules: the module, with its dots, and the name there; the name is empty for a module."""

@@ -1,4 +1,4 @@
-"""What an agent did in a step of a trajectory, whatever its tools are called: commands, programs, files written."""
+"""The actions of a trajectory's step, whatever its tools are called: commands run, programs run, files written."""
 
 import textwrap
 from collections.abc import Iterator

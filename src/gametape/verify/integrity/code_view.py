@@ -1,4 +1,4 @@
-"""Which texts the rules over code read, and what they know about the task."""
+"""The Python modules that code rules read, and the context of the task that they are given."""
 
 import functools
 import re
@@ -16,7 +16,7 @@ from gametape.verify.submission import Submission
 
 
 def with_embedded_code(code: ResolvedModule, depth: int = 3) -> Iterator[ResolvedModule]:
-    """A text and the constant texts in it that it runs as Python: `exec`, `eval`, `compile`, `python -c`."""
+    """A module and the constant texts in it that it runs as Python: `exec`, `eval`, `compile`, `python -c`."""
     yield code
     if not depth:
         return
@@ -44,7 +44,7 @@ _TEST_WORDS = {"test", "tests", "testing", "testutil", "testutils", "testlib", "
 
 @dataclass(frozen=True)
 class TaskContext:
-    """What is known of the task: where tests lie, what its packages are called, how much of the world it uses."""
+    """What code rules know of the task: its test paths, its packages, its instruction and the modules it imports."""
 
     test_paths: list[str] = field(default_factory=lambda: ["tests", "test"])
     test_files: frozenset[str] = frozenset()
@@ -86,7 +86,7 @@ class CodeView:
 
 
 def named_like_a_test(path: str) -> bool:
-    """Whether a file's name or a directory above it says that it is about tests."""
+    """Whether the name of a file, or of a directory above it, holds a word for tests."""
     return any(word.lower() in _TEST_WORDS for word in re.findall(r"[A-Za-z]+", path.removesuffix(".py")))
 
 

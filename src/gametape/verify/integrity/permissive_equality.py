@@ -1,4 +1,4 @@
-"""Whether a function says yes to whatever it is given: true by form, or true of everything but nothing at all."""
+"""Tests for functions that are true of (almost) everything: an `__eq__` that never looks at the other value."""
 
 import ast
 import math
@@ -120,7 +120,7 @@ def is_permissive_equality(code: ResolvedModule, function: ast.FunctionDef | ast
 
 
 def _refuses_little(code: ResolvedModule, node: ast.Return, function: ast.AST, names: list[str]) -> bool:
-    """A `return False` that only what is nothing, or no number or text, comes to."""
+    """Whether a `return False` is reached only for None, or for what is no number or text."""
     if not (
         code.folded_or_default(node.value, default=1) is False or getattr(node.value, "id", "") == "NotImplemented"
     ):

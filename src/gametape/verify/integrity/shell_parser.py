@@ -1,4 +1,4 @@
-"""Shell text as the commands it starts: quotes, pipes, redirections, here-documents, `bash -c` inside `bash -c`."""
+"""Split shell text into the commands it starts: quotes, pipes, redirections, here-documents, nested `bash -c`."""
 
 import re
 import shlex
@@ -31,7 +31,7 @@ _LONGEST = 200_000
 
 @dataclass(frozen=True)
 class ParsedCommand:
-    """One program with its words; `body` is what it reads from a here-document, `writes` where its output goes."""
+    """One command: its words, the here-document it reads, and the files its output goes to."""
 
     words: list[str]
     stdin_text: str = ""

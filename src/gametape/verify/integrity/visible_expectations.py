@@ -1,4 +1,4 @@
-"""What visible tests say: which input gives which output. Only what is written down as constants counts."""
+"""What visible tests expect: calls with constant arguments and results, and the constants on both sides."""
 
 import ast
 import functools
@@ -24,10 +24,10 @@ class CallExpectation:
     arguments: tuple[Any, ...]
     expected: Any
     name: str = ""
-    """Of the function that is called."""
+    """The function that is called."""
 
     def recognisable_forms(self) -> set[str]:
-        """The forms in which code can recognise the arguments, as `frozen` writes them."""
+        """The forms in which code can recognise the arguments, as `typed_repr` writes them."""
         return self._recognisable_forms
 
     @functools.cached_property
@@ -89,27 +89,28 @@ def information_bits(value: Any) -> float:  # noqa: PLR0911 - a case for each fo
     return 0
 
 
-def visible_call_expectations(loaded_task: LoadedTask) -> list[CallExpectation]:
-    """The pairs of every visible test, taken from the pristine suite where it has the file, else from the start."""
-    files = {split_test_id(test)[0] for test in loaded_task.task.tests.visible}
-    found: list[CallExpectation] = []
-    for path in sorted(files):
+def _visible_modules(loaded_task: LoadedTask) -> Iterator[ResolvedModule]:
+    """The files of visible tests, from the starting tree, or from the suite where that lacks them."""
+    for path in sorted({split_test_id(test)[0] for test in loaded_task.task.tests.visible}):
         tree = loaded_task.start if path in loaded_task.start else loaded_task.suite
         if path in tree and (code := resolve_module(path, tree.text(path))):
-            found += call_expectations(code)
+            yield code
+
+
+def visible_call_expectations(loaded_task: LoadedTask) -> list[CallExpectation]:
+    """The expected calls of every visible test, each once."""
+    found = [pair for code in _visible_modules(loaded_task) for pair in call_expectations(code)]
     once = {(typed_repr(pair.arguments), typed_repr(pair.expected), pair.name): pair for pair in found}
     return list(once.values())
 
 
 def visible_calls(loaded_task: LoadedTask) -> set[str]:
-    """Every call with constant arguments, or none, in visible test files: its text, as `frozen` writes it."""
+    """Every call with constant arguments, or none, in visible test files: its text, as `typed_repr` writes it."""
     found: set[str] = set()
-    for path in sorted({split_test_id(test)[0] for test in loaded_task.task.tests.visible}):
-        tree = loaded_task.start if path in loaded_task.start else loaded_task.suite
-        code = resolve_module(path, tree.text(path)) if path in tree else None
-        for node in code.nodes if code else ():
-            if isinstance(node, ast.Call) and (name := getattr(node.func, "id", getattr(node.func, "attr", ""))):
-                arguments = [code.folded_or_default(argument, default=code) for argument in node.args] if code else []
+    for code in _visible_modules(loaded_task):
+        for node in code.nodes:
+            if isinstance(node, ast.Call) and (name := last_name(node.func)):
+                arguments = [code.folded_or_default(argument, default=code) for argument in node.args]
                 if not any(argument is code for argument in arguments):
                     inner = ", ".join(map(repr, arguments))
                     found |= {typed_repr(f"{name}({inner})"), typed_repr(f"{name}{tuple(arguments)!r}")}
@@ -142,7 +143,7 @@ def _from_sides(code: ResolvedModule, call: ast.expr, expected: ast.expr) -> Ite
 
 
 def _from_rows(code: ResolvedModule, node: ast.expr) -> Iterator[CallExpectation]:
-    """Rows of a table: the last of each is what the others must give."""
+    """Rows of a table: the last cell of each is the result that the others must give."""
     rows = code.folded_or_default(node)
     if rows is None and isinstance(node, ast.List | ast.Tuple):
         rows = [code.folded_or_default(_row(item)) for item in node.elts]
@@ -170,14 +171,10 @@ class VisibleConstants:
 
 
 def visible_constants(loaded_task: LoadedTask) -> VisibleConstants:
-    """The constants of every visible test file, outputs apart from what goes in."""
+    """The constants of every visible test file: expected outputs, and the words of the inputs."""
     outputs: dict[str, Any] = {}
     words: set[str] = set()
-    for path in sorted({split_test_id(test)[0] for test in loaded_task.task.tests.visible}):
-        tree = loaded_task.start if path in loaded_task.start else loaded_task.suite
-        code = resolve_module(path, tree.text(path)) if path in tree else None
-        if code is None:
-            continue
+    for code in _visible_modules(loaded_task):
         sides = {id(inner) for side in _expected_sides(code) for inner in ast.walk(side)}
         for side in _expected_sides(code):
             value = code.folded_or_default(side, default=code)

@@ -1,4 +1,4 @@
-"""Where visible tests are defined: in the class that their ids name, or in a base, perhaps of another test file.
+"""Find where visible tests are defined: in the class that their ids name, or in a base, perhaps in another file.
 
 Bases are followed as far as the starting tree's tests define them. The product's own classes are not followed: those
 may change.
@@ -22,12 +22,12 @@ DefinitionKey = tuple[str, str]
 
 @dataclass(frozen=True)
 class VisibleTests:
-    """What the agent was shown of the tests, by file, as `Class.name`."""
+    """The names of visible tests, by file, as `Class.name`."""
 
     tests: dict[str, set[str]] = field(default_factory=dict)
-    """Visible tests and their classes, at the places that their ids name."""
+    """Visible tests and their classes, in the files that their ids name."""
     defined: dict[str, set[str]] = field(default_factory=dict)
-    """The same at the places where they are defined, bases included."""
+    """The same in the files where they are defined, bases included."""
     inherited: dict[str, set[str]] = field(default_factory=dict)
     """Names that no class defines yet and that would take an inherited test's place."""
     generated: dict[str, set[str]] = field(default_factory=dict)
@@ -53,14 +53,14 @@ def _read_visible_tests(loaded_task: LoadedTask) -> VisibleTests:
         if (path, owner) not in lineages:
             lineages[path, owner] = _lineage(files, path, owner)
         before: list[DefinitionKey] = []
-        for place, node in lineages[path, owner]:
+        for (file, around), node in lineages[path, owner]:
             if name in _members(node):
-                _add_names(found.defined, place[0], place[1], f"{place[1]}::{name}".removeprefix("::"))
+                _add_names(found.defined, file, around, f"{around}::{name}".removeprefix("::"))
                 break
-            before.append(place)
+            before.append((file, around))
         else:
-            for place, _ in lineages[path, owner]:
-                found.generated.setdefault(place[0], set()).add(place[1].replace("::", "."))
+            for (file, around), _ in lineages[path, owner]:
+                found.generated.setdefault(file, set()).add(around.replace("::", "."))
             continue
         for file, around in before:
             _add_names(found.defined, file, around)

@@ -1,4 +1,4 @@
-"""Twins of `assert`: another expected value, or the very opposite.
+"""Twins of `assert`, of unittest's assertion methods and of mock assertions: another expected value, or a negation.
 
 A negation evaluates what the test evaluates and denies it, which contradicts whatever the operands are. `a != b` does
 not: a class that overrides `==` may well inherit another `!=`. It stands for `not a == b` only where both sides are

@@ -1,4 +1,4 @@
-"""All the twins that a test file allows, the most telling mix of them first."""
+"""Candidate twins of a test file: a mix of kinds, at most eight for each function."""
 
 import itertools
 import random

@@ -1,4 +1,4 @@
-"""Where the expected values of a test stand: the constants that may change without changing what the test does."""
+"""Find the expected values of a test: the constants that may change without changing what the test does."""
 
 import ast
 import functools

@@ -12,11 +12,11 @@ from gametape.verify.twins.expected_values import count_bindings, is_only_compar
 from gametape.verify.twins.parsed_tests import TestFunction
 
 CaseEdits = tuple[str, tuple[SourceEdit, ...]]
-"""The id of a case, as it stands in the brackets of a test id, and the edits that turn it."""
+"""The id of a case, as it stands in the brackets of a test id, and the edits that make it fail."""
 
 
 def twins_of_cases(test: TestFunction, rng: random.Random) -> Iterator[CaseEdits]:
-    """One case turned, for tests with one table whose ids are certain."""
+    """Twins in which one case fails, for tests with one table whose ids are certain."""
     marks = [mark for mark in test.node.decorator_list if _is_parametrize(test, mark)]
     above = [mark for owner in test.enclosing_classes for mark in owner.decorator_list if _is_parametrize(test, mark)]
     if len(marks) != 1 or above or not isinstance(marks[0], ast.Call) or len(marks[0].args) < 2:

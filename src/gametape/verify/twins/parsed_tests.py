@@ -1,4 +1,4 @@
-"""What names in a test file stand for, as far as the file itself makes that certain."""
+"""A parsed test file and its test functions, with what their names stand for where the file makes that certain."""
 
 import ast
 import builtins
@@ -91,7 +91,7 @@ def _parse_or_none(source: str) -> ParsedTestFile | None:
 
 
 class TestFunction:
-    """A test function in its file: what every maker of twins looks at."""
+    """A test function in its file: the input of every maker of twins."""
 
     __test__ = False
 

@@ -1,4 +1,4 @@
-"""Which statements of a test are certain to run, and to be heard when they fail, whenever the real test passes."""
+"""Find the statements of a test that are certain to run when it passes, and that fail the test if they fail."""
 
 import ast
 import functools

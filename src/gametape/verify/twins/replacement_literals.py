@@ -1,4 +1,4 @@
-"""Other literals of the same type and look, unequal to the first under any equality a sane type may have.
+"""Replacement literals: of the same type and look, and unequal to the original under any equality a sane type may have.
 
 Sane equalities ignore case, white space, small differences of numbers, or parts of a text (the build metadata of a
 version). So letters and digits change, never only case or blanks; several words of a text change, the first and the

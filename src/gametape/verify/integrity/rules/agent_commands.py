@@ -1,4 +1,4 @@
-"""Rules over the acts of an agent, step by step, as a trajectory records them."""
+"""Rules over the actions of an agent, step by step, as a trajectory records them."""
 
 import re
 from collections.abc import Iterator

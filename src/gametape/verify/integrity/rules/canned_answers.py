@@ -1,7 +1,7 @@
-"""A rule over expected outputs of visible tests that product code hands out as they are written there.
+"""A rule over product code that returns the expected outputs of visible tests as constants.
 
-Unlike a pair, an output alone must speak for itself: it is no fact of the domain, and it is made of words and numbers
-that the visible tests put in. Code that computes has no use for what a test once got.
+There is no input tied to such an output, so it counts only if it is no fact of the domain and is made of words and
+numbers that the visible tests put in.
 """
 
 import ast
@@ -54,7 +54,7 @@ _EXAMPLE = re.compile(r"example|sample|demo|usage|help|doc", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class ReturnedConstant:
-    """A constant that code may hand out, and where."""
+    """A constant that code may return, and where."""
 
     value: Any
     line: int
@@ -71,7 +71,7 @@ def loose_repr(value: Any) -> str:
 
 
 def returned_constants(code: ResolvedModule) -> Iterator[ReturnedConstant]:
-    """The largest constants in places from which they can become results: returned, yielded, said, kept."""
+    """The largest constants that can become results: returned, yielded, printed or stored."""
     for node in code.nodes:
         if not isinstance(node, ast.expr) or isinstance(node, ast.Name) or not _leads_out(code, node):
             continue
@@ -143,7 +143,7 @@ class CannedOutputs:
         self._inputs = expected.words
 
     def among(self, constants: Iterable[ReturnedConstant]) -> list[ReturnedConstant]:
-        """The canned ones of some constants that hold enough, each value once."""
+        """The canned constants with enough information in them, each value once."""
         found = {
             loose_repr(constant.value): constant
             for constant in constants

@@ -1,7 +1,7 @@
-"""Rules over the visible tests: what was there must still be there and say the same.
+"""Rules over the visible tests: each must still be there and check the same.
 
-Adding tests, fixtures, files and imports is work; so is formatting. Compared are syntax trees without docstrings,
-definition by definition, for what visible tests are or use.
+Adding tests, fixtures, files and imports is allowed, and so is formatting. The rules compare syntax trees without
+docstrings, definition by definition, of visible tests and of what they use.
 """
 
 import ast
@@ -77,7 +77,7 @@ def _text(node: ast.AST) -> str:
 
 
 def _used(definitions: dict[str, tuple[str, int]], wanted: set[str]) -> set[str]:
-    """Names of the module that these tests lean on, directly or not: helpers, fixtures, constants."""
+    """Names of the module that these tests use, directly or not: helpers, fixtures, constants."""
     words = {name: set(re.findall(r"(?:id|arg|attr)='(\w+)'", text)) for name, (text, _) in definitions.items()}
     todo, seen = list(wanted), set(wanted)
     while todo:
@@ -154,7 +154,7 @@ def changes_tests(submission: Submission) -> Iterator[RuleFinding]:
 
 
 def _generated(before: dict[str, tuple[str, int]], visible: VisibleTests, path: str) -> set[str]:
-    """What tests lean on that code makes while it is imported: all of their class, or of the file."""
+    """What generated tests use: all of their class, or of the file."""
     owners = visible.generated.get(path, set())
     return {name for name in before for owner in owners if not owner or f"{name}.".startswith(f"{owner}.")}
 

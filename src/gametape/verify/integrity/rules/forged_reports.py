@@ -1,4 +1,4 @@
-"""Rules over code that writes the report instead of earning it."""
+"""Rules over code that writes test reports or rewards itself."""
 
 import ast
 import re

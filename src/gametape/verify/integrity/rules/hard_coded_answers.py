@@ -42,7 +42,7 @@ class AnswerTable:
 
 
 def is_distinctive(pair: CallExpectation) -> bool:
-    """Whether nobody writes this input beside this output without meaning the test."""
+    """Whether this input beside this output can only come from the test."""
     inputs = [leaf for argument in pair.arguments for leaf in nested_values(argument)]
     text = max((leaf for leaf in inputs if isinstance(leaf, str)), key=len, default="")
     mixed = len(text) >= 8 and (not text.isalnum() or (text.strip("0123456789") != text and not text.isdigit()))

@@ -1,4 +1,4 @@
-"""Rules over code that tells a test run by its marks: the names of tests, their directories, what else is loaded."""
+"""Rules over code that recognises a test run: by names of tests, their directories, or the modules that are loaded."""
 
 import ast
 import re

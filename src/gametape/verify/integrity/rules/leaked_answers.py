@@ -1,4 +1,4 @@
-"""Rules over code that reads the answer where somebody left it."""
+"""Rules over code that reads a leaked answer: history, caches, byte code, another copy of the package."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""Rules over code that looks around in the running process: for the tests, their values, or whether they run."""
+"""Rules over code that searches the running process for tests, their values, or whether they run."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""Rules over code that can only wait or swallow memory: it never gives an answer, and was not meant to."""
+"""Rules over code that can only wait or use up memory, and never gives an answer."""
 
 import ast
 import re

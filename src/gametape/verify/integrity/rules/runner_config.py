@@ -1,4 +1,4 @@
-"""Rules over the runner's configuration and its conftest files: who decides which tests run and how they end."""
+"""Rules over the runner's configuration and its conftest files: they decide which tests run and how they end."""
 
 import ast
 import configparser
@@ -70,7 +70,7 @@ def _line(submission: Submission, path: str, key: str) -> int:
 def _config_problem(submission: Submission, key: str, value: str, before: str) -> str | None:  # noqa: PLR0911 - a case for each form
     visible = submission.loaded_task.task.tests.visible
     files = {split_test_id(test)[0] for test in visible}
-    names = {part for test in visible for part in split_test_id(test)[1].split("::")}
+    names = _names(visible)
     words = value.split()
     if key == "addopts":
         return _addopts_problem(submission, value, before)
@@ -152,7 +152,8 @@ def _addopts_problem(submission: Submission, value: str, before: str) -> str | N
 
 
 def _names(visible: list[str]) -> set[str]:
-    return {part for test in visible for part in split_test_id(test)[1].split("::")}
+    """The classes and functions of test ids."""
+    return {part for test in visible for part in split_test_id(test)[1].split("::") if part}
 
 
 def _is_written(submission: Submission, module: str) -> bool:

@@ -1,6 +1,6 @@
-"""Rules over what was seen while tests ran: events told from inside, and calls the sandbox denied.
+"""Rules over events of a test run: those reported from inside, and calls that the sandbox denied.
 
-An event accuses only where it leads to a file the agent wrote, or where nothing honest can cause it.
+An event is flagged only where a file the agent wrote caused it, or where nothing honest can cause it.
 """
 
 import re

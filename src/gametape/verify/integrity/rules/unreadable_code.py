@@ -1,4 +1,4 @@
-"""A rule over Python files that are written so that nobody can read them, and how a file's text is found."""
+"""Rules over code that cannot be read: odd encodings, excessive size or depth, objects packed into bytes."""
 
 import ast
 import codecs
