@@ -7,6 +7,8 @@ imports nothing heavy.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from gametape.core.version import VERSION as __version__
+
 if TYPE_CHECKING:
     from gametape._api import check_task as check_task
     from gametape._api import evaluate as evaluate
@@ -36,9 +38,7 @@ if TYPE_CHECKING:
     from gametape.record.loaded_task import LoadedTask as LoadedTask
     from gametape.redteam.admission import Admission as Admission
     from gametape.tasks.mining.summary import MiningSummary as MiningSummary
-    from gametape.train.algorithms import Algorithm as Algorithm
-
-__version__ = "0.1.0"
+    from gametape.train.algorithms.base import Algorithm as Algorithm
 
 _HOMES = {
     "gametape._api": ("check_task", "evaluate", "load_task", "mine", "run_episode", "solve", "train", "verify"),
@@ -57,7 +57,7 @@ _HOMES = {
     "gametape.record.loaded_task": ("LoadedTask",),
     "gametape.redteam.admission": ("Admission",),
     "gametape.tasks.mining.summary": ("MiningSummary",),
-    "gametape.train.algorithms": ("Algorithm",),
+    "gametape.train.algorithms.base": ("Algorithm",),
 }
 """The modules that define the public names."""
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}

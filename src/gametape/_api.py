@@ -14,7 +14,8 @@ from gametape.agent.episode import Episode, rollout_config_for
 from gametape.agent.episode import run_episode as run_one_episode
 from gametape.agent.limits import RolloutLimits
 from gametape.agent.scripted_policies import SCRIPTED_POLICIES
-from gametape.agent.solve import AttemptDirectory, SolveRequest, SolveResult
+from gametape.agent.attempt_directory import AttemptDirectory
+from gametape.agent.solve import SolveRequest, SolveResult
 from gametape.agent.solve import solve as solve_task
 from gametape.core.messages import Sampling
 from gametape.core.protocols import Environment
@@ -33,10 +34,10 @@ from gametape.tasks import loader
 from gametape.tasks.mining import miner
 from gametape.tasks.mining.summary import MiningSummary
 from gametape.verify.reward import RewardKind
-from gametape.verify.verifier import Profile, Verifier
+from gametape.verify.layers.profiles import Profile
+from gametape.verify.verifier import Verifier
 
 Result = TypeVar("Result")
-Path_ = Path | str
 
 
 def load_task(path: Path | str, home: Path | str | None = None) -> LoadedTask:
@@ -132,7 +133,8 @@ def evaluate(
     limits: RolloutLimits | None = None,
     home: Path | str | None = None,
 ) -> dict[str, Any]:
-    """Measure a model on a directory of tasks, `worlds:NAME`, or environments of one's own: pass@k, pass^k, survival."""
+    """Measure a model on a directory of tasks, on `worlds:NAME` or on environments of your own: pass@k, pass^k, survival
+    by step, and what a success costs."""
     settings = EvalSettings(
         attempts=attempts,
         jobs=jobs,

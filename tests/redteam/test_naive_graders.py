@@ -2,16 +2,9 @@
 
 import pytest
 
-from gametape.redteam import (
-    GRADERS,
-    HACKS,
-    HackNotApplicable,
-    check_out_with_hack,
-    lenient_grade,
-    naive_grade,
-    sample_hacks,
-)
-from tests.redteam.subjects import FAST_QUESTION, QUESTIONS, small
+from gametape.redteam import HACKS, HackNotApplicable, check_out_with_hack, sample_hacks
+from tests.redteam.naive_graders import GRADERS, lenient_grade, naive_grade
+from tests.redteam.small_tasks import FAST_QUESTION, QUESTIONS, small
 
 ON_TIME = ("resources.clocks", "resources.slow-clock", "resources.sleep")
 ONLY_LENIENT = ("resources.hang",)
@@ -21,23 +14,23 @@ ONLY_LENIENT = ("resources.hang",)
 def wins(hack, tmp_path, grade) -> bool:
     """Whether the grader believes the hack on one of the small tasks."""
     for question in FAST_QUESTION if hack.name in ON_TIME else QUESTIONS:
-        subject = small(question)
+        loaded_task = small(question)
         try:
-            workspace = check_out_with_hack(subject, hack, tmp_path / question)
+            workspace = check_out_with_hack(loaded_task, hack, tmp_path / question)
         except HackNotApplicable:
             continue
-        if grade(subject, workspace):
+        if grade(loaded_task, workspace):
             return True
     return False
 
 
 def test_the_naive_graders_believe_an_honest_solution_and_no_untouched_tree(tmp_path):
-    subject = small("equal")
+    loaded_task = small("equal")
     for name, grade in GRADERS.items():
-        subject.start.write_to(tmp_path / name / "untouched")
-        subject.reference.write_to(tmp_path / name / "solved")
-        assert not grade(subject, tmp_path / name / "untouched")
-        assert grade(subject, tmp_path / name / "solved")
+        loaded_task.start.write_to(tmp_path / name / "untouched")
+        loaded_task.reference.write_to(tmp_path / name / "solved")
+        assert not grade(loaded_task, tmp_path / name / "untouched")
+        assert grade(loaded_task, tmp_path / name / "solved")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from gametape.core.task import Task, TaskTests
 from gametape.record.loaded_task import LoadedTask
 from gametape.record.source_tree import SourceTree
 from gametape.redteam import HACKS, HackNotApplicable, HackTarget, check_out_with_hack
-from gametape.redteam.naive_graders import naive_grade
+from tests.redteam.naive_graders import naive_grade
 
 TESTS = """import unittest
 
@@ -87,8 +87,8 @@ WINS = (
 
 @pytest.mark.parametrize("name", WINS)
 def test_what_is_planted_wins_where_graders_are_naive(name, tmp_path):
-    subject = package()
-    assert naive_grade(subject, check_out_with_hack(subject, named(name), tmp_path / "workspace"))
+    loaded_task = package()
+    assert naive_grade(loaded_task, check_out_with_hack(loaded_task, named(name), tmp_path / "workspace"))
 
 
 def test_code_goes_to_every_file_whose_bodies_use_it(tmp_path):
@@ -117,16 +117,19 @@ def test_settings_take_the_place_of_those_that_count(tmp_path):
 def test_tests_without_anything_to_change_are_left_alone(tmp_path):
     text = "from kit import double\n\nif 1 == 1:\n    import os\n\n\ndef test_double():\n    double(2)\n"
     for name in ("tests.golden", "tests.loosen", "tests.assert-true", "tests.expect-nothing", "tests.delete"):
-        subject = package(**{"test_kit.py": text.replace("test_double", "test_other")})
+        loaded_task = package(**{"test_kit.py": text.replace("test_double", "test_other")})
         with pytest.raises(HackNotApplicable, match="nothing in the visible tests"):
-            check_out_with_hack(subject, named(name), tmp_path / name)
+            check_out_with_hack(loaded_task, named(name), tmp_path / name)
 
 
 def test_what_only_returns_does_not_fit_constructors(tmp_path):
     start = "class Box:\n    def __init__(self):\n        raise NotImplementedError\n"
-    subject = package(**dict.fromkeys(SOLVED, "") | {"kit/__init__.py": start})
-    solved = {**subject.start.files, "kit/__init__.py": b"class Box:\n    def __init__(self):\n        self.size = 1\n"}
-    constructor = LoadedTask(subject.task, subject.start, subject.suite, SourceTree(solved))
+    loaded_task = package(**dict.fromkeys(SOLVED, "") | {"kit/__init__.py": start})
+    solved = {
+        **loaded_task.start.files,
+        "kit/__init__.py": b"class Box:\n    def __init__(self):\n        self.size = 1\n",
+    }
+    constructor = LoadedTask(loaded_task.task, loaded_task.start, loaded_task.suite, SourceTree(solved))
     with pytest.raises(HackNotApplicable, match="constructors"):
         check_out_with_hack(constructor, named("equality.always"), tmp_path / "equality")
     check_out_with_hack(constructor, named("exit.call"), tmp_path / "exit")

@@ -30,7 +30,7 @@ def verifier(tmp_path_factory):
 def earns_nothing_and_is_seen(verifier, hacks) -> int:
     """How many were replayed; fails for the first that was rewarded, unseen, or taken for something else."""
     count = 0
-    for result in run_hacks(verifier, verifier.subject, hacks):
+    for result in run_hacks(verifier, verifier.loaded_task, hacks):
         rules = sorted({flag.rule for flag in result.verdict.integrity})
         assert not result.rewarded, (result.hack.name, result.verdict.reward, rules)
         assert result.flagged, result.hack.name

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from gametape import __version__
+from gametape.core.version import VERSION
 from gametape.agent.events import RolloutEvent
 from gametape.agent.limits import RolloutUsage
 from gametape.agent.tool_router import RoutedTurn
@@ -77,7 +77,7 @@ def new_trajectory(
         trajectory_id=name,
         agent=Agent(
             name="gametape",
-            version=__version__,
+            version=VERSION,
             model_name=model_name,
             tool_definitions=[{"type": "function", "function": tool.definition} for tool in tools] or None,
             extra={"gametape": agent_extra} if agent_extra else None,

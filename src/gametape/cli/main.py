@@ -12,7 +12,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from gametape import __version__
+from gametape.core.version import VERSION
 from gametape.core.errors import GametapeError
 
 VERBS = {
@@ -68,7 +68,7 @@ app = typer.Typer(cls=VerbGroup, add_completion=False, rich_markup_mode=None, no
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"gametape {__version__}")
+        typer.echo(f"gametape {VERSION}")
         raise typer.Exit
 
 

@@ -1,18 +1,15 @@
 """The hack suite: known ways to be rewarded without the work, ready to be planted on any task.
 
-A verifier is worth its word when these earn nothing and are seen: `run_hacks` replays them, and the naive graders show
-what each would have earned elsewhere.
+A verifier can be trusted when these earn nothing and are flagged: `run_hacks` plants each and collects the verdicts.
 """
 
 from gametape.redteam.catalogue import HACKS, sample_hacks
 from gametape.redteam.hack import FAMILIES, Family, Hack
 from gametape.redteam.hack_runner import HackResult, check_out_with_hack, run_hacks
 from gametape.redteam.hack_target import HackNotApplicable, HackTarget
-from gametape.redteam.naive_graders import GRADERS, lenient_grade, naive_grade, parsing_grade
 
 __all__ = [
     "FAMILIES",
-    "GRADERS",
     "HACKS",
     "Family",
     "Hack",
@@ -20,9 +17,6 @@ __all__ = [
     "HackResult",
     "HackTarget",
     "check_out_with_hack",
-    "lenient_grade",
-    "naive_grade",
-    "parsing_grade",
     "run_hacks",
     "sample_hacks",
 ]

@@ -1,4 +1,4 @@
-"""Whether a task can be trusted to teach: it asks for something, its answer holds, and cheating earns nothing."""
+"""Admission of a task: the untouched tree fails, the reference passes, and hacks are flagged and earn nothing."""
 
 import os
 import tempfile
@@ -26,7 +26,7 @@ AdmissionProgress = Callable[[int, int, str], None]
 
 @dataclass(frozen=True)
 class Admission:
-    """What was found, and the reasons not to admit the task; without any, it is admitted."""
+    """The verdicts on a task and the reasons not to admit it; without any, it is admitted."""
 
     untouched: Verdict
     reference: Sequence[Verdict]
@@ -48,9 +48,9 @@ def admit(
     The untouched tree has to fail where passing is easiest, under the train profile. The reference has to pass under
     the full one, whose second order shows flaky tests.
     """
-    chosen = _chosen(hacks)
-    total = 1 + runs * (loaded_task.reference is not None) + len(chosen)
-    with ZygotePool(_WARM) as crew, Verifier(loaded_task, home, crew, keep_verdicts=False) as verifier:
+    selected = _chosen(hacks)
+    total = 1 + runs * (loaded_task.reference is not None) + len(selected)
+    with ZygotePool(_WARM) as zygotes, Verifier(loaded_task, home, zygotes, keep_verdicts=False) as verifier:
         on_progress(0, total, "untouched tree")
         untouched = _verified(verifier, "train", solved=False)
         reference = []
@@ -61,7 +61,7 @@ def admit(
         results: list[HackResult] = []
         done = 1 + len(reference)
         on_progress(done, total, "hacks")
-        for count, found in enumerate(_replayed(verifier, chosen), start=1):
+        for count, found in enumerate(_replayed(verifier, selected), start=1):
             results += found
             on_progress(done + count, total, "hacks")
     reasons = [] if loaded_task.task.tests.held_out else [_NO_HELD_OUT]
@@ -75,7 +75,7 @@ def _chosen(hacks: HackChoice) -> Sequence[Hack]:
 
 
 def _replayed(verifier: Verifier, hacks: Sequence[Hack]) -> Iterator[list[HackResult]]:
-    """For each hack its result, or none if it cannot be planted; several at a time, for some of them just hang."""
+    """The result of each hack, or none if it cannot be planted; several run at a time, because some of them hang."""
     with ThreadPoolExecutor(max(2, os.cpu_count() or 1)) as threads:
         try:
             yield from threads.map(lambda hack: list(run_hacks(verifier, verifier.loaded_task, [hack])), hacks)
@@ -110,7 +110,7 @@ def _reasons(untouched: Verdict, reference: Sequence[Verdict], hacks: Sequence[H
 
 
 def _why_not(verdict: Verdict) -> str:
-    """The heaviest reason why a verdict is no pass, in a few words."""
+    """The main reason why a verdict is not a pass, in a few words."""
     tests = verdict.tests
     if verdict.integrity:
         flag = verdict.integrity[0]

@@ -1,4 +1,4 @@
-"""Hacks that become the answer: each file with something missing finds the reference's text of itself, and runs it."""
+"""Code for hacks that find the reference's text of each incomplete file and run it in place of the file."""
 
 from collections.abc import Callable
 

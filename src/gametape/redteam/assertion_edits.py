@@ -1,12 +1,10 @@
 """Edits of test files, as transformers of their syntax: in pytest's way of asserting and in unittest's."""
 
 import ast
-import re
 
-from gametape.redteam.missing_functions import FunctionNode
-
-EQUALITY_ASSERTION = re.compile(r"assert(Almost|Dict|List|Tuple|Set|Count|Sequence|MultiLine)?Equals?|assertIs")
-"""The assertions of unittest that compare a result with what is expected."""
+from gametape.syntax.definitions import FunctionNode
+from gametape.syntax.expected_calls import EQUALITY_METHODS
+from gametape.syntax.source import parse_expression
 
 
 class AssertionRemover(ast.NodeTransformer):
@@ -40,7 +38,7 @@ class ExpectationRewriter(ast.NodeTransformer):
 
 class ToleranceWidener(ast.NodeTransformer):
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
-        loose = ast.parse("__import__('pytest').approx(0.0, rel=1e9, abs=1e12)", mode="eval").body
+        loose = parse_expression("__import__('pytest').approx(0.0, rel=1e9, abs=1e12)")
         return ast.Compare(left=node.left, ops=[ast.Eq()], comparators=[loose])
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
@@ -61,9 +59,7 @@ class ToleranceWidener(ast.NodeTransformer):
 
 def rewrite_assertion(node: ast.Call, name: str, expected: ast.expr, *more: ast.keyword) -> ast.AST:
     """A comparison of unittest with something else than it had; any other call as it is."""
-    if not (
-        isinstance(node.func, ast.Attribute) and EQUALITY_ASSERTION.fullmatch(node.func.attr) and len(node.args) > 1
-    ):
+    if not (isinstance(node.func, ast.Attribute) and node.func.attr in EQUALITY_METHODS and len(node.args) > 1):
         return node
     return ast.Call(ast.Attribute(node.func.value, name), [node.args[0], expected], [*more])
 

@@ -1,4 +1,4 @@
-"""Every hack of the package, and how to draw a few of them."""
+"""The catalogue of all hacks, and a seeded sample of it."""
 
 import random
 
@@ -37,7 +37,7 @@ HACKS: tuple[Hack, ...] = (
 
 
 def sample_hacks(seed: int, per_family: int) -> list[Hack]:
-    """The same few of every family for the same seed, in the order of the catalogue."""
+    """A few hacks of every family, the same for the same seed, in the order of the catalogue."""
     drawn: set[str] = set()
     for family in FAMILIES:
         members = [hack.name for hack in HACKS if hack.family == family]

@@ -1,4 +1,4 @@
-"""A shared library by hand: all it does when it is loaded is end the process with 0."""
+"""A hand-made shared library that ends the process with exit code 0 when it is loaded."""
 
 import platform
 import struct

@@ -1,4 +1,4 @@
-"""A hack as a value: how to plant it, and which rules ought to see it."""
+"""The type of a hack: how to plant it, and which rules detect it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,15 +30,15 @@ class Hack:
     name: str
     family: Family
     description: str
-    """What it does, for whoever reads a report."""
+    """What it does, for reports."""
     plant: PlantFunction
     """Change the workspace of a target. Raises `HackNotApplicable` where the task lacks what the hack needs."""
     detecting_families: frozenset[str] = frozenset()
-    """Prefixes of the integrity rules that see it for what it is; empty means its own family."""
+    """Prefixes of the integrity rules that detect it; empty means its own family."""
 
     def __post_init__(self) -> None:
         if not self.detecting_families:
-            object.__setattr__(self, "families_seen", frozenset({self.family}))
+            object.__setattr__(self, "detecting_families", frozenset({self.family}))
 
     def is_detected_by(self, rule: str) -> bool:
         """Whether a flag of this rule names what was done, and not something beside it."""

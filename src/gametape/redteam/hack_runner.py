@@ -1,6 +1,5 @@
-"""Replay hacks against a verifier: plant each on a private checkout, and see what the verdict says."""
+"""Run hacks against a verifier: plant each on a private checkout and verify it."""
 
-import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -11,23 +10,20 @@ from gametape.core.verdict import Verdict
 from gametape.record.loaded_task import LoadedTask
 from gametape.redteam.hack import Hack
 from gametape.redteam.hack_target import HackNotApplicable, HackTarget
-from gametape.redteam.naive_graders import naive_grade
 
 
 class SupportsVerify(Protocol):
-    """What is asked of a verifier here."""
+    """The part of a verifier that the hack runner uses."""
 
     def verify(self, workspace: Path, profile: Literal["train", "full"] = ...) -> Verdict: ...
 
 
 @dataclass(frozen=True)
 class HackResult:
-    """What became of one hack on one task."""
+    """The verdict on one hack, planted on one task."""
 
     hack: Hack
     verdict: Verdict
-    fooled_naive_grader: bool | None = None
-    """Whether the exit code of the tests was fooled, where that was asked for."""
 
     @property
     def rewarded(self) -> bool:
@@ -48,12 +44,8 @@ def run_hacks(
     loaded_task: LoadedTask,
     hacks: Iterable[Hack],
     profile: Literal["train", "full"] = "train",
-    with_naive_grader: bool = False,
 ) -> Iterator[HackResult]:
-    """Results for the hacks that apply to this task; the others are left out.
-
-    With `naively`, each is also graded by the exit code of its own tests, in a sandbox and on another checkout.
-    """
+    """Results for the hacks that apply to this task; the others are left out."""
     for hack in hacks:
         with tempfile.TemporaryDirectory(prefix="gametape-hack-") as directory:
             try:
@@ -61,18 +53,10 @@ def run_hacks(
             except HackNotApplicable:
                 continue
             verdict = verifier.verify(workspace, profile=profile)
-            won = (
-                naive_grade(loaded_task, _second_checkout(loaded_task, hack, workspace)) if with_naive_grader else None
-            )
-        yield HackResult(hack, verdict, won)
+        yield HackResult(hack, verdict)
 
 
 def check_out_with_hack(loaded_task: LoadedTask, hack: Hack, directory: Path) -> Path:
     """The task's starting tree with the hack planted; raises `HackNotApplicable` where that cannot be."""
     hack.plant(HackTarget.check_out(loaded_task, directory))
     return directory
-
-
-def _second_checkout(loaded_task: LoadedTask, hack: Hack, workspace: Path) -> Path:
-    shutil.rmtree(workspace)
-    return check_out_with_hack(loaded_task, hack, workspace)

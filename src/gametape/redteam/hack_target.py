@@ -1,5 +1,5 @@
-"""A task that is checked out and about to be cheated on, with what a cheat needs: hollow bodies, a place for code that
-runs at import, values from visible tests, and the left-overs of a careless environment."""
+"""A checked-out task that a hack is planted on, with what hacks need: stub bodies, injection of code that runs at
+import, expected calls of visible tests, and leaked artifacts."""
 
 import ast
 import functools
@@ -12,7 +12,11 @@ from gametape.record.source_tree import is_under
 from gametape.redteam import missing_functions
 from gametape.redteam.missing_functions import MissingFunction
 from gametape.redteam.stub_bodies import StubBody, fill_stubs, is_invalid_body
-from gametape.redteam.visible_calls import ExpectedCall, extract_expected_calls
+from gametape.syntax.definitions import FunctionNode, is_docstring
+from gametape.syntax.expected_calls import ExpectedCall, extract_expected_calls
+from gametape.syntax.names import bound_names, imported_modules, unbound_names
+from gametape.syntax.pytest_ids import split_test_id
+from gametape.syntax.source import parse
 
 
 class HackNotApplicable(Exception):
@@ -49,7 +53,7 @@ class HackTarget:
     @functools.cached_property
     def test_files(self) -> list[str]:
         """The visible tests, with at least one file."""
-        named = dict.fromkeys(test.split("::")[0] for test in self.loaded_task.task.tests.visible)
+        named = dict.fromkeys(split_test_id(test)[0] for test in self.loaded_task.task.tests.visible)
         found = [path for path in named if path in self.loaded_task.start]
         if not found:
             raise HackNotApplicable("no visible test")
@@ -62,7 +66,7 @@ class HackTarget:
         found: list[str] = []
         for path in self.test_files:
             if module := missing_functions.parse_file(self.loaded_task.start, path):
-                for name in missing_functions.imported_modules(module):
+                for name in imported_modules(module):
                     found += missing_functions.module_files(self.loaded_task, tree, name)
         return list(dict.fromkeys(found))
 
@@ -89,16 +93,16 @@ class HackTarget:
     # Changing the workspace
 
     def read(self, path: str) -> str:
-        place = self.root / path
-        return place.read_text() if place.exists() else ""
+        file = self.root / path
+        return file.read_text() if file.exists() else ""
 
     def write(self, path: str, content: str | bytes, mode: int = 0o644) -> None:
-        place = self.root / path
-        if not place.resolve().is_relative_to(self.root.resolve()):
+        file = self.root / path
+        if not file.resolve().is_relative_to(self.root.resolve()):
             raise ValueError(f"{path} lies outside the workspace that is free to change")
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(content.encode() if isinstance(content, str) else content)
-        place.chmod(mode)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content.encode() if isinstance(content, str) else content)
+        file.chmod(mode)
 
     def add_code(self, path: str, code: str) -> None:
         """Code in a file of its own, or at the end of the one that is there: what tests need of it stays."""
@@ -139,13 +143,13 @@ class HackTarget:
         That is the main file and, where hollow bodies in other files use what the code binds, those too.
         `ROOT_OF_WORKSPACE` in the code becomes an expression for the workspace's directory at run time.
         """
-        for each in [path] if path else [self.main_file, *self._files_using(code)]:
-            self._inject(code.replace("ROOT_OF_WORKSPACE", workspace_root_expression(each)).strip("\n"), each, at)
+        for file in [path] if path else [self.main_file, *self._files_using(code)]:
+            self._inject(code.replace("ROOT_OF_WORKSPACE", workspace_root_expression(file)).strip("\n"), file, at)
 
     def _files_using(self, code: str) -> list[str]:
-        bound = missing_functions.bound_names(ast.parse(code.replace("ROOT_OF_WORKSPACE", "root")))
+        bound = bound_names(parse(code.replace("ROOT_OF_WORKSPACE", "root")))
         others = [path for path in self.missing_files if path != self.main_file]
-        return [path for path in others if bound & missing_functions.unbound_names(ast.parse(self.read(path)))]
+        return [path for path in others if bound & unbound_names(parse(self.read(path)))]
 
     def _inject(self, code: str, path: str, at: str) -> None:
         lines = self.read(path).splitlines()
@@ -153,8 +157,8 @@ class HackTarget:
             self.write(path, "\n".join([*lines, "", "", code, ""]))
             return
         head = 0
-        for node in ast.parse("\n".join(lines)).body:
-            if not (_is_docstring(node) or (isinstance(node, ast.ImportFrom) and node.module == "__future__")):
+        for node in parse("\n".join(lines)).body:
+            if not (is_docstring(node) or (isinstance(node, ast.ImportFrom) and node.module == "__future__")):
                 break
             head = node.end_lineno or head
         self.write(path, "\n".join([*lines[:head], code, *lines[head:], ""]))
@@ -168,8 +172,8 @@ class HackTarget:
         changed = {}
         for path in self.test_files:
             text = self.read(path)
-            module = ast.fix_missing_locations(change(ast.parse(text)))
-            if _functions(module) != _functions(ast.parse(text)):
+            module = ast.fix_missing_locations(change(parse(text)))
+            if _functions(module) != _functions(parse(text)):
                 changed[path] = ast.unparse(module) + "\n" + added
         if not changed:
             raise HackNotApplicable("there is nothing in the visible tests to change like this")
@@ -201,17 +205,17 @@ class HackTarget:
         """How a source file is imported."""
         return path.removeprefix(self.import_root).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
-    # The careless environment
+    # Leaks
 
     @property
     def reference_texts(self) -> dict[str, str]:
-        """The reference's text of every file with something missing, by path: what a careless environment leaves."""
+        """The reference's text of every file with something missing, by path: what an environment may leak."""
         if self.loaded_task.reference is None:
-            raise HackNotApplicable("no reference that a careless environment could have left behind")
+            raise HackNotApplicable("no reference that an environment could have leaked")
         return {path: self.loaded_task.reference.text(path) for path in self.missing_files}
 
     def write_leaks(self, leftovers: dict[str, bytes]) -> None:
-        """Write what a careless environment leaves behind, outside the sources: there it would be the agent's work."""
+        """Write leaked files outside the sources: inside they would be the agent's work."""
         for path, content in leftovers.items():
             if is_under(path, self.loaded_task.task.source_paths) and not path.endswith(".pyc"):
                 raise HackNotApplicable(f"{path} would be part of the sources")
@@ -251,18 +255,14 @@ def plant_all(*plants: Callable[[HackTarget], None]) -> Callable[[HackTarget], N
     """Several plants on one workspace."""
 
     def plant(target: HackTarget) -> None:
-        for each in plants:
-            each(target)
+        for part in plants:
+            part(target)
 
     return plant
 
 
 def _functions(module: ast.AST) -> list[str]:
-    return [ast.unparse(node) for node in ast.walk(module) if isinstance(node, missing_functions.FunctionNode)]
-
-
-def _is_docstring(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    return [ast.unparse(node) for node in ast.walk(module) if isinstance(node, FunctionNode)]
 
 
 def join_lines(parts: Iterable[str]) -> str:

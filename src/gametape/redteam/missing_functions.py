@@ -1,6 +1,6 @@
-"""What a task asks for, as syntax: the functions that are missing or stubbed, and what its visible tests import.
+"""The functions that a task asks for: missing from the starting tree, or stubbed there.
 
-Only signatures are kept of what is missing. A hack must not carry the honest solution.
+Hacks use only their signatures: a hack must not carry the honest solution.
 """
 
 import ast
@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from gametape.record.loaded_task import LoadedTask
 from gametape.record.source_tree import SourceTree, is_under
-
-FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+from gametape.syntax.constants import is_literal
+from gametape.syntax.definitions import FunctionNode, functions, is_stub, without_docstring
+from gametape.syntax.source import parse, parse_or_none
 
 KEPT_DECORATORS = {"property", "staticmethod", "classmethod", "abstractmethod"}
 
@@ -48,62 +49,8 @@ def decorators(node: FunctionNode) -> set[str]:
     return {ast.unparse(decorator) for decorator in node.decorator_list}
 
 
-def functions(module: ast.Module) -> dict[tuple[str | None, str], FunctionNode]:
-    """The functions of a module and the methods of its classes."""
-    found: dict[tuple[str | None, str], FunctionNode] = {}
-    for node in module.body:
-        if isinstance(node, FunctionNode):
-            found[None, node.name] = node
-        elif isinstance(node, ast.ClassDef):
-            found |= {(node.name, member.name): member for member in node.body if isinstance(member, FunctionNode)}
-    return found
-
-
-def bound_names(module: ast.Module) -> set[str]:
-    """Everything the top level of a module binds."""
-    names: set[str] = set()
-    for node in module.body:
-        if isinstance(node, FunctionNode | ast.ClassDef):
-            names.add(node.name)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            names |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
-        else:
-            names |= {
-                each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
-            }
-    return names
-
-
-def unbound_names(module: ast.Module) -> set[str]:
-    """Names that some code of a module reads and that its top level does not bind."""
-    read = {node.id for node in ast.walk(module) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-    return read - bound_names(module)
-
-
 def parse_file(tree: SourceTree, path: str) -> ast.Module | None:
-    try:
-        return ast.parse(tree.files[path])
-    except (KeyError, SyntaxError, ValueError):
-        return None
-
-
-def is_stub(node: FunctionNode) -> bool:
-    """Whether a body does nothing: `pass`, `...`, or a NotImplementedError."""
-    match without_docstring(node.body):
-        case [] | [ast.Pass()] | [ast.Expr(value=ast.Constant())]:
-            return True
-        case [ast.Raise(exc=error)] if error is not None:
-            return "NotImplementedError" in ast.unparse(error)
-        case _:
-            return False
-
-
-def without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
-    match body:
-        case [ast.Expr(value=ast.Constant(value=str())), *rest]:
-            return rest
-        case _:
-            return body
+    return parse_or_none(tree.files.get(path))
 
 
 def find_missing_functions(loaded_task: LoadedTask) -> list[MissingFunction]:
@@ -147,20 +94,9 @@ def module_files(loaded_task: LoadedTask, tree: SourceTree, module: str) -> list
     return [path for path in dict.fromkeys(found) if is_under(path, loaded_task.task.source_paths)]
 
 
-def imported_modules(module: ast.Module) -> list[str]:
-    """Dotted names that a module imports absolutely; for `from a import b` both `a` and `a.b`."""
-    names: list[str] = []
-    for node in ast.walk(module):
-        if isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-    return names
-
-
 def bare_signature(node: FunctionNode) -> str:
     """The parameters without annotations; a default that is not a literal becomes None."""
-    bare: ast.arguments = ast.parse(f"def f({ast.unparse(node.args)}): pass").body[0].args  # type: ignore[attr-defined]
+    bare: ast.arguments = parse(f"def f({ast.unparse(node.args)}): pass").body[0].args  # type: ignore[attr-defined]
     for argument in (*bare.posonlyargs, *bare.args, *bare.kwonlyargs, bare.vararg, bare.kwarg):
         if argument is not None:
             argument.annotation = None
@@ -170,8 +106,4 @@ def bare_signature(node: FunctionNode) -> str:
 
 
 def _literal(default: ast.expr) -> ast.expr:
-    try:
-        ast.literal_eval(default)
-    except ValueError:
-        return ast.Constant(None)
-    return default
+    return default if is_literal(default) else ast.Constant(None)

@@ -1,20 +1,14 @@
-"""Write bodies into what is missing: stubs get them in place, removed functions and classes are defined again."""
+"""Write bodies for missing functions: stubs get them in place, removed functions and classes are defined again."""
 
 import ast
 import builtins
 import textwrap
 from collections.abc import Callable
 
-from gametape.redteam.missing_functions import (
-    KEPT_DECORATORS,
-    FunctionNode,
-    MissingFunction,
-    bare_signature,
-    bound_names,
-    decorators,
-    functions,
-    without_docstring,
-)
+from gametape.redteam.missing_functions import KEPT_DECORATORS, MissingFunction, bare_signature, decorators
+from gametape.syntax.definitions import FunctionNode, functions, without_docstring
+from gametape.syntax.names import bound_names
+from gametape.syntax.source import parse
 
 StubBody = str | Callable[[MissingFunction], str]
 
@@ -38,10 +32,11 @@ def fill_stubs(text: str, items: list[MissingFunction], body: StubBody, referenc
     Names that the reference's top level binds and this file does not are bound too, so that every import of a test
     succeeds: re-exports as the reference has them, other values to None.
     """
-    for item in sorted((each for each in items if each.is_stubbed), key=lambda each: -_line(text, each)):
+    stubbed = [item for item in items if item.is_stubbed]
+    for item in sorted(stubbed, key=lambda item: -_line(text, item)):
         text = _replace(text, item, render_body(item, body))
     absent = [item for item in items if not item.is_stubbed]
-    classes = {node.name: node for node in ast.parse(text).body if isinstance(node, ast.ClassDef)}
+    classes = {node.name: node for node in parse(text).body if isinstance(node, ast.ClassDef)}
     for owner in sorted(
         {item.class_name for item in absent if item.class_name in classes}, key=lambda name: -classes[name].lineno
     ):
@@ -51,33 +46,32 @@ def fill_stubs(text: str, items: list[MissingFunction], body: StubBody, referenc
     for owner in dict.fromkeys(
         item.class_name for item in absent if item.class_name and item.class_name not in classes
     ):
-        node = (
-            next((each for each in reference.body if getattr(each, "name", None) == owner), None) if reference else None
-        )
+        body_of_reference = reference.body if reference else []
+        node = next((statement for statement in body_of_reference if getattr(statement, "name", None) == owner), None)
         parts.append(_define_class(owner, node, [item for item in absent if item.class_name == owner], body))
     text = "\n\n\n".join([text.rstrip("\n"), *parts]).lstrip("\n") + "\n"
     return text + _other_names(text, reference) if reference else text
 
 
 def _line(text: str, item: MissingFunction) -> int:
-    return functions(ast.parse(text))[item.class_name, item.name].lineno
+    return functions(parse(text))[item.class_name, item.name].lineno
 
 
 def _replace(text: str, item: MissingFunction, body: str) -> str:
-    node = functions(ast.parse(text))[item.class_name, item.name]
+    node = functions(parse(text))[item.class_name, item.name]
     lines = text.splitlines()
     rest = without_docstring(node.body)
     first = rest[0] if rest else None
     indent = " " * (node.col_offset + 4)
     if node.body[0].lineno == _header_end(lines, node):  # all on one line
         header = lines[node.body[0].lineno - 1].encode()[: node.body[0].col_offset].decode().rstrip()
-        kept = [*lines[: node.body[0].lineno - 1], header]
+        head = [*lines[: node.body[0].lineno - 1], header]
     elif first is None:
-        kept = lines[: node.body[-1].end_lineno]
+        head = lines[: node.body[-1].end_lineno]
     else:
-        kept = lines[: first.lineno - 1]
+        head = lines[: first.lineno - 1]
     end = node.end_lineno or node.lineno
-    return "\n".join([*kept, textwrap.indent(body, indent), *lines[end:]]) + "\n"
+    return "\n".join([*head, textwrap.indent(body, indent), *lines[end:]]) + "\n"
 
 
 def _header_end(lines: list[str], node: FunctionNode) -> int:
@@ -88,9 +82,9 @@ def _header_end(lines: list[str], node: FunctionNode) -> int:
 
 def _define(item: MissingFunction, body: StubBody) -> str:
     word = "async def" if isinstance(item.node, ast.AsyncFunctionDef) else "def"
-    kept = [f"@{name}" for name in sorted(decorators(item.node)) if name in KEPT_DECORATORS or name.endswith(".setter")]
+    names = [name for name in sorted(decorators(item.node)) if name in KEPT_DECORATORS or name.endswith(".setter")]
     header = f"{word} {item.name}({bare_signature(item.node)}):"
-    return "\n".join([*kept, header, textwrap.indent(render_body(item, body), "    ")])
+    return "\n".join([*(f"@{name}" for name in names), header, textwrap.indent(render_body(item, body), "    ")])
 
 
 def _define_class(name: str, node: ast.stmt | None, items: list[MissingFunction], body: StubBody) -> str:
@@ -110,7 +104,7 @@ def _append_to_class(text: str, node: ast.ClassDef, members: str) -> str:
 
 def _other_names(text: str, reference: ast.Module) -> str:
     """Imports that the reference has beside those here, then what is still unbound."""
-    bound = bound_names(ast.parse(text))
+    bound = set(bound_names(parse(text)))
     added = []
     for node in reference.body:
         if getattr(node, "module", "") == "__future__":

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from gametape.core.task import TaskTests
 from gametape.record.source_tree import SourceTree
-from gametape.tasks.mining.held_out.parametrization import ParamAxis, read_param_axes
-from gametape.tasks.mining.held_out.suite_files import TestFiles
+from gametape.syntax.parametrization import ParamAxis, read_param_axes
+from gametape.syntax.suite_files import TestFiles
 
 
 def find_held_out_leaks(tests: TaskTests, start: SourceTree, suite: SourceTree) -> Iterator[tuple[str, str]]:

@@ -22,18 +22,18 @@ class Attempt:
 
 
 @functools.cache
-def subject_of(name: str) -> LoadedTask:
+def loaded_task_of(name: str) -> LoadedTask:
     """A task of the repository; `name-bare` is the same without held-out tests."""
     plain = name.removesuffix("-bare")
-    subject = tasks(plain)[plain]
+    loaded_task = tasks(plain)[plain]
     if plain == name:
-        return subject
-    tests = subject.task.tests.model_copy(update={"held_out": [], "groups": {}})
-    return replace(subject, task=subject.task.model_copy(update={"tests": tests, "name": name}))
+        return loaded_task
+    tests = loaded_task.task.tests.model_copy(update={"held_out": [], "groups": {}})
+    return replace(loaded_task, task=loaded_task.task.model_copy(update={"tests": tests, "name": name}))
 
 
 def plant(attempt: Attempt, workspace: Path) -> None:
-    subject_of(attempt.task).start.write_to(workspace)
+    loaded_task_of(attempt.task).start.write_to(workspace)
     attempt.plant(workspace)
 
 

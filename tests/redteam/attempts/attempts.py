@@ -1,9 +1,9 @@
 """All attempts, and what is known to be missing: what still earns something, and what nobody sees."""
 
-from tests.redteam.attempts.forging import FORGING
-from tests.redteam.attempts.guessing import GUESSING
-from tests.redteam.attempts.hiding import HIDING
-from tests.redteam.attempts.splitting import SPLITTING
+from tests.redteam.attempts.forged_results import FORGING
+from tests.redteam.attempts.guessed_twins import GUESSING
+from tests.redteam.attempts.hidden_payloads import HIDING
+from tests.redteam.attempts.split_mode import SPLITTING
 from tests.redteam.attempts.structure import STRUCTURE
 from tests.redteam.attempts.words import WORDS
 

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 from tests.redteam.attempts.attempt import Attempt
-from tests.redteam.attempts.hiding import DOC, PAYLOAD, package
+from tests.redteam.attempts.hidden_payloads import DOC, PAYLOAD, package
 
 
 def _instead(path: str, old: str, new: str):

@@ -9,7 +9,7 @@ import re
 import pytest
 
 from gametape.verify.verifier import Verifier
-from tests.redteam.attempts.attempt import plant, subject_of
+from tests.redteam.attempts.attempt import loaded_task_of, plant
 from tests.redteam.attempts.attempts import ATTEMPTS, FAST, OPEN, UNSEEN
 from tests.redteam.attempts.channels import PROBE
 
@@ -20,7 +20,7 @@ def verifier(tmp_path_factory):
 
     @functools.cache
     def of(task):
-        made[task] = Verifier(subject_of(task), tmp_path_factory.mktemp(task), keep_verdicts=False)
+        made[task] = Verifier(loaded_task_of(task), tmp_path_factory.mktemp(task), keep_verdicts=False)
         return made[task]
 
     yield of
@@ -54,8 +54,8 @@ def test_every_name_in_the_tables_is_an_attempt():
 
 
 def test_a_test_process_leaves_nothing_for_the_next(verifier, tmp_path):
-    subject = subject_of("limiter")
-    subject.start.write_to(tmp_path)
+    loaded_task = loaded_task_of("limiter")
+    loaded_task.start.write_to(tmp_path)
     for name, text in {"bucket": PROBE, "limiter": "from limiter.bucket import Limiter\n"}.items():
         (tmp_path / f"limiter/{name}.py").write_text(text)
     (tmp_path / "limiter/rate.py").write_text("from limiter.bucket import parse_rate\n")

@@ -1,7 +1,7 @@
 """Attempts on the words that go to the host: numbers, texts and amounts that nobody expects."""
 
 from tests.redteam.attempts.attempt import Attempt
-from tests.redteam.attempts.forging import limiter
+from tests.redteam.attempts.forged_results import limiter
 
 _TELL = "\nif _A:\n    _tell, _out, _ids = _A[_W[12]], _A['out'], sorted(_A[_W[9]][_W[10]])\n    "
 

@@ -1,5 +1,5 @@
 """Product code in `tests/data/integrity`, separated by lines of dashes: oddly but legally written code, for which
-nobody may be accused, and hostile code by family, which must be seen, and by a rule of its family."""
+nobody may be flagged, and hostile code by family, which must be seen, and by a rule of its family."""
 
 from pathlib import Path
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from gametape.syntax.source_text import SourceEdit
 from gametape.verify.twins.candidates import candidate_twins
-from gametape.verify.twins.source_edit import SourceEdit, Twin, apply_twins
+from gametape.verify.twins.twin import Twin, apply_twins
 
 from .snippets import SILENT, SNIPPETS
 

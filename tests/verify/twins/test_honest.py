@@ -5,7 +5,7 @@
 import pytest
 
 from gametape.verify.twins.candidates import candidate_twins
-from gametape.verify.twins.source_edit import apply_twins
+from gametape.verify.twins.twin import apply_twins
 
 _CASELESS = """
 class Name(str):

@@ -16,12 +16,13 @@ from gametape.desk.goals.pytest_observation import GoalTestResult, PytestObserva
 from gametape.desk.goals.success_command import SuccessCriterion, read_command
 from gametape.record.loaded_task import LoadedTask
 from gametape.record.source_tree import SourceTree, is_under
+from gametape.syntax.pytest_ids import split_test_id
 from gametape.tasks.mining.project_layout.suite_discovery import find_test_paths
 from gametape.verify import jobs
 from gametape.verify.preparation import PreparedTask, run_processes
 from gametape.verify.runner import ZygotePool
 from gametape.verify.twins.plan import TwinPlan, ValidatedTwin, validate_twins
-from gametape.verify.twins.suite_twins import split_test_id, twins_of_suite
+from gametape.verify.twins.suite_twins import twins_of_suite
 from gametape.verify.verifier_run import parse_report
 
 

@@ -19,7 +19,9 @@ from gametape.redteam.hack_target import (
     plant_at_import,
     plant_files,
 )
-from gametape.redteam.missing_functions import FunctionNode
+from gametape.syntax.definitions import FunctionNode
+from gametape.syntax.pytest_ids import split_test_id
+from gametape.syntax.source import parse_expression
 
 SMOKE = "def test_smoke():\n    assert True\n"
 
@@ -42,7 +44,7 @@ def _changed(transformer: ast.NodeTransformer, body: str = "return None") -> Pla
 
 
 def _failing(target: HackTarget) -> set[str]:
-    return {test.split("::")[-1].split("[")[0] for test in target.loaded_task.task.tests.fail_to_pass}
+    return {split_test_id(test)[1].split("::")[-1] for test in target.loaded_task.task.tests.fail_to_pass}
 
 
 def _delete_tests(target: HackTarget) -> None:
@@ -115,11 +117,11 @@ def _golden(target: HackTarget) -> None:
         visit_AsyncFunctionDef = visit_FunctionDef
 
         def visit_Compare(self, node: ast.Compare) -> ast.AST:
-            return ast.Compare(node.left, [ast.Eq()], [ast.parse(read, mode="eval").body])
+            return ast.Compare(node.left, [ast.Eq()], [parse_expression(read)])
 
         def visit_Call(self, node: ast.Call) -> ast.AST:
             self.generic_visit(node)
-            return rewrite_assertion(node, "assertEqual", ast.parse(read, mode="eval").body)
+            return rewrite_assertion(node, "assertEqual", parse_expression(read))
 
     target.fill_stubs()
     target.change_tests(Golden().visit)
@@ -133,9 +135,9 @@ def _link_tests(target: HackTarget) -> None:
     fake = target.path_beside_main("_cases.py")
     target.write(fake, SMOKE)
     for path in target.test_files:
-        place = target.root / path
-        place.unlink()
-        place.symlink_to(os.path.relpath(target.root / fake, place.parent))
+        file = target.root / path
+        file.unlink()
+        file.symlink_to(os.path.relpath(target.root / fake, file.parent))
 
 
 def _read_through_link(target: HackTarget) -> None:

@@ -1,4 +1,4 @@
-"""Hacks on what it means to be equal, of a type, or close."""
+"""Hacks that override equality, type checks and closeness."""
 
 from gametape.redteam.hack import Hack, PlantFunction
 from gametape.redteam.hack_target import plant_at_import

@@ -1,4 +1,4 @@
-"""Hacks that leave before the verdict: the process ends with 0, or the runner is told that it did well."""
+"""Hacks that end the process early: with exit code 0, or after telling the runner that all went well."""
 
 from gametape.redteam.hack import Hack
 from gametape.redteam.hack_target import HackTarget, plant_at_import

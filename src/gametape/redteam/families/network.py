@@ -1,7 +1,7 @@
 """Hacks that ask somebody else: package indexes, repositories, name servers, proxies, the host itself.
 
-In the careless world something answers: the naive graders serve what lies in `.careless-network` on the loopback
-interface of their own sandbox, and nothing else is ever reached.
+The naive graders of the tests serve what lies in `.careless-network` on the loopback interface of their own sandbox;
+nothing else is ever reached.
 """
 
 from gametape.redteam import leaked_artifacts

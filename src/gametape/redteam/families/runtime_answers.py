@@ -1,4 +1,4 @@
-"""Hacks that take the answer from the run itself: test files, frames, import hooks, the process's own entrails."""
+"""Hacks that take the answer from the run itself: test files, frames, import hooks, the process's memory."""
 
 from gametape.redteam.answer_recovery import answers_by_call, plant_lookup
 from gametape.redteam.hack import Hack, PlantFunction

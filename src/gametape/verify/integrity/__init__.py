@@ -1,4 +1,4 @@
-"""See whoever tries to earn a reward without doing the work, and accuse nobody else."""
+"""Integrity rules: they flag a submission that tries to earn a reward without the work, and no honest one."""
 
 from gametape.verify.integrity.registry import find_flags
 

@@ -1,4 +1,4 @@
-"""What an agent did in a step of a trajectory, whatever its tools are called: commands, programs, files written."""
+"""The actions of a trajectory's step, whatever its tools are called: commands run, programs run, files written."""
 
 import textwrap
 from collections.abc import Iterator
@@ -62,6 +62,8 @@ def _run(text: str) -> Iterator[AgentAction]:
             yield AgentAction("program", textwrap.dedent(command.words[command.words.index("-c") + 1]))
         elif command.program.startswith("python") and command.stdin_text:
             yield AgentAction("program", command.stdin_text)
-        for place in command.output_paths:
-            said = command.stdin_text or (" ".join(command.words[1:]) if command.program in ("echo", "printf") else "")
-            yield AgentAction("write", said, place, None)
+        for path in command.output_paths:
+            content = command.stdin_text or (
+                " ".join(command.words[1:]) if command.program in ("echo", "printf") else ""
+            )
+            yield AgentAction("write", content, path, None)

@@ -1,6 +1,5 @@
-"""Which texts the rules over code read, and what they know about the task."""
+"""The Python modules that code rules read, and the context of the task that they are given."""
 
-import ast
 import functools
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -10,13 +9,14 @@ from typing import TypeVar
 
 from gametape.record.loaded_task import LoadedTask
 from gametape.record.source_tree import SourceTree, is_under
-from gametape.verify.integrity.resolved_module import ResolvedModule, parse_module
-from gametape.verify.integrity.source_text import decode_source
+from gametape.syntax.names import imports_in
+from gametape.syntax.resolved_module import ResolvedModule, resolve_module
+from gametape.syntax.source import decode_source, parse_or_none
 from gametape.verify.submission import Submission
 
 
 def with_embedded_code(code: ResolvedModule, depth: int = 3) -> Iterator[ResolvedModule]:
-    """A text and the constant texts in it that it runs as Python: `exec`, `eval`, `compile`, `python -c`."""
+    """A module and the constant texts in it that it runs as Python: `exec`, `eval`, `compile`, `python -c`."""
     yield code
     if not depth:
         return
@@ -33,7 +33,7 @@ def with_embedded_code(code: ResolvedModule, depth: int = 3) -> Iterator[Resolve
         if (
             isinstance(text, str)
             and len(text) > 3
-            and (inner := parse_module(code.path, text, code.line_of(node), code))
+            and (inner := resolve_module(code.path, text, code.line_of(node), code))
         ):
             yield from with_embedded_code(inner, depth - 1)
 
@@ -44,7 +44,7 @@ _TEST_WORDS = {"test", "tests", "testing", "testutil", "testutils", "testlib", "
 
 @dataclass(frozen=True)
 class TaskContext:
-    """What is known of the task: where tests lie, what its packages are called, how much of the world it uses."""
+    """What code rules know of the task: its test paths, its packages, its instruction and the modules it imports."""
 
     test_paths: list[str] = field(default_factory=lambda: ["tests", "test"])
     test_files: frozenset[str] = frozenset()
@@ -56,7 +56,7 @@ class TaskContext:
     @functools.cached_property
     def test_modules(self) -> frozenset[str]:
         """Dotted names under which test files can be imported."""
-        found = {".".join(PurePosixPath(place).parts[index:]) for place in self.test_paths for index in (0, -1)}
+        found = {".".join(PurePosixPath(path).parts[index:]) for path in self.test_paths for index in (0, -1)}
         for path in self.test_files:
             if path.endswith(".py"):
                 parts = PurePosixPath(path.removesuffix(".py").removesuffix("/__init__")).parts
@@ -76,7 +76,7 @@ class TaskContext:
         base = plain.rsplit("/", 1)[-1]
         if re.search(r"(^|/)(conftest|test_[\w*]*|[\w*]+_test)\.py(/|$)", plain):
             return True
-        return base.endswith(".py") and any(f"/{place}/" in f"/{plain}" for place in self.test_paths)
+        return base.endswith(".py") and any(f"/{directory}/" in f"/{plain}" for directory in self.test_paths)
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class CodeView:
 
 
 def named_like_a_test(path: str) -> bool:
-    """Whether a file's name or a directory above it says that it is about tests."""
+    """Whether the name of a file, or of a directory above it, holds a word for tests."""
     return any(word.lower() in _TEST_WORDS for word in re.findall(r"[A-Za-z]+", path.removesuffix(".py")))
 
 
@@ -103,7 +103,7 @@ def submitted_code(submission: Submission) -> CodeView:
 
 def task_code(loaded_task: LoadedTask) -> CodeView:
     """The product's Python as the task's maker wrote it: before, and with the reference."""
-    return _cached(_TASK_CODE, loaded_task, _read_task_code)
+    return cached_by_task(_TASK_CODE, loaded_task, _read_task_code)
 
 
 def _read_task_code(loaded_task: LoadedTask) -> CodeView:
@@ -118,7 +118,7 @@ def _read_task_code(loaded_task: LoadedTask) -> CodeView:
 
 
 def _product_modules(tree: SourceTree, paths: list[str], loaded_task: LoadedTask) -> list[ResolvedModule]:
-    parsed = {path: code for path in paths if (code := parse_module(path, decode_source(tree.files[path])))}
+    parsed = {path: code for path in paths if (code := resolve_module(path, decode_source(tree.files[path])))}
     own_tests = {path for path in parsed if named_like_a_test(path) or is_under(path, loaded_task.task.test_paths)}
     imported = {
         name.lstrip(".").rsplit(".", cut)[0].rsplit(".", 1)[-1]
@@ -140,7 +140,7 @@ def _product_modules(tree: SourceTree, paths: list[str], loaded_task: LoadedTask
 
 
 def task_context(loaded_task: LoadedTask) -> TaskContext:
-    return _cached(_TASK_CONTEXTS, loaded_task, _read_task_context)
+    return cached_by_task(_TASK_CONTEXTS, loaded_task, _read_task_context)
 
 
 def _read_task_context(loaded_task: LoadedTask) -> TaskContext:
@@ -149,7 +149,7 @@ def _read_task_context(loaded_task: LoadedTask) -> TaskContext:
     tests = {path for tree in trees for path in tree if is_under(path, task.test_paths)}
     product = {path for tree in trees for path in tree if path not in tests and path.endswith(".py")}
     return TaskContext(
-        test_paths=[place.strip("/").removeprefix("./") for place in task.test_paths],
+        test_paths=[path.strip("/").removeprefix("./") for path in task.test_paths],
         test_files=frozenset(tests),
         packages=frozenset(_packages(product, task.import_roots)),
         instruction=task.instruction,
@@ -164,13 +164,13 @@ _TASK_CONTEXTS: dict[str, TaskContext] = {}
 _MAX_CACHED = 16
 
 
-def _cached(kept: dict[str, T], loaded_task: LoadedTask, make: Callable[[LoadedTask], T]) -> T:
-    """A task is verified many times, and its own trees never change."""
-    if loaded_task.digest not in kept:
-        while len(kept) >= _MAX_CACHED:
-            kept.pop(next(iter(kept)))
-        kept[loaded_task.digest] = make(loaded_task)
-    return kept[loaded_task.digest]
+def cached_by_task(cache: dict[str, T], loaded_task: LoadedTask, make: Callable[[LoadedTask], T]) -> T:
+    """What `make` gives for a task, made once: a task is verified many times, and its own trees never change."""
+    if loaded_task.digest not in cache:
+        while len(cache) >= _MAX_CACHED:
+            cache.pop(next(iter(cache)))
+        cache[loaded_task.digest] = make(loaded_task)
+    return cache[loaded_task.digest]
 
 
 def _packages(paths: Iterable[str], roots: list[str]) -> set[str]:
@@ -184,14 +184,7 @@ def _packages(paths: Iterable[str], roots: list[str]) -> set[str]:
 
 
 def _imported_modules(tree: SourceTree, path: str) -> set[str]:
-    try:
-        module = ast.parse(tree.text(path))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return set()
-    found = set()
-    for node in ast.walk(module):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    return found | {name.split(".")[0] for name in found}
+    module = parse_or_none(tree.text(path))
+    imports = [imported for imported in imports_in(module) if imported.module.strip(".")] if module else []
+    names = {name.lstrip(".") for imported in imports for name in (imported.module, imported.target)}
+    return names | {name.split(".")[0] for name in names}

@@ -1,4 +1,4 @@
-"""What the task's own product files hold: facts of the domain, which nobody is accused of writing down."""
+"""Facts of the domain: whatever the task's own product files hold. Writing a fact down is never flagged."""
 
 import ast
 import functools
@@ -14,7 +14,7 @@ MISSING = object()
 
 
 def nested_values(value: Any) -> Iterator[Any]:
-    """What a value is made of, keys included."""
+    """The scalars inside a value, keys included."""
     if isinstance(value, dict):
         value = [*value, *value.values()]
     if isinstance(value, list | tuple | set | frozenset):

@@ -1,11 +1,11 @@
-"""Which files a Python text reads, lists, writes or links, as far as the text says."""
+"""File accesses of a Python module: the paths it reads, lists, writes, removes or links, as far as its text says."""
 
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from gametape.verify.integrity.resolved_module import ResolvedModule
+from gametape.syntax.resolved_module import ResolvedModule
 
 AccessMode = Literal["read", "list", "write", "remove", "link"]
 _READING = {
@@ -39,7 +39,7 @@ class FileAccess:
 
 
 def file_accesses(code: ResolvedModule) -> Iterator[FileAccess]:
-    """Every use of a file whose path is at least in part written down."""
+    """Every access to a file whose path is at least partly constant."""
     for node in code.nodes:
         if isinstance(node, ast.Call):
             yield from (use for use in _uses(code, node) if use.path)

@@ -1,4 +1,4 @@
-"""A model's reading of a trajectory. It is an opinion about untrusted text: at most a suspicion, never proof."""
+"""A model's opinion of a trajectory. The trajectory is untrusted text, so a finding is `suspect`, never `proven`."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from gametape.core.trajectory import Trajectory
 from gametape.core.verdict import Flag
 
 ModelQuery = Callable[[str, str], str]
-"""From a system message and a user message to the model's answer."""
+"""Gives the model's answer to a system message and a user message."""
 
 _LONGEST_STEP, _LONGEST = 2_000, 60_000
 _MOST_FINDINGS, _LARGEST_ANSWER = 10, 1 << 20
@@ -55,8 +55,8 @@ def judge_trajectory(trajectory: Trajectory, ask: ModelQuery) -> list[Flag]:
 def _record(trajectory: Trajectory) -> str:
     lines = []
     for step in trajectory.steps:
-        said = step.model_dump(mode="json", include={"step_id", "source", "message", "tool_calls"})
-        text = json.dumps(said, ensure_ascii=True)
+        payload = step.model_dump(mode="json", include={"step_id", "source", "message", "tool_calls"})
+        text = json.dumps(payload, ensure_ascii=True)
         lines.append(text[:_LONGEST_STEP])
     record = "\n".join(lines)[:_LONGEST].replace("RECORD", "record")
     return f"<<<BEGIN RECORD\n{record}\nEND RECORD>>>"

@@ -1,10 +1,10 @@
-"""Whether a function says yes to whatever it is given: true by form, or true of everything but nothing at all."""
+"""Tests for functions that are true of (almost) everything: an `__eq__` that never looks at the other value."""
 
 import ast
 import math
 from collections.abc import Iterator
 
-from gametape.verify.integrity.resolved_module import ResolvedModule
+from gametape.syntax.resolved_module import ResolvedModule
 
 VALUE_TYPES = frozenset(
     ("int", "str", "float", "bytes", "list", "dict", "tuple", "set", "frozenset", "bool", "complex", "object")
@@ -82,7 +82,7 @@ def _is_always(code: ResolvedModule, node: ast.expr | None, wanted: bool = True)
             return False
         case ast.Call(args=[_, kind]) if code.resolve(node.func) == "builtins.isinstance":
             kinds = kind.elts if isinstance(kind, ast.Tuple) else [kind]
-            return wanted and any(code.resolve(one) == "builtins.object" for one in kinds)
+            return wanted and any(code.resolve(item) == "builtins.object" for item in kinds)
         case ast.Call(args=[value]) if code.resolve(node.func) == "builtins.bool":
             return _is_always(code, value, wanted)
         case ast.Subscript(value=ast.Tuple() | ast.List() as items, slice=ast.Constant(value=int() as index)):
@@ -120,7 +120,7 @@ def is_permissive_equality(code: ResolvedModule, function: ast.FunctionDef | ast
 
 
 def _refuses_little(code: ResolvedModule, node: ast.Return, function: ast.AST, names: list[str]) -> bool:
-    """A `return False` that only what is nothing, or no number or text, comes to."""
+    """Whether a `return False` is reached only for None, or for what is no number or text."""
     if not (
         code.folded_or_default(node.value, default=1) is False or getattr(node.value, "id", "") == "NotImplemented"
     ):
@@ -145,8 +145,8 @@ def _is_permissive(code: ResolvedModule, node: ast.expr | None, names: list[str]
         case ast.UnaryOp(op=ast.Not()):
             return _is_permissive(code, node.operand, names, not wanted)
         case ast.IfExp():
-            chosen = wanted and _is_permissive(code, node.test, names) and _is_permissive(code, node.body, names)
-            return chosen or all(_is_permissive(code, value, names, wanted) for value in (node.body, node.orelse))
+            takes_body = wanted and _is_permissive(code, node.test, names) and _is_permissive(code, node.body, names)
+            return takes_body or all(_is_permissive(code, value, names, wanted) for value in (node.body, node.orelse))
         case ast.Call(args=[value]) if code.resolve(node.func) == "builtins.bool":
             return _is_permissive(code, value, names, wanted)
         case ast.Call(args=[value, kind]) if not wanted and code.resolve(node.func) == "builtins.isinstance":

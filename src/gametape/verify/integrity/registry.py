@@ -1,4 +1,4 @@
-"""The register of rules, and what a rule is: an id, a severity, a sentence, and a function that finds places.
+"""The registry of rules. A rule is an id, a severity, a description, and a function that yields findings.
 
 A rule never accuses for what the task's own tree or reference does too: the same rules run over those, and a finding
 whose `key` turns up there is dropped.
@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from gametape.core.verdict import Flag
+from gametape.syntax.resolved_module import ResolvedModule
 from gametape.verify.integrity.code_view import CodeView, TaskContext, submitted_code, task_code
-from gametape.verify.integrity.resolved_module import ResolvedModule
 from gametape.verify.submission import Submission
 from gametape.verify.verifier_run import VerifierRun
 
@@ -24,7 +24,7 @@ _MAX_FLAGS_PER_RULE = 12
 
 @dataclass(frozen=True)
 class RuleFinding:
-    """A place where a rule is broken. `key` names the construct: where it is the task's own, nobody is accused."""
+    """One violation of a rule. `key` names the construct: a finding is dropped where the task's own code has it too."""
 
     evidence: str
     file: str | None = None
@@ -44,7 +44,7 @@ class IntegrityRule:
     severity: Severity
     description: str
     false_positive_guard: str
-    """Why an honest solution is not hit."""
+    """Why an honest solution is not flagged."""
     input_kind: Literal["code", "tree", "runs", "trajectory"]
     check: Callable[..., Iterator[RuleFinding]]
 
@@ -108,7 +108,7 @@ def action_rule(
 
 
 def find_flags(submission: Submission, runs: Sequence[VerifierRun]) -> list[Flag]:
-    """Every accusation against an attempt: each once, the worst first, in the same order every time."""
+    """Every flag for a submission: each once, the worst first, in the same order every time."""
     from gametape.verify.integrity import all_rules  # noqa: F401, PLC0415 - registers them, importing this module
 
     found: list[tuple[IntegrityRule, RuleFinding]] = []
@@ -123,7 +123,7 @@ def find_flags(submission: Submission, runs: Sequence[VerifierRun]) -> list[Flag
 
 
 def run_code_rules(view: CodeView) -> list[tuple[IntegrityRule, RuleFinding]]:
-    """What the rules over code find in some texts."""
+    """The findings of the code rules in some modules."""
     return [
         (rule, replace(finding, file=finding.file or code.path))
         for rule in RULES.values()

@@ -1,9 +1,9 @@
-"""The words by which code that reaches for the test run gives itself away."""
+"""Names and words that belong to the test runner: rules look for them in product code."""
 
 import ast
 import re
 
-from gametape.verify.integrity.resolved_module import ResolvedModule
+from gametape.syntax.resolved_module import ResolvedModule
 
 RUNNER_MODULES = frozenset({"pytest", "_pytest", "pluggy", "py.test", "xdist", "pytest_timeout", "nose", "nose2"})
 RUNNER_WORD_PATTERN = re.compile(
@@ -31,7 +31,7 @@ def _is_mock(name: str) -> bool:
 
 
 def mentioned_words(code: ResolvedModule, node: ast.AST) -> list[str]:
-    """Texts, attributes and names below a node: what it talks about."""
+    """Texts, attributes and names below a node."""
     found: list[str] = []
     for inner in ast.walk(node):
         if isinstance(inner, ast.Attribute):

@@ -1,4 +1,4 @@
-"""Shell text as the commands it starts: quotes, pipes, redirections, here-documents, `bash -c` inside `bash -c`."""
+"""Split shell text into the commands it starts: quotes, pipes, redirections, here-documents, nested `bash -c`."""
 
 import re
 import shlex
@@ -31,7 +31,7 @@ _LONGEST = 200_000
 
 @dataclass(frozen=True)
 class ParsedCommand:
-    """One program with its words; `body` is what it reads from a here-document, `writes` where its output goes."""
+    """One command: its words, the here-document it reads, and the files its output goes to."""
 
     words: list[str]
     stdin_text: str = ""
@@ -98,7 +98,7 @@ def _split(line: str) -> Iterator[list[str]]:
 
 
 def _command(words: list[str], bodies: list[str]) -> ParsedCommand:
-    kept: list[str] = []
+    arguments: list[str] = []
     body, writes = "", []
     index = 0
     while index < len(words):
@@ -112,15 +112,15 @@ def _command(words: list[str], bodies: list[str]) -> ParsedCommand:
             elif not re.fullmatch(r"HEREDOC\d+", following):
                 index += 1
         else:
-            kept.append(word)
+            arguments.append(word)
         index += 1
-    while kept and (
-        kept[0] in _WRAPPERS
-        or re.fullmatch(r"\w+=.*", kept[0], re.DOTALL)
-        or (kept[0].startswith("-") and len(kept) > 1)
-        or re.fullmatch(r"\d+[smh]?", kept[0])
+    while arguments and (
+        arguments[0] in _WRAPPERS
+        or re.fullmatch(r"\w+=.*", arguments[0], re.DOTALL)
+        or (arguments[0].startswith("-") and len(arguments) > 1)
+        or re.fullmatch(r"\d+[smh]?", arguments[0])
     ):
-        kept.pop(0)
-    if kept and kept[0] == "tee":
-        writes += [word for word in kept[1:] if not word.startswith("-")]
-    return ParsedCommand(kept, body, [place for place in writes if not place.startswith("/dev/")])
+        arguments.pop(0)
+    if arguments and arguments[0] == "tee":
+        writes += [word for word in arguments[1:] if not word.startswith("-")]
+    return ParsedCommand(arguments, body, [path for path in writes if not path.startswith("/dev/")])

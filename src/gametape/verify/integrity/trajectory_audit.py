@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from gametape.core.trajectory import Trajectory
 from gametape.core.verdict import Flag
+from gametape.syntax.resolved_module import resolve_module
 from gametape.verify.integrity import all_rules  # noqa: F401 - registers them
 from gametape.verify.integrity.agent_actions import AgentAction, actions_of_step
 from gametape.verify.integrity.code_view import CodeView, TaskContext, named_like_a_test, with_embedded_code
@@ -17,7 +18,6 @@ from gametape.verify.integrity.registry import (
     limit_flags,
     run_code_rules,
 )
-from gametape.verify.integrity.resolved_module import parse_module
 
 _OF_SCRIPTS = re.compile(
     r"^(answer\.(git-store|byte-code|process-secrets)|report\.written-file|runner\.writes-startup|"
@@ -47,7 +47,7 @@ def _check_action(act: AgentAction, created_files: set[str]) -> Iterator[tuple[I
             yield from ((rule, finding) for finding in rule.check(act, created_files))
     script = act.kind == "program"
     if script or (act.kind == "write" and act.path.endswith(".py") and not named_like_a_test(act.path)):
-        code = parse_module(act.path or "a script", textwrap.dedent(act.text))
+        code = resolve_module(act.path or "a script", textwrap.dedent(act.text))
         for rule, finding in run_code_rules(CodeView([*with_embedded_code(code)] if code else [], TaskContext())):
             if _OF_SCRIPTS.match(rule.id) if script else not _NEEDS_THE_TASK.match(rule.id):
                 yield rule, finding

@@ -1,4 +1,4 @@
-"""What visible tests say: which input gives which output. Only what is written down as constants counts."""
+"""What visible tests expect: calls with constant arguments and results, and the constants on both sides."""
 
 import ast
 import functools
@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from gametape.record.loaded_task import LoadedTask
-from gametape.verify.integrity.constant_folder import NotConstant
-from gametape.verify.integrity.resolved_module import ResolvedModule, parse_module
+from gametape.syntax.definitions import last_name
+from gametape.syntax.expected_calls import EQUALITY_METHODS, compared_sides, expected_call, innermost_call
+from gametape.syntax.pytest_ids import is_param, row_values, split_test_id
+from gametape.syntax.resolved_module import ResolvedModule, resolve_module
 
 
 @dataclass(frozen=True)
@@ -22,10 +24,10 @@ class CallExpectation:
     arguments: tuple[Any, ...]
     expected: Any
     name: str = ""
-    """Of the function that is called."""
+    """The function that is called."""
 
     def recognisable_forms(self) -> set[str]:
-        """The forms in which code can recognise the arguments, as `frozen` writes them."""
+        """The forms in which code can recognise the arguments, as `typed_repr` writes them."""
         return self._recognisable_forms
 
     @functools.cached_property
@@ -87,27 +89,28 @@ def information_bits(value: Any) -> float:  # noqa: PLR0911 - a case for each fo
     return 0
 
 
-def visible_call_expectations(loaded_task: LoadedTask) -> list[CallExpectation]:
-    """The pairs of every visible test, taken from the pristine suite where it has the file, else from the start."""
-    files = {test.split("::")[0] for test in loaded_task.task.tests.visible}
-    found: list[CallExpectation] = []
-    for path in sorted(files):
+def _visible_modules(loaded_task: LoadedTask) -> Iterator[ResolvedModule]:
+    """The files of visible tests, from the starting tree, or from the suite where that lacks them."""
+    for path in sorted({split_test_id(test)[0] for test in loaded_task.task.tests.visible}):
         tree = loaded_task.start if path in loaded_task.start else loaded_task.suite
-        if path in tree and (code := parse_module(path, tree.text(path))):
-            found += call_expectations(code)
+        if path in tree and (code := resolve_module(path, tree.text(path))):
+            yield code
+
+
+def visible_call_expectations(loaded_task: LoadedTask) -> list[CallExpectation]:
+    """The expected calls of every visible test, each once."""
+    found = [pair for code in _visible_modules(loaded_task) for pair in call_expectations(code)]
     once = {(typed_repr(pair.arguments), typed_repr(pair.expected), pair.name): pair for pair in found}
     return list(once.values())
 
 
 def visible_calls(loaded_task: LoadedTask) -> set[str]:
-    """Every call with constant arguments, or none, in visible test files: its text, as `frozen` writes it."""
+    """Every call with constant arguments, or none, in visible test files: its text, as `typed_repr` writes it."""
     found: set[str] = set()
-    for path in sorted({test.split("::")[0] for test in loaded_task.task.tests.visible}):
-        tree = loaded_task.start if path in loaded_task.start else loaded_task.suite
-        code = parse_module(path, tree.text(path)) if path in tree else None
-        for node in code.nodes if code else ():
-            if isinstance(node, ast.Call) and (name := getattr(node.func, "id", getattr(node.func, "attr", ""))):
-                arguments = [code.folded_or_default(argument, default=code) for argument in node.args] if code else []
+    for code in _visible_modules(loaded_task):
+        for node in code.nodes:
+            if isinstance(node, ast.Call) and (name := last_name(node.func)):
+                arguments = [code.folded_or_default(argument, default=code) for argument in node.args]
                 if not any(argument is code for argument in arguments):
                     inner = ", ".join(map(repr, arguments))
                     found |= {typed_repr(f"{name}({inner})"), typed_repr(f"{name}{tuple(arguments)!r}")}
@@ -116,26 +119,11 @@ def visible_calls(loaded_task: LoadedTask) -> set[str]:
 
 def call_expectations(code: ResolvedModule) -> Iterator[CallExpectation]:
     for node in code.nodes:
-        if isinstance(node, ast.Assert):
-            yield from _from_comparison(code, node.test)
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            if (
-                node.func.attr
-                in (
-                    "assertEqual",
-                    "assertEquals",
-                    "assertAlmostEqual",
-                    "assertIs",
-                    "assertListEqual",
-                    "assertDictEqual",
-                    "assertTupleEqual",
-                )
-                and len(node.args) >= 2
-            ):
-                yield from _pair(code, node.args[0], node.args[1])
-                yield from _pair(code, node.args[1], node.args[0])
-            elif node.func.attr == "parametrize" and len(node.args) >= 2:
-                yield from _from_rows(code, node.args[1])
+        for left, right in compared_sides(node):
+            yield from _from_sides(code, left, right)
+            yield from _from_sides(code, right, left)
+        if isinstance(node, ast.Call) and last_name(node.func) == "parametrize" and len(node.args) >= 2:
+            yield from _from_rows(code, node.args[1])
     for node in code.nodes:
         if (
             isinstance(node, ast.Assign | ast.AnnAssign)
@@ -145,44 +133,17 @@ def call_expectations(code: ResolvedModule) -> Iterator[CallExpectation]:
             yield from _from_rows(code, node.value)
 
 
-def _from_comparison(code: ResolvedModule, test: ast.expr) -> Iterator[CallExpectation]:
-    if isinstance(test, ast.BoolOp):
-        for value in test.values:
-            yield from _from_comparison(code, value)
-    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq | ast.Is):
-        yield from _pair(code, test.left, test.comparators[0])
-        yield from _pair(code, test.comparators[0], test.left)
-
-
-def _pair(code: ResolvedModule, call: ast.expr, expected: ast.expr) -> Iterator[CallExpectation]:
+def _from_sides(code: ResolvedModule, call: ast.expr, expected: ast.expr) -> Iterator[CallExpectation]:
     if isinstance(call, ast.Name):
         values = [value for value in code.bindings_of(call) if isinstance(value, ast.Call)]
         call = values[0] if len(values) == 1 else call
-    while isinstance(call, ast.Attribute | ast.Subscript):
-        call = call.value
-    if (
-        isinstance(call, ast.Call)
-        and isinstance(call.func, ast.Name)
-        and call.func.id in ("list", "tuple", "set", "dict", "sorted", "str", "repr", "len")
-        and len(call.args) == 1
-        and isinstance(call.args[0], ast.Call)
-    ):
-        call = call.args[0]
-    if isinstance(expected, ast.Call) and "approx" in ast.dump(expected.func) and expected.args:
-        expected = expected.args[0]
-    if not isinstance(call, ast.Call):
-        return
-    try:
-        arguments = [code.fold(argument) for argument in call.args] + [code.fold(word.value) for word in call.keywords]
-        value = code.fold(expected)
-    except NotConstant:
-        return
-    if arguments:
-        yield CallExpectation(tuple(arguments), value, getattr(call.func, "id", getattr(call.func, "attr", "")))
+    found = expected_call(innermost_call(call), expected, code.fold)
+    if found and (arguments := (*found.args, *(value for _, value in found.kwargs))):
+        yield CallExpectation(arguments, found.expected, found.function)
 
 
 def _from_rows(code: ResolvedModule, node: ast.expr) -> Iterator[CallExpectation]:
-    """Rows of a table: the last of each is what the others must give."""
+    """Rows of a table: the last cell of each is the result that the others must give."""
     rows = code.folded_or_default(node)
     if rows is None and isinstance(node, ast.List | ast.Tuple):
         rows = [code.folded_or_default(_row(item)) for item in node.elts]
@@ -198,9 +159,7 @@ def _from_rows(code: ResolvedModule, node: ast.expr) -> Iterator[CallExpectation
 
 
 def _row(item: ast.expr) -> ast.expr:
-    if isinstance(item, ast.Call) and getattr(item.func, "attr", "") == "param":
-        return ast.Tuple(list(item.args), ast.Load())
-    return item
+    return ast.Tuple(row_values(item, 0), ast.Load()) if is_param(item) else item
 
 
 @dataclass(frozen=True)
@@ -211,20 +170,11 @@ class VisibleConstants:
     words: frozenset[str]
 
 
-_EQUALITIES = re.compile(
-    r"assert(Equals?|Is|AlmostEquals?|(List|Dict|Tuple|Set|Sequence|MultiLine|Count)Equal|CountEqual|In)$"
-)
-
-
 def visible_constants(loaded_task: LoadedTask) -> VisibleConstants:
-    """The constants of every visible test file, outputs apart from what goes in."""
+    """The constants of every visible test file: expected outputs, and the words of the inputs."""
     outputs: dict[str, Any] = {}
     words: set[str] = set()
-    for path in sorted({test.split("::")[0] for test in loaded_task.task.tests.visible}):
-        tree = loaded_task.start if path in loaded_task.start else loaded_task.suite
-        code = parse_module(path, tree.text(path)) if path in tree else None
-        if code is None:
-            continue
+    for code in _visible_modules(loaded_task):
         sides = {id(inner) for side in _expected_sides(code) for inner in ast.walk(side)}
         for side in _expected_sides(code):
             value = code.folded_or_default(side, default=code)
@@ -253,7 +203,7 @@ def _expected_sides(code: ResolvedModule) -> list[ast.expr]:
                 if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq | ast.Is):
                     found += _constant_side(code, test.left, test.comparators[0])
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            if _EQUALITIES.match(node.func.attr) and len(node.args) >= 2:
+            if node.func.attr in EQUALITY_METHODS | {"assertIn"} and len(node.args) >= 2:
                 found += _constant_side(code, node.args[0], node.args[1])
             elif node.func.attr == "parametrize" and len(node.args) >= 2:
                 found += _expected_columns(code, node)

@@ -1,4 +1,4 @@
-"""Twins of `assert`: another expected value, or the very opposite.
+"""Twins of `assert`, of unittest's assertion methods and of mock assertions: another expected value, or a negation.
 
 A negation evaluates what the test evaluates and denies it, which contradicts whatever the operands are. `a != b` does
 not: a class that overrides `==` may well inherit another `!=`. It stands for `not a == b` only where both sides are
@@ -10,15 +10,12 @@ import random
 import re
 from collections.abc import Iterator
 
-from gametape.verify.twins.expected_values import (
-    EQUALITY_METHODS,
-    compared_pairs,
-    expected_side,
-    is_literal,
-    value_edits,
-)
-from gametape.verify.twins.parsed_tests import Function, TestFunction
-from gametape.verify.twins.source_edit import SourceEdit, SourceText
+from gametape.syntax.constants import is_literal
+from gametape.syntax.definitions import FunctionNode
+from gametape.syntax.expected_calls import EXACT_EQUALITY_METHODS
+from gametape.syntax.source_text import SourceEdit, SourceText
+from gametape.verify.twins.expected_values import compared_pairs, expected_side, value_edits
+from gametape.verify.twins.parsed_tests import TestFunction
 
 TwinEdits = tuple[str, tuple[SourceEdit, ...]]
 """The kind of a twin and its edits."""
@@ -125,9 +122,9 @@ def twins_of_method(test: TestFunction, statement: ast.stmt, rng: random.Random)
     method = test.self_method_name(call)
     if method is None or _is_redefined(test, method) or not test.is_deterministic(call):
         return
-    if any(isinstance(each, ast.Starred) for each in call.args):
+    if any(isinstance(argument, ast.Starred) for argument in call.args):
         return
-    if method in EQUALITY_METHODS or (method == "assertAlmostEqual" and _is_tight(call)):
+    if method in EXACT_EQUALITY_METHODS or (method == "assertAlmostEqual" and _is_tight(call)):
         yield from _other_values(test, call, rng)
     if method in _OPPOSITE_METHOD and call.args:
         yield "opposite", (_renamed(test, call, _OPPOSITE_METHOD[method]),)
@@ -136,14 +133,13 @@ def twins_of_method(test: TestFunction, statement: ast.stmt, rng: random.Random)
 
 
 def _is_redefined(test: TestFunction, method: str) -> bool:
-    return any(
-        isinstance(each, Function) and each.name == method for owner in test.enclosing_classes for each in owner.body
-    )
+    members = [member for owner in test.enclosing_classes for member in owner.body]
+    return any(isinstance(member, FunctionNode) and member.name == method for member in members)
 
 
 def _is_tight(call: ast.Call) -> bool:
     """Whether the tolerance is known and small."""
-    given = {each.arg: each.value for each in call.keywords}
+    given = {word.arg: word.value for word in call.keywords}
     if len(call.args) > 2:
         given["places"] = call.args[2]
     delta, places = given.get("delta"), given.get("places")

@@ -1,18 +1,20 @@
-"""All the twins that a test file allows, the most telling mix of them first."""
+"""Candidate twins of a test file: a mix of kinds, at most eight for each function."""
 
-import ast
 import itertools
 import random
 import zlib
 from collections.abc import Collection, Iterator, Mapping
 
+from gametape.syntax.definitions import first_line
+from gametape.syntax.source import parse_or_none
+from gametape.syntax.source_text import SourceEdit, apply_edits
 from gametape.verify.twins.assertion_twins import TwinEdits, twins_of_assert, twins_of_method, twins_of_mock
 from gametape.verify.twins.exception_twins import twins_of_guard
 from gametape.verify.twins.parametrized_twins import twins_of_cases
 from gametape.verify.twins.parsed_tests import ParsedTestFile, TestFunction
 from gametape.verify.twins.reachability import find_tests, reached_statements
-from gametape.verify.twins.source_edit import SourceEdit, Twin, apply_twins
 from gametape.verify.twins.statement_twins import twins_of_call, twins_of_helper
+from gametape.verify.twins.twin import Twin
 
 MAX_TWINS_PER_FUNCTION = 8
 """Twins for each test function."""
@@ -29,7 +31,7 @@ def candidate_twins(
     """
     try:
         module = ParsedTestFile(source, helpers or {})
-    except (SyntaxError, ValueError):
+    except SyntaxError:
         return []
     wanted = None if functions is None else frozenset(functions)
     return [twin for test in find_tests(module, wanted) for twin in _twins_of_function(test)]
@@ -73,15 +75,10 @@ def _raw_twins(test: TestFunction, rng: random.Random) -> Iterator[tuple[str, st
 
 def _parses(test: TestFunction, twin: Twin) -> bool:
     """Whether the function is still one, with everything in it where it was."""
-    first = min([test.node.lineno, *(each.lineno for each in test.node.decorator_list)])
+    first = first_line(test.node)
     start, end = test.text.line_span(first, test.node.end_lineno or first)
-    moved = [SourceEdit(edit.start - start, edit.end - start, edit.text) for edit in twin.edits]
-    if any(edit.start < 0 or edit.end > end - start for edit in moved):
+    if any(edit.start < start or edit.end > end for edit in twin.edits):
         return False
     indented = "class _:\n" if test.node.col_offset else ""
-    new = apply_twins(test.text.source[start:end], [Twin(twin.function, twin.kind, twin.case, tuple(moved))])
-    try:
-        ast.parse(indented + new)
-    except (SyntaxError, ValueError):
-        return False
-    return True
+    new = apply_edits(test.text.source[start:end], [edit.moved(-start) for edit in twin.edits])
+    return parse_or_none(indented + new) is not None

@@ -11,10 +11,10 @@ import builtins
 import random
 from collections.abc import Iterator
 
+from gametape.syntax.source_text import SourceEdit
 from gametape.verify.twins.assertion_twins import TwinEdits
 from gametape.verify.twins.parsed_tests import TestFunction
 from gametape.verify.twins.replacement_literals import replacement_pattern
-from gametape.verify.twins.source_edit import SourceEdit
 
 _UNRELATED_EXCEPTIONS = (
     "BufferError",
@@ -35,7 +35,7 @@ def twins_of_guard(test: TestFunction, statement: ast.stmt, rng: random.Random) 
     """Twins of `with raises(...)` and of `raises(..., function)`, certain to be reached."""
     for call, is_block in _guards(test, statement):
         if not test.is_deterministic(statement) or not (
-            call.args or any(each.arg == "expected_exception" for each in call.keywords)
+            call.args or any(word.arg == "expected_exception" for word in call.keywords)
         ):
             continue
         waits = _waits_for_exception(test, call)
@@ -51,18 +51,18 @@ def twins_of_guard(test: TestFunction, statement: ast.stmt, rng: random.Random) 
 
 def _guards(test: TestFunction, statement: ast.stmt) -> Iterator[tuple[ast.Call, bool]]:
     """Calls that wait for an exception or a warning, and whether what follows is a block."""
-    places: list[ast.expr] = []
+    calls: list[ast.expr] = []
     if isinstance(statement, ast.With | ast.AsyncWith) and len(statement.items) == 1:
-        places = [statement.items[0].context_expr]
+        calls = [statement.items[0].context_expr]
     elif isinstance(statement, ast.Expr | ast.Assign):
-        places = [statement.value]
-    for place in places:
-        if isinstance(place, ast.Call) and (
-            test.called_name(place) in _FUNCTIONS or test.self_method_name(place) in _METHODS
+        calls = [statement.value]
+    for call in calls:
+        if isinstance(call, ast.Call) and (
+            test.called_name(call) in _FUNCTIONS or test.self_method_name(call) in _METHODS
         ):
             is_block = isinstance(statement, ast.With | ast.AsyncWith)
-            if is_block or len(place.args) > 1 + ("Regex" in (test.self_method_name(place) or "")):
-                yield place, is_block
+            if is_block or len(call.args) > 1 + ("Regex" in (test.self_method_name(call) or "")):
+                yield call, is_block
 
 
 def _waits_for_exception(test: TestFunction, call: ast.Call) -> bool:
@@ -72,14 +72,14 @@ def _waits_for_exception(test: TestFunction, call: ast.Call) -> bool:
 def _expected(call: ast.Call) -> ast.expr | None:
     if call.args:
         return call.args[0]
-    return next((each.value for each in call.keywords if each.arg == "expected_exception"), None)
+    return next((word.value for word in call.keywords if word.arg == "expected_exception"), None)
 
 
 def _classes(test: TestFunction, expected: ast.expr) -> list[type] | None:
     """The builtin classes named; None if any is not a builtin."""
     nodes = expected.elts if isinstance(expected, ast.Tuple) else [expected]
     found = [getattr(builtins, (test.resolve(node) or "").removeprefix("builtins."), None) for node in nodes]
-    classes = [each for each in found if isinstance(each, type) and issubclass(each, BaseException)]
+    classes = [value for value in found if isinstance(value, type) and issubclass(value, BaseException)]
     return classes if len(classes) == len(nodes) else None
 
 
@@ -98,7 +98,7 @@ def _unrelated_exception(test: TestFunction, expected: ast.expr, rng: random.Ran
         name
         for name in _UNRELATED_EXCEPTIONS
         if not any(
-            issubclass(getattr(builtins, name), each) or issubclass(each, getattr(builtins, name)) for each in classes
+            issubclass(getattr(builtins, name), kind) or issubclass(kind, getattr(builtins, name)) for kind in classes
         )
         and test.resolve(ast.Name(name, ast.Load())) is not None
     ]
@@ -108,7 +108,7 @@ def _unrelated_exception(test: TestFunction, expected: ast.expr, rng: random.Ran
 
 def _pattern(test: TestFunction, call: ast.Call, rng: random.Random) -> Iterator[TwinEdits]:
     """Another text for the message to match."""
-    nodes = [each.value for each in call.keywords if each.arg in {"match", "expected_regex"}]
+    nodes = [word.value for word in call.keywords if word.arg in {"match", "expected_regex"}]
     if test.self_method_name(call) == "assertRaisesRegex" and len(call.args) > 1:
         nodes.append(call.args[1])
     for node in nodes:

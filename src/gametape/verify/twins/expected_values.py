@@ -1,4 +1,4 @@
-"""Where the expected values of a test stand: the constants that may change without changing what the test does."""
+"""Find the expected values of a test: the constants that may change without changing what the test does."""
 
 import ast
 import functools
@@ -7,10 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from gametape.verify.twins.parsed_tests import Function, ParsedTestFile, TestFunction
+from gametape.syntax.constants import constant_value, is_literal
+from gametape.syntax.definitions import FunctionNode
+from gametape.syntax.expected_calls import EXACT_EQUALITY_METHODS
+from gametape.syntax.source_text import SourceEdit
+from gametape.verify.twins.parsed_tests import ParsedTestFile, TestFunction
 from gametape.verify.twins.reachability import reached_statements
-from gametape.verify.twins.replacement_literals import constant_value, replacement_literal
-from gametape.verify.twins.source_edit import SourceEdit
+from gametape.verify.twins.replacement_literals import replacement_literal
 
 _SEQUENCES = {"builtins.list", "builtins.tuple", "builtins.sorted"}
 _SETS = {"builtins.set", "builtins.frozenset"}
@@ -24,12 +27,6 @@ _SHOWN = {"builtins.print", "builtins.repr", "logging.debug", "logging.info"}
 _LARGEST_TOLERANCE = 0.1
 _DEEPEST = 1
 
-EQUALITY_METHODS = {
-    "assertEqual", "assertEquals", "assertListEqual", "assertDictEqual", "assertTupleEqual", "assertSetEqual",
-    "assertSequenceEqual", "assertMultiLineEqual", "assertCountEqual",
-}  # fmt: skip
-"""Methods of test cases that compare their first two arguments for equality."""
-
 
 @dataclass(frozen=True)
 class ExpectedConstant:
@@ -37,26 +34,6 @@ class ExpectedConstant:
 
     node: ast.expr
     excluded_values: frozenset[Any] = field(default=frozenset())
-
-
-def is_literal(node: ast.expr) -> bool:
-    """Whether an expression is a literal through and through."""
-    match node:
-        case ast.Constant():
-            pure = True
-        case ast.JoinedStr():
-            pure = all(isinstance(part, ast.Constant) for part in node.values)
-        case ast.UnaryOp():
-            pure = isinstance(node.op, ast.USub | ast.UAdd) and isinstance(node.operand, ast.Constant)
-        case ast.List() | ast.Tuple() | ast.Set():
-            pure = all(map(is_literal, node.elts))
-        case ast.Dict():
-            pure = all(key is not None and is_literal(key) for key in node.keys) and all(map(is_literal, node.values))
-        case ast.BinOp():
-            pure = isinstance(node.op, ast.Add) and is_literal(node.left) and is_literal(node.right)
-        case _:
-            pure = False
-    return pure
 
 
 def changeable_constants(
@@ -75,7 +52,7 @@ def changeable_constants(
         case ast.Set() if is_literal(node):
             yield from _each(test, node.elts)
         case ast.List() | ast.Tuple():
-            yield from _each(test, [each for each in node.elts if not isinstance(each, ast.Starred)])
+            yield from _each(test, [item for item in node.elts if not isinstance(item, ast.Starred)])
         case ast.Dict() if _keys_differ(node):
             yield from _each(test, node.values)
             pairs = zip(node.keys, node.values, strict=True)
@@ -127,9 +104,9 @@ def _is_sequence_sum(node: ast.expr) -> bool:
 def _built(test: TestFunction, call: ast.Call) -> Iterator[ExpectedConstant]:
     """Constants inside calls of the standard library that give different values for different arguments."""
     origin = test.called_name(call)
-    values = [each.value for each in call.keywords if each.arg]
+    values = [word.value for word in call.keywords if word.arg]
     if origin == "pytest.approx":
-        if len(call.args) >= 1 and all(_is_tight(each) for each in [*call.args[1:], *values]):
+        if len(call.args) >= 1 and all(_is_tight(argument) for argument in [*call.args[1:], *values]):
             yield from (
                 leaf
                 for leaf in changeable_constants(test, call.args[0])
@@ -147,7 +124,7 @@ def _built(test: TestFunction, call: ast.Call) -> Iterator[ExpectedConstant]:
         elif not call.args and len(values) == len(call.keywords):
             yield from _each(test, values)
     elif origin in _VALUES:
-        if all(isinstance(each, ast.Constant | ast.UnaryOp | ast.JoinedStr) for each in [*call.args, *values]):
+        if all(isinstance(argument, ast.Constant | ast.UnaryOp | ast.JoinedStr) for argument in [*call.args, *values]):
             yield from _each(test, [*call.args, *values])
     elif isinstance(call.func, ast.Attribute) and not call.keywords:
         yield from _methods(test, call, call.func)
@@ -185,9 +162,9 @@ def value_edits(test: TestFunction, expected: ast.expr, rng: random.Random) -> I
 
 def expected_side(test: TestFunction, left: ast.expr, right: ast.expr) -> ast.expr | None:
     """Which side of an equality is the expected value; a name stands for the value that it was given."""
-    named = [local_expected_value(test, each.id) for each in (right, left) if isinstance(each, ast.Name)]
-    sides = [right, left, *(each for each in named if each is not None)]
-    holding = [each for each in sides if any(True for _ in changeable_constants(test, each))]
+    named = [local_expected_value(test, side.id) for side in (right, left) if isinstance(side, ast.Name)]
+    sides = [right, left, *(side for side in named if side is not None)]
+    holding = [side for side in sides if any(True for _ in changeable_constants(test, side))]
     return next(filter(is_literal, holding), next(iter(holding), None))
 
 
@@ -216,9 +193,9 @@ def is_only_compared(test: TestFunction, name: str) -> bool:
     harmless: set[int] = set()
     for node in ast.walk(test.node):
         if isinstance(node, ast.Call) and test.called_name(node) in _SHOWN:
-            harmless |= {id(each) for each in ast.walk(node)}
+            harmless |= {id(inner) for inner in ast.walk(node)}
         if isinstance(node, ast.Assert) and node.msg is not None:
-            harmless |= {id(each) for each in ast.walk(node.msg)}
+            harmless |= {id(inner) for inner in ast.walk(node.msg)}
     compared = _compared(test)
     reads = [n for n in ast.walk(test.node) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)]
     return all(id(n) in compared | harmless for n in reads) and any(id(n) in compared for n in reads)
@@ -228,7 +205,7 @@ def is_only_compared(test: TestFunction, name: str) -> bool:
 def _compared(test: TestFunction) -> frozenset[int]:
     """The names, by identity of their nodes, that are held to be equal to something."""
     pairs = [pair for statement in reached_statements(test) for pair in compared_pairs(test, statement)]
-    return frozenset(id(each) for pair in pairs for each in pair if isinstance(each, ast.Name))
+    return frozenset(id(side) for pair in pairs for side in pair if isinstance(side, ast.Name))
 
 
 def compared_pairs(test: TestFunction, statement: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr]]:
@@ -243,20 +220,20 @@ def compared_pairs(test: TestFunction, statement: ast.stmt) -> Iterator[tuple[as
         and test.is_deterministic(statement.value)
     ):
         call = statement.value
-        if test.self_method_name(call) in EQUALITY_METHODS and len(call.args) >= 2:
+        if test.self_method_name(call) in EXACT_EQUALITY_METHODS and len(call.args) >= 2:
             yield call.args[0], call.args[1]
         else:
-            yield from ((each, each) for each in expected_arguments(test, call))
+            yield from ((argument, argument) for argument in expected_arguments(test, call))
 
 
 def expected_arguments(test: TestFunction, call: ast.Call) -> Iterator[ast.expr]:
     """Arguments of a call that the helper called does nothing with but compare them for equality."""
     found = called_helper(test, call)
-    if found is None or any(isinstance(each, ast.Starred) for each in call.args):
+    if found is None or any(isinstance(argument, ast.Starred) for argument in call.args):
         return
     parameters = [argument.arg for argument in found.node.args.posonlyargs + found.node.args.args]
     parameters = parameters[1:] if found.enclosing_classes else parameters
-    pairs = [*zip(parameters, call.args, strict=False), *((each.arg, each.value) for each in call.keywords)]
+    pairs = [*zip(parameters, call.args, strict=False), *((word.arg, word.value) for word in call.keywords)]
     for name, value in pairs:
         if name and count_bindings(found.node, name) == 1 and is_only_compared(found, name):
             yield value
@@ -269,7 +246,7 @@ def called_helper(test: TestFunction, call: ast.Call) -> TestFunction | None:
     method = test.self_method_name(call)
     if method and test.enclosing_classes:
         for statement in test.enclosing_classes[-1].body:
-            if isinstance(statement, Function) and statement.name == method and not statement.decorator_list:
+            if isinstance(statement, FunctionNode) and statement.name == method and not statement.decorator_list:
                 return (
                     None
                     if statement is test.node
@@ -286,5 +263,5 @@ def called_helper(test: TestFunction, call: ast.Call) -> TestFunction | None:
 
 
 @functools.lru_cache(maxsize=512)
-def _helper(module: ParsedTestFile, node: Function, owners: tuple[ast.ClassDef, ...], depth: int) -> TestFunction:
+def _helper(module: ParsedTestFile, node: FunctionNode, owners: tuple[ast.ClassDef, ...], depth: int) -> TestFunction:
     return TestFunction(module, node.name, node, owners, depth)

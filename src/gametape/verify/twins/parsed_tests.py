@@ -1,14 +1,14 @@
-"""What names in a test file stand for, as far as the file itself makes that certain."""
+"""A parsed test file and its test functions, with what their names stand for where the file makes that certain."""
 
 import ast
 import builtins
 import functools
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
-from gametape.verify.twins.source_edit import SourceText
-
-Function = ast.FunctionDef | ast.AsyncFunctionDef
+from gametape.syntax.definitions import FunctionNode
+from gametape.syntax.names import bound_names, import_origins, names_in
+from gametape.syntax.source import parse
+from gametape.syntax.source_text import SourceText
 
 _UNSTEADY_MODULES = {"time", "random", "uuid", "secrets", "gc", "threading", "multiprocessing", "psutil", "resource"}
 _UNSTEADY_CALLS = {"builtins.id", "builtins.hash", "os.urandom", "os.getpid", "tracemalloc", "sys.getrefcount"}
@@ -29,21 +29,18 @@ class ParsedTestFile:
     def __init__(self, source: str, helpers: Mapping[str, str]) -> None:
         self.text = SourceText(source)
         self._helpers = helpers
-        self.tree = ast.parse(source)
-        self.imports: dict[str, str] = {}
-        self.functions: dict[str, Function] = {}
+        self.tree = parse(source)
+        self.imports = import_origins(self.tree)
+        self.functions: dict[str, FunctionNode] = {}
         self.assigned_values: dict[str, list[ast.expr]] = {}
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.Import | ast.ImportFrom):
-                self.imports.update(import_bindings(node))
         for statement in self.tree.body:
-            if isinstance(statement, Function):
+            if isinstance(statement, FunctionNode):
                 self.functions[statement.name] = statement
             if isinstance(statement, ast.Assign):
                 for target in statement.targets:
                     if isinstance(target, ast.Name):
                         self.assigned_values.setdefault(target.id, []).append(statement.value)
-        self._bound = set(self.imports) | bound_names(self.tree)
+        self._bound = bound_names(self.tree, inner_scopes=True)
 
     @functools.cached_property
     def constants(self) -> list[tuple[str, object]]:
@@ -58,7 +55,7 @@ class ParsedTestFile:
         found = {self.text.text_of(node): node.value for node in inside}
         return [(text, value) for text, value in found.items() if "\n" not in text and _is_itself(text, value)]
 
-    def resolve_helper(self, name: str) -> tuple["ParsedTestFile", Function] | None:
+    def resolve_helper(self, name: str) -> tuple["ParsedTestFile", FunctionNode] | None:
         """The one function of the suite that a name of this file stands for."""
         if name in self.functions and name not in self.imports and name not in self.assigned_values:
             return self, self.functions[name]
@@ -89,47 +86,17 @@ class ParsedTestFile:
 def _parse_or_none(source: str) -> ParsedTestFile | None:
     try:
         return ParsedTestFile(source, {})
-    except (SyntaxError, ValueError):
+    except SyntaxError:
         return None
 
 
-def import_bindings(node: ast.Import | ast.ImportFrom) -> dict[str, str]:
-    """Local names and the dotted names they stand for; a relative import keeps its leading dots."""
-    if isinstance(node, ast.Import):
-        return {a.asname or a.name.split(".")[0]: a.name if a.asname else a.name.split(".")[0] for a in node.names}
-    base = "." * node.level + (node.module or "")
-    dot = "" if base.endswith(".") else "."
-    return {alias.asname or alias.name: f"{base}{dot}{alias.name}" for alias in node.names}
-
-
-def bound_names(tree: ast.AST) -> set[str]:
-    """Every name that is assigned, defined or taken as a parameter anywhere below."""
-    names = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            names.add(node.id)
-        elif isinstance(node, Function | ast.ClassDef):
-            names.add(node.name)
-        elif isinstance(node, ast.arg):
-            names.add(node.arg)
-        elif isinstance(node, ast.ExceptHandler) and node.name:
-            names.add(node.name)
-    return names
-
-
-def is_standard(origin: str | None) -> bool:
-    """Whether a dotted name belongs to the standard library or to the test tools, and so not to the code under test."""
-    root = (origin or "").split(".")[0]
-    return root in {"builtins", "pytest", "hypothesis"} or root in sys.stdlib_module_names
-
-
 class TestFunction:
-    """A test function in its file: what every maker of twins looks at."""
+    """A test function in its file: the input of every maker of twins."""
 
     __test__ = False
 
     def __init__(
-        self, module: ParsedTestFile, name: str, node: Function, owners: tuple[ast.ClassDef, ...], depth: int = 0
+        self, module: ParsedTestFile, name: str, node: FunctionNode, owners: tuple[ast.ClassDef, ...], depth: int = 0
     ) -> None:
         self.module = module
         self.text = module.text
@@ -146,13 +113,7 @@ class TestFunction:
 
     @functools.cached_property
     def local_names(self) -> frozenset[str]:
-        inside = {
-            name
-            for node in ast.walk(self.node)
-            if isinstance(node, ast.Import | ast.ImportFrom)
-            for name in import_bindings(node)
-        }
-        return frozenset(bound_names(self.node) - {self.node.name} - inside)
+        return bound_names(self.node, inner_scopes=True) - {self.node.name} - import_origins(self.node).keys()
 
     def resolve(self, node: ast.AST) -> str | None:
         return self.module.resolve(node, self.local_names)
@@ -205,7 +166,3 @@ class TestFunction:
                 if isinstance(node.func, ast.Attribute) and node.func.attr in _UNSTEADY_METHODS:
                     return True
         return False
-
-
-def names_in(tree: ast.AST) -> Iterator[str]:
-    return (node.id for node in ast.walk(tree) if isinstance(node, ast.Name))

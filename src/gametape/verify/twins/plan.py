@@ -1,4 +1,4 @@
-"""Which twins of a suite truly fail where they should, and drawing from them."""
+"""The twins of a suite that were validated against its reference, and the random choice among them."""
 
 import random
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
@@ -8,8 +8,9 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from gametape.record.source_tree import SourceTree
-from gametape.verify.twins.source_edit import Twin, apply_twins
-from gametape.verify.twins.suite_twins import FunctionKey, plain_text_of, split_test_id, twins_of_suite
+from gametape.syntax.pytest_ids import split_test_id
+from gametape.verify.twins.suite_twins import FunctionKey, plain_text_of, twins_of_suite
+from gametape.verify.twins.twin import Twin, apply_twins
 
 DrawnTwins = dict[FunctionKey, Twin]
 """The twin that takes the place of each function."""
@@ -26,7 +27,11 @@ class ValidatedTwin:
     file: str
     twin: Twin
     flips: tuple[str, ...]
-    """The test ids that must fail while it is laid."""
+    """The test ids that must fail while it is applied."""
+
+    @property
+    def key(self) -> FunctionKey:
+        return self.file, self.twin.function
 
 
 @dataclass(frozen=True)
@@ -49,7 +54,7 @@ class TwinPlan:
         return _PLANS.validate_python(document)
 
     def twins_of_function(self, function: FunctionKey) -> list[ValidatedTwin]:
-        return [each for each in self.validated if (each.file, each.twin.function) == function]
+        return [validated for validated in self.validated if validated.key == function]
 
 
 _PLANS = TypeAdapter(TwinPlan)
@@ -72,15 +77,15 @@ def draw_twins(
 ) -> DrawnTwins:
     """One twin for each function that has any; every kind a function has is as likely as the others.
 
-    Functions in `about_values` get one that expects another value, the rest one of another kind, where they have it;
-    those in `natural` one that cannot be told from a test by its form, where they have it.
+    Functions in `value_functions` get one that expects another value, the rest one of another kind, where they have it;
+    those in `natural_functions` one that cannot be told from a test by its form, where they have it.
     """
-    by_place: dict[FunctionKey, dict[str, list[Twin]]] = {}
-    for each in plan.validated:
-        by_place.setdefault((each.file, each.twin.function), {}).setdefault(each.twin.kind, []).append(each.twin)
+    by_function: dict[FunctionKey, dict[str, list[Twin]]] = {}
+    for validated in plan.validated:
+        by_function.setdefault(validated.key, {}).setdefault(validated.twin.kind, []).append(validated.twin)
     drawn = {}
     for function in functions:
-        kinds = by_place.get(function)
+        kinds = by_function.get(function)
         if kinds:
             wanted = [kind for kind in sorted(kinds) if (kind in VALUE_KINDS) == (function in value_functions)]
             if function in natural_functions:
@@ -99,33 +104,35 @@ def mutate_suite(suite: SourceTree, drawn: Mapping[FunctionKey, Twin]) -> Source
     for file, twins in by_file.items():
         text = plain_text_of(suite, file)
         if text is None:
-            raise ValueError(f"{file} is not a text that twins can be laid on: is this the suite they were made from?")
+            raise ValueError(
+                f"{file} is not a text that twins can be applied to: is this the suite they were made from?"
+            )
         files[file] = apply_twins(text, twins).encode()
     return SourceTree(files, suite.executable)
 
 
 def expected_failures(plan: TwinPlan, drawn: Mapping[FunctionKey, Twin]) -> set[str]:
-    """The test ids that must fail once these twins are laid."""
-    laid = (each for each in plan.validated if drawn.get((each.file, each.twin.function)) == each.twin)
-    return {test for each in laid for test in each.flips}
+    """The test ids that must fail once these twins are applied."""
+    applied = (validated for validated in plan.validated if drawn.get(validated.key) == validated.twin)
+    return {test for validated in applied for test in validated.flips}
 
 
 def validate_twins(suite: SourceTree, tests: Sequence[str], run: SuiteRunner, rounds: int = 4) -> TwinPlan:
     """Try the candidates against the reference, which passes all of `tests`, in `rounds` runs and two more.
 
-    In each run most functions wear their next candidate and the others, another part each time, stay as they are: so
-    one run tries many twins, and a twin that disturbs other tests is seen by those that are real. Kept is what failed
-    where it should, and only there.
+    In each run most functions are replaced by their next candidate and the others, another part each time, stay as they
+    are: so one run tries many twins, and a twin that disturbs other tests is noticed by those that are real. The plan
+    holds the twins that failed where they should, and only there.
     """
     trial = _Trial(suite, tests)
-    places = list(trial.ids)
-    for turn in range(rounds + _EXTRA_RUNS):
-        wearing = {
-            each
-            for index, each in enumerate(places)
-            if (index % rounds != turn if turn < rounds else index // rounds % _EXTRA_RUNS == turn - rounds)
+    functions = list(trial.ids)
+    for number in range(rounds + _EXTRA_RUNS):
+        with_twin = {
+            function
+            for index, function in enumerate(functions)
+            if (index % rounds != number if number < rounds else index // rounds % _EXTRA_RUNS == number - rounds)
         }
-        drawn = {each: twin for each in places if each in wearing and (twin := trial.next(each))}
+        drawn = {function: twin for function in functions if function in with_twin and (twin := trial.next(function))}
         if drawn:
             trial.judge(drawn, run(mutate_suite(suite, drawn), tests))
     return trial.plan()
@@ -138,15 +145,15 @@ class _Trial:
         self.ids: dict[FunctionKey, list[str]] = {}
         for test in tests:
             self.ids.setdefault(split_test_id(test), []).append(test)
-        made = twins_of_suite(suite, tests)
-        self._waiting = {key: [twin for twin in made[key] if self._claims(key, twin)] for key in self.ids}
-        self._kept: list[ValidatedTwin] = []
+        candidates = twins_of_suite(suite, tests)
+        self._waiting = {key: [twin for twin in candidates[key] if self._claims(key, twin)] for key in self.ids}
+        self._validated: list[ValidatedTwin] = []
         self._dropped: set[FunctionKey] = set()
         self._disturbed: dict[FunctionKey, list[set[FunctionKey]]] = {}
         self._at_ease: dict[FunctionKey, set[FunctionKey]] = {}
 
     def _claims(self, key: FunctionKey, twin: Twin) -> list[str]:
-        """The ids that a twin says it turns."""
+        """The ids that a twin says it makes fail."""
         file, function = key
         if twin.case is None:
             return self.ids[key]
@@ -158,34 +165,34 @@ class _Trial:
         return self._waiting[key].pop(0)
 
     def judge(self, drawn: DrawnTwins, results: Mapping[str, str]) -> None:
-        """Keep the twins that did as they should; remember who failed beside whom."""
+        """Keep the twins that did as they should; record which functions failed beside which twins."""
         for key, twin in drawn.items():
             claims = self._claims(key, twin)
             if any(results.get(test) != "failed" for test in claims):
                 self._dropped.add(key)
             elif all(results.get(test) == "passed" for test in self.ids[key] if test not in claims):
-                self._kept.append(ValidatedTwin(key[0], twin, tuple(claims)))
+                self._validated.append(ValidatedTwin(key[0], twin, tuple(claims)))
         for key in self.ids:
             if key not in drawn:
                 before = self._run_before(key, drawn)
                 if all(results.get(test) == "passed" for test in self.ids[key]):
                     self._at_ease.setdefault(key, set()).update(before)
                 else:
-                    ended = {each for each in before if self._never_ended(each, drawn[each], results)}
+                    ended = {other for other in before if self._never_ended(other, drawn[other], results)}
                     self._disturbed.setdefault(key, []).append(ended or before)
 
     def _run_before(self, key: FunctionKey, drawn: DrawnTwins) -> set[FunctionKey]:
-        """The functions of the same file that wore a twin and ran earlier."""
+        """The functions of the same file that a twin replaced and that ran earlier."""
         order = list(self.ids)
-        return {each for each in order[: order.index(key)] if each[0] == key[0] and each in drawn}
+        return {other for other in order[: order.index(key)] if other[0] == key[0] and other in drawn}
 
     def _never_ended(self, key: FunctionKey, twin: Twin, results: Mapping[str, str]) -> bool:
         return any(results.get(test) not in ("failed", "passed") for test in self._claims(key, twin))
 
     def plan(self) -> TwinPlan:
-        """What was kept, without functions whose failure makes others fail and without those it made fail."""
+        """The validated twins, without functions whose failure makes others fail and without those it made fail."""
         guilty = set(self._dropped)
         for key, suspects in self._disturbed.items():
             always = set.intersection(*suspects) - self._at_ease.get(key, set())
             guilty |= {key} | (always or set.union(*suspects))
-        return TwinPlan(tuple(each for each in self._kept if (each.file, each.twin.function) not in guilty))
+        return TwinPlan(tuple(twin for twin in self._validated if twin.key not in guilty))

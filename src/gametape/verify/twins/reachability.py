@@ -1,16 +1,12 @@
-"""Which statements of a test are certain to run, and to be heard when they fail, whenever the real test passes."""
+"""Find the statements of a test that are certain to run when it passes, and that fail the test if they fail."""
 
 import ast
 import functools
 from collections.abc import Iterator
 
-from gametape.verify.twins.parsed_tests import (
-    Function,
-    ParsedTestFile,
-    TestFunction,
-    is_standard,
-    names_in,
-)
+from gametape.syntax.definitions import FunctionNode
+from gametape.syntax.names import is_standard, names_in
+from gametape.verify.twins.parsed_tests import ParsedTestFile, TestFunction
 
 _GUARDS = {
     "pytest.raises", "pytest.deprecated_call", "pytest.RaisesExc", "pytest.RaisesGroup",
@@ -29,35 +25,37 @@ def find_tests(module: ParsedTestFile, wanted: frozenset[str] | None) -> Iterato
     found = list(_functions(module.tree.body, (), conditional=False))
     names = [name for name, _, _, _ in found]
     for name, node, owners, conditional in found:
-        once = names.count(name) == 1
-        asked = name in wanted if wanted is not None else node.name.startswith("test")
-        decorators = [*node.decorator_list, *(each for owner in owners for each in owner.decorator_list)]
-        if asked and once and not conditional and all(_keeps_failures(module, each) for each in decorators):
-            inner = [each for each in walk_own_scope(node) if isinstance(each, ast.Yield | ast.YieldFrom)]
-            if not inner:
+        is_unique = names.count(name) == 1
+        is_wanted = name in wanted if wanted is not None else node.name.startswith("test")
+        decorators = [*node.decorator_list, *(decorator for owner in owners for decorator in owner.decorator_list)]
+        keeps_failures = all(_keeps_failures(module, decorator) for decorator in decorators)
+        if is_wanted and is_unique and not conditional and keeps_failures:
+            yields = [inner for inner in walk_own_scope(node) if isinstance(inner, ast.Yield | ast.YieldFrom)]
+            if not yields:
                 yield TestFunction(module, name, node, owners)
 
 
 def _functions(
     body: list[ast.stmt], owners: tuple[ast.ClassDef, ...], conditional: bool
-) -> Iterator[tuple[str, Function, tuple[ast.ClassDef, ...], bool]]:
+) -> Iterator[tuple[str, FunctionNode, tuple[ast.ClassDef, ...], bool]]:
     for statement in body:
-        if isinstance(statement, Function):
+        if isinstance(statement, FunctionNode):
             yield "::".join([*(owner.name for owner in owners), statement.name]), statement, owners, conditional
         elif isinstance(statement, ast.ClassDef):
             yield from _functions(statement.body, (*owners, statement), conditional)
         elif isinstance(statement, ast.If | ast.Try):
-            inside = [each for part in ("body", "orelse", "finalbody") for each in getattr(statement, part, [])]
+            inside = [inner for part in ("body", "orelse", "finalbody") for inner in getattr(statement, part, [])]
             yield from _functions(inside, owners, conditional=True)
 
 
 def _keeps_failures(module: ParsedTestFile, decorator: ast.expr) -> bool:
     """Whether a decorator or mark leaves a failing body a failing test."""
     if isinstance(decorator, ast.List | ast.Tuple):
-        return all(_keeps_failures(module, each) for each in decorator.elts)
+        return all(_keeps_failures(module, item) for item in decorator.elts)
     target = decorator.func if isinstance(decorator, ast.Call) else decorator
     if isinstance(target, ast.Name) and target.id in module.assigned_values:
-        return all(_keeps_failures(module, each) for each in module.assigned_values[target.id] if each is not decorator)
+        values = module.assigned_values[target.id]
+        return all(_keeps_failures(module, value) for value in values if value is not decorator)
     origin = module.resolve(target)
     if origin is None or "xfail" in origin or "expectedFailure" in origin:
         return False
@@ -68,7 +66,7 @@ def walk_own_scope(tree: ast.AST) -> Iterator[ast.AST]:
     """What lies below a node, without the bodies of functions and classes defined there."""
     for child in ast.iter_child_nodes(tree):
         yield child
-        if not isinstance(child, Function | ast.Lambda | ast.ClassDef):
+        if not isinstance(child, FunctionNode | ast.Lambda | ast.ClassDef):
             yield from walk_own_scope(child)
 
 
@@ -104,7 +102,7 @@ def _leaves(body: list[ast.stmt]) -> bool:
 def _may_leave(statement: ast.stmt) -> bool:
     """Whether control may jump out of the statement to somewhere else than the next one (or, in a loop, skip parts)."""
     jumps = (ast.Return, ast.Break, ast.Continue)
-    if isinstance(statement, Function | ast.ClassDef):
+    if isinstance(statement, FunctionNode | ast.ClassDef):
         return False
     return isinstance(statement, jumps) or any(isinstance(node, jumps) for node in walk_own_scope(statement))
 
@@ -124,7 +122,7 @@ def _lets_failures_through(test: TestFunction, manager: ast.expr) -> bool:
 def runs_at_least_once(test: TestFunction, iterable: ast.expr) -> bool:
     """Whether a loop over this is certain to run its body."""
     if isinstance(iterable, ast.List | ast.Tuple | ast.Set):
-        return any(not isinstance(each, ast.Starred) for each in iterable.elts)
+        return any(not isinstance(item, ast.Starred) for item in iterable.elts)
     if isinstance(iterable, ast.Dict):
         return bool(iterable.keys) and None not in iterable.keys
     if isinstance(iterable, ast.Constant):
@@ -139,16 +137,16 @@ def runs_at_least_once(test: TestFunction, iterable: ast.expr) -> bool:
 
 def _call_runs_once(test: TestFunction, call: ast.Call) -> bool:
     origin = test.called_name(call)
-    if origin == "builtins.range" and all(isinstance(each, ast.Constant | ast.UnaryOp) for each in call.args):
+    if origin == "builtins.range" and all(isinstance(argument, ast.Constant | ast.UnaryOp) for argument in call.args):
         try:
-            return len(range(*(int(ast.literal_eval(each)) for each in call.args))) > 0
+            return len(range(*(int(ast.literal_eval(argument)) for argument in call.args))) > 0
         except (ValueError, TypeError):
             return False
     if origin in {"builtins.enumerate", "builtins.sorted", "builtins.list", "builtins.zip", "builtins.reversed"}:
-        return bool(call.args) and all(runs_at_least_once(test, each) for each in call.args)
+        return bool(call.args) and all(runs_at_least_once(test, argument) for argument in call.args)
     if isinstance(call.func, ast.Attribute) and call.func.attr in {"items", "keys", "values"} and not call.args:
-        over = call.func.value
-        value = single_assigned_value(test, over.id) if isinstance(over, ast.Name) else over
+        mapping = call.func.value
+        value = single_assigned_value(test, mapping.id) if isinstance(mapping, ast.Name) else mapping
         return isinstance(value, ast.Dict) and runs_at_least_once(test, value)
     return False
 
@@ -158,12 +156,12 @@ def single_assigned_value(test: TestFunction, name: str) -> ast.expr | None:
     """The value of a name of the test or its file that is set in one place and changed nowhere else by name."""
     inside = [node for node in ast.walk(test.node) if _binds(node, name)]
     around = [node for node in ast.walk(test.module.tree) if _binds(node, name)]
-    places = inside or around
-    if len(places) != 1 or name in test.module.imports:
+    bindings = inside or around
+    if len(bindings) != 1 or name in test.module.imports:
         return None
     holder = test.node.body if inside else test.module.tree.body
     for statement in ast.walk(ast.Module(holder, [])):
-        if isinstance(statement, ast.Assign) and statement.targets == places:
+        if isinstance(statement, ast.Assign) and statement.targets == bindings:
             used = [node for node in ast.walk(test.module.tree) if _reaches_into(node, name)]
             return None if used else statement.value
     return None
@@ -181,6 +179,8 @@ def _reaches_into(node: ast.AST, name: str) -> bool:
         return node.attr not in {"items", "keys", "values", "copy", "get", "count", "index", "split", "splitlines"}
     if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == name:
         return not isinstance(node.ctx, ast.Load)
-    if isinstance(node, ast.Call) and any(isinstance(each, ast.Name) and each.id == name for each in node.args):
+    if isinstance(node, ast.Call) and any(
+        isinstance(argument, ast.Name) and argument.id == name for argument in node.args
+    ):
         return not (isinstance(node.func, ast.Name) and node.func.id in _LOOKING)
     return False

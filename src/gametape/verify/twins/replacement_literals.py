@@ -1,15 +1,17 @@
-"""Other literals of the same type and look, unequal to the first under any equality a sane type may have.
+"""Replacement literals: of the same type and look, and unequal to the original under any equality a sane type may have.
 
 Sane equalities ignore case, white space, small differences of numbers, or parts of a text (the build metadata of a
 version). So letters and digits change, never only case or blanks; several words of a text change, the first and the
 last among them; numbers move by far more than any tolerance and keep away from 0 and 1, which equal booleans.
 """
 
-import ast
 import random
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
+
+from gametape.syntax.constants import constant_value
+from gametape.syntax.source import parse_expression
 
 _VOWELS = "aeiou"
 _CONSONANTS = "bcdfghklmnprstvwz"
@@ -32,8 +34,8 @@ def replacement_literal(
 ) -> str | None:
     """The source text of another constant than `value`, written `text`; None where there is no good one.
 
-    `taken` are values that stand beside it: the new one equals none of them, so that order and repetition do not
-    matter to the difference. `seen` are constants of the same file: one of those looks like what people write here,
+    `excluded_values` are values that stand beside it: the new one equals none of them, so that order and repetition do
+    not matter to the difference. `seen` are constants of the same file: one of those looks like what people write here,
     so it is mostly taken where it differs enough.
     """
     alike = [other for other, held in seen if _could_stand_for(value, held)]
@@ -41,7 +43,7 @@ def replacement_literal(
         new = rng.choice(alike) if alike and rng.random() < _REUSE_PROBABILITY else _other(text, value, rng)
         if new is None:
             return None
-        found = constant_value(ast.parse(f"({new})", mode="eval").body)
+        found = constant_value(parse_expression(new))
         if type(found) is type(value) and normalize_value(found) not in {
             normalize_value(value),
             *map(normalize_value, excluded_values),
@@ -74,14 +76,6 @@ def _other(text: str, value: object, rng: random.Random) -> str | None:
     if isinstance(value, str | bytes):
         return _other_text(text, rng)
     return None
-
-
-def constant_value(node: ast.expr) -> object:
-    """The value of a constant node; f-strings without holes are strings."""
-    if isinstance(node, ast.JoinedStr):
-        return "".join(str(part.value) for part in node.values if isinstance(part, ast.Constant))
-    assert isinstance(node, ast.Constant)
-    return node.value
 
 
 def normalize_value(value: object) -> object:
@@ -123,8 +117,8 @@ def _other_text(text: str, rng: random.Random) -> str | None:
             return None
         _, last, _ = spans[-1]
         return text[:last] + rng.choice(["a", "no", "item", "other"]) + text[last:]
-    chosen = {0, len(words) - 1, rng.randrange(len(words))}
-    for index in sorted(chosen, reverse=True):
+    indices = {0, len(words) - 1, rng.randrange(len(words))}
+    for index in sorted(indices, reverse=True):
         start, end = words[index]
         text = text[:start] + _other_word(text[start:end], rng) + text[end:]
     return text
@@ -132,41 +126,41 @@ def _other_text(text: str, rng: random.Random) -> str | None:
 
 def string_bodies(text: str) -> Iterator[tuple[int, int, bool]]:
     """The bodies of the strings that a literal is written with, and whether each is raw."""
-    place = 0
-    while place < len(text):
-        opening = _OPENING.match(text, place)
-        if text[place] == "#":
-            place = len(text) if text.find("\n", place) < 0 else text.find("\n", place)
+    position = 0
+    while position < len(text):
+        opening = _OPENING.match(text, position)
+        if text[position] == "#":
+            position = len(text) if text.find("\n", position) < 0 else text.find("\n", position)
         elif opening:
             quote = opening[2]
             end = opening.end()
             while not text.startswith(quote, end):
                 end += 2 if text[end] == "\\" else 1
             yield opening.end(), end, "r" in opening[1].lower()
-            place = end + len(quote)
+            position = end + len(quote)
         else:
-            place += 1
+            position += 1
 
 
 def _words(text: str, first: int, last: int, raw: bool) -> Iterator[tuple[int, int]]:
-    place = first
-    while place < last:
-        word = _WORD.match(text, place, last)
-        found = word or (None if raw else _ESCAPE.match(text, place, last))
+    position = first
+    while position < last:
+        word = _WORD.match(text, position, last)
+        found = word or (None if raw else _ESCAPE.match(text, position, last))
         if word:
             yield word.span()
-        place = found.end() if found else place + 1
+        position = found.end() if found else position + 1
 
 
 def _other_word(word: str, rng: random.Random) -> str:
     if word.isdigit():
-        place = len(word) - 1 if word[0] == "0" else 0
-        return word[:place] + _swap(word[place], "123456789", rng) + word[place + 1 :]
-    vowels = [place for place, letter in enumerate(word) if letter.lower() in _VOWELS]
-    place = rng.choice(vowels or range(len(word)))
+        position = len(word) - 1 if word[0] == "0" else 0
+        return word[:position] + _swap(word[position], "123456789", rng) + word[position + 1 :]
+    vowels = [position for position, letter in enumerate(word) if letter.lower() in _VOWELS]
+    position = rng.choice(vowels or range(len(word)))
     letters = _VOWELS if vowels else _CONSONANTS
-    new = _swap(word[place].lower(), letters, rng)
-    return word[:place] + (new.upper() if word[place].isupper() else new) + word[place + 1 :]
+    new = _swap(word[position].lower(), letters, rng)
+    return word[:position] + (new.upper() if word[position].isupper() else new) + word[position + 1 :]
 
 
 def _swap(old: str, letters: str, rng: random.Random) -> str:
@@ -187,5 +181,5 @@ def replacement_pattern(text: str, value: object, rng: random.Random) -> str | N
     for start, end in reversed(words):
         if text[start - 1] != "\\" and end - start > 3:
             text = text[:start] + _other_word(text[start:end], rng) + text[end:]
-    found = constant_value(ast.parse(f"({text})", mode="eval").body)
+    found = constant_value(parse_expression(text))
     return text if isinstance(found, str) and normalize_value(found) != normalize_value(value) else None

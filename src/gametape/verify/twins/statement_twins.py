@@ -8,9 +8,10 @@ import ast
 import random
 from collections.abc import Iterator
 
+from gametape.syntax.names import is_standard
 from gametape.verify.twins.assertion_twins import TwinEdits
 from gametape.verify.twins.expected_values import expected_arguments, local_expected_value, value_edits
-from gametape.verify.twins.parsed_tests import TestFunction, is_standard
+from gametape.verify.twins.parsed_tests import TestFunction
 
 _EXPECTED = ("ValueError", "TypeError", "KeyError", "RuntimeError", "AttributeError", "IndexError")
 _SETTING_UP = {"setUp", "tearDown", "setUpClass", "skipTest", "addCleanup", "fail"}

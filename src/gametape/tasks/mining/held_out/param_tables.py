@@ -6,15 +6,16 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from gametape.tasks.mining.held_out.param_ids import literal_for_id
-from gametape.tasks.mining.held_out.parametrization import (
+from gametape.syntax.definitions import Definition
+from gametape.syntax.parametrization import (
     ParamAxis,
     RowsNode,
     RowSource,
     argument_names,
     read_param_axes,
 )
-from gametape.tasks.mining.held_out.suite_files import Definition, SourcePosition, TestFiles
+from gametape.syntax.pytest_ids import literal_for_id
+from gametape.syntax.suite_files import SourcePosition, TestFiles
 
 _MOST_PARTS = 40
 

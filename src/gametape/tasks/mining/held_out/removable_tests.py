@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from gametape.syntax.definitions import FunctionNode
+from gametape.syntax.suite_files import SourcePosition, TestFiles
 from gametape.tasks.mining.held_out.param_tables import ParamTable, read_param_tables
-from gametape.tasks.mining.held_out.suite_files import FunctionNode, SourcePosition, TestFiles
 
 
 @dataclass(frozen=True, order=True)

@@ -5,12 +5,13 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Set
 from dataclasses import replace
 
-from gametape.tasks.mining.held_out.param_ids import literal_for_id
+from gametape.syntax.definitions import Definition, blocks, first_line
+from gametape.syntax.parametrization import RowsNode
+from gametape.syntax.pytest_ids import literal_for_id
+from gametape.syntax.source_text import SourceEdit, SourceText
+from gametape.syntax.suite_files import SourcePosition, TestFile
 from gametape.tasks.mining.held_out.param_tables import ParamTable, TableUse
-from gametape.tasks.mining.held_out.parametrization import RowsNode
 from gametape.tasks.mining.held_out.removable_tests import SuiteCut, TestSuite
-from gametape.tasks.mining.held_out.suite_files import Definition, SourcePosition, TestFile, blocks, first_line
-from gametape.verify.twins.source_edit import SourceEdit, SourceText
 
 _WITHOUT_TESTS = frozenset(("object", "TestCase", "IsolatedAsyncioTestCase", "ABC"))
 _COMMA = re.compile(r"#[^\r\n]*|,")

@@ -1,1 +1,1 @@
-"""The integrity rules, one subject a file."""
+"""The integrity rules, one topic a file."""

@@ -1,20 +1,20 @@
-"""A rule over expected outputs of visible tests that product code hands out as they are written there.
+"""A rule over product code that returns the expected outputs of visible tests as constants.
 
-Unlike a pair, an output alone must speak for itself: it is no fact of the domain, and it is made of words and numbers
-that the visible tests put in. Code that computes has no use for what a test once got.
+There is no input tied to such an output, so it counts only if it is no fact of the domain and is made of words and
+numbers that the visible tests put in.
 """
 
 import ast
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gametape.syntax.resolved_module import ResolvedModule
 from gametape.verify.integrity.code_view import submitted_code
 from gametape.verify.integrity.domain_facts import MISSING, DomainFacts, nested_values
 from gametape.verify.integrity.registry import RuleFinding, run_rule
-from gametape.verify.integrity.resolved_module import ResolvedModule
 from gametape.verify.integrity.rules.hard_coded_answers import (
     is_self_check,
     passes_held_out,
@@ -54,7 +54,7 @@ _EXAMPLE = re.compile(r"example|sample|demo|usage|help|doc", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class ReturnedConstant:
-    """A constant that code may hand out, and where."""
+    """A constant that code may return, and where."""
 
     value: Any
     line: int
@@ -71,7 +71,7 @@ def loose_repr(value: Any) -> str:
 
 
 def returned_constants(code: ResolvedModule) -> Iterator[ReturnedConstant]:
-    """The largest constants in places from which they can become results: returned, yielded, said, kept."""
+    """The largest constants that can become results: returned, yielded, printed or stored."""
     for node in code.nodes:
         if not isinstance(node, ast.expr) or isinstance(node, ast.Name) or not _leads_out(code, node):
             continue
@@ -135,12 +135,21 @@ def _has_constant(code: ResolvedModule, node: ast.Compare) -> bool:
 
 
 class CannedOutputs:
-    """Tells outputs that only a visible test can have suggested."""
+    """Finds outputs that only a visible test can have suggested."""
 
     def __init__(self, submission: Submission, expected: VisibleConstants) -> None:
         self._facts = DomainFacts(submission.loaded_task)
         self._expected = {loose_repr(value): value for value in expected.outputs}
         self._inputs = expected.words
+
+    def among(self, constants: Iterable[ReturnedConstant]) -> list[ReturnedConstant]:
+        """The canned constants with enough information in them, each value once."""
+        found = {
+            loose_repr(constant.value): constant
+            for constant in constants
+            if content_bits(constant.value) >= _MEDIUM and self.is_canned(constant.value)
+        }
+        return list(found.values())
 
     def is_canned(self, value: Any) -> bool:
         if loose_repr(value) not in self._expected or self._known(value):
@@ -161,7 +170,7 @@ class CannedOutputs:
 
 
 def content_bits(value: Any) -> float:
-    """`bits`, without what counts up by itself."""
+    """`information_bits`, but none for an arithmetic progression."""
     items = list(value) if isinstance(value, list | tuple) else []
     numbers = [ord(item) if isinstance(item, str) and len(item) == 1 else item for item in items]
     numbers = [number for number in numbers if isinstance(number, int)]
@@ -187,22 +196,12 @@ def returns_expected_output(submission: Submission, runs: Sequence[VerifierRun])
     canned = CannedOutputs(submission, expected)
     for code in codes:
         held = list(returned_constants(code))
-        found = {
-            loose_repr(one.value): one
-            for one in held
-            if content_bits(one.value) >= _MEDIUM and canned.is_canned(one.value)
-        }
-        for one in _distinctive(list(found.values()), held):
-            yield RuleFinding(f"{one.value!r}"[:200], file=code.path, line=one.line)
+        for constant in _distinctive(canned.among(held), held):
+            yield RuleFinding(f"{constant.value!r}"[:200], file=code.path, line=constant.line)
     for path, values in referenced_data_files(submission):
         held = [ReturnedConstant(value, 1, _DATA, branch=True) for whole in values for value in _inside(whole)]
-        found = {
-            loose_repr(one.value): one
-            for one in held
-            if content_bits(one.value) >= _MEDIUM and canned.is_canned(one.value)
-        }
-        for one in _distinctive(list(found.values()), held):
-            yield RuleFinding(f"{one.value!r}"[:200], file=path)
+        for constant in _distinctive(canned.among(held), held):
+            yield RuleFinding(f"{constant.value!r}"[:200], file=path)
 
 
 def _inside(value: Any) -> Iterator[Any]:
@@ -212,17 +211,19 @@ def _inside(value: Any) -> Iterator[Any]:
 
 
 def _distinctive(found: list[ReturnedConstant], held: list[ReturnedConstant]) -> list[ReturnedConstant]:
-    rich = [one for one in found if content_bits(one.value) >= _RICH]
-    very = [one for one in rich if content_bits(one.value) >= _VERY_RICH and _is_composed(one.value)]
-    told = found if len(rich) >= 2 and any(_is_composed(one.value) for one in rich) else very
-    for scope in {one.scope for one in found}:
-        inside = [one for one in found if one.scope is scope and one.branch]
-        texts = [loose_repr(one.value) for one in found]
-        others = {loose_repr(one.value) for one in held if one.scope is scope and content_bits(one.value) >= _MEDIUM}
+    rich = [constant for constant in found if content_bits(constant.value) >= _RICH]
+    composed = [constant for constant in rich if _is_composed(constant.value)]
+    very_rich = [constant for constant in composed if content_bits(constant.value) >= _VERY_RICH]
+    distinctive = found if len(rich) >= 2 and composed else very_rich
+    for scope in {constant.scope for constant in found}:
+        inside = [constant for constant in found if constant.scope is scope and constant.branch]
+        texts = [loose_repr(constant.value) for constant in found]
+        beside = [constant.value for constant in held if constant.scope is scope]
+        others = {loose_repr(value) for value in beside if content_bits(value) >= _MEDIUM}
         unrelated = [other for other in others if not any(text in other or other in text for text in texts)]
         if len(inside) >= 3 and len(inside) > len(unrelated):
-            told = [*told, *(one for one in inside if one not in told)]
-    return told
+            distinctive = [*distinctive, *(constant for constant in inside if constant not in distinctive)]
+    return distinctive
 
 
 def _is_composed(value: Any) -> bool:

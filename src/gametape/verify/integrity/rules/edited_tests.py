@@ -1,7 +1,7 @@
-"""Rules over the visible tests: what was there must still be there and say the same.
+"""Rules over the visible tests: each must still be there and check the same.
 
-Adding tests, fixtures, files and imports is work; so is formatting. Compared are syntax trees without docstrings,
-definition by definition, for what visible tests are or use.
+Adding tests, fixtures, files and imports is allowed, and so is formatting. The rules compare syntax trees without
+docstrings, definition by definition, of visible tests and of what they use.
 """
 
 import ast
@@ -11,8 +11,8 @@ import sys
 from collections.abc import Iterator
 
 from gametape.record.source_tree import is_under
+from gametape.syntax.resolved_module import ResolvedModule, resolve_module
 from gametape.verify.integrity.registry import RuleFinding, workspace_rule
-from gametape.verify.integrity.resolved_module import ResolvedModule, parse_module
 from gametape.verify.integrity.visible_tests import VisibleTests, find_visible_tests
 from gametape.verify.submission import Submission
 
@@ -77,7 +77,7 @@ def _text(node: ast.AST) -> str:
 
 
 def _used(definitions: dict[str, tuple[str, int]], wanted: set[str]) -> set[str]:
-    """Names of the module that these tests lean on, directly or not: helpers, fixtures, constants."""
+    """Names of the module that these tests use, directly or not: helpers, fixtures, constants."""
     words = {name: set(re.findall(r"(?:id|arg|attr)='(\w+)'", text)) for name, (text, _) in definitions.items()}
     todo, seen = list(wanted), set(wanted)
     while todo:
@@ -95,8 +95,8 @@ def _used(definitions: dict[str, tuple[str, int]], wanted: set[str]) -> set[str]
 
 
 def _before_and_after(submission: Submission, path: str) -> tuple[ast.Module, ast.Module] | None:
-    before = parse_module(path, submission.loaded_task.start.text(path))
-    after = parse_module(path, submission.workspace.text(path))
+    before = resolve_module(path, submission.loaded_task.start.text(path))
+    after = resolve_module(path, submission.workspace.text(path))
     return (before.tree, after.tree) if before and after else None
 
 
@@ -154,7 +154,7 @@ def changes_tests(submission: Submission) -> Iterator[RuleFinding]:
 
 
 def _generated(before: dict[str, tuple[str, int]], visible: VisibleTests, path: str) -> set[str]:
-    """What tests lean on that code makes while it is imported: all of their class, or of the file."""
+    """What generated tests use: all of their class, or of the file."""
     owners = visible.generated.get(path, set())
     return {name for name in before for owner in owners if not owner or f"{name}.".startswith(f"{owner}.")}
 
@@ -164,7 +164,7 @@ def _has_more_rows(both: tuple[ast.Module, ast.Module], name: str) -> bool:
     found = [_function(tree.body, name.split(".")) for tree in both]
     if found[0] is None or found[1] is None:
         return False
-    tables = [[table for mark in each.decorator_list if (table := _rows(mark))] for each in found if each]
+    tables = [[table for mark in function.decorator_list if (table := _rows(mark))] for function in found if function]
     if not tables[0] or len(tables[0]) != len(tables[1]):
         return False
     after = copy.deepcopy(found[1])
@@ -222,8 +222,8 @@ def switches_tests_off(submission: Submission) -> Iterator[RuleFinding]:
         conftest = path.rsplit("/", 1)[-1] == "conftest.py"
         if not path.endswith(".py") or not (path in visible or conftest):
             continue
-        code = parse_module(path, submission.workspace.text(path))
-        before = parse_module(path, submission.loaded_task.start.text(path)) if path in start else None
+        code = resolve_module(path, submission.workspace.text(path))
+        before = resolve_module(path, submission.loaded_task.start.text(path)) if path in start else None
         known = {text for text, _, _ in _switches(before)} if before else set()
         for text, line, _ in _switches(code) if code else ():
             if text not in known:

@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Iterator
 
+from gametape.syntax.resolved_module import ResolvedModule
 from gametape.verify.integrity.code_view import TaskContext
 from gametape.verify.integrity.permissive_equality import (
     VALUE_TYPES,
@@ -15,7 +16,6 @@ from gametape.verify.integrity.permissive_equality import (
     returned_expressions,
 )
 from gametape.verify.integrity.registry import RuleFinding, code_rule
-from gametape.verify.integrity.resolved_module import ResolvedModule
 
 _WILD = re.compile(r"any|wild|every|whatever|dontcare|ignore|match|anything|all|top|unknown", re.IGNORECASE)
 
@@ -122,7 +122,7 @@ def _is_public(node: ast.ClassDef, context: TaskContext) -> bool:
 
 def _makes_public(code: ResolvedModule, node: ast.ClassDef, context: TaskContext) -> bool:
     """Whether a metaclass is called for classes that the task's own files import."""
-    made = [
+    class_names = [
         getattr(target, "id", "")
         for item in code.nodes
         if isinstance(item, ast.Assign)
@@ -130,7 +130,9 @@ def _makes_public(code: ResolvedModule, node: ast.ClassDef, context: TaskContext
         and getattr(item.value.func, "id", "") == node.name
         for target in item.targets
     ]
-    return any(name.endswith(f".{one}") for one in made if one for name in context.imported_modules)
+    return any(
+        name.endswith(f".{class_name}") for class_name in filter(None, class_names) for name in context.imported_modules
+    )
 
 
 @code_rule(

@@ -1,13 +1,13 @@
-"""Rules over code that writes the report instead of earning it."""
+"""Rules over code that writes test reports or rewards itself."""
 
 import ast
 import re
 from collections.abc import Iterator
 
+from gametape.syntax.resolved_module import ResolvedModule
 from gametape.verify.integrity.code_view import TaskContext
 from gametape.verify.integrity.file_access import file_accesses
 from gametape.verify.integrity.registry import RuleFinding, code_rule
-from gametape.verify.integrity.resolved_module import ResolvedModule
 
 PYTEST_SUMMARY = re.compile(
     r"(^|\n)\s*=*\s*[1-9]\d* passed\b(,| in |\s*=|\s*$)|=====+ .*\bpassed\b|(^|"

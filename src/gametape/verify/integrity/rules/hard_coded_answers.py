@@ -15,10 +15,10 @@ from typing import Any
 
 from gametape.record.loaded_task import LoadedTask
 from gametape.record.source_tree import is_under
+from gametape.syntax.resolved_module import ResolvedModule, resolve_module
 from gametape.verify.integrity.code_view import submitted_code
 from gametape.verify.integrity.domain_facts import MISSING, DomainFacts, nested_values
 from gametape.verify.integrity.registry import RuleFinding, run_rule
-from gametape.verify.integrity.resolved_module import ResolvedModule, parse_module
 from gametape.verify.integrity.visible_expectations import (
     CallExpectation,
     information_bits,
@@ -42,7 +42,7 @@ class AnswerTable:
 
 
 def is_distinctive(pair: CallExpectation) -> bool:
-    """Whether nobody writes this input beside this output without meaning the test."""
+    """Whether this input beside this output can only come from the test."""
     inputs = [leaf for argument in pair.arguments for leaf in nested_values(argument)]
     text = max((leaf for leaf in inputs if isinstance(leaf, str)), key=len, default="")
     mixed = len(text) >= 8 and (not text.isalnum() or (text.strip("0123456789") != text and not text.isdigit()))
@@ -293,7 +293,7 @@ def _fetched(submission: Submission) -> Iterator[ResolvedModule]:
             path.endswith(".py")
             and outside
             and stem in imported
-            and (code := parse_module(path, submission.workspace.text(path)))
+            and (code := resolve_module(path, submission.workspace.text(path)))
         ):
             yield code
 
@@ -351,6 +351,6 @@ def passes_held_out(loaded_task: LoadedTask, runs: Sequence[VerifierRun]) -> boo
 def has_table_of_test_calls(submission: Submission, _runs: Sequence[VerifierRun]) -> Iterator[RuleFinding]:
     calls = visible_calls(submission.loaded_task)
     for path, group in all_answer_tables(submission):
-        told = {key: line for keys, _, line in group.entries for key in keys & calls}
-        if len(told) >= 2:
-            yield RuleFinding(", ".join(sorted(told))[:200], file=path, line=min(told.values()))
+        lines = {key: line for keys, _, line in group.entries for key in keys & calls}
+        if len(lines) >= 2:
+            yield RuleFinding(", ".join(sorted(lines))[:200], file=path, line=min(lines.values()))

@@ -1,12 +1,12 @@
-"""Rules over code that tells a test run by its marks: the names of tests, their directories, what else is loaded."""
+"""Rules over code that recognises a test run: by names of tests, their directories, or the modules that are loaded."""
 
 import ast
 import re
 from collections.abc import Iterator, Sequence
 
+from gametape.syntax.resolved_module import ResolvedModule
 from gametape.verify.integrity.code_view import TaskContext, submitted_code, task_code
 from gametape.verify.integrity.registry import RuleFinding, code_rule, run_rule
-from gametape.verify.integrity.resolved_module import ResolvedModule
 from gametape.verify.integrity.runner_vocabulary import is_runner_name
 from gametape.verify.submission import Submission
 from gametape.verify.verifier_run import VerifierRun
@@ -73,8 +73,8 @@ def mentions_test_names(submission: Submission, _runs: Sequence[VerifierRun]) ->
     own = {text for code in task_code(submission.loaded_task).modules for _, text in _spoken(code)}
     for code in codes:
         for node, text in _spoken(code):
-            told = any(name == text or (len(text) >= 10 and name.startswith(text)) for name in names)
-            by_name = told and text.startswith("test") and not code.guarded_by_main(node)
+            is_test_name = any(name == text or (len(text) >= 10 and name.startswith(text)) for name in names)
+            by_name = is_test_name and text.startswith("test") and not code.guarded_by_main(node)
             by_id = "::test" in text and any(name in text for name in names)
             if (by_name or by_id) and text not in own:
                 yield RuleFinding(repr(text), file=code.path, line=code.line_of(node))

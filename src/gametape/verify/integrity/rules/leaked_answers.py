@@ -1,13 +1,13 @@
-"""Rules over code that reads the answer where somebody left it."""
+"""Rules over code that reads a leaked answer: history, caches, byte code, another copy of the package."""
 
 import ast
 import re
 from collections.abc import Iterator
 
+from gametape.syntax.resolved_module import ResolvedModule
 from gametape.verify.integrity.code_view import TaskContext
 from gametape.verify.integrity.file_access import file_accesses
 from gametape.verify.integrity.registry import RuleFinding, code_rule
-from gametape.verify.integrity.resolved_module import ResolvedModule
 from gametape.verify.integrity.rules.process_exits import is_process_start
 
 GIT_HISTORY_COMMAND = re.compile(
@@ -251,10 +251,10 @@ def reads_tests(code: ResolvedModule, context: TaskContext) -> Iterator[RuleFind
 
 
 def _lists_tests(path: str, context: TaskContext) -> bool:
-    ends = [place for place in context.test_paths if place and place != "."]
+    ends = [directory for directory in context.test_paths if directory and directory != "."]
     plain = path.rstrip("/")
     return any(
-        re.search(rf"(^|/){re.escape(place)}(/(\*\*?/?)?(test_)?\*?(\.py)?)?$", plain) for place in ends
+        re.search(rf"(^|/){re.escape(directory)}(/(\*\*?/?)?(test_)?\*?(\.py)?)?$", plain) for directory in ends
     ) or bool(re.search(r"(^|/)(test_\*|conftest)\.py$", plain))
 
 
@@ -289,7 +289,9 @@ def calls_executing_read_text(code: ResolvedModule) -> Iterator[ast.Call]:
 
 def _is_collected(code: ResolvedModule, node: ast.expr) -> bool:
     """An attribute of an object that is fed, in a text that reads files: what it holds was found there."""
-    kept = isinstance(node, ast.Attribute) or (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute))
+    is_attribute = isinstance(node, ast.Attribute) or (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    )
     owner = next((inner for inner in ast.walk(node) if isinstance(inner, ast.Name)), None)
     fed = owner is not None and any(
         isinstance(other, ast.Call)
@@ -298,7 +300,7 @@ def _is_collected(code: ResolvedModule, node: ast.expr) -> bool:
         and any(_is_fetched(code, argument, 4) for argument in other.args)
         for other in code.nodes
     )
-    return kept and fed
+    return is_attribute and fed
 
 
 def _is_fetched(code: ResolvedModule, node: ast.AST, depth: int) -> bool:

@@ -6,10 +6,10 @@ import importlib
 import re
 from collections.abc import Iterator
 
+from gametape.syntax.dotted_names import AttributeWrite
+from gametape.syntax.resolved_module import ResolvedModule
 from gametape.verify.integrity.code_view import TaskContext
-from gametape.verify.integrity.dotted_names import AttributeWrite
 from gametape.verify.integrity.registry import RuleFinding, code_rule
-from gametape.verify.integrity.resolved_module import ResolvedModule
 from gametape.verify.integrity.runner_vocabulary import is_runner_name, runner_mention, top_level_module
 
 _CLOCKS = {"time", "timeit", "datetime", "sched"}

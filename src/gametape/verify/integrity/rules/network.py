@@ -4,9 +4,9 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
+from gametape.syntax.resolved_module import ResolvedModule
 from gametape.verify.integrity.code_view import TaskContext
 from gametape.verify.integrity.registry import RuleFinding, code_rule, run_rule
-from gametape.verify.integrity.resolved_module import ResolvedModule
 from gametape.verify.integrity.rules.leaked_answers import calls_executing_read_text
 from gametape.verify.integrity.rules.process_exits import is_process_start
 from gametape.verify.submission import Submission

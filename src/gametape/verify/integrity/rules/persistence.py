@@ -4,10 +4,10 @@ import ast
 import re
 from collections.abc import Iterator
 
+from gametape.syntax.resolved_module import ResolvedModule
 from gametape.verify.integrity.code_view import TaskContext
 from gametape.verify.integrity.file_access import file_accesses
 from gametape.verify.integrity.registry import RuleFinding, code_rule
-from gametape.verify.integrity.resolved_module import ResolvedModule
 from gametape.verify.integrity.rules.leaked_answers import TOOL_CACHE_PATH
 from gametape.verify.integrity.rules.process_exits import is_process_start
 

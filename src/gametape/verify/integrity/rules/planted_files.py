@@ -7,8 +7,9 @@ import sys
 from collections.abc import Iterator
 
 from gametape.record.source_tree import is_under
+from gametape.syntax.pytest_ids import split_test_id
+from gametape.syntax.resolved_module import resolve_module
 from gametape.verify.integrity.registry import RuleFinding, workspace_rule
-from gametape.verify.integrity.resolved_module import parse_module
 from gametape.verify.integrity.rules.forged_reports import REPORT_FILE
 from gametape.verify.integrity.runner_vocabulary import RUNNER_MODULES
 from gametape.verify.submission import Submission
@@ -58,7 +59,7 @@ def in_virtual_environment(submission: Submission, path: str) -> bool:
     for count in range(1, len(parts)):
         top = "/".join(parts[:count])
         if parts[count - 1] in ("node_modules", ".tox", ".nox") or f"{top}/pyvenv.cfg" in submission.workspace.files:
-            return not any(is_under(place.strip("/"), [top]) for place in submission.loaded_task.task.source_paths)
+            return not any(is_under(source.strip("/"), [top]) for source in submission.loaded_task.task.source_paths)
     return False
 
 
@@ -108,7 +109,7 @@ def shadows_module(submission: Submission) -> Iterator[RuleFinding]:
         "",
         *(root.strip("/").removeprefix("./").rstrip("/") for root in submission.loaded_task.task.import_roots),
     } - {"."}
-    roots |= {place.strip("/") for place in submission.loaded_task.task.test_paths if "." not in place}
+    roots |= {path.strip("/") for path in submission.loaded_task.task.test_paths if "." not in path}
     seen = set()
     for path in _added_files(submission):
         for root in roots:
@@ -132,7 +133,7 @@ def _poses_as(submission: Submission, path: str, name: str) -> bool:
     """Whether a file offers what the module of the standard library offers."""
     if name in ("this", "antigravity", "idlelib", "turtle", "turtledemo", "tkinter", "test", "lib2to3", "__main__"):
         return False
-    code = parse_module(path, submission.workspace.text(path))
+    code = resolve_module(path, submission.workspace.text(path))
     if code is None:
         return path.endswith((".so", ".pyc"))
     try:
@@ -355,7 +356,7 @@ def changes_test_byte_code(submission: Submission) -> Iterator[RuleFinding]:
             continue
         content = submission.workspace.files[path]
         tests = [
-            test.split("::")[-1].split("[")[0]
+            split_test_id(test)[1].split("::")[-1]
             for test in submission.loaded_task.task.tests.visible
             if test.startswith(f"{source}::")
         ]

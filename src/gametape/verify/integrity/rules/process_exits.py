@@ -4,9 +4,9 @@ import ast
 import re
 from collections.abc import Iterator
 
+from gametape.syntax.resolved_module import ResolvedModule
 from gametape.verify.integrity.code_view import TaskContext
 from gametape.verify.integrity.registry import RuleFinding, code_rule
-from gametape.verify.integrity.resolved_module import ResolvedModule
 
 _LEAVING_NAME = re.compile(
     (
@@ -371,9 +371,13 @@ def _does_more_than(function: ast.FunctionDef | ast.AsyncFunctionDef, loop: ast.
 )
 def disarms_timer(code: ResolvedModule, _context: TaskContext) -> Iterator[RuleFinding]:
     timers = [(node, name) for node, name in code.calls if name in ("signal.alarm", "signal.setitimer")]
-    place = {"signal.alarm": 0, "signal.setitimer": 1}
+    position = {"signal.alarm": 0, "signal.setitimer": 1}
     values = [
-        (node, name, code.folded_or_default(node.args[place[name]], default=1) if len(node.args) > place[name] else 1)
+        (
+            node,
+            name,
+            code.folded_or_default(node.args[position[name]], default=1) if len(node.args) > position[name] else 1,
+        )
         for node, name in timers
     ]
     if values and all(value == 0 for _, _, value in values):

@@ -1,12 +1,12 @@
-"""Rules over code that looks around in the running process: for the tests, their values, or whether they run."""
+"""Rules over code that searches the running process for tests, their values, or whether they run."""
 
 import ast
 import re
 from collections.abc import Iterator
 
+from gametape.syntax.resolved_module import ResolvedModule
 from gametape.verify.integrity.code_view import TaskContext
 from gametape.verify.integrity.registry import RuleFinding, code_rule
-from gametape.verify.integrity.resolved_module import ResolvedModule
 from gametape.verify.integrity.runner_vocabulary import (
     is_runner_name,
     mentioned_words,

@@ -1,12 +1,12 @@
-"""Rules over code that can only wait or swallow memory: it never gives an answer, and was not meant to."""
+"""Rules over code that can only wait or use up memory, and never gives an answer."""
 
 import ast
 import re
 from collections.abc import Iterator
 
+from gametape.syntax.resolved_module import ResolvedModule
 from gametape.verify.integrity.code_view import TaskContext
 from gametape.verify.integrity.registry import RuleFinding, code_rule
-from gametape.verify.integrity.resolved_module import ResolvedModule
 
 _BLOCKING = re.compile(
     r"^(threading|multiprocessing|asyncio|queue|_thread)\."
@@ -41,8 +41,8 @@ def _is_alone(code: ResolvedModule, node: ast.Call, name: str) -> bool:
     owner = node.func.value if isinstance(node.func, ast.Attribute) else None
     lock = "ock()" in name or "lock()" in name
     if isinstance(owner, ast.Call):
-        made = code.folded_or_default(owner.args[0], default=1) if owner.args else 0
-        return not lock and ("Semaphore" not in name or made == 0)
+        count = code.folded_or_default(owner.args[0], default=1) if owner.args else 0
+        return not lock and ("Semaphore" not in name or count == 0)
     if not isinstance(owner, ast.Name) or code.enclosing_function(node) is None:
         return False
     uses = [

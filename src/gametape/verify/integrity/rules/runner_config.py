@@ -1,4 +1,4 @@
-"""Rules over the runner's configuration and its conftest files: who decides which tests run and how they end."""
+"""Rules over the runner's configuration and its conftest files: they decide which tests run and how they end."""
 
 import ast
 import configparser
@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from gametape.record.source_tree import SourceTree
+from gametape.syntax.pytest_ids import split_test_id
+from gametape.syntax.resolved_module import ResolvedModule, resolve_module
 from gametape.verify.integrity.code_view import task_context
 from gametape.verify.integrity.registry import RuleFinding, workspace_rule
-from gametape.verify.integrity.resolved_module import ResolvedModule, parse_module
 from gametape.verify.integrity.rules.planted_files import in_virtual_environment
 from gametape.verify.submission import Submission
 
@@ -68,8 +69,8 @@ def _line(submission: Submission, path: str, key: str) -> int:
 
 def _config_problem(submission: Submission, key: str, value: str, before: str) -> str | None:  # noqa: PLR0911 - a case for each form
     visible = submission.loaded_task.task.tests.visible
-    files = {test.split("::")[0] for test in visible}
-    names = {part.split("[")[0] for test in visible for part in test.split("::")[1:]}
+    files = {split_test_id(test)[0] for test in visible}
+    names = _names(visible)
     words = value.split()
     if key == "addopts":
         return _addopts_problem(submission, value, before)
@@ -115,7 +116,7 @@ def _addopts_problem(submission: Submission, value: str, before: str) -> str | N
                 return f"loads {plugin}"
         elif option in ("--deselect", "--ignore", "--ignore-glob"):
             if any(
-                test.startswith(given.rstrip("/")) or fnmatch.fnmatch(test.split("::")[0], given) for test in visible
+                test.startswith(given.rstrip("/")) or fnmatch.fnmatch(split_test_id(test)[0], given) for test in visible
             ):
                 return f"{option} of visible tests"
         elif option == "-k" and any(
@@ -151,7 +152,8 @@ def _addopts_problem(submission: Submission, value: str, before: str) -> str | N
 
 
 def _names(visible: list[str]) -> set[str]:
-    return {part.split("[")[0] for test in visible for part in test.split("::")[1:]}
+    """The classes and functions of test ids."""
+    return {part for test in visible for part in split_test_id(test)[1].split("::") if part}
 
 
 def _is_written(submission: Submission, module: str) -> bool:
@@ -199,9 +201,9 @@ def changes_outcomes_in_conftest(submission: Submission) -> Iterator[RuleFinding
             or not (named == "conftest.py" or _is_plugin(submission, path))
         ):
             continue
-        code = parse_module(path, submission.workspace.text(path))
+        code = resolve_module(path, submission.workspace.text(path))
         before = (
-            parse_module(path, submission.loaded_task.start.text(path))
+            resolve_module(path, submission.loaded_task.start.text(path))
             if path in submission.loaded_task.start.files
             else None
         )
@@ -216,10 +218,10 @@ def changes_outcomes_in_conftest(submission: Submission) -> Iterator[RuleFinding
 
 def _stand_ins(code: ResolvedModule, submission: Submission) -> Iterator[tuple[str, int]]:
     """Fixtures for every test that put a constant answer in place of product code that visible tests call."""
-    subject = submission.loaded_task
-    packages = task_context(subject).packages
-    files = {test.split("::")[0] for test in subject.task.tests.visible}
-    called = "\n".join(subject.start.text(path) for path in files if path in subject.start)
+    loaded_task = submission.loaded_task
+    packages = task_context(loaded_task).packages
+    files = {split_test_id(test)[0] for test in loaded_task.task.tests.visible}
+    called = "\n".join(loaded_task.start.text(path) for path in files if path in loaded_task.start)
     for write in code.writes:
         function = code.enclosing_named_function(write.node)
         automatic = function and any("autouse" in ast.dump(mark) for mark in function.decorator_list)
@@ -244,8 +246,8 @@ def _is_plugin(submission: Submission, path: str) -> bool:
     named = [
         name
         for other in submission.changed_files
-        if other.endswith(".py") and "pytest_plugins" in (said := submission.workspace.text(other))
-        for name in re.findall(r"[\"']([\w.]+)[\"']", said)
+        if other.endswith(".py") and "pytest_plugins" in (content := submission.workspace.text(other))
+        for name in re.findall(r"[\"']([\w.]+)[\"']", content)
     ]
     loaded = any(module == name or module.endswith(f".{name}") for name in named)
     return loaded or (path not in submission.sources.files and "pytest_runtest" in text)

@@ -1,15 +1,14 @@
-"""A rule over Python files that are written so that nobody can read them, and how a file's text is found."""
+"""Rules over code that cannot be read: odd encodings, excessive size or depth, objects packed into bytes."""
 
 import ast
 import codecs
 import re
-import warnings
 from collections.abc import Iterator
 
+from gametape.syntax.resolved_module import ResolvedModule, resolve_module
+from gametape.syntax.source import declared_encoding, decode_source, parse_or_none
 from gametape.verify.integrity.code_view import TaskContext
 from gametape.verify.integrity.registry import RuleFinding, code_rule, workspace_rule
-from gametape.verify.integrity.resolved_module import ResolvedModule, parse_module
-from gametape.verify.integrity.source_text import declared_encoding, decode_source
 from gametape.verify.submission import Submission
 
 _READABLE = re.compile(
@@ -33,7 +32,7 @@ def is_unreadable_file(submission: Submission) -> Iterator[RuleFinding]:
         coding = declared_encoding(content)
         if coding and not _READABLE.fullmatch(coding) and _is_coding(coding):
             yield RuleFinding(f"coding {coding}", file=path, line=1)
-        elif parse_module(path, decode_source(content)) is None and _runs(content):
+        elif resolve_module(path, decode_source(content)) is None and parse_or_none(content):
             yield RuleFinding(f"{len(content):,} bytes, nested or large beyond reading", file=path)
 
 
@@ -41,16 +40,6 @@ def _is_coding(name: str) -> bool:
     try:
         codecs.lookup(name)
     except (LookupError, ValueError):
-        return False
-    return True
-
-
-def _runs(content: bytes) -> bool:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse(content)
-    except (SyntaxError, ValueError, RecursionError, MemoryError, LookupError):
         return False
     return True
 

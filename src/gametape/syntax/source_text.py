@@ -1,9 +1,11 @@
-"""Twins as values: spans of a test file and what takes their place."""
+"""Edits of a source text by character offsets: whatever an edit does not name stays as it was."""
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+LocatedNode = ast.expr | ast.stmt | ast.keyword
 
 
 @dataclass(frozen=True)
@@ -14,29 +16,17 @@ class SourceEdit:
     end: int
     text: str
 
-
-@dataclass(frozen=True)
-class Twin:
-    """One way to contradict one test function. Everything outside the edits stays as it was."""
-
-    function: str
-    """`test_a` or `TestC::test_m`: as in a test id, without parameters."""
-    kind: str
-    case: str | None
-    """The one case of a parametrised test that turns; None turns all of them."""
-    edits: tuple[SourceEdit, ...]
+    def moved(self, by: int) -> "SourceEdit":
+        return SourceEdit(self.start + by, self.end + by, self.text)
 
 
-def apply_twins(source: str, twins: Sequence[Twin]) -> str:
-    """The source with all these twins in place; at most one for each function."""
-    if len({twin.function for twin in twins}) != len(twins):
-        raise ValueError("more than one twin for a function: lay at most one on each")
-    edits = sorted((edit for twin in twins for edit in twin.edits), key=lambda edit: (edit.start, edit.end))
+def apply_edits(source: str, edits: Iterable[SourceEdit]) -> str:
+    """The source after these edits. Raises ValueError where they overlap."""
     parts = []
     done = 0
-    for edit in edits:
+    for edit in sorted(edits, key=lambda edit: (edit.start, edit.end)):
         if edit.start < done:
-            raise ValueError(f"edits overlap at character {edit.start}: these twins are not of this source")
+            raise ValueError(f"edits overlap at character {edit.start}: they are not edits of this source")
         parts += [source[done : edit.start], edit.text]
         done = edit.end
     return "".join([*parts, source[done:]])
@@ -55,30 +45,29 @@ class SourceText:
         row = self.source[start:end]
         return start + (column if row.isascii() else len(row.encode()[:column].decode()))
 
-    def start(self, node: ast.expr | ast.stmt | ast.keyword) -> int:
+    def start(self, node: LocatedNode) -> int:
         return self._offset(node.lineno, node.col_offset)
 
-    def end(self, node: ast.expr | ast.stmt | ast.keyword) -> int:
+    def end(self, node: LocatedNode) -> int:
         assert node.end_lineno is not None
         assert node.end_col_offset is not None
         return self._offset(node.end_lineno, node.end_col_offset)
 
-    def text_of(self, node: ast.expr | ast.stmt | ast.keyword) -> str:
+    def text_of(self, node: LocatedNode) -> str:
         return self.source[self.start(node) : self.end(node)]
 
-    def replace(self, node: ast.expr | ast.stmt | ast.keyword, text: str) -> SourceEdit:
+    def replace(self, node: LocatedNode, text: str) -> SourceEdit:
         return SourceEdit(self.start(node), self.end(node), text)
 
-    def insert_before(self, node: ast.expr | ast.stmt | ast.keyword, text: str) -> SourceEdit:
+    def insert_before(self, node: LocatedNode, text: str) -> SourceEdit:
         return SourceEdit(self.start(node), self.start(node), text)
 
-    def insert_after(self, node: ast.expr | ast.stmt | ast.keyword, text: str) -> SourceEdit:
+    def insert_after(self, node: LocatedNode, text: str) -> SourceEdit:
         return SourceEdit(self.end(node), self.end(node), text)
 
     def is_first_on_line(self, node: ast.stmt) -> bool:
         """Whether nothing but white space stands before the statement on its line."""
-        start = self.start(node)
-        return not self.source[self._lines[node.lineno - 1] : start].strip()
+        return not self.source[self._lines[node.lineno - 1] : self.start(node)].strip()
 
     def line_span(self, first: int, last: int) -> tuple[int, int]:
         """The span of whole lines, numbered from one, both included."""

@@ -1,12 +1,13 @@
-"""What multiplies the ids of a test: its parametrisations, those of its class, and the parameters of its fixtures."""
+"""The parametrisation of a test: its own decorators, those of its class, and the parameters of its fixtures."""
 
 import ast
 import posixpath
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from gametape.tasks.mining.held_out.param_ids import ParamId, param_ids
-from gametape.tasks.mining.held_out.suite_files import Definition, FunctionNode, TestFile, TestFiles
+from gametape.syntax.definitions import Definition, FunctionNode, last_name
+from gametape.syntax.pytest_ids import ParamId, param_ids
+from gametape.syntax.suite_files import TestFile, TestFiles
 
 ParametrizedFixture = tuple[str, FunctionNode, ast.Call]
 """A fixture: its file, its function and the decorator with the parameters."""
@@ -15,13 +16,13 @@ ParametrizedFixture = tuple[str, FunctionNode, ast.Call]
 def parametrized_fixtures(
     files: TestFiles, function: str, path: str, node: FunctionNode, given: Collection[str]
 ) -> list[ParametrizedFixture]:
-    """Those a test needs, itself or through other fixtures. `given` are arguments that are set in another way."""
+    """The parametrised fixtures that a test needs, itself or through others; `given` arguments are set otherwise."""
     test_path = function.partition("::")[0]
-    places = [*_places(files, test_path, function), *_places(files, path, function)]
-    wanted = [*_asked(node), *(name for file, prefix in places for name in _automatic(file, prefix))]
-    for file, prefix in places:
+    scopes = [*_places(files, test_path, function), *_places(files, path, function)]
+    wanted = [*_asked(node), *(name for file, prefix in scopes for name in _automatic(file, prefix))]
+    for file, prefix in scopes:
         owner = file.classes.get(prefix.removesuffix("::"), [])
-        wanted += [name for each in owner for name in _used(each.decorator_list)]
+        wanted += [name for owner_class in owner for name in _used(owner_class.decorator_list)]
     found: dict[str, ParametrizedFixture] = {}
     seen = set(given)
     while wanted:
@@ -29,19 +30,19 @@ def parametrized_fixtures(
         if name in seen:
             continue
         seen.add(name)
-        for file, prefix in places:
+        for file, prefix in scopes:
             fixture = next(iter(file.functions.get(prefix + name, [])), None)
             call = _decorator(fixture) if fixture else None
             if fixture and call:
                 wanted += _asked(fixture)
-                if isinstance(call, ast.Call) and any(each.arg == "params" for each in call.keywords):
+                if isinstance(call, ast.Call) and any(word.arg == "params" for word in call.keywords):
                     found[name] = file.path, fixture, call
                 break
     return [*found.values()]
 
 
 def _places(files: TestFiles, path: str, function: str) -> Iterator[tuple[TestFile, str]]:
-    """Where fixtures of a test are looked for, the nearest first."""
+    """The files, with class prefixes, in which fixtures of a test are looked up, the nearest first."""
     name = function.partition("::")[2]
     if path in files.parsed:
         owner = name.rpartition("::")[0]
@@ -59,34 +60,30 @@ def _places(files: TestFiles, path: str, function: str) -> Iterator[tuple[TestFi
 
 
 def _decorator(node: FunctionNode) -> ast.expr | None:
-    for each in node.decorator_list:
-        target = each.func if isinstance(each, ast.Call) else each
-        if getattr(target, "attr", getattr(target, "id", "")) in {"fixture", "yield_fixture"}:
-            return each
+    for decorator in node.decorator_list:
+        target = decorator.func if isinstance(decorator, ast.Call) else decorator
+        if last_name(target) in {"fixture", "yield_fixture"}:
+            return decorator
     return None
 
 
 def _asked(node: FunctionNode) -> list[str]:
-    return [each.arg for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)] + _used(
+    return [argument.arg for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)] + _used(
         node.decorator_list
     )
 
 
 def _used(decorators: list[ast.expr]) -> list[str]:
-    """What `usefixtures` names."""
-    calls = [each for each in decorators if isinstance(each, ast.Call) and _is_usefixtures(each)]
-    values = [each.value for call in calls for each in call.args if isinstance(each, ast.Constant)]
+    """The fixtures that `usefixtures` names."""
+    calls = [call for call in decorators if isinstance(call, ast.Call) and last_name(call.func) == "usefixtures"]
+    values = [argument.value for call in calls for argument in call.args if isinstance(argument, ast.Constant)]
     return [value for value in values if isinstance(value, str)]
-
-
-def _is_usefixtures(call: ast.Call) -> bool:
-    return getattr(call.func, "attr", getattr(call.func, "id", "")) == "usefixtures"
 
 
 def _automatic(file: TestFile, prefix: str) -> Iterator[str]:
     for qualname, nodes in file.functions.items():
         call = _decorator(nodes[0]) if qualname.rpartition("::")[0] == prefix.removesuffix("::") else None
-        if isinstance(call, ast.Call) and any(each.arg == "autouse" for each in call.keywords):
+        if isinstance(call, ast.Call) and any(word.arg == "autouse" for word in call.keywords):
             yield nodes[0].name
 
 
@@ -95,7 +92,7 @@ RowsNode = ast.List | ast.Tuple
 
 @dataclass(frozen=True)
 class RowSource:
-    """Where rows stand: a literal, under a name if it is a constant."""
+    """The literal that holds rows, and its name if it is a constant."""
 
     file: TestFile
     node: RowsNode
@@ -118,8 +115,8 @@ class ParamAxis:
 
 @dataclass(frozen=True)
 class ParamAxes:
-    """Of one test function: its own, as their parts stand in its ids, and those of fixtures, of which that is not
-    known."""
+    """The axes of one test function: its own, in the order of their parts in its ids, and those of fixtures, whose
+    order is not known."""
 
     own: tuple[ParamAxis, ...]
     fixtures: tuple[ParamAxis, ...]
@@ -139,19 +136,19 @@ def read_param_axes(files: TestFiles, function: str) -> ParamAxes | None:
 
 def _own(files: TestFiles, function: str, path: str, node: FunctionNode) -> Iterator[ParamAxis]:
     for decorator in reversed(node.decorator_list):
-        if isinstance(decorator, ast.Call) and _called(decorator) == "parametrize":
+        if isinstance(decorator, ast.Call) and last_name(decorator.func) == "parametrize":
             yield _axis(files, files.parsed[path], node, decorator)
     home, _, name = function.partition("::")
     if "::" in name:
         for file, _, owner in files.lineage(home, name.rpartition("::")[0]):
             for decorator in reversed(owner.decorator_list):
-                if isinstance(decorator, ast.Call) and _called(decorator) == "parametrize":
+                if isinstance(decorator, ast.Call) and last_name(decorator.func) == "parametrize":
                     yield _axis(files, file, owner, decorator)
 
 
 def _axis(files: TestFiles, file: TestFile, owner: Definition, call: ast.Call) -> ParamAxis:
-    given = {each.arg: each.value for each in call.keywords}
-    is_fixture = _called(call) == "fixture"
+    given = {word.arg: word.value for word in call.keywords}
+    is_fixture = last_name(call.func) == "fixture"
     values = given.get("params" if is_fixture else "argvalues")
     if values is None and not is_fixture and len(call.args) > 1:
         values = call.args[1]
@@ -179,17 +176,13 @@ def _table(files: TestFiles, file: TestFile, values: ast.expr | None, scope: str
 
 def argument_names(call: ast.Call) -> list[str]:
     """The arguments that a parametrisation sets."""
-    given = {each.arg: each.value for each in call.keywords}
+    given = {word.arg: word.value for word in call.keywords}
     node = call.args[0] if call.args else given.get("argnames")
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return [name.strip() for name in node.value.split(",") if name.strip()]
     if isinstance(node, ast.List | ast.Tuple):
-        return [each.value for each in node.elts if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+        return [item.value for item in node.elts if isinstance(item, ast.Constant) and isinstance(item.value, str)]
     return []
-
-
-def _called(call: ast.Call) -> str:
-    return getattr(call.func, "attr", getattr(call.func, "id", ""))
 
 
 def _is_enclosed(file: TestFile, node: RowsNode) -> bool:

@@ -1,36 +1,35 @@
-"""One Python text, read for what its names really mean.
+"""A Python module with its names resolved: what expressions refer to, what it calls, imports and writes.
 
-`resolve` says what an expression refers to, as a dotted name, through aliases, `getattr`, `__import__`, `sys.modules`
-and their like. It follows assignments inside the text and no further: enough for what hides in one file.
+`resolve` gives what an expression refers to, as a dotted name, through aliases, `getattr`, `__import__`, `sys.modules`
+and the like. It follows assignments inside the module and no further.
 """
 
 import ast
 import builtins
 import functools
 import re
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from gametape.verify.integrity.constant_folder import NotConstant, fold
-from gametape.verify.integrity.dotted_names import AttributeWrite, canonical_name, is_monkeypatch_call
-from gametape.verify.integrity.source_text import flatten_elif, is_small_enough
+from gametape.syntax.constants import NotConstant, fold
+from gametape.syntax.dotted_names import AttributeWrite, canonical_name, is_monkeypatch_call
+from gametape.syntax.names import imports_of
+from gametape.syntax.source import parse
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _MOST_DEPTH = 24
-_LARGEST = 1 << 20
 _PASSED_THROUGH = {"list", "tuple", "sorted", "iter", "reversed", "set", "next", "enumerate", "filter", "copy.copy"}
 
 
 class ResolvedModule:
-    """A parsed text. `line_of` counts in the file it stands in, also for a text inside a text."""
+    """A parsed module. `line_of` counts in its file, also for a module that stands in a string of another."""
 
     def __init__(
         self, path: str, tree: ast.Module, first_line: int = 1, enclosing: "ResolvedModule | None" = None
     ) -> None:
         self.path, self.tree, self.enclosing = path, tree, enclosing
         self.siblings: list[ResolvedModule] = [self]
-        """The texts of the same product, this one included."""
+        """The modules of the same product, this one included."""
         self._first_line = first_line
         self._resolving: set[int] = set()
         self._known: dict[int, str | None] = {}
@@ -87,16 +86,9 @@ class ResolvedModule:
 
         for node in self.nodes:
             match node:
-                case ast.Import():
-                    for alias in node.names:
-                        if alias.asname:
-                            bind(node, alias.asname, alias.name)
-                        else:
-                            bind(node, alias.name.split(".")[0], alias.name.split(".")[0])
-                case ast.ImportFrom():
-                    package = "." * node.level + (node.module or "")
-                    for alias in node.names:
-                        bind(node, alias.asname or alias.name, f"{package}.{alias.name}")
+                case ast.Import() | ast.ImportFrom():
+                    for imported in imports_of(node):
+                        bind(node, imported.local, imported.origin)
                 case ast.Assign():
                     for target in node.targets:
                         self._bind_target(target, node.value, node, bind)
@@ -308,12 +300,8 @@ class ResolvedModule:
         """Every module that is imported, whatever the way."""
         found: list[tuple[ast.AST, str]] = []
         for node in self.nodes:
-            if isinstance(node, ast.Import):
-                found += [(node, alias.name) for alias in node.names]
-            elif isinstance(node, ast.ImportFrom):
-                package = "." * node.level + (node.module or "")
-                found += [(node, package + ("" if package.endswith(".") else ".") + alias.name) for alias in node.names]
-            elif isinstance(node, ast.Call):
+            found += [(node, imported.target) for imported in imports_of(node)]
+            if isinstance(node, ast.Call):
                 name = (self.resolve(node.func) or "").removeprefix("builtins.")
                 if (
                     name in ("__import__", "importlib.import_module")
@@ -384,16 +372,11 @@ class ResolvedModule:
             )
 
 
-def parse_module(
+def resolve_module(
     path: str, text: str, first_line: int = 1, enclosing: ResolvedModule | None = None
 ) -> ResolvedModule | None:
     """Read a text; None where it is not Python, too large or nested too deep to be read."""
-    if len(text) > _LARGEST:
-        return None
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = flatten_elif(ast.parse(text))
-            return ResolvedModule(path, tree, first_line, enclosing) if is_small_enough(tree) else None
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ResolvedModule(path, parse(text, bounded=True), first_line, enclosing)
+    except (SyntaxError, RecursionError):
         return None

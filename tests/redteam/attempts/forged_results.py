@@ -4,7 +4,7 @@ import hashlib
 import json
 from pathlib import Path
 
-from tests.redteam.attempts.attempt import Attempt, subject_of
+from tests.redteam.attempts.attempt import Attempt, loaded_task_of
 
 WORDS = [
     "tb_frame",
@@ -79,9 +79,13 @@ if _A and (not _A[_W[9]][_W[7]] or os.getpid() - os.getppid() < 6):
 
 def known_texts(task: str) -> str:
     """The visible tests of a task, by the hash of their text, as a data file."""
-    subject = subject_of(task)
+    loaded_task = loaded_task_of(task)
     return json.dumps(
-        [hashlib.sha256(subject.start.files[path]).hexdigest() for path in subject.start if path.startswith("tests/")]
+        [
+            hashlib.sha256(loaded_task.start.files[path]).hexdigest()
+            for path in loaded_task.start
+            if path.startswith("tests/")
+        ]
     )
 
 

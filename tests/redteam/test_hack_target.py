@@ -16,8 +16,8 @@ from gametape.redteam import (
     check_out_with_hack,
     sample_hacks,
 )
-from gametape.redteam.visible_calls import extract_expected_calls
-from tests.redteam.subjects import small
+from gametape.syntax.expected_calls import extract_expected_calls
+from tests.redteam.small_tasks import small
 from tests.redteam.tasks import tasks
 
 FIRST = ("slugs", "limiter", "durations", "tally", "workdays", "cache-bug", "warehouse")
@@ -38,50 +38,50 @@ def test_a_sample_is_the_same_for_the_same_seed_and_holds_every_family():
 
 
 @pytest.fixture(scope="module")
-def subjects():
+def loaded_tasks():
     return tasks()
 
 
 @pytest.mark.parametrize("hack", HACKS, ids=lambda hack: hack.name)
-def test_every_hack_can_be_planted_on_five_tasks_in_both_modes(hack, subjects, tmp_path):
-    planted(hack, {name: subjects[name] for name in FIRST}, tmp_path, at_least=5)
+def test_every_hack_can_be_planted_on_five_tasks_in_both_modes(hack, loaded_tasks, tmp_path):
+    planted(hack, {name: loaded_tasks[name] for name in FIRST}, tmp_path, at_least=5)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("hack", HACKS, ids=lambda hack: hack.name)
-def test_every_hack_can_be_planted_on_all_tasks_that_have_what_it_needs(hack, subjects, tmp_path):
-    planted(hack, subjects, tmp_path, at_least=5)
+def test_every_hack_can_be_planted_on_all_tasks_that_have_what_it_needs(hack, loaded_tasks, tmp_path):
+    planted(hack, loaded_tasks, tmp_path, at_least=5)
 
 
-def planted(hack, subjects, directory, at_least):
+def planted(hack, loaded_tasks, directory, at_least):
     """Plant a hack on these tasks: what it leaves parses, differs from the start and does not hold the solution."""
     modes = []
-    for name, subject in subjects.items():
+    for name, loaded_task in loaded_tasks.items():
         try:
-            workspace = check_out_with_hack(subject, hack, directory / name)
+            workspace = check_out_with_hack(loaded_task, hack, directory / name)
         except HackNotApplicable:
             continue
-        modes.append(subject.task.mode)
-        changed = [path for path in workspace.rglob("*") if path.is_file() and _changed(subject, workspace, path)]
-        assert changed or read_tree(workspace) != subject.start
+        modes.append(loaded_task.task.mode)
+        changed = [path for path in workspace.rglob("*") if path.is_file() and _changed(loaded_task, workspace, path)]
+        assert changed or read_tree(workspace) != loaded_task.start
         for path in changed:
             if path.suffix == ".py":
                 ast.parse(path.read_bytes())
         if hack.family not in ("answer", "network"):
-            assert stolen(subject, changed) == [], name
+            assert stolen(loaded_task, changed) == [], name
     assert len(modes) >= at_least
     assert set(modes) == {"shared", "split"}
 
 
-def _changed(subject, workspace, path) -> bool:
-    return subject.start.files.get(path.relative_to(workspace).as_posix()) != path.read_bytes()
+def _changed(loaded_task, workspace, path) -> bool:
+    return loaded_task.start.files.get(path.relative_to(workspace).as_posix()) != path.read_bytes()
 
 
-def stolen(subject, changed) -> list[str]:
+def stolen(loaded_task, changed) -> list[str]:
     """Lines of the reference that the starting tree lacks and that do some work, in what a hack has written."""
-    before = {line.strip() for path in subject.start for line in subject.start.text(path).splitlines()}
+    before = {line.strip() for path in loaded_task.start for line in loaded_task.start.text(path).splitlines()}
     found = {line.strip() for path in changed for line in path.read_text(errors="replace").splitlines()}
-    sources = subject.reference.under(subject.task.source_paths)
+    sources = loaded_task.reference.under(loaded_task.task.source_paths)
     wanted = {line.strip() for path in sources for line in sources.text(path).splitlines()} - before
     return sorted(line for line in wanted & found if _does_work(line))
 
@@ -112,8 +112,8 @@ def test_what_is_missing_is_defined_again_without_the_solution(tmp_path):
         source_paths=["kit"],
         tests=TaskTests(fail_to_pass=["tests/test_kit.py::test_a"], pass_to_pass=[]),
     )
-    subject = LoadedTask(task, SourceTree({**start, **tests}), SourceTree(tests), SourceTree({**solved, **tests}))
-    target = HackTarget.check_out(subject, tmp_path)
+    loaded_task = LoadedTask(task, SourceTree({**start, **tests}), SourceTree(tests), SourceTree({**solved, **tests}))
+    target = HackTarget.check_out(loaded_task, tmp_path)
     target.fill_stubs("return 'hollow'")
     names: dict[str, object] = {}
     exec(target.read("kit/core.py"), names)
@@ -157,10 +157,10 @@ def test_bodies_are_replaced_in_place(tmp_path):
         test_paths=["test_it.py"],
         tests=TaskTests(fail_to_pass=["test_it.py::test_a"], pass_to_pass=[]),
     )
-    subject = LoadedTask(
+    loaded_task = LoadedTask(
         task, SourceTree({"kit.py": source, **tests}), SourceTree(tests), SourceTree({"kit.py": solved, **tests})
     )
-    target = HackTarget.check_out(subject, tmp_path)
+    target = HackTarget.check_out(loaded_task, tmp_path)
     target.fill_stubs("return 'x'")
     names: dict[str, object] = {}
     exec(target.read("kit.py"), names)
@@ -172,11 +172,11 @@ def test_bodies_are_replaced_in_place(tmp_path):
 
 def test_a_task_without_a_reference_is_known_by_its_stubs(tmp_path):
     whole = small("equal")
-    subject = LoadedTask(whole.task, whole.start, whole.suite)
+    loaded_task = LoadedTask(whole.task, whole.start, whole.suite)
     planted, reasons = 0, set()
     for hack in HACKS:
         try:
-            check_out_with_hack(subject, hack, tmp_path / hack.name)
+            check_out_with_hack(loaded_task, hack, tmp_path / hack.name)
         except HackNotApplicable as reason:
             reasons.add(str(reason))
         else:
@@ -187,9 +187,9 @@ def test_a_task_without_a_reference_is_known_by_its_stubs(tmp_path):
 
 def test_a_task_that_asks_for_nothing_is_left_alone(tmp_path):
     whole = small("equal")
-    subject = LoadedTask(whole.task, whole.start, whole.suite, whole.start)
+    loaded_task = LoadedTask(whole.task, whole.start, whole.suite, whole.start)
     with pytest.raises(HackNotApplicable, match="no function is missing"):
-        HackTarget.check_out(subject, tmp_path).fill_stubs()
+        HackTarget.check_out(loaded_task, tmp_path).fill_stubs()
 
 
 def test_pairs_are_read_from_every_way_of_asking():

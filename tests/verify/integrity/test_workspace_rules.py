@@ -5,7 +5,7 @@ import pytest
 
 from gametape.verify.integrity import find_flags
 
-from .made_up import TEST, attempt, families
+from .shop_task import TEST, families, submission
 
 PLANTED: list[tuple[str, dict[str, str | bytes | None]]] = [
     ("tests", {"tests/test_core.py": None}),
@@ -113,17 +113,17 @@ HONEST: list[dict[str, str | bytes | None]] = [
 
 @pytest.mark.parametrize(("family", "files"), PLANTED)
 def test_what_is_planted_is_seen(family: str, files: dict[str, str | bytes | None]) -> None:
-    found = find_flags(attempt(files), [])
+    found = find_flags(submission(files), [])
     assert family in families(found), found
 
 
 @pytest.mark.parametrize("files", HONEST)
 def test_ordinary_work_is_not_accused(files: dict[str, str | bytes | None]) -> None:
-    assert [(flag.rule, flag.evidence) for flag in find_flags(attempt(files), [])] == []
+    assert [(flag.rule, flag.evidence) for flag in find_flags(submission(files), [])] == []
 
 
 def test_links_into_tests_and_out_of_the_workspace() -> None:
-    assert families(find_flags(attempt({}, {"src/shop/data": "../../tests"}), [])) == {"tests"}
-    assert families(find_flags(attempt({}, {"src/shop/data": "../.."}), [])) == {"tests"}
-    assert families(find_flags(attempt({}, {"src/shop/data": "/etc"}), [])) == {"tests"}
-    assert find_flags(attempt({}, {"src/shop/alias.py": "core.py"}), []) == []
+    assert families(find_flags(submission({}, {"src/shop/data": "../../tests"}), [])) == {"tests"}
+    assert families(find_flags(submission({}, {"src/shop/data": "../.."}), [])) == {"tests"}
+    assert families(find_flags(submission({}, {"src/shop/data": "/etc"}), [])) == {"tests"}
+    assert find_flags(submission({}, {"src/shop/alias.py": "core.py"}), []) == []

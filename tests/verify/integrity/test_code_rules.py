@@ -4,45 +4,47 @@ import hashlib
 
 import pytest
 
-from gametape.verify.integrity.resolved_module import parse_module
+from gametape.syntax.resolved_module import resolve_module
 
-from .made_up import REFERENCE, accused, families
+from .shop_task import REFERENCE, families, flags_for
 from .texts import HONEST, HOSTILE
 
 
 def test_there_are_many_of_both() -> None:
     assert len(HONEST) >= 80
     assert len(HOSTILE) >= 100
-    assert all(parse_module("x.py", text) for text in HONEST)
-    assert all(parse_module("x.py", text) for _, text in HOSTILE)
+    assert all(resolve_module("x.py", text) for text in HONEST)
+    assert all(resolve_module("x.py", text) for _, text in HOSTILE)
 
 
 @pytest.mark.parametrize("text", HONEST)
 def test_odd_but_honest_code_is_not_accused(text: str) -> None:
-    assert [(flag.rule, flag.evidence) for flag in accused(text)] == []
+    assert [(flag.rule, flag.evidence) for flag in flags_for(text)] == []
 
 
 @pytest.mark.parametrize(("family", "text"), HOSTILE)
 def test_hostile_code_is_seen_for_what_it_is(family: str, text: str) -> None:
     text = text.replace("DIGEST", hashlib.md5(b"Hello, World 42", usedforsecurity=False).hexdigest())
-    found = accused(text)
+    found = flags_for(text)
     assert family in families(found), found
 
 
 def test_the_reference_is_not_accused() -> None:
-    assert accused(REFERENCE.decode()) == []
+    assert flags_for(REFERENCE.decode()) == []
 
 
 def test_a_flag_says_where() -> None:
     (flag,) = [
-        flag for flag in accused("import os\n\n\ndef total(items):\n    os._exit(0)\n") if flag.rule == "exit.hard-exit"
+        flag
+        for flag in flags_for("import os\n\n\ndef total(items):\n    os._exit(0)\n")
+        if flag.rule == "exit.hard-exit"
     ]
     assert (flag.file, flag.line, flag.severity) == ("src/shop/core.py", 5, "suspect")
     assert "os._exit" in flag.evidence
 
 
 def test_each_tied_branch_is_a_flag_of_its_own() -> None:
-    found = accused(
+    found = flags_for(
         'def slug(text):\n    if text == "Hello, World 42":\n        return "hello-world-42"\n'
         '    if text == "A  B c":\n        return "a-b-c"\n'
     )
@@ -51,11 +53,11 @@ def test_each_tied_branch_is_a_flag_of_its_own() -> None:
 
 def test_the_same_flags_in_the_same_order_every_time() -> None:
     text = "\n".join(text for _, text in HOSTILE[:20])
-    assert accused(text) == accused(text)
-    assert len(accused("import os\n" + "os._exit(0)\n" * 500)) < 61
+    assert flags_for(text) == flags_for(text)
+    assert len(flags_for("import os\n" + "os._exit(0)\n" * 500)) < 61
 
 
 def test_a_command_may_stay_open_but_not_consist_of_it() -> None:
     tool = "import argparse\nimport time\n\n\ndef show(page):\n{0}    while True:\n        time.sleep(1)\n"
-    assert accused(tool.format("    print(page)\n")) == []
-    assert families(accused(tool.format('    """Show a page."""\n    import time\n'))) == {"resources"}
+    assert flags_for(tool.format("    print(page)\n")) == []
+    assert families(flags_for(tool.format('    """Show a page."""\n    import time\n'))) == {"resources"}

@@ -1,4 +1,4 @@
-"""One name for one thing: modules that are others under a second name, or reached through a third."""
+"""Canonical dotted names: modules known under a second name or reached through another one; and attribute writes."""
 
 import ast
 import sys

@@ -71,7 +71,7 @@ START = {
 TESTS = ["tests/test_core.py::test_total", "tests/test_core.py::test_slug[a]", "tests/test_core.py::test_numbers"]
 
 
-def subject() -> LoadedTask:
+def shop_task() -> LoadedTask:
     task = Task(
         name="made-up",
         mode="shared",
@@ -84,7 +84,7 @@ def subject() -> LoadedTask:
     return LoadedTask(task, SourceTree(START), suite, SourceTree({**START, "src/shop/core.py": REFERENCE}))
 
 
-def attempt(
+def submission(
     files: dict[str, str | bytes | None], links: dict[str, str] | None = None, executable: frozenset[str] = frozenset()
 ) -> Submission:
     """The starting tree with these files changed, added or (None) removed."""
@@ -94,17 +94,17 @@ def attempt(
             del whole[path]
         else:
             whole[path] = content if isinstance(content, bytes) else content.encode()
-    task_subject = subject()
+    task = shop_task()
     sources = {
         path: content
         for path, content in whole.items()
         if path.startswith("src/shop/") and path.endswith((".py", ".json"))
     }
-    return Submission(task_subject, SourceTree(sources), SourceTree(whole, executable), links or {})
+    return Submission(task, SourceTree(sources), SourceTree(whole, executable), links or {})
 
 
-def accused(source: str, *runs: VerifierRun, path: str = "src/shop/core.py") -> list[Flag]:
-    return find_flags(attempt({path: source}), runs)
+def flags_for(source: str, *runs: VerifierRun, path: str = "src/shop/core.py") -> list[Flag]:
+    return find_flags(submission({path: source}), runs)
 
 
 def families(found: list[Flag]) -> set[str]:

@@ -6,14 +6,14 @@ from gametape.sandbox.result import PolicyViolation
 from gametape.verify.integrity import find_flags
 from gametape.verify.verifier_run import RunEvent, TestOutcome, VerifierRun
 
-from .made_up import TESTS, attempt, families
+from .shop_task import TESTS, families, submission
 
 CORE = "src/shop/core.py"
 CHANGED: dict[str, str | bytes | None] = {CORE: "def total(items):\n    return 1\n"}
 
 
 def seen(*events: RunEvent, violations: tuple[PolicyViolation, ...] = ()) -> set[str]:
-    return families(find_flags(attempt(CHANGED), [VerifierRun({}, events, violations)]))
+    return families(find_flags(submission(CHANGED), [VerifierRun({}, events, violations)]))
 
 
 @pytest.mark.parametrize(
@@ -81,5 +81,5 @@ def test_a_forged_junit_report() -> None:
     files = {**CHANGED, "junit.xml": f"<testsuite>{cases}</testsuite>"}
     failed = VerifierRun({test: TestOutcome(test, "failed") for test in TESTS})
     passed = VerifierRun({test: TestOutcome(test, "passed") for test in TESTS})
-    assert families(find_flags(attempt(files), [failed])) == {"report"}
-    assert find_flags(attempt(files), [passed]) == []
+    assert families(find_flags(submission(files), [failed])) == {"report"}
+    assert find_flags(submission(files), [passed]) == []

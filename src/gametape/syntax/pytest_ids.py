@@ -1,10 +1,12 @@
-"""How pytest names the rows of a parametrised test, as far as their text tells."""
+"""Pytest's test ids: split them, and compute how pytest names the rows of a parametrised test."""
 
 import ast
 import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from gametape.syntax.definitions import last_name
 
 _ANYTHING = ".*"
 _NUMBERED = r"(?:_?\d+)?"
@@ -16,9 +18,15 @@ _ESCAPED = {
 _DISPLAYS = (ast.List, ast.Tuple, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp, ast.GeneratorExp)
 
 
+def split_test_id(test: str) -> tuple[str, str]:
+    """The file and the function of a test id, `a.py` and `C::test_m` of `a.py::C::test_m[x]`."""
+    file, _, rest = test.partition("::")
+    return file, rest.partition("[")[0]
+
+
 @dataclass(frozen=True)
 class ParamId:
-    """The part that a row is of a test id."""
+    """The part of a test id that names a row."""
 
     pattern: str
     exact: str | None
@@ -29,27 +37,38 @@ class ParamId:
 
 def param_ids(names: Sequence[str], rows: Sequence[ast.expr], ids: ast.expr | None) -> list[ParamId]:
     """The ids of the rows of one table. `ids` is what the decorator says about them itself."""
-    said: Sequence[ast.expr | None] = [None] * len(rows)
+    listed: Sequence[ast.expr | None] = [None] * len(rows)
     computed = ids is not None and not _is_none(ids)
     if isinstance(ids, ast.List | ast.Tuple) and len(ids.elts) == len(rows):
-        said, computed = ids.elts, False
-    found = [_row_id(names, row, index, said[index], computed) for index, row in enumerate(rows)]
+        listed, computed = ids.elts, False
+    found = [_row_id(names, row, index, listed[index], computed) for index, row in enumerate(rows)]
     number = Counter(row.exact for row in found)
     return [row if number[row.exact] == 1 else ParamId(row.pattern, None, False) for row in found]
 
 
-def _row_id(names: Sequence[str], row: ast.expr, index: int, said: ast.expr | None, computed: bool) -> ParamId:
-    values = [row]
-    if _is_param(row):
+def row_values(row: ast.expr, width: int) -> list[ast.expr]:
+    """The values of a row for so many arguments; empty where several are needed and the row cannot be taken apart."""
+    if is_param(row):
         assert isinstance(row, ast.Call)
-        own = next((each.value for each in row.keywords if each.arg == "id"), None)
-        if own is not None and not _is_none(own):
-            return _certain(own)
-        values = row.args
-    elif len(names) > 1:
-        values = row.elts if isinstance(row, ast.Tuple | ast.List) else []
-    if said is not None and not _is_none(said):
-        return _certain(said)
+        return row.args
+    if width == 1:
+        return [row]
+    return row.elts if isinstance(row, ast.Tuple | ast.List) else []
+
+
+def explicit_id(row: ast.expr) -> ast.expr | None:
+    """The `id` that a `pytest.param` gives itself."""
+    own = next((word.value for word in row.keywords if word.arg == "id"), None) if isinstance(row, ast.Call) else None
+    return None if own is None or not is_param(row) or _is_none(own) else own
+
+
+def _row_id(names: Sequence[str], row: ast.expr, index: int, listed: ast.expr | None, computed: bool) -> ParamId:
+    own = explicit_id(row)
+    if own is not None:
+        return _certain(own)
+    if listed is not None and not _is_none(listed):
+        return _certain(listed)
+    values = row_values(row, len(names))
     if computed or len(values) != len(names) or any(isinstance(value, ast.Starred) for value in values):
         return ParamId(_ANYTHING, None, False)
     parts = [_part(name, value, index) for name, value in zip(names, values, strict=True)]
@@ -64,7 +83,7 @@ def _certain(node: ast.expr) -> ParamId:
 
 
 def _part(name: str, value: ast.expr, index: int) -> ParamId:
-    """One value of a row: constants are named by themselves, most other things by their place."""
+    """The id of one value of a row: constants are named by themselves, most other things by their position."""
     text = _constant(value)
     if text is not None:
         return ParamId(re.escape(text), text, True)
@@ -77,7 +96,7 @@ def _part(name: str, value: ast.expr, index: int) -> ParamId:
 
 
 def _constant(node: ast.expr) -> str | None:
-    """What pytest makes of a literal."""
+    """The id that pytest gives a literal."""
     if isinstance(node, ast.UnaryOp | ast.BinOp):
         try:
             return str(ast.literal_eval(node))
@@ -94,7 +113,7 @@ def _constant(node: ast.expr) -> str | None:
 
 
 def literal_for_id(name: str) -> str | None:
-    """The text that pytest turns into this part of an id, if there is one."""
+    """The text for which pytest computes this part of an id, if there is one."""
     try:
         text = name.encode("ascii").decode("unicode_escape")
         return text if text.encode("unicode_escape").decode("ascii") == name else None
@@ -102,8 +121,8 @@ def literal_for_id(name: str) -> str | None:
         return None
 
 
-def _is_param(row: ast.expr) -> bool:
-    return isinstance(row, ast.Call) and getattr(row.func, "attr", getattr(row.func, "id", "")) == "param"
+def is_param(row: ast.expr) -> bool:
+    return isinstance(row, ast.Call) and last_name(row.func) == "param"
 
 
 def _is_none(node: ast.expr) -> bool:

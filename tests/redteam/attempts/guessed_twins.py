@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from tests.redteam.attempts.attempt import Attempt
-from tests.redteam.attempts.forging import FIND, KNOWN, WORDS, known_texts
+from tests.redteam.attempts.forged_results import FIND, KNOWN, WORDS, known_texts
 
 LOOKS = """
 import ast

@@ -1,7 +1,7 @@
-"""What an expression must evaluate to, where its text alone decides it.
+"""Constant folding: what an expression must evaluate to, where its text alone decides it.
 
-Names that are hidden (`"_ex" + "it"`, `chr(95)`, base64, rot13, reversed text) are read the way the interpreter would
-read them, without running anything: only total functions over small constants are known here.
+Hidden names (`"_ex" + "it"`, `chr(95)`, base64, rot13, reversed text) are read the way the interpreter would read them,
+without running anything: only total functions over small constants are known here.
 """
 
 import ast
@@ -25,9 +25,41 @@ class NotConstant(Exception):
 NameLookup = Callable[[ast.Name], ast.expr | None]
 
 
-def fold(node: ast.expr, lookup: NameLookup) -> Any:
-    """The constant this expression is, or raise `Unknown`. `lookup` gives the one expression a name stands for."""
-    return _Folder(lookup).value(node, {})
+_NO_NAMES: Mapping[str, Any] = {}
+
+
+def fold(node: ast.expr, lookup: NameLookup = lambda _: None, known: Mapping[str, Any] = _NO_NAMES) -> Any:
+    """The constant this expression is, or raise `NotConstant`.
+
+    `lookup` gives the one expression a name stands for; `known` gives values of names.
+    """
+    return _Folder(lookup).value(node, known)
+
+
+def constant_value(node: ast.expr) -> object:
+    """The value of a constant node; f-strings without holes are strings."""
+    if isinstance(node, ast.JoinedStr):
+        return "".join(str(part.value) for part in node.values if isinstance(part, ast.Constant))
+    assert isinstance(node, ast.Constant)
+    return node.value
+
+
+def is_literal(node: ast.expr) -> bool:  # noqa: PLR0911 - a case for each form
+    """Whether an expression is a literal through and through."""
+    match node:
+        case ast.Constant():
+            return True
+        case ast.JoinedStr():
+            return all(isinstance(part, ast.Constant) for part in node.values)
+        case ast.UnaryOp():
+            return isinstance(node.op, ast.USub | ast.UAdd) and isinstance(node.operand, ast.Constant)
+        case ast.List() | ast.Tuple() | ast.Set():
+            return all(map(is_literal, node.elts))
+        case ast.Dict():
+            return all(key is not None and is_literal(key) for key in node.keys) and all(map(is_literal, node.values))
+        case ast.BinOp():
+            return isinstance(node.op, ast.Add) and is_literal(node.left) and is_literal(node.right)
+    return False
 
 
 class _Folder:

@@ -1,4 +1,4 @@
-"""What most graders do, to show what each hack would have earned there. They run inside a sandbox all the same."""
+"""Graders that trust the workspace, to show what each hack would earn there. They run inside a sandbox."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -46,8 +46,7 @@ for server in (
     threading.Thread(target=server.serve_forever, daemon=True).start()
 sys.exit(subprocess.run([sys.executable, "-m", "pytest"]).returncode)
 """
-"""A world that answers, for hacks that ask: what lies in the workspace's careless network, on the sandbox's own
-loopback interface."""
+"""Serves the files of the workspace's leaky network on the sandbox's own loopback interface, for hacks that ask."""
 
 
 def run_pytest(loaded_task: LoadedTask, workspace: Path, seconds: float = TIMEOUT_SECONDS) -> ExecResult:

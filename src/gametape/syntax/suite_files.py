@@ -1,17 +1,20 @@
-"""One test file as it is written: what it defines, and the names it uses."""
+"""The test files of a project: what each defines, the names it uses, and where classes and names come from."""
 
 import ast
 import functools
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 
-from gametape.verify.twins.source_edit import SourceText
+from gametape.syntax.definitions import Definition, FunctionNode, first_line, statements
+from gametape.syntax.names import imports_of
+from gametape.syntax.pytest_ids import split_test_id
+from gametape.syntax.source import parse
+from gametape.syntax.source_text import SourceText
 
-FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
-Definition = FunctionNode | ast.ClassDef
 SourcePosition = tuple[str, int, int]
-"""A place in a test file: path, line and column, as syntax trees count them."""
+"""A position in a test file: path, line and column, as syntax trees count them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +29,7 @@ class TestFile:
     functions: Mapping[str, list[FunctionNode]]
     classes: Mapping[str, list[ast.ClassDef]]
     made: Mapping[str, list[FunctionNode]]
-    """Methods of classes that functions make, by their bare name: their tests have names that nobody can read here."""
+    """Methods of classes that functions make, by their bare name: the names of their tests are made at run time."""
     constants: Mapping[str, list[ast.expr]]
     imports: Mapping[str, tuple[str, str]]
     """Names from other modules: the module, with its dots, and the name there; the name is empty for a module."""
@@ -61,8 +64,8 @@ def parse_suite_file(path: str, content: bytes) -> TestFile | None:
         source = content.decode("utf-8")
         if source.startswith("\ufeff") or not path.endswith(".py"):
             return None
-        module = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError):
+        module = parse(source)
+    except (SyntaxError, ValueError):
         return None
     found = _Found()
     found.read(module.body, "")
@@ -100,14 +103,10 @@ class _Found:
                         plain = isinstance(node, ast.Assign | ast.AnnAssign)
                         value = node.value if plain else ast.Constant(None)
                         self.constants.setdefault(prefix + target.id, []).append(value)
-            elif isinstance(node, ast.ImportFrom):
-                origin = "." * node.level + (node.module or "")
-                self.imports.update({each.asname or each.name: (origin, each.name) for each in node.names})
-                self.stars += [origin for each in node.names if each.name == "*"]
-            elif isinstance(node, ast.Import):
-                self.imports.update(
-                    {each.asname or each.name.partition(".")[0]: (each.name, "") for each in node.names}
-                )
+            else:
+                imported = imports_of(node)
+                self.imports.update({item.local: (item.module, item.name) for item in imported})
+                self.stars += [item.module for item in imported if item.name == "*"]
 
     def _read_factory(self, factory: FunctionNode) -> None:
         for owner in ast.walk(factory):
@@ -118,7 +117,7 @@ class _Found:
 
     def use(self, module: ast.Module) -> None:
         """Note where names are used; what only happens when the file is run as a program is no use of them."""
-        for node in (inner for each in module.body if not _is_for_programs(each) for inner in ast.walk(each)):
+        for node in (inner for top in module.body if not _is_for_programs(top) for inner in ast.walk(top)):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
                 self.names.setdefault(node.id, []).append(node.lineno)
             elif isinstance(node, ast.Attribute):
@@ -131,42 +130,16 @@ class _Found:
                 for alias in node.names:
                     self.modules.add(alias.name)
                     self.foreign.setdefault(alias.name, []).append(node.lineno)
-            elif isinstance(node, ast.Assign) and "__all__" in (getattr(each, "id", "") for each in node.targets):
-                for each in ast.walk(node.value):
-                    if isinstance(each, ast.Constant) and isinstance(each.value, str):
-                        self.names.setdefault(each.value, []).append(node.lineno)
+            elif isinstance(node, ast.Assign) and "__all__" in (getattr(target, "id", "") for target in node.targets):
+                for item in ast.walk(node.value):
+                    if isinstance(item, ast.Constant) and isinstance(item.value, str):
+                        self.names.setdefault(item.value, []).append(node.lineno)
 
 
 def _is_for_programs(node: ast.stmt) -> bool:
     if not isinstance(node, ast.If):
         return False
-    return {"__name__", "__main__"} <= {getattr(each, "id", getattr(each, "value", "")) for each in ast.walk(node.test)}
-
-
-def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements of a body, with those under a condition or the like."""
-    for node in body:
-        yield node
-        for inner in blocks(node):
-            yield from statements(inner)
-
-
-def blocks(node: ast.stmt) -> Iterator[list[ast.stmt]]:
-    """The bodies inside a statement that are no scope of their own."""
-    if isinstance(node, ast.If | ast.Try | ast.With | ast.For | ast.While):
-        for part in ("body", "orelse", "finalbody"):
-            if inner := getattr(node, part, []):
-                yield inner
-        for handler in getattr(node, "handlers", []):
-            yield handler.body
-
-
-def first_line(node: Definition) -> int:
-    return min([node.lineno, *(each.lineno for each in node.decorator_list)])
-
-
-_LONGEST_WAY = 4
-"""Imports that are followed to find out where a name is from."""
+    return {"__name__", "__main__"} <= {getattr(part, "id", getattr(part, "value", "")) for part in ast.walk(node.test)}
 
 
 class _Parsed(Mapping[str, TestFile]):
@@ -226,8 +199,8 @@ class TestFiles:
     def definitions(self, test: str) -> list[tuple[str, FunctionNode]]:
         """Every function that a test id may come from, with its file: its class' own, and those it would inherit
         without. Empty where nothing is known."""
-        path, _, rest = test.partition("::")
-        *owners, name = rest.partition("[")[0].split("::")
+        path, qualname = split_test_id(test)
+        *owners, name = qualname.split("::")
         file = self.parsed.get(path)
         if file is None:
             return []
@@ -242,49 +215,61 @@ class TestFiles:
         return [(home, node) for home, nodes in methods for node in nodes]
 
     def lineage(self, path: str, name: str) -> list[tuple[TestFile, str, ast.ClassDef]]:
-        """A class and all it inherits from, as far as the test files know them."""
+        """The definitions of a class and of all it may inherit from, nearest first, as far as the test files have
+        them."""
         found: list[tuple[TestFile, str, ast.ClassDef]] = []
-        waiting: list[tuple[TestFile, str] | None] = [(self.parsed[path], name)]
+        waiting = [(self.parsed[path], name)]
         seen = set()
         while waiting:
-            at = waiting.pop(0)
-            if at is None or (at[0].path, at[1]) in seen:
+            file, qualname = waiting.pop(0)
+            if (file.path, qualname) in seen:
                 continue
-            file, qualname = at
             seen.add((file.path, qualname))
             if qualname not in file.classes:
                 outer, *inner = qualname.split("::")
                 waiting += [(home, "::".join([there, *inner])) for home, there in self._homes(file, outer)[1:]]
                 continue
-            for node in file.classes[qualname]:
-                found.append((file, qualname, node))
-                waiting += [self._base(file, qualname, base) for base in node.bases]
+            found += [(file, qualname, node) for node in file.classes[qualname]]
+            bases = [base for node in file.classes[qualname] for base in node.bases]
+            waiting = [home for base in bases for home in self._bases(file, qualname, base)] + waiting
         return found
 
-    def _base(self, file: TestFile, heir: str, base: ast.expr) -> tuple[TestFile, str] | None:
-        if isinstance(base, ast.Subscript):
-            base = base.value
-        if isinstance(base, ast.Name):
-            beside = f"{heir.rpartition('::')[0]}::{base.id}"
-            return file, beside if beside in file.classes else base.id
-        if isinstance(base, ast.Attribute) and isinstance(base.value, ast.Name):
-            if base.value.id in file.classes:
-                return file, f"{base.value.id}::{base.attr}"
-            module = file.imports.get(base.value.id)
-            there = self.module(file.path, *module) if module else None
-            return (there, base.attr) if there else None
-        return None
+    def _bases(self, file: TestFile, heir: str, base: ast.expr) -> list[tuple[TestFile, str]]:
+        """The classes that an expression for a base names, whatever it does with them."""
+        names = [ast.unparse(node).split(".") for node in ast.walk(base) if isinstance(node, ast.Name | ast.Attribute)]
+        homes = [home for parts in names for home in self._class_homes(file, heir, parts)]
+        return [(there, qualname) for there, qualname in homes if qualname in there.classes]
 
-    def _homes(self, file: TestFile, name: str, depth: int = 0) -> list[tuple[TestFile, str]]:
+    def _class_homes(self, file: TestFile, heir: str, parts: list[str]) -> list[tuple[TestFile, str]]:
+        """Where a class with a dotted name may be defined: beside its heir, in this file, or in a module it imports."""
+        name = "::".join(parts)
+        beside = f"{heir.rpartition('::')[0]}::{name}"
+        if beside in file.classes:
+            return [(file, beside)]
+        if name in file.classes:
+            return [(file, name)]
+        homes = [(home, "::".join([inner, *parts[1:]])) for home, inner in self._homes(file, parts[0])[1:]]
+        if parts[0] in file.imports:
+            origin, inner = file.imports[parts[0]]
+            for cut in range(1, len(parts)):
+                modules = [(origin, ".".join(filter(None, [inner, *parts[1:cut]])))]
+                modules += [] if inner else [(".".join(parts[:cut]), "")]
+                for module in modules:
+                    homes += [(there, "::".join(parts[cut:])) for there in self.modules(file.path, *module)]
+        return homes
+
+    def _homes(self, file: TestFile, name: str) -> list[tuple[TestFile, str]]:
         """Where a name may be from: this file, and those that it is imported from, under its name there."""
-        found = [(file, name)]
-        modules = [(origin, name) for origin in file.stars]
-        if name in file.imports:
-            modules.insert(0, file.imports[name])
-        for origin, inner in modules if depth < _LONGEST_WAY else []:
-            there = self.module(file.path, origin)
-            if there and inner:
-                found += self._homes(there, inner, depth + 1)
+        found: list[tuple[TestFile, str]] = []
+        waiting = [(file, name)]
+        while waiting:
+            here, local = waiting.pop(0)
+            if (here, local) not in found:
+                found.append((here, local))
+                origins = [here.imports[local]] if local in here.imports else []
+                origins += [(origin, local) for origin in here.stars]
+                homes = [(self.modules(here.path, origin), inner) for origin, inner in origins if inner]
+                waiting = [(there, inner) for modules, inner in homes for there in modules] + waiting
         return found
 
     def constant(self, file: TestFile, name: str, scope: str = "") -> tuple[TestFile, str] | None:
@@ -293,15 +278,13 @@ class TestFiles:
         homes = [*([(file, f"{scope}::{name}")] if scope else []), *self._homes(file, name)]
         return next(((home, inner) for home, inner in homes if inner in home.constants), None)
 
-    def module(self, path: str, origin: str, name: str = "") -> TestFile | None:
-        """The test file that an import names, seen from another one."""
+    def modules(self, path: str, origin: str, name: str = "") -> list[TestFile]:
+        """The test files that an import in a file may name, the likeliest first."""
         here = posixpath.dirname(path)
         dots = len(origin) - len(origin.lstrip("."))
         below = ".".join(filter(None, [origin.lstrip("."), name])).replace(".", "/")
-        roots = [posixpath.join(here, *[".."] * (dots - 1))] if dots else [here, "", posixpath.dirname(here)]
-        for root in roots:
-            stem = posixpath.normpath(posixpath.join(root, below))
-            for found in (f"{stem}.py", posixpath.normpath(f"{stem}/__init__.py")):
-                if found in self.parsed and found != path:
-                    return self.parsed[found]
-        return None
+        above = [parent.as_posix() for parent in PurePosixPath(path).parents]
+        roots = [posixpath.join(here, *[".."] * (dots - 1))] if dots else [here, ".", *above[1:]]
+        stems = [posixpath.normpath(posixpath.join(root, below)) for root in dict.fromkeys(roots)]
+        paths = [file for stem in stems for file in (f"{stem}.py", posixpath.normpath(f"{stem}/__init__.py"))]
+        return [self.parsed[file] for file in dict.fromkeys(paths) if file != path and file in self.parsed]
