@@ -52,3 +52,62 @@ def test_the_printed_defaults_are_the_defaults(tmp_path: Path) -> None:
     printed = read_config(written(tmp_path, default_config_toml()))
     assert printed == RunConfig(arm="rlvr", tasks="worlds:moderate")
     assert "# Rollouts of one prompt, which are each other's baseline." in default_config_toml()
+
+
+OLD = """arm = "rlvr_ttf"
+tasks = "worlds:moderate"
+
+[warm]
+made_up = 0.5
+
+[optim]
+portion = 4096
+
+[rl]
+length = 48
+
+[ttf]
+length = 24
+alone = 0.5
+per_group = 2
+mixed = false
+stored = 7
+learn = "resample"
+spoiled = 0.25
+
+[eval]
+rehearsed = 8
+
+[alarms]
+lost = 0.3
+mismatch = 0.1
+
+[reward]
+recorded = "runs"
+"""
+
+
+def test_a_file_from_before_keys_were_renamed_still_loads(tmp_path: Path) -> None:
+    config = read_config(written(tmp_path, OLD), ["optim.portion=2048", "ttf.replay_capacity=9"])
+    ttf = config.ttf
+    assert (ttf.normalizer_tokens, ttf.hint_only_lr_scale, ttf.annotated_per_group) == (24, 0.5, 2)
+    assert (ttf.annotate_mixed_groups, ttf.replay_capacity, ttf.objective) == (False, 9, "resample")
+    assert (ttf.control_share, config.warm.made_up_hint_share, config.rl.normalizer_tokens) == (0.25, 0.5, 48)
+    assert (config.optim.micro_batch_tokens, config.eval.forgetting_probe_size) == (2048, 8)
+    assert (config.alarms.infra_error_rate, config.alarms.logprob_mismatch) == (0.3, 0.1)
+    assert config.reward.recorded_trajectories == "runs"
+    assert read_config(written(tmp_path, config_to_toml(config))) == config
+
+
+def test_an_old_key_is_found_in_its_line_and_is_refused_beside_the_new_one(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"line 5: rl\.normalizer_tokens: expected greater than or equal to 1"):
+        read_config(written(tmp_path, GOOD.replace("groups = 4", "length = 0")))
+    with pytest.raises(BadInput, match=r"rl\.length: expected no such field"):
+        read_config(written(tmp_path, GOOD + "length = 5\nnormalizer_tokens = 6\n"))
+
+
+def test_an_arm_may_name_a_class_and_have_a_table_of_its_own(tmp_path: Path) -> None:
+    text = 'arm = "my.module:MyAlgorithm"\ntasks = "worlds:easy"\n\n[algorithm]\nbonus = 0.5\nnames = ["a", "b"]\n'
+    config = read_config(written(tmp_path, text))
+    assert (config.arm, config.algorithm) == ("my.module:MyAlgorithm", {"bonus": 0.5, "names": ["a", "b"]})
+    assert read_config(written(tmp_path, config_to_toml(config))) == config

@@ -6,8 +6,9 @@ Plain data, so that a run can keep it beside its checkpoints and go on with it.
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
-from gametape.coach.gates import ForkOutcomes, ForkTrial
-from gametape.coach.posterior import SuccessCount
+from pydantic import TypeAdapter
+
+from gametape.coach.gates import ForkTrial
 from gametape.core.hint import HintGates
 
 _RECENT = 32
@@ -54,37 +55,20 @@ class HintStatistics:
 
     def record(self, kind: str, gates: HintGates, used: bool) -> None:
         """One more target of this type, after its gates."""
-        found = self.for_type(kind)
-        found.located += 1
-        found.used += used
+        counts = self.for_type(kind)
+        counts.located += 1
+        counts.used += used
         for name, gate in (("g0", gates.g0), ("g1", gates.g1), ("g2", gates.g2)):
             if gate is not None:
-                found.run[name] = found.run.get(name, 0) + 1
-                found.passed[name] = found.passed.get(name, 0) + gate.passed
+                counts.run[name] = counts.run.get(name, 0) + 1
+                counts.passed[name] = counts.passed.get(name, 0) + gate.passed
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            kind: {**asdict(found), "gap": found.gap, "retired": found.retired}
-            for kind, found in sorted(self.types.items())
+            kind: {**asdict(counts), "gap": counts.gap, "retired": counts.retired}
+            for kind, counts in sorted(self.types.items())
         }
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
-        return cls({kind: _read(one) for kind, one in data.items()})
-
-
-def _read(data: dict[str, Any]) -> HintTypeStatistics:
-    trial = data["trial"]
-    return HintTypeStatistics(
-        located=data["located"],
-        used=data["used"],
-        run=dict(data["run"]),
-        passed=dict(data["passed"]),
-        gaps=list(data["gaps"]),
-        tried_by=data["tried_by"],
-        trial=ForkTrial(_branches(trial["plain"]), _branches(trial["hinted"]), trial["tokens"]),
-    )
-
-
-def _branches(data: dict[str, Any]) -> ForkOutcomes:
-    return ForkOutcomes(SuccessCount(**data["check"]), SuccessCount(**data["success"]))
+        return cls(TypeAdapter(dict[str, HintTypeStatistics]).validate_python(data))

@@ -65,15 +65,23 @@ class _ScriptedPolicy(PolicyEngine):
 async def demonstrate(world: World, expert: Expert, chat_format: ChatFormat, seed: int = 0) -> Demonstration:
     """An expert's episode in a world; the segments of its steps are what to imitate."""
     acts = script_episode(world, expert, seed)
-    turns = [_written(chat_format, act.action) for act in acts]
-    return Demonstration(acts, await _run_script(world, turns, chat_format))
+    return Demonstration(acts, await _run_script(world, expert_policy(acts, chat_format), len(acts)))
 
 
-async def _run_script(environment: Environment, turns: Sequence[list[int]], chat_format: ChatFormat) -> Episode:
-    model = TokenModel("expert", _ScriptedPolicy(turns), chat_format, _WINDOW)
+async def _run_script(environment: Environment, model: TokenModel, turns: int) -> Episode:
     return await run_episode(
-        environment, rollout_config_for(environment, model, Sampling(), RolloutLimits(turns=len(turns)))
+        environment, rollout_config_for(environment, model, Sampling(), RolloutLimits(turns=turns))
     )
+
+
+def scripted_policy(turns: Sequence[list[int]], chat_format: ChatFormat) -> TokenModel:
+    """A model that answers the n-th request with the n-th turn."""
+    return TokenModel("expert", _ScriptedPolicy(turns), chat_format, _WINDOW)
+
+
+def expert_policy(acts: Sequence[ExpertTurn], chat_format: ChatFormat) -> TokenModel:
+    """A model that repeats an expert's actions."""
+    return scripted_policy([_written(chat_format, act.action) for act in acts], chat_format)
 
 
 async def random_episode(
@@ -82,7 +90,8 @@ async def random_episode(
     """An episode of well-formed calls at random: it shows how tools are called, and nothing about what is right."""
     tools = environment.tools()
     calls = [random_call(rng.choice(tools), words, rng) for _ in range(environment.max_turns)]
-    return await _run_script(environment, [chat_format.encode_call(call) for call in calls], chat_format)
+    model = scripted_policy([chat_format.encode_call(call) for call in calls], chat_format)
+    return await _run_script(environment, model, len(calls))
 
 
 def random_call(tool: Tool, words: Sequence[str], rng: Random) -> Call:

@@ -266,6 +266,7 @@ def _turn_text(observed: ObservedStep) -> TurnText:
 _OLD_STATE_KEYS = {
     "draw": "request",
     "cell": "bucket",
+    "right": "correct",
     "lost": "infra_error",
     "said": "turn_texts",
     "read": "tokens_read",
