@@ -27,7 +27,7 @@ from gametape.core.messages import Sampling
 from gametape.engines import smollm2
 from gametape.engines.conversation import Model
 from gametape.engines.model_names import resolve_model
-from gametape.evals.statistics import pass_at_k
+from gametape.evals.estimators import pass_at_k
 from gametape.record.trajectory_file import load_trajectory
 from gametape.tasks.loader import load_task
 
@@ -75,7 +75,7 @@ async def attempt(
     task: Path, model: Model, home: Path, out: Path, seed: int, chosen: argparse.Namespace
 ) -> SolveResult:
     order = SolveRequest(
-        subject=load_task(task, home),
+        task=load_task(task, home),
         model=model,
         directory=AttemptDirectory(out),
         home=home,

@@ -116,7 +116,7 @@ def test_turns_without_a_usable_call_end_the_rollout_in_the_end(tmp_path: Path) 
 
 def killed_by(rollout: Rollout, kill: Callable[[int], None]) -> None:
     """End the process that holds the sandbox open."""
-    kill(rollout.workspace._session._inside.anchor)
+    kill(rollout.workspace._session._processes.anchor)
 
 
 def test_a_sandbox_that_dies_is_replaced_and_no_finished_turn_is_lost(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from itertools import combinations
 
 import pytest
 
-from gametape.evals.statistics import pass_at_k, pass_hat_k
+from gametape.evals.estimators import pass_at_k, pass_hat_k
 
 
 @pytest.mark.parametrize(("n", "k"), [(n, k) for n in range(1, 8) for k in range(1, n + 1)])
