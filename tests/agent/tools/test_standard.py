@@ -19,7 +19,7 @@ def every(tmp_path: Path) -> list[Tool]:
     return standard_tools(
         AgentState(),
         notes=DirectoryNoteStore(tmp_path / "notes"),
-        toolbox=StaticAnalyzer(tmp_path),
+        analyzer=StaticAnalyzer(tmp_path),
         python=sys.executable,
         history=True,
         embeddings=EmbeddingCache(),
