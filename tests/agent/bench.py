@@ -43,9 +43,10 @@ class Bench:
     @property
     def setting(self) -> RolloutConfig:
         return RolloutConfig(
-            make_tools=lambda work: [*standard_tools(work), *self.more],
-            start_conversation=lambda: self.model.start_conversation(Sampling(temperature=0.0), "test"),
-            window=self.model.window,
+            model=self.model,
+            make_tools=lambda state: [*standard_tools(state), *self.more],
+            name="test",
+            sampling=Sampling(temperature=0.0),
             limits=self.limits,
             constraints=self.constraints,
             changed_paths=self.store.diff,

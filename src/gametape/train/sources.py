@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from torch import Tensor
 
 from gametape.agent.episode import Episode, rollout_config_for, run_episode
-from gametape.agent.limits import RolloutEnd, RolloutLimits, RolloutUsage
+from gametape.agent.limits import RolloutLimits
 from gametape.core.errors import BadInput
 from gametape.core.messages import Sampling
 from gametape.core.seeds import seed_for
@@ -69,11 +69,8 @@ class RolloutWorker:
         engine: Any = self.model.engine
         assignment = prompt.environment
         setting = rollout_config_for(assignment, prompt.adapt_model(self.model), sampling, self._limits, name)
-        try:
-            with engine.participant():
-                return await run_episode(assignment, setting)
-        except SandboxError as error:
-            return Episode(assignment, [], RolloutEnd("error", str(error)), None, RolloutUsage())
+        with engine.participant():
+            return await run_episode(assignment, setting, infra_error=SandboxError)
 
 
 class Annotator(Protocol):

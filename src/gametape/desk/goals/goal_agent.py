@@ -29,7 +29,6 @@ from gametape.agent.replay import last_checkpoint
 from gametape.agent.rollout import Rollout, RolloutConfig
 from gametape.agent.task_setup import task_sandbox_spec, task_tools
 from gametape.core.atif import Extra
-from gametape.core.messages import Sampling
 from gametape.core.protocols import Tool
 from gametape.core.step import Step
 from gametape.core.trajectory import Trajectory
@@ -155,9 +154,9 @@ class GoalAgent:
         turns = sum(step.source == "agent" for step in recorder.steps[: _last_word(recorder.steps)])
         limits = RolloutLimits(turns=turns + MAX_TURNS_PER_ATTEMPT, tokens=self.goal.budget_tokens, wall_seconds=None)
         return RolloutConfig(
+            model=self.model,
             make_tools=self._tools,
-            start_conversation=lambda: self.model.start_conversation(Sampling(), name),
-            window=self.model.window,
+            name=name,
             limits=limits,
             constraints=self.goal.constraints,
             changed_paths=store.diff,

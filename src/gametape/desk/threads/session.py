@@ -17,7 +17,6 @@ from gametape.agent.recorder import JournalRecorder, message_step
 from gametape.agent.replay import active_steps, checkpoint_at
 from gametape.agent.rollout import Rollout, RolloutConfig
 from gametape.agent.tools.history import has_history
-from gametape.core.messages import Sampling
 from gametape.desk.agent_turns import CancelCheck, run_turns
 from gametape.desk.outbox import Outbox
 from gametape.desk.threads.agent_setup import (
@@ -168,11 +167,10 @@ class ThreadSession:
         limits = limits_of(thread, recorder.steps, said.key, said.budget_tokens, said.budget_usd)
         slot = ThreadReplyCache(self.directory.reply, lambda: len(recorder.steps))
         return RolloutConfig(
+            model=model,
             make_tools=lambda work: thread_tools(thread, work, self.home, self.outbox, history, limits.tool_seconds),
-            start_conversation=lambda: ReplyCachedConversation(
-                model.start_conversation(Sampling(), thread.thread_id), slot
-            ),
-            window=model.window,
+            name=thread.thread_id,
+            wrap_conversation=lambda conversation: ReplyCachedConversation(conversation, slot),
             limits=limits,
             constraints=thread.constraints,
             changed_paths=store.diff,
