@@ -16,7 +16,7 @@ def test_the_file_not_used_for_longest_is_closed() -> None:
     work.open_file("new", 1)
     assert work.cursor("f1") is None
     assert work.cursor("f0") == 9
-    assert len(work.open_files) == MAX_OPEN_FILES
+    assert len(work.open) == MAX_OPEN_FILES
 
 
 def test_it_survives_json_and_a_copy_goes_its_own_way() -> None:
@@ -28,7 +28,7 @@ def test_it_survives_json_and_a_copy_goes_its_own_way() -> None:
     again = AgentState.from_data(json.loads(json.dumps(work.data)))
     assert again.data == work.data
     assert (again.edits[0].turn, again.edits[0].added) == (3, 4)
-    copy = work.copy()
+    copy = work.model_copy()
     copy.open_file("b.py", 1)
     copy.record_edit("b.py", 1, 0)
     assert work.cursor("b.py") is None

@@ -4,7 +4,6 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from gametape.sandbox.log_client import SandboxError
 
 from gametape.agent.limits import RolloutLimits
 from gametape.core.environment import EpisodeScore
@@ -15,7 +14,7 @@ from gametape.engines.conversation import Model
 from gametape.engines.errors import EngineError
 from gametape.engines.scripted import ScriptedEngine, scripted_model
 from gametape.engines.token_conversation import TokenModel
-from gametape.evals.attempt import EvalAttempt, attempt_from_trajectory
+from gametape.evals.attempt import EvalAttempt
 from gametape.evals.attempt_log import ATTEMPTS_FILE, AttemptLog
 from gametape.evals.episode_file import save_episode
 from gametape.evals.mistakes import derailed_at
@@ -23,6 +22,7 @@ from gametape.evals.model_selector import ModelSelector
 from gametape.evals.runner import EvalSettings, NullAttemptStore, evaluate
 from gametape.evals.suite import SuiteItem, item_from_world
 from gametape.record.trajectory_file import load_trajectory
+from gametape.sandbox.keeper_client import SandboxError
 from gametape.tasks.worlds.suite import preset_worlds
 from gametape.tasks.worlds.world import World
 
@@ -162,9 +162,8 @@ def test_a_rollout_that_is_kept_is_a_trajectory_that_says_the_same(tmp_path: Pat
     (file,) = tmp_path.glob("*.json")
     record = load_trajectory(file)
     assert (record.outcome, record.tokens_exact(), record.mask_ok()) == ("failed", True, True)
-    read = attempt_from_trajectory(record)
-    assert (read.task, read.tokens, read.passed) == (attempt.task, attempt.tokens, attempt.passed)
-    assert [turn.tools for turn in read.turns] == [turn.tools for turn in attempt.turns]
+    assert record.extra is not None
+    assert (record.extra["task"], record.turns) == (attempt.task, len(attempt.turns))
 
 
 def test_a_directory_of_weights_plays_many_worlds_through_one_engine(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ The state is recorded with every turn and put into a fresh context after compact
 from collections import Counter
 from typing import Annotated, Any, Self
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from gametape.agent import text_file
 from gametape.core.base_model import Count, StrictModel
@@ -34,86 +34,55 @@ class FileEdit(StrictModel):
     removed: Count
 
 
-class AgentStateData(StrictModel):
-    """`AgentState` as data, as it is recorded under `extra.gametape.work`."""
+class AgentState(BaseModel):
+    """The state that the tools of a rollout share, as it is recorded under `extra.gametape.work`. The rollout sets
+    `turn`; a fork has a copy."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     turn: Count = 0
     directory: str = WORKSPACE
+    """The shell's directory after its last command."""
     open: list[OpenFile] = Field(default_factory=list)
     """In order of use: the last used comes last."""
     edits: list[FileEdit] = Field(default_factory=list)
-
-
-class AgentState:
-    """The state that the tools of a rollout share. The rollout sets `turn`; a fork has a copy."""
-
-    def __init__(self, data: AgentStateData | None = None) -> None:
-        self._data = data or AgentStateData()
 
     @classmethod
     def from_data(cls, data: Any) -> Self:
         """The inverse of `data`. Raises `BadInput` for anything else."""
         try:
-            return cls(AgentStateData.model_validate(data))
+            return cls.model_validate(data)
         except ValueError as error:
             raise BadInput(f"the saved state of the agent's work cannot be read: {error}") from error
 
     @property
     def data(self) -> dict[str, Any]:
         """The state as JSON."""
-        return self._data.model_dump(mode="json")
-
-    def copy(self) -> "AgentState":
-        return AgentState(self._data)
-
-    @property
-    def turn(self) -> int:
-        return self._data.turn
-
-    @turn.setter
-    def turn(self, turn: int) -> None:
-        self._change(turn=turn)
-
-    @property
-    def directory(self) -> str:
-        """The shell's directory after its last command."""
-        return self._data.directory
-
-    @directory.setter
-    def directory(self, directory: str) -> None:
-        self._change(directory=directory)
-
-    @property
-    def open_files(self) -> list[OpenFile]:
-        return list(self._data.open)
-
-    @property
-    def edits(self) -> list[FileEdit]:
-        return list(self._data.edits)
+        return self.model_dump(mode="json")
 
     @property
     def edited_paths(self) -> list[str]:
         """In the order of their first edit."""
-        return list(dict.fromkeys(edit.path for edit in self._data.edits))
+        return list(dict.fromkeys(edit.path for edit in self.edits))
 
     def cursor(self, path: str) -> int | None:
-        return next((file.line for file in self._data.open if file.path == path), None)
+        return next((file.line for file in self.open if file.path == path), None)
 
     def open_file(self, path: str, line: int) -> None:
         """Open a file with the cursor at a line. Beyond the maximum, the least recently used file is closed."""
-        others = [file for file in self._data.open if file.path != path]
-        self._change(open=[*others, OpenFile(path=path, line=max(1, line))][-MAX_OPEN_FILES:])
+        others = [file for file in self.open if file.path != path]
+        self.open = [*others, OpenFile(path=path, line=max(1, line))][-MAX_OPEN_FILES:]
 
     def record_edit(self, path: str, added: int, removed: int) -> None:
         edit = FileEdit(turn=self.turn, path=path, added=added, removed=removed)
-        self._change(edits=[*self._data.edits, edit][-MAX_EDITS:])
+        self.edits = [*self.edits, edit][-MAX_EDITS:]
 
     def describe(self) -> str:
         """Up to three lines: the open files, the edits, and the shell's directory."""
         lines = []
-        if self._data.open:
-            lines.append("open: " + ", ".join(f"{file.path}:{file.line}" for file in reversed(self._data.open)))
-        if edits := self._data.edits:
+        if self.open:
+            lines.append("open: " + ", ".join(f"{file.path}:{file.line}" for file in reversed(self.open)))
+        if edits := self.edits:
             added: Counter[str] = Counter()
             removed: Counter[str] = Counter()
             for edit in edits:
@@ -130,15 +99,12 @@ class AgentState:
     async def render(self, workspace: Workspace, max_characters: int = 8_000, count: int = 40) -> str:
         """Windows of the open files as they are now, the last used first, in at most `max_characters`."""
         parts: list[str] = []
-        for file in reversed(self._data.open):
+        for file in reversed(self.open):
             part = await _window(workspace, file, count)
             if sum(map(len, parts)) + 2 * len(parts) + len(part) > max_characters:
                 break
             parts.append(part)
         return "\n\n".join(parts)
-
-    def _change(self, **changes: Any) -> None:
-        self._data = self._data.model_copy(update=changes)
 
 
 async def _window(workspace: Workspace, open_file: OpenFile, count: int) -> str:

@@ -13,7 +13,6 @@ from types import TracebackType
 from typing import Self
 
 from gametape.agent.agent_state import AgentState
-from gametape.agent.constraints import Constraints
 from gametape.agent.task_setup import TaskPresentation, snapshot_start, task_sandbox_spec
 from gametape.core.environment import EpisodeScore
 from gametape.core.errors import BadInput, GametapeError
@@ -109,41 +108,21 @@ class TaskEnvironment:
     def __init__(
         self, sandboxes: TaskSandboxPool, task: LoadedTask, presentation: TaskPresentation, bucket: str = ""
     ) -> None:
-        self._sandboxes, self._presentation = sandboxes, presentation
-        self.task = task
-        self.bucket = bucket or task.task.name
-
-    @property
-    def name(self) -> str:
-        return self.task.task.name
-
-    @property
-    def system_prompt(self) -> str:
-        return self._presentation.system_prompt
-
-    @property
-    def user_prompt(self) -> str:
-        return self._presentation.user_prompt
-
-    @property
-    def max_turns(self) -> int:
-        return self._presentation.max_turns
+        self._sandboxes, self.task = sandboxes, task
+        self.name = task.task.name
+        self.bucket = bucket or self.name
+        self.system_prompt, self.user_prompt = presentation.system_prompt, presentation.user_prompt
+        self.max_turns, self.constraints = presentation.max_turns, presentation.constraints
+        self.tools_for_state = presentation.tools
+        """Makes tools that share the agent's state with its rollout."""
 
     @property
     def horizon(self) -> int:
         """The number of stages, or 1: how many things must go right one after the other."""
         return len(self.task.task.stages) or 1
 
-    @property
-    def constraints(self) -> Constraints:
-        return self._presentation.constraints
-
     def tools(self) -> Sequence[Tool]:
         return self.tools_for_state(AgentState())
-
-    def tools_for_state(self, state: AgentState) -> Sequence[Tool]:
-        """Tools that share the agent's state with its rollout."""
-        return self._presentation.tools(state)
 
     def changed_paths(self, before: str, after: str) -> Iterable[str]:
         return self._sandboxes.changed_paths(before, after)

@@ -1,25 +1,22 @@
 """`EvalAttempt`: one attempt at a task reduced to what the estimates need: its turns, its outcome, its cost."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from pydantic import AliasChoices, Field
 
 from gametape.agent.episode import Episode
-from gametape.agent.recorder import recorded_answers, usage_from_steps
+from gametape.agent.recorder import recorded_answers
 from gametape.agent.replay import active_steps
 from gametape.core.base_model import StrictModel
 from gametape.core.environment import TurnMark
 from gametape.core.step import Step
-from gametape.core.trajectory import Outcome, Trajectory
+from gametape.core.trajectory import Outcome
 from gametape.core.verdict import Verdict
 
 _FAULTS = frozenset(
     {"malformed_call", "unknown_tool", "wrong_arguments", "too_many_calls", "no_call", "cut_off", "call_limit"}
 )
 _BREACH = "constraint"
-_PASSED_BY_OUTCOME = {"passed": True, "failed": False}
-"""Outcomes that say whether the attempt passed; after any other, only a verdict does."""
 
 
 class AttemptTurn(StrictModel):
@@ -87,30 +84,6 @@ def attempt_from_episode(episode: Episode, horizon: int, number: int) -> EvalAtt
         written_tokens=usage.completion_tokens,
         cost_usd=usage.cost_usd,
         seconds=round(usage.seconds, 3),
-    )
-
-
-def attempt_from_trajectory(trajectory: Trajectory) -> EvalAttempt:
-    """The attempt that `gametape solve` recorded in a trajectory."""
-    extra: Mapping[str, Any] = trajectory.extra or {}
-    verdict = Verdict.model_validate(extra["verdict"]) if extra.get("verdict") else None
-    usage = usage_from_steps(trajectory.steps)
-    stages = _stages(verdict)
-    return EvalAttempt(
-        task=str(extra.get("task", "")),
-        bucket=str(extra.get("task", "")),
-        horizon=len(stages) or 1,
-        outcome=extra.get("outcome", "error"),
-        reason=str(extra.get("reason", "")),
-        passed=verdict.passed if verdict else _PASSED_BY_OUTCOME.get(extra.get("outcome", "")),
-        reward=verdict.reward if verdict else None,
-        hacked=verdict.proven if verdict else False,
-        turns=_turns(trajectory.steps, ()),
-        stages=stages,
-        tokens=usage.tokens,
-        written_tokens=usage.completion_tokens,
-        cost_usd=usage.cost_usd,
-        seconds=usage.earlier_seconds,
     )
 
 

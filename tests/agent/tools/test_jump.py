@@ -111,7 +111,7 @@ def test_a_forged_answer_cannot_name_a_file_outside() -> None:
     tool = JumpTool(work, "/workspace/python")
     result = call({"python": fake}, tool, before="chmod +x python", symbol="x")
     assert result.failed
-    assert work.open_files == []
+    assert work.open == []
     for noise in ("not json", "[1]", '{"definitions": 3}', '{"definitions": [{"path": 1, "line": "x"}]}', ""):
         assert call({"python": f"#!/bin/sh\necho '{noise}'\n"}, tool, before="chmod +x python", symbol="x").failed
 

@@ -64,7 +64,7 @@ def test_no_argument_makes_a_tool_raise(tmp_path: Path, hostile: object) -> None
 def test_a_fork_has_its_own_cursor() -> None:
     work = AgentState()
     read = standard_tools(work)[1]
-    copy = work.copy()
+    copy = work.model_copy()
     other = standard_tools(copy)[1]
 
     async def talk(environment: RewindableWorkspace) -> None:
