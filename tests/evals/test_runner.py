@@ -1,6 +1,7 @@
 """A suite runs through the real loop, many attempts at once, and is resumed where it ended."""
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ from gametape.sandbox.keeper_client import SandboxError
 from gametape.tasks.worlds.suite import preset_worlds
 from gametape.tasks.worlds.world import World
 
+GOLDEN = Path(__file__).parent / "golden/attempts.jsonl"
 ITEMS = [item_from_world(world) for world in preset_worlds("worlds:moderate", 6, seed=3)]
 
 
@@ -138,18 +140,19 @@ def test_a_run_is_resumed_as_it_was_begun_and_by_one_process(tmp_path: Path) -> 
         AttemptLog.open(tmp_path / "other", {}, resume=True)
 
 
-def test_attempts_with_the_keys_of_older_files_are_read(tmp_path: Path) -> None:
-    (tmp_path / ATTEMPTS_FILE).write_text(
-        '{"gametape_eval": 1, "seed": 1}\n'
-        '{"task": "w", "cell": "easy", "outcome": "failed", "passed": false, "turns": [{"right": false, "key": "k"}]}\n'
-    )
-    with AttemptLog.open(tmp_path, {"seed": 1}, resume=True) as log:
-        attempt = log.finished("w", 0)
+def test_attempts_that_an_earlier_version_wrote_are_read(tmp_path: Path) -> None:
+    """Its lines say `cell` for the bucket and `right` for whether a turn was correct."""
+    lines = GOLDEN.read_text().splitlines()
+    (tmp_path / ATTEMPTS_FILE).write_text("\n".join(lines) + "\n")
+    settings = {key: value for key, value in json.loads(lines[0]).items() if key != "gametape_eval"}
+    with AttemptLog.open(tmp_path, settings, resume=True) as log:
+        attempt = log.finished("world-any-h8-m1-p0.5-d0-shared-all-93543916551078", 0)
         assert attempt is not None
-        assert (attempt.bucket, attempt.turns[0].correct) == ("easy", False)
-        log.add(attempt.model_copy(update={"number": 1}))
-    with AttemptLog.open(tmp_path, {"seed": 1}, resume=True) as log:
-        assert log.finished("w", 1) == attempt.model_copy(update={"number": 1})
+        assert (attempt.bucket, derailed_at(attempt)) == ("any-h8-m1-p0.5-d0-shared-all", 2)
+        again = attempt.model_copy(update={"number": 1})
+        log.add(again)
+    with AttemptLog.open(tmp_path, settings, resume=True) as log:
+        assert log.finished(attempt.task, 1) == again
 
 
 def test_a_rollout_that_is_kept_is_a_trajectory_that_says_the_same(tmp_path: Path) -> None:
