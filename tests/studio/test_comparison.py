@@ -31,7 +31,7 @@ def test_equal_compute_is_said_only_of_equal_compute() -> None:
     comparison = compare_scores(score(640, 0.3), score(1280, 0.8), "RLVR", "RLVR+TTF")
     assert comparison.sentence.endswith("with 2.00 times the compute.")
     no_budget = {key: value for key, value in score(640, 0.3).items() if key != "flops"}
-    assert compare_scores(no_budget, score(640, 0.8), "RLVR", "RLVR+TTF").said.endswith("compute not recorded.")
+    assert compare_scores(no_budget, score(640, 0.8), "RLVR", "RLVR+TTF").sentence.endswith("compute not recorded.")
 
 
 def test_two_that_never_succeed_are_not_told_apart() -> None:

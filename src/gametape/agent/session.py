@@ -40,11 +40,13 @@ def with_checkpoints(config: RolloutConfig, store: SnapshotStore, keep: Iterable
 
 @asynccontextmanager
 async def open_workspace(
-    store: SnapshotStore, recorder: StepRecorder, sandbox: SandboxSpec, import_start: Callable[[], str]
+    store: SnapshotStore, recorder: StepRecorder, sandbox: SandboxSpec, import_start: Callable[[], str] | None = None
 ) -> AsyncIterator[RewindableWorkspace]:
-    """A live sandbox on the last recorded checkpoint; on the tree of `import_start` where none is recorded yet."""
+    """A live sandbox on the last recorded checkpoint, or on the snapshot of `import_start` where none is recorded yet.
+    Raises `BadInput` where there is neither."""
     async with SandboxScheduler(store=store) as scheduler:
-        start = last_checkpoint(recorder.steps) if _has_checkpoint(recorder) else import_start()
+        begin = None if _has_checkpoint(recorder) else import_start
+        start = begin() if begin else last_checkpoint(recorder.steps)
         yield await scheduler.open_snapshot(start, sandbox)
 
 

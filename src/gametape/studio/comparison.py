@@ -34,14 +34,9 @@ def compare_scores(base: dict[str, Any], other: dict[str, Any], base_name: str, 
     if low > 0:
         sentence = f"{other_name} ended {100 * gain:.1f} points above {base_name} ({range_text})"
     elif high < 0:
-        sentence = (
-            f"{other_name} did not gain over {base_name} in this run: {-100 * gain:.1f} points below ({range_text})"
-        )
+        sentence = f"{no_gain}: {-100 * gain:.1f} points below ({range_text})"
     else:
-        sentence = (
-            f"{other_name} did not gain over {base_name} in this run: "
-            f"{100 * gain:+.1f} points is within the noise ({range_text})"
-        )
+        sentence = f"{no_gain}: {100 * gain:+.1f} points is within the noise ({range_text})"
     return ArmComparison(gain, low, high, low > 0, f"{sentence}, {_compute(base, other)}.")
 
 
