@@ -27,7 +27,7 @@ from gametape.core.messages import Sampling
 from gametape.engines import smollm2
 from gametape.engines.conversation import Model
 from gametape.engines.model_names import resolve_model
-from gametape.evals.statistics import pass_at_k
+from gametape.evals.estimators import pass_at_k
 from gametape.record.trajectory_file import load_trajectory
 from gametape.tasks.loader import load_task
 
@@ -43,62 +43,62 @@ def main() -> None:
     parser.add_argument("--temperature", type=float, default=0.6)
     parser.add_argument("--turns", type=int, default=6)
     parser.add_argument("--turn-tokens", type=int, default=160)
-    chosen = parser.parse_args()
+    options = parser.parse_args()
     with Progress() as progress:
-        bar = progress.add_task("attempts", total=chosen.attempts * len(chosen.tasks))
-        rows = asyncio.run(measured(chosen, lambda: progress.advance(bar)))
+        bar = progress.add_task("attempts", total=options.attempts * len(options.tasks))
+        rows = asyncio.run(measure(options, lambda: progress.advance(bar)))
     machine = {"cores": os.cpu_count(), "kernel": platform.release(), "python": platform.python_version()}
-    settings = {name: value for name, value in vars(chosen).items() if name != "tasks"}
+    settings = {name: value for name, value in vars(options).items() if name != "tasks"}
     RESULTS.write_text(json.dumps({"machine": machine, **settings, "tasks": rows}, indent=1) + "\n")
     for row in rows:
         passes = "  ".join(f"pass@{k} {value:.2f}" for k, value in row["pass_at"].items())
         print(f"{row['task']:20} {row['passed']} of {row['attempts']}  {passes}  {row['outcomes']}  {row['events']}")
 
 
-async def measured(chosen: argparse.Namespace, advance: Any) -> list[dict[str, Any]]:
+async def measure(options: argparse.Namespace, advance: Any) -> list[dict[str, Any]]:
     home = home_directory(None)
     smollm2.fetch_model(home, lambda _what, _done, _total: None)
     model = resolve_model("smollm2", home)
     rows = []
     with tempfile.TemporaryDirectory(prefix="gametape-embedded-") as scratch:
-        for task in chosen.tasks:
-            found = []
-            for seed in range(chosen.attempts):
-                found.append(await attempt(task, model, home, Path(scratch) / f"{task.name}-{seed}", seed, chosen))
+        for task in options.tasks:
+            results = []
+            for seed in range(options.attempts):
+                results.append(await attempt(task, model, home, Path(scratch) / f"{task.name}-{seed}", seed, options))
                 advance()
-            rows.append(told(task, found))
+            rows.append(summarize(task, results))
     await model.close()
     return rows
 
 
 async def attempt(
-    task: Path, model: Model, home: Path, out: Path, seed: int, chosen: argparse.Namespace
+    task: Path, model: Model, home: Path, out: Path, seed: int, options: argparse.Namespace
 ) -> SolveResult:
-    order = SolveRequest(
-        subject=load_task(task, home),
+    request = SolveRequest(
+        task=load_task(task, home),
         model=model,
         directory=AttemptDirectory(out),
         home=home,
-        limits=RolloutLimits(turns=chosen.turns, turn_tokens=chosen.turn_tokens),
-        sampling=Sampling(temperature=chosen.temperature, seed=seed),
+        limits=RolloutLimits(turns=options.turns, turn_tokens=options.turn_tokens),
+        sampling=Sampling(temperature=options.temperature, seed=seed),
         tools=TOOLS,
     )
-    return await solve(order)
+    return await solve(request)
 
 
-def told(task: Path, found: list[SolveResult]) -> dict[str, Any]:
-    passed = sum(one.outcome == "passed" for one in found)
-    steps = [step for one in found for step in load_trajectory(one.trajectory).steps]
+def summarize(task: Path, results: list[SolveResult]) -> dict[str, Any]:
+    passed = sum(result.outcome == "passed" for result in results)
+    steps = [step for result in results for step in load_trajectory(result.trajectory).steps]
     events = Counter(event["kind"] for step in steps for event in step.gametape_extra.events or [])
     return {
         "task": task.name,
-        "attempts": len(found),
+        "attempts": len(results),
         "passed": passed,
-        "pass_at": {k: pass_at_k(len(found), passed, k) for k in (1, 2, 4, 8, 16) if k <= len(found)},
-        "outcomes": dict(Counter(one.outcome for one in found)),
+        "pass_at": {k: pass_at_k(len(results), passed, k) for k in (1, 2, 4, 8, 16) if k <= len(results)},
+        "outcomes": dict(Counter(result.outcome for result in results)),
         "events": dict(events),
-        "turns": sum(one.turns for one in found),
-        "seconds_per_attempt": round(sum(one.seconds for one in found) / len(found), 1),
+        "turns": sum(result.turns for result in results),
+        "seconds_per_attempt": round(sum(result.seconds for result in results) / len(results), 1),
     }
 
 

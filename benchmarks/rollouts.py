@@ -30,7 +30,6 @@ from gametape.agent.limits import RolloutLimits
 from gametape.agent.recorder import JournalRecorder, MemoryRecorder, StepRecorder
 from gametape.agent.rollout import Rollout, RolloutConfig
 from gametape.agent.tools import standard_tools
-from gametape.core.messages import Sampling
 from gametape.core.trajectory import ATIF_VERSION, Trajectory
 from gametape.engines.scripted import ScriptedCall, ScriptedTurn, scripted_model
 from gametape.record.journal import Journal
@@ -106,40 +105,37 @@ async def measured(kind: Kind, rollouts: int, calls: int) -> float:
         (root / "start/module.py").write_text(SOURCE)
         with SnapshotStore(root / "store") as store:
             start = store.import_tree(root / "start")
-            async with SandboxScheduler(store=store, durably=kind == "on disk") as floor:
-                opened = await asyncio.gather(*(floor.open_snapshot(start, SandboxSpec()) for _ in range(rollouts)))
-                work = [await _prepared(kind, environment, turns, root, at) for at, environment in enumerate(opened)]
+            async with SandboxScheduler(store=store, durably=kind == "on disk") as scheduler:
+                opened = await asyncio.gather(*(scheduler.open_snapshot(start, SandboxSpec()) for _ in range(rollouts)))
+                runs = [await _prepared(kind, workspace, turns, root, at) for at, workspace in enumerate(opened)]
                 began = time.perf_counter()
-                await asyncio.gather(*(one() for one in work))
+                await asyncio.gather(*(run() for run in runs))
                 return time.perf_counter() - began
 
 
 async def _prepared(
-    kind: Kind, environment: RewindableWorkspace, turns: Sequence[ScriptedTurn], root: Path, number: int
+    kind: Kind, workspace: RewindableWorkspace, turns: Sequence[ScriptedTurn], root: Path, number: int
 ) -> Callable[[], Awaitable[Any]]:
     if kind == "bare":
-        return lambda: _bare(environment, turns)
+        return lambda: _bare(workspace, turns)
     recorder: StepRecorder = MemoryRecorder()
     if kind == "on disk":
         header = {"schema_version": ATIF_VERSION, "agent": {"name": "gametape", "version": "0"}, "steps": []}
         recorder = JournalRecorder(Journal.create(root / f"{number}.jsonl", Trajectory.model_validate(header)))
     model = scripted_model("scripted", turns)
-    setting = RolloutConfig(
-        make_tools=standard_tools,
-        start_conversation=lambda: model.start_conversation(Sampling(), str(number)),
-        window=model.window,
-        limits=RolloutLimits(turns=len(turns)),
+    config = RolloutConfig(
+        model=model, make_tools=standard_tools, name=str(number), limits=RolloutLimits(turns=len(turns))
     )
-    place: Any = environment if kind in ("with checkpoints", "on disk") else NoCheckpoints(environment)
-    rollout = await Rollout.begin(setting, place, recorder, "You are an agent.", "Do as the script says.")
+    checkpointed: Any = workspace if kind in ("with checkpoints", "on disk") else NoCheckpoints(workspace)
+    rollout = await Rollout.begin(config, checkpointed, recorder, "You are an agent.", "Do as the script says.")
     return rollout.run
 
 
-async def _bare(environment: RewindableWorkspace, turns: Sequence[ScriptedTurn]) -> None:
+async def _bare(workspace: RewindableWorkspace, turns: Sequence[ScriptedTurn]) -> None:
     tools = {tool.name: tool for tool in standard_tools(AgentState())}
     for turn in turns:
         for call in turn.tool_calls:
-            result = await tools[call.name].call(call.arguments, environment)
+            result = await tools[call.name].call(call.arguments, workspace)
             if result.failed:
                 sys.exit(f"{call.name} failed: {result.content}")
 

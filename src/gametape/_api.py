@@ -10,11 +10,11 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, TypeVar
 
+from gametape.agent.attempt_directory import AttemptDirectory
 from gametape.agent.episode import Episode, rollout_config_for
 from gametape.agent.episode import run_episode as run_one_episode
 from gametape.agent.limits import RolloutLimits
 from gametape.agent.scripted_policies import SCRIPTED_POLICIES
-from gametape.agent.attempt_directory import AttemptDirectory
 from gametape.agent.solve import SolveRequest, SolveResult
 from gametape.agent.solve import solve as solve_task
 from gametape.core.messages import Sampling
@@ -33,8 +33,8 @@ from gametape.redteam.admission import Admission, HackChoice, admit
 from gametape.tasks import loader
 from gametape.tasks.mining import miner
 from gametape.tasks.mining.summary import MiningSummary
-from gametape.verify.reward import RewardKind
 from gametape.verify.layers.profiles import Profile
+from gametape.verify.reward import RewardKind
 from gametape.verify.verifier import Verifier
 
 Result = TypeVar("Result")

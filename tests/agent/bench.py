@@ -34,28 +34,32 @@ class Bench:
     """Everything a rollout needs, in one place."""
 
     def __init__(
-        self, floor: SandboxScheduler, store: SnapshotStore, model: Model, limits: RolloutLimits, more: Sequence[Tool]
+        self,
+        scheduler: SandboxScheduler,
+        store: SnapshotStore,
+        model: Model,
+        limits: RolloutLimits,
+        more: Sequence[Tool],
     ) -> None:
-        self.floor, self.store, self.model = floor, store, model
+        self.scheduler, self.store, self.model = scheduler, store, model
         self.limits, self.more = limits, more
         self.constraints = Constraints()
 
     @property
-    def setting(self) -> RolloutConfig:
+    def config(self) -> RolloutConfig:
         return RolloutConfig(
-            make_tools=lambda work: [*standard_tools(work), *self.more],
-            start_conversation=lambda: self.model.start_conversation(Sampling(temperature=0.0), "test"),
-            window=self.model.window,
+            model=self.model,
+            make_tools=lambda state: [*standard_tools(state), *self.more],
+            name="test",
+            sampling=Sampling(temperature=0.0),
             limits=self.limits,
             constraints=self.constraints,
             changed_paths=self.store.diff,
         )
 
     async def begin(self, start: str, recorder: StepRecorder | None = None) -> Rollout:
-        environment = await self.floor.open_snapshot(start, SandboxSpec())
-        return await Rollout.begin(
-            self.setting, environment, recorder or MemoryRecorder(), "You are an agent.", "Do it."
-        )
+        workspace = await self.scheduler.open_snapshot(start, SandboxSpec())
+        return await Rollout.begin(self.config, workspace, recorder or MemoryRecorder(), "You are an agent.", "Do it.")
 
 
 @asynccontextmanager
@@ -75,6 +79,6 @@ async def bench(
         (start / name).parent.mkdir(parents=True, exist_ok=True)
         (start / name).write_text(text)
     with SnapshotStore(tmp_path / "store") as store:
-        async with SandboxScheduler(store=store) as floor:
+        async with SandboxScheduler(store=store) as scheduler:
             model = model or scripted_model("scripted", turns)
-            yield Bench(floor, store, model, limits or RolloutLimits(), [*more]), store.import_tree(start)
+            yield Bench(scheduler, store, model, limits or RolloutLimits(), [*more]), store.import_tree(start)

@@ -22,25 +22,25 @@ _LOOPS = [runs("true")] * 40
 """Far more than it takes: each alarm is given two turns to help."""
 
 
-def _watched(place: Bench, notify: Callable[[BreakerTrip], object] = lambda _trip: None) -> RolloutConfig:
+def _watched(harness: Bench, notify: Callable[[BreakerTrip], object] = lambda _trip: None) -> RolloutConfig:
     """One monitor that need not be sure, so that few turns show all rungs."""
     monitors = [kind for kind in monitor_specs() if kind.name == "loop"]
     return replace(
-        place.setting,
+        harness.config,
         make_breaker=lambda: BehaviourBreaker(
             MonitorSet(steps_to_false_alarm=20, monitors=monitors), EscalationPatience(grace=2), notify
         ),
     )
 
 
-async def _begun(place: Bench, start: str, setting: RolloutConfig) -> Rollout:
-    environment = await place.floor.open_snapshot(start, SandboxSpec())
-    return await Rollout.begin(setting, environment, MemoryRecorder(), "You are an agent.", "Do it. " * 200)
+async def _begun(harness: Bench, start: str, config: RolloutConfig) -> Rollout:
+    workspace = await harness.scheduler.open_snapshot(start, SandboxSpec())
+    return await Rollout.begin(config, workspace, MemoryRecorder(), "You are an agent.", "Do it. " * 200)
 
 
-async def _resumed(place: Bench, setting: RolloutConfig, steps: list[Step]) -> Rollout:
-    environment = await place.floor.open_snapshot(last_checkpoint(steps), SandboxSpec())
-    return await Rollout.resume(setting, environment, MemoryRecorder(steps))
+async def _resumed(harness: Bench, config: RolloutConfig, steps: list[Step]) -> Rollout:
+    workspace = await harness.scheduler.open_snapshot(last_checkpoint(steps), SandboxSpec())
+    return await Rollout.resume(config, workspace, MemoryRecorder(steps))
 
 
 def _trips(rollout: Rollout) -> list[tuple[int, str]]:
@@ -64,8 +64,8 @@ def test_an_agent_that_loops_is_nudged_then_gets_a_fresh_context_then_is_paused(
     told: list[BreakerTrip] = []
 
     async def main() -> None:
-        async with bench(tmp_path, _LOOPS) as (place, start):
-            rollout = await _begun(place, start, _watched(place, told.append))
+        async with bench(tmp_path, _LOOPS) as (harness, start):
+            rollout = await _begun(harness, start, _watched(harness, told.append))
             over = await rollout.run()
             assert isinstance(over, BreakerTripped)
             assert (over.outcome, over.rung) == ("limit", "pause")
@@ -86,13 +86,13 @@ def test_an_agent_that_loops_is_nudged_then_gets_a_fresh_context_then_is_paused(
 
 def test_killed_after_any_turn_it_goes_off_at_the_same_steps(tmp_path: Path) -> None:
     async def main() -> None:
-        async with bench(tmp_path, _LOOPS) as (place, start):
-            setting = _watched(place)
-            whole = await _begun(place, start, setting)
+        async with bench(tmp_path, _LOOPS) as (harness, start):
+            config = _watched(harness)
+            whole = await _begun(harness, start, config)
             await whole.run()
             steps = [*whole.recorder.steps]
             for killed in range(3, len(steps), 2):
-                other = await _resumed(place, setting, steps[:killed])
+                other = await _resumed(harness, config, steps[:killed])
                 assert (await other.run()).outcome == "limit"
                 assert _trips(other) == _trips(whole), killed
 
@@ -103,11 +103,11 @@ def test_a_person_lets_it_go_on_after_a_pause_and_is_told_once(tmp_path: Path) -
     told: list[BreakerTrip] = []
 
     async def main() -> None:
-        async with bench(tmp_path, _LOOPS) as (place, start):
-            setting = _watched(place, told.append)
-            paused = await _begun(place, start, setting)
+        async with bench(tmp_path, _LOOPS) as (harness, start):
+            config = _watched(harness, told.append)
+            paused = await _begun(harness, start, config)
             await paused.run()
-            other = await _resumed(place, setting, [*paused.recorder.steps])
+            other = await _resumed(harness, config, [*paused.recorder.steps])
             over = await other.run()
             assert isinstance(over, BreakerTripped)
             assert over.rung == "stop"
@@ -119,8 +119,8 @@ def test_a_person_lets_it_go_on_after_a_pause_and_is_told_once(tmp_path: Path) -
 
 def test_a_fork_and_a_rollout_that_went_back_remember_what_led_there(tmp_path: Path) -> None:
     async def main() -> None:
-        async with bench(tmp_path, _LOOPS) as (place, start):
-            rollout = await _begun(place, start, _watched(place))
+        async with bench(tmp_path, _LOOPS) as (harness, start):
+            rollout = await _begun(harness, start, _watched(harness))
             for _ in range(4):
                 await rollout.turn()
             here = len(rollout.recorder.steps)
@@ -132,7 +132,7 @@ def test_a_fork_and_a_rollout_that_went_back_remember_what_led_there(tmp_path: P
             await fork.run()
             first, _ = _trips(fork)[0]
             assert _trips(rollout)[0] == (first + 2, "nudge")
-            resumed = await _resumed(place, rollout.config, [*fork.recorder.steps[: first - 2]])
+            resumed = await _resumed(harness, rollout.config, [*fork.recorder.steps[: first - 2]])
             await resumed.run()
             assert _trips(resumed) == _trips(fork)
 
@@ -151,8 +151,8 @@ class _AsksOnce(NullBreaker):
 
 def test_where_a_fresh_context_would_be_no_shorter_it_is_told_instead(tmp_path: Path) -> None:
     async def main() -> None:
-        async with bench(tmp_path, _LOOPS) as (place, start):
-            rollout = await _begun(place, start, replace(place.setting, make_breaker=_AsksOnce))
+        async with bench(tmp_path, _LOOPS) as (harness, start):
+            rollout = await _begun(harness, start, replace(harness.config, make_breaker=_AsksOnce))
             await rollout.turn()
             *_, told, _turn = rollout.recorder.steps
             assert (told.source, told.gametape_extra.compacted) == ("user", None)

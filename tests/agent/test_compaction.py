@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from gametape.agent.compaction import MAX_COMPACTED_SHARE, SUMMARY_REQUEST
+from gametape.agent.compaction import MAX_COMPACTED_SHARE, SUMMARY_REQUEST, summarize_progress
 from gametape.agent.limits import RolloutLimits
 from gametape.agent.recorder import MemoryRecorder, step_text
 from gametape.agent.replay import last_checkpoint
@@ -29,7 +29,7 @@ def sizes(step: Step) -> tuple[int, int]:
     return before, after
 
 
-def test_the_frontier_survives_and_the_context_shrinks(tmp_path: Path) -> None:
+def test_the_progress_summary_survives_and_the_context_shrinks(tmp_path: Path) -> None:
     async def main() -> None:
         turns = [
             says("First I write it.", ("write", {"path": "answer.py", "content": "x = 41\n"})),
@@ -38,8 +38,8 @@ def test_the_frontier_survives_and_the_context_shrinks(tmp_path: Path) -> None:
             runs("echo the-last-command", "Next I will fix the bound."),
             DONE,
         ]
-        async with bench(tmp_path, model=scripted_model("scripted", turns, WINDOW)) as (place, start):
-            rollout = await place.begin(start)
+        async with bench(tmp_path, model=scripted_model("scripted", turns, WINDOW)) as (harness, start):
+            rollout = await harness.begin(start)
             assert (await rollout.run()).reason == "finished"
             (fresh,) = compactions(rollout)
             before, after = sizes(fresh)
@@ -63,8 +63,8 @@ def test_nothing_is_done_twice(tmp_path: Path) -> None:
 
     async def main() -> None:
         turns = [runs(f"echo {number} >> log; {LOUD}") for number in range(12)]
-        async with bench(tmp_path, model=scripted_model("scripted", [*turns, DONE], WINDOW)) as (place, start):
-            rollout = await place.begin(start)
+        async with bench(tmp_path, model=scripted_model("scripted", [*turns, DONE], WINDOW)) as (harness, start):
+            rollout = await harness.begin(start)
             assert (await rollout.run()).reason == "finished"
             assert len(compactions(rollout)) >= 2
             assert (await rollout.workspace.get("log")).decode().split() == [str(number) for number in range(12)]
@@ -76,8 +76,8 @@ def test_the_last_command_is_told_as_run(tmp_path: Path) -> None:
     async def main() -> None:
         turns = [*[runs(LOUD) for _ in range(4)], runs(f"echo deploy-now; {LOUD}", "I deploy."), runs("true"), DONE]
         limits = RolloutLimits(turn_tokens=500)
-        async with bench(tmp_path, model=scripted_model("s", turns, WINDOW), limits=limits) as (place, start):
-            rollout = await place.begin(start)
+        async with bench(tmp_path, model=scripted_model("s", turns, WINDOW), limits=limits) as (harness, start):
+            rollout = await harness.begin(start)
             await rollout.run()
             text = step_text(compactions(rollout)[-1])
             assert "which has been run and answered" in text
@@ -89,8 +89,8 @@ def test_the_last_command_is_told_as_run(tmp_path: Path) -> None:
 def test_segments_of_a_compacted_rollout_are_masked_apart(tmp_path: Path) -> None:
     async def main() -> None:
         turns = [runs(LOUD) for _ in range(10)]
-        async with bench(tmp_path, model=scripted_model("s", [*turns, DONE], WINDOW)) as (place, start):
-            rollout = await place.begin(start)
+        async with bench(tmp_path, model=scripted_model("s", [*turns, DONE], WINDOW)) as (harness, start):
+            rollout = await harness.begin(start)
             await rollout.run()
             found = split_segments(rollout.recorder.steps)
             assert len(found) == len(compactions(rollout)) + 1
@@ -104,13 +104,13 @@ def test_segments_of_a_compacted_rollout_are_masked_apart(tmp_path: Path) -> Non
 def test_a_compacted_record_is_continued_where_it_was(tmp_path: Path) -> None:
     async def main() -> None:
         turns = [runs(f"echo {number} >> log; {LOUD}") for number in range(7)]
-        async with bench(tmp_path, model=scripted_model("s", [*turns, DONE], WINDOW)) as (place, start):
-            rollout = await place.begin(start)
+        async with bench(tmp_path, model=scripted_model("s", [*turns, DONE], WINDOW)) as (harness, start):
+            rollout = await harness.begin(start)
             while not compactions(rollout):
                 await rollout.turn()
             steps = rollout.recorder.steps
-            environment = await place.floor.open_snapshot(last_checkpoint(steps), SandboxSpec())
-            other = await Rollout.resume(place.setting, environment, MemoryRecorder(steps))
+            workspace = await harness.scheduler.open_snapshot(last_checkpoint(steps), SandboxSpec())
+            other = await Rollout.resume(harness.config, workspace, MemoryRecorder(steps))
             assert other.conversation._next_prompt() == rollout.conversation._next_prompt()
             assert (await other.run()).reason == "finished"
             assert (await other.workspace.get("log")).decode().split() == [str(number) for number in range(7)]
@@ -123,8 +123,11 @@ def test_a_summary_is_asked_for_when_dropping_output_is_not_enough(tmp_path: Pat
         said = "I think aloud, at length. " * 60
         turns = [runs("seq 1 20", said) for _ in range(5)]
         limits = RolloutLimits(turn_tokens=1700)
-        async with bench(tmp_path, model=scripted_model("s", [*turns, DONE], 12_500), limits=limits) as (place, start):
-            rollout = await place.begin(start)
+        async with bench(tmp_path, model=scripted_model("s", [*turns, DONE], 12_500), limits=limits) as (
+            harness,
+            start,
+        ):
+            rollout = await harness.begin(start)
             await rollout.run()
             asked = [at for at, step in enumerate(rollout.recorder.steps) if step_text(step) == SUMMARY_REQUEST]
             assert asked, [step_text(step)[:50] for step in rollout.recorder.steps]
@@ -139,11 +142,40 @@ def test_a_summary_is_asked_for_when_dropping_output_is_not_enough(tmp_path: Pat
 def test_a_window_that_cannot_be_made_smaller_ends_the_rollout(tmp_path: Path) -> None:
     async def main() -> None:
         turns = [runs("true", "x" * 900) for _ in range(50)]
-        async with bench(tmp_path, model=scripted_model("s", turns, 5_200)) as (place, start):
-            rollout = await place.begin(start)
+        async with bench(tmp_path, model=scripted_model("s", turns, 5_200)) as (harness, start):
+            rollout = await harness.begin(start)
             over = await asyncio.wait_for(rollout.run(), 60)
             assert over.outcome == "limit"
             assert "context is full" in over.reason
             assert trajectory(rollout).tokens_exact() is True
 
     asyncio.run(main())
+
+
+def ran(number: int, command: str, answer: str, tool: str = "shell") -> Step:
+    call = {"tool_call_id": f"call_{number}_0", "function_name": tool, "arguments": {"command": command}}
+    result = {"source_call_id": f"call_{number}_0", "content": answer}
+    return Step.model_validate(
+        {
+            "step_id": number,
+            "source": "agent",
+            "message": f"Step {number}.",
+            "tool_calls": [call],
+            "observation": {"results": [result]},
+        }
+    )
+
+
+def test_what_failed_is_told_from_what_only_speaks_of_failing() -> None:
+    progress = summarize_progress(
+        [
+            ran(1, "make", "no rule\n[exit code 2]"),
+            ran(2, "cat notes", "the exit code is explained here\nexit code 0"),
+            ran(3, "sleep 99", "[the command was ended: it ran longer than 60 seconds]\n[now in /workspace/a]"),
+            ran(4, "pattern", "[exit code 1]", tool="search"),
+            ran(5, "touch a", "[no output]"),
+        ]
+    )
+    assert [line.split(":")[0] for line in progress.failed] == ["turn 1", "turn 3"]
+    assert [line.split(":")[0] for line in progress.done] == ["turn 2", "turn 5"]
+    assert progress.next == "Step 5."

@@ -28,7 +28,7 @@ class Crash:
     name = "crash"
     definition: ClassVar = {"name": "crash", "description": "", "parameters": {"type": "object", "properties": {}}}
 
-    async def call(self, arguments: dict[str, Any], environment: Workspace) -> ToolResult:
+    async def call(self, arguments: dict[str, Any], workspace: Workspace) -> ToolResult:
         raise ZeroDivisionError("a bug")
 
 
@@ -36,7 +36,7 @@ class Forever:
     name = "forever"
     definition: ClassVar = {"name": "forever", "description": "", "parameters": {"type": "object", "properties": {}}}
 
-    async def call(self, arguments: dict[str, Any], environment: Workspace) -> ToolResult:
+    async def call(self, arguments: dict[str, Any], workspace: Workspace) -> ToolResult:
         await asyncio.sleep(3600)
         raise AssertionError
 
@@ -75,8 +75,8 @@ def test_what_a_model_can_say_is_answered_recorded_and_survived(
 
     async def main() -> None:
         turns = [turn, runs("echo still here"), DONE]
-        async with bench(tmp_path, turns, limits=limits, more=[Crash(), Forever()]) as (place, start):
-            rollout = await place.begin(start)
+        async with bench(tmp_path, turns, limits=limits, more=[Crash(), Forever()]) as (harness, start):
+            rollout = await harness.begin(start)
             step = await rollout.turn()
             assert [event["kind"] for event in step.gametape_extra.events] == kinds
             assert told in observed(step)
@@ -91,8 +91,8 @@ def test_calls_of_one_turn_run_in_order_and_stop_at_finish(tmp_path: Path) -> No
     async def main() -> None:
         finish = ("finish", {"summary": "done", "confidence": 1.0})
         calls = [("shell", {"command": "echo a > log"}), ("shell", {"command": "cat log"}), finish]
-        async with bench(tmp_path, [says("", *calls, ("shell", {"command": "rm log"}))]) as (place, start):
-            rollout = await place.begin(start)
+        async with bench(tmp_path, [says("", *calls, ("shell", {"command": "rm log"}))]) as (harness, start):
+            rollout = await harness.begin(start)
             assert (await rollout.run()).reason == "finished"
             step = rollout.recorder.steps[-1]
             assert [result.source_call_id for result in step.observation.results] == [
@@ -107,8 +107,8 @@ def test_calls_of_one_turn_run_in_order_and_stop_at_finish(tmp_path: Path) -> No
 def test_turns_without_a_usable_call_end_the_rollout_in_the_end(tmp_path: Path) -> None:
     async def main() -> None:
         limits = RolloutLimits(useless_turns=3)
-        async with bench(tmp_path, [ScriptedTurn(text="Hm.")] * 20, limits=limits) as (place, start):
-            over = await (await place.begin(start)).run()
+        async with bench(tmp_path, [ScriptedTurn(text="Hm.")] * 20, limits=limits) as (harness, start):
+            over = await (await harness.begin(start)).run()
             assert (over.outcome, over.reason.split()[0]) == ("limit", "3")
 
     asyncio.run(main())
@@ -116,7 +116,7 @@ def test_turns_without_a_usable_call_end_the_rollout_in_the_end(tmp_path: Path) 
 
 def killed_by(rollout: Rollout, kill: Callable[[int], None]) -> None:
     """End the process that holds the sandbox open."""
-    kill(rollout.workspace._session._inside.anchor)
+    kill(rollout.workspace._session._processes.anchor)
 
 
 def test_a_sandbox_that_dies_is_replaced_and_no_finished_turn_is_lost(tmp_path: Path) -> None:
@@ -124,8 +124,8 @@ def test_a_sandbox_that_dies_is_replaced_and_no_finished_turn_is_lost(tmp_path: 
 
     async def main() -> None:
         turns = [runs("echo kept > a"), runs("touch now; sleep 30"), runs("cat a"), runs("cat a"), DONE]
-        async with bench(tmp_path, turns) as (place, start):
-            rollout = await place.begin(start)
+        async with bench(tmp_path, turns) as (harness, start):
+            rollout = await harness.begin(start)
             await rollout.turn()
 
             async def kill_soon() -> None:
@@ -154,8 +154,8 @@ def test_a_sandbox_that_dies_is_replaced_and_no_finished_turn_is_lost(tmp_path: 
 
 def test_a_sandbox_that_keeps_dying_ends_the_rollout(tmp_path: Path) -> None:
     async def main() -> None:
-        async with bench(tmp_path, [runs("sleep 30")] * 9, limits=RolloutLimits(sandbox_deaths=1)) as (place, start):
-            rollout = await place.begin(start)
+        async with bench(tmp_path, [runs("sleep 30")] * 9, limits=RolloutLimits(sandbox_deaths=1)) as (harness, start):
+            rollout = await harness.begin(start)
 
             async def kill_often() -> None:
                 while True:

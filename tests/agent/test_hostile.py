@@ -59,10 +59,10 @@ def test_names_that_are_not_text_and_endless_depth_do_not_keep_the_verifier_away
 
 
 def test_two_processes_never_work_on_one_attempt(tmp_path: Path) -> None:
-    place = AttemptDirectory(tmp_path / "out")
-    with place.lock(resume=False), pytest.raises(BadInput, match="another process"), place.lock(resume=False):
+    harness = AttemptDirectory(tmp_path / "out")
+    with harness.lock(resume=False), pytest.raises(BadInput, match="another process"), harness.lock(resume=False):
         pass
-    with place.lock(resume=False):
+    with harness.lock(resume=False):
         pass
 
 
@@ -83,9 +83,9 @@ def test_what_the_disk_refuses_is_said_in_words(tmp_path: Path) -> None:
 
 def test_whoever_was_killed_after_the_first_step_begins_with_the_second(tmp_path: Path) -> None:
     async def main() -> None:
-        async with bench(tmp_path, [DONE]) as (place, start):
+        async with bench(tmp_path, [DONE]) as (harness, start):
             recorder = MemoryRecorder([message_step(1, "system", "You were an agent.")])
-            rollout = await place.begin(start, recorder)
+            rollout = await harness.begin(start, recorder)
             assert (await rollout.run()).reason == "finished"
             assert [step.source for step in recorder.steps] == ["system", "user", "agent"]
 
@@ -105,12 +105,12 @@ def test_a_record_that_goes_back_to_what_was_not_there_is_refused(back: int) -> 
 
 def test_a_resumed_shell_is_where_it_was(tmp_path: Path) -> None:
     async def main() -> None:
-        async with bench(tmp_path, [runs("mkdir -p 'a b'; cd 'a b'"), runs("pwd")]) as (place, start):
-            rollout = await place.begin(start)
+        async with bench(tmp_path, [runs("mkdir -p 'a b'; cd 'a b'"), runs("pwd")]) as (harness, start):
+            rollout = await harness.begin(start)
             await rollout.turn()
             steps = rollout.recorder.steps
-            environment = await place.floor.open_snapshot(last_checkpoint(steps), SandboxSpec())
-            resumed = await Rollout.resume(place.setting, environment, MemoryRecorder(steps))
+            workspace = await harness.scheduler.open_snapshot(last_checkpoint(steps), SandboxSpec())
+            resumed = await Rollout.resume(harness.config, workspace, MemoryRecorder(steps))
             assert told(await resumed.turn()) == "/workspace/a b"
 
     asyncio.run(main())
@@ -118,9 +118,9 @@ def test_a_resumed_shell_is_where_it_was(tmp_path: Path) -> None:
 
 def test_a_turn_that_cannot_be_saved_is_undone_and_on_record(tmp_path: Path) -> None:
     async def main() -> None:
-        async with bench(tmp_path, [runs("head -c 3000000 /dev/urandom > big"), runs("ls"), DONE]) as (place, start):
-            place.store.max_bytes = place.store.used_bytes() + 1_000_000
-            rollout = await place.begin(start)
+        async with bench(tmp_path, [runs("head -c 3000000 /dev/urandom > big"), runs("ls"), DONE]) as (harness, start):
+            harness.store.max_bytes = harness.store.used_bytes() + 1_000_000
+            rollout = await harness.begin(start)
             full = await rollout.turn()
             assert kinds(full) == ["checkpoint_dropped"]
             assert "Undone" in told(full)
@@ -135,9 +135,9 @@ def test_a_commit_that_no_text_shows_is_undone(tmp_path: Path) -> None:
 
     async def main() -> None:
         turns = [runs(f"echo '{made}' > do.sh && sh do.sh"), runs("ls -A")]
-        async with bench(tmp_path, turns) as (place, start):
-            place.constraints = Constraints(branches=["main"])
-            rollout = await place.begin(start)
+        async with bench(tmp_path, turns) as (harness, start):
+            harness.constraints = Constraints(branches=["main"])
+            rollout = await harness.begin(start)
             assert "constraint" in kinds(await rollout.turn())
             assert ".git" not in told(await rollout.turn())
 
@@ -167,9 +167,9 @@ def test_a_huge_file_is_not_taken_apart_on_the_host() -> None:
 def test_a_file_with_a_line_break_in_its_name_does_not_hide_others_from_jump(tmp_path: Path) -> None:
     async def main() -> None:
         files = {"a\nb.py": "def found(): ...\n", "c.py": "def found(): ...\n"}
-        async with bench(tmp_path, files=files) as (place, start):
-            environment = await place.floor.open_snapshot(start, SandboxSpec())
-            answer = await JumpTool(AgentState(), sys.executable).call({"symbol": "found"}, environment)
+        async with bench(tmp_path, files=files) as (harness, start):
+            workspace = await harness.scheduler.open_snapshot(start, SandboxSpec())
+            answer = await JumpTool(AgentState(), sys.executable).call({"symbol": "found"}, workspace)
             assert not answer.failed
             assert "c.py:1" in answer.content
 

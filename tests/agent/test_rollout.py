@@ -33,8 +33,8 @@ async def content(rollout: Rollout, path: str) -> str:
 def test_a_rollout_runs_until_it_is_finished_and_records_every_turn(tmp_path: Path) -> None:
     async def main() -> None:
         turns = [runs("echo one > a"), says("I look.", ("read", {"path": "a"})), DONE]
-        async with bench(tmp_path, turns) as (place, start):
-            rollout = await place.begin(start)
+        async with bench(tmp_path, turns) as (harness, start):
+            rollout = await harness.begin(start)
             over = await rollout.run()
             assert (over.outcome, over.reason) == (None, "finished")
             steps = rollout.recorder.steps
@@ -51,8 +51,8 @@ def test_a_rollout_runs_until_it_is_finished_and_records_every_turn(tmp_path: Pa
 def test_going_back_undoes_files_shell_and_conversation_and_says_so_on_record(tmp_path: Path) -> None:
     async def main() -> None:
         turns = [runs("mkdir d && cd d && echo one > a"), runs("echo two > a; export X=1"), runs("pwd; cat a"), DONE]
-        async with bench(tmp_path, turns) as (place, start):
-            rollout = await place.begin(start)
+        async with bench(tmp_path, turns) as (harness, start):
+            rollout = await harness.begin(start)
             first = await rollout.turn()
             after_first = list(rollout.conversation._next_prompt())
             await rollout.turn()
@@ -74,8 +74,8 @@ def test_going_back_undoes_files_shell_and_conversation_and_says_so_on_record(tm
 def test_a_fork_goes_its_own_way_and_trains_on_nothing_it_copied(tmp_path: Path) -> None:
     async def main() -> None:
         turns = [runs("echo one > a"), runs("echo two >> a"), runs("echo three >> a"), DONE]
-        async with bench(tmp_path, turns) as (place, start):
-            rollout = await place.begin(start)
+        async with bench(tmp_path, turns) as (harness, start):
+            rollout = await harness.begin(start)
             first = await rollout.turn()
             await rollout.turn()
             fork = await rollout.fork(first.step_id)
@@ -97,8 +97,8 @@ def test_a_fork_goes_its_own_way_and_trains_on_nothing_it_copied(tmp_path: Path)
 def test_fork_and_original_continue_identically(tmp_path: Path) -> None:
     async def main() -> None:
         turns = [runs("echo one > a"), runs("date +%s%N > b; cat a"), runs("ls"), DONE]
-        async with bench(tmp_path, turns) as (place, start):
-            rollout = await place.begin(start)
+        async with bench(tmp_path, turns) as (harness, start):
+            rollout = await harness.begin(start)
             first = await rollout.turn()
             fork = await rollout.fork(first.step_id)
             ours, theirs = await rollout.run(), await fork.run()
@@ -112,13 +112,13 @@ def test_fork_and_original_continue_identically(tmp_path: Path) -> None:
 def test_a_record_is_continued_after_its_last_finished_turn(tmp_path: Path) -> None:
     async def main() -> None:
         turns = [runs("echo one > a"), runs("echo two >> a"), DONE]
-        async with bench(tmp_path, turns) as (place, start):
-            rollout = await place.begin(start)
+        async with bench(tmp_path, turns) as (harness, start):
+            rollout = await harness.begin(start)
             await rollout.turn()
             await rollout.workspace.put("a", b"never finished")
             steps = rollout.recorder.steps
-            environment = await place.floor.open_snapshot(last_checkpoint(steps), SandboxSpec())
-            other = await Rollout.resume(place.setting, environment, MemoryRecorder(steps))
+            workspace = await harness.scheduler.open_snapshot(last_checkpoint(steps), SandboxSpec())
+            other = await Rollout.resume(harness.config, workspace, MemoryRecorder(steps))
             assert other.conversation._next_prompt() == rollout.conversation._next_prompt()
             assert (await other.run()).reason == "finished"
             assert await content(other, "a") == "one\ntwo\n"
@@ -131,8 +131,8 @@ def test_a_record_is_continued_after_its_last_finished_turn(tmp_path: Path) -> N
 @pytest.mark.parametrize("step", [0, 1, 99])
 def test_there_is_no_going_back_to_what_has_no_checkpoint(tmp_path: Path, step: int) -> None:
     async def main() -> None:
-        async with bench(tmp_path, [DONE]) as (place, start):
-            rollout = await place.begin(start)
+        async with bench(tmp_path, [DONE]) as (harness, start):
+            rollout = await harness.begin(start)
             with pytest.raises(BadInput):
                 await rollout.rewind(step)
 
@@ -150,8 +150,8 @@ def test_there_is_no_going_back_to_what_has_no_checkpoint(tmp_path: Path, step: 
 )
 def test_limits_end_a_rollout_before_the_next_question(tmp_path: Path, limits: RolloutLimits, reason: str) -> None:
     async def main() -> None:
-        async with bench(tmp_path, [runs("true")] * 40, limits=limits) as (place, start):
-            rollout = await place.begin(start)
+        async with bench(tmp_path, [runs("true")] * 40, limits=limits) as (harness, start):
+            rollout = await harness.begin(start)
             over = await rollout.run()
             assert (over.outcome, over.reason) == ("limit", reason)
             assert len([step for step in rollout.recorder.steps if step.source == "agent"]) <= 3
@@ -162,9 +162,9 @@ def test_limits_end_a_rollout_before_the_next_question(tmp_path: Path, limits: R
 def test_what_a_command_did_to_a_forbidden_path_is_undone(tmp_path: Path) -> None:
     async def main() -> None:
         turns = [runs("p=kee; echo bad > ${p}p.txt; echo new > other"), runs("ls; cat keep.txt"), DONE]
-        async with bench(tmp_path, turns, files={"keep.txt": "good\n"}) as (place, start):
-            place.constraints = place.constraints.model_copy(update={"unwritable": ["keep.txt"]})
-            rollout = await place.begin(start)
+        async with bench(tmp_path, turns, files={"keep.txt": "good\n"}) as (harness, start):
+            harness.constraints = harness.constraints.model_copy(update={"unwritable": ["keep.txt"]})
+            rollout = await harness.begin(start)
             step = await rollout.turn()
             assert [event["kind"] for event in step.gametape_extra.events] == ["constraint"]
             assert (await rollout.turn()).observation.results[0].content == "keep.txt\ngood"
@@ -177,15 +177,15 @@ def test_checkpoints_take_bounded_room_and_the_first_and_last_stay(tmp_path: Pat
 
     async def main() -> None:
         turns = [runs(f"head -c 400000 /dev/urandom > big; echo {number}") for number in range(30)]
-        async with bench(tmp_path, turns) as (place, start):
-            setting = replace(
-                place.setting, prune_checkpoints=lambda kept: place.store.collect(kept, max_bytes=most // 2)
+        async with bench(tmp_path, turns) as (harness, start):
+            config = replace(
+                harness.config, prune_checkpoints=lambda kept: harness.store.collect(kept, max_bytes=most // 2)
             )
-            environment = await place.floor.open_snapshot(start, SandboxSpec())
-            rollout = await Rollout.begin(setting, environment, MemoryRecorder(), "You are an agent.", "Do it.")
+            workspace = await harness.scheduler.open_snapshot(start, SandboxSpec())
+            rollout = await Rollout.begin(config, workspace, MemoryRecorder(), "You are an agent.", "Do it.")
             for _ in range(24):
                 last = await rollout.turn()
-                assert place.store.used_bytes() < most + 8 * 500_000
+                assert harness.store.used_bytes() < most + 8 * 500_000
             await rollout.rewind(last.step_id)
             with pytest.raises(BadInput, match="no snapshot"):
                 await rollout.rewind(4)

@@ -56,9 +56,9 @@ def test_trouble_that_passes_is_asked_again_recorded_and_charged(tmp_path: Path,
     async def main(server: FaultServer) -> None:
         model = opened(server)
         assert model.trainable is in_tokens
-        async with bench(tmp_path, model=model) as (place, start):
+        async with bench(tmp_path, model=model) as (harness, start):
             server.faults = [failure, failure, None, failure, None]
-            rollout = await place.begin(start)
+            rollout = await harness.begin(start)
             assert (await rollout.run()).reason == "finished"
             assert (await rollout.workspace.get("log")) == b"one\n"
             assert [kind in event for event in engine_events(rollout)] == [True] * 3
@@ -76,8 +76,8 @@ def test_trouble_that_passes_is_asked_again_recorded_and_charged(tmp_path: Path,
 def test_a_server_that_stays_away_ends_the_rollout_with_everything_on_record(tmp_path: Path, fault: Fault) -> None:
     async def main(server: FaultServer) -> None:
         model = opened(server)
-        async with bench(tmp_path, model=model) as (place, start):
-            rollout = await place.begin(start)
+        async with bench(tmp_path, model=model) as (harness, start):
+            rollout = await harness.begin(start)
             await rollout.turn()
             server.faults = [fault] * 9
             over = await rollout.run()

@@ -1,4 +1,4 @@
-"""Tasks as assignments: played in real sandboxes side by side, judged by the verifier, and nothing left behind."""
+"""Tasks as environments: run in real sandboxes side by side, scored by the verifier, with nothing left behind."""
 
 import asyncio
 from pathlib import Path
@@ -31,61 +31,63 @@ def writes(content: str) -> ScriptedTurn:
     return says("I write it.", ("write", {"path": "add.py", "content": content}))
 
 
-async def played(ground: TaskSandboxPool, made: LoadedTask, put: TaskPresentation, *turns: ScriptedTurn) -> Episode:
-    assignment = TaskEnvironment(ground, made, put)
+async def run_script(
+    sandboxes: TaskSandboxPool, task: LoadedTask, presentation: TaskPresentation, *turns: ScriptedTurn
+) -> Episode:
+    environment = TaskEnvironment(sandboxes, task, presentation)
     model = with_code_block_calls(scripted_model("scripted", turns), "answer", "code")
-    return await run_episode(assignment, rollout_config_for(assignment, model, Sampling(), RolloutLimits()))
+    return await run_episode(environment, rollout_config_for(environment, model, Sampling(), RolloutLimits()))
 
 
-def told(done: Episode) -> tuple[bool, bool, bool]:
-    assert done.score is not None
-    return done.score.passed, done.score.reward > 0, done.score.hacked
+def summary(episode: Episode) -> tuple[bool, bool, bool]:
+    assert episode.score is not None
+    return episode.score.passed, episode.score.reward > 0, episode.score.hacked
 
 
-def test_many_attempts_at_once_are_judged_each_by_its_own_files(tmp_path: Path) -> None:
-    made = split_subject()
+def test_many_attempts_at_once_are_scored_each_by_its_own_files(tmp_path: Path) -> None:
+    task = split_subject()
 
     async def run() -> tuple[list[Episode], int]:
-        async with TaskSandboxPool(tmp_path) as ground:
-            work = present_as_work(made, tmp_path, max_turns=3)
+        async with TaskSandboxPool(tmp_path) as sandboxes:
+            work = present_as_work(task, tmp_path, max_turns=3)
             scripts: list[list[ScriptedTurn]] = [
                 [runs("cd tests; ls"), writes(RIGHT), DONE],
                 [runs(DEEP), writes("def add(a, b):\n    return 3\n"), DONE],
                 [DONE],
                 [runs("sleep 0.1"), runs("echo x > left.txt"), runs("cat left.txt"), writes(RIGHT), DONE],
             ]
-            found = await asyncio.gather(*(played(ground, made, work, *turns) for turns in scripts))
-            return found, len(ground._store.snapshots())
+            episodes = await asyncio.gather(*(run_script(sandboxes, task, work, *turns) for turns in scripts))
+            return episodes, len(sandboxes._store.snapshots())
 
-    found, left = asyncio.run(run())
-    assert [told(one) for one in found][:3] == [(True, True, False), (False, False, False), (False, False, False)]
-    assert [one.end.outcome for one in found] == [None, None, None, "limit"]
-    assert told(found[3])[0] is False
+    episodes, left = asyncio.run(run())
+    assert [summary(one) for one in episodes][:3] == [(True, True, False), (False, False, False), (False, False, False)]
+    assert [one.end.outcome for one in episodes] == [None, None, None, "limit"]
+    assert summary(episodes[3])[0] is False
     assert left == 1  # the starting tree
 
 
 def test_a_question_is_answered_with_a_block_and_a_second_try(tmp_path: Path) -> None:
-    made = subject(source_paths=["add.py"], mode="split", split=SplitSurface(modules=["add"]))
+    task = subject(source_paths=["add.py"], mode="split", split=SplitSurface(modules=["add"]))
     right, late = f"Like this:\n```python\n{RIGHT}```\nDone.", ScriptedTurn(text="What do you mean?")
 
     async def run() -> list[Episode]:
-        async with TaskSandboxPool(tmp_path) as ground:
-            put = present_as_question(made)
+        async with TaskSandboxPool(tmp_path) as sandboxes:
+            presentation = present_as_question(task)
             return [
-                await played(ground, made, put, ScriptedTurn(text=right)),
-                await played(ground, made, put, late, ScriptedTurn(text=right)),
-                await played(ground, made, put, late, late, ScriptedTurn(text=right)),
+                await run_script(sandboxes, task, presentation, ScriptedTurn(text=right)),
+                await run_script(sandboxes, task, presentation, late, ScriptedTurn(text=right)),
+                await run_script(sandboxes, task, presentation, late, late, ScriptedTurn(text=right)),
             ]
 
-    found = asyncio.run(run())
-    assert [(told(one)[0], one.usage.turns, one.end.outcome) for one in found] == [
+    episodes = asyncio.run(run())
+    assert [(summary(one)[0], one.usage.turns, one.end.outcome) for one in episodes] == [
         (True, 1, None),
         (True, 2, None),
         (False, 2, "limit"),
     ]
-    opening = found[0].environment.user_prompt
-    assert "Write `add`" in opening
-    assert "/workspace" not in found[0].environment.system_prompt + opening
+    prompt = episodes[0].environment.user_prompt
+    assert "Write `add`" in prompt
+    assert "/workspace" not in episodes[0].environment.system_prompt + prompt
 
 
 def test_only_a_task_about_one_file_is_a_question() -> None:
@@ -93,72 +95,72 @@ def test_only_a_task_about_one_file_is_a_question() -> None:
         present_as_question(subject())
 
 
-def test_files_are_judged_as_the_last_turn_left_them(tmp_path: Path) -> None:
+def test_files_are_scored_as_the_last_turn_left_them(tmp_path: Path) -> None:
     """What a process does afterwards, in the background, has not happened."""
-    made = split_subject()
+    task = split_subject()
     later = "(sleep 1; echo 'def add(a, b): return a + b' > add.py) > /dev/null 2>&1 &"
 
     async def run() -> Any:
-        async with TaskSandboxPool(tmp_path) as ground:
-            assignment = TaskEnvironment(ground, made, present_as_work(made, tmp_path))
-            environment = await assignment.reset()
-            await environment.shell(later)
-            await environment.snapshot()
+        async with TaskSandboxPool(tmp_path) as sandboxes:
+            environment = TaskEnvironment(sandboxes, task, present_as_work(task, tmp_path))
+            workspace = await environment.reset()
+            await workspace.shell(later)
+            await workspace.snapshot()
             await asyncio.sleep(1.5)
-            changed = await environment.get("add.py")
-            judged = await assignment.score(environment)
-            await environment.close()
-            return changed, judged
+            changed = await workspace.get("add.py")
+            score = await environment.score(workspace)
+            await workspace.close()
+            return changed, score
 
-    changed, judged = asyncio.run(run())
+    changed, score = asyncio.run(run())
     assert b"a + b" in changed
-    assert not judged.passed
+    assert not score.passed
 
 
 def test_an_environment_forks_goes_back_and_makes_room_for_itself(tmp_path: Path) -> None:
-    made = split_subject()
+    task = split_subject()
 
     async def run() -> None:
-        async with TaskSandboxPool(tmp_path, store_bytes=12 << 20) as ground:
-            environment = await ground.open_workspace(made)
-            first = await environment.snapshot()
-            await environment.put("add.py", RIGHT.encode())
-            second = await environment.snapshot()
-            other = await environment.fork(first)
+        async with TaskSandboxPool(tmp_path, store_bytes=12 << 20) as sandboxes:
+            workspace = await sandboxes.open_workspace(task)
+            first = await workspace.snapshot()
+            await workspace.put("add.py", RIGHT.encode())
+            second = await workspace.snapshot()
+            other = await workspace.fork(first)
             assert await other.get("add.py") != RIGHT.encode()
-            await environment.restore(first)
-            assert environment.last_snapshot == first
-            await environment.restore(second)
+            await workspace.restore(first)
+            assert workspace.last_snapshot == first
+            await workspace.restore(second)
             for number in range(6):
-                await environment.shell(f"head -c 3000000 /dev/urandom > large; echo {number} > number")
-                await environment.snapshot()
-            assert (await environment.get("number")).strip() == b"5"
-            await environment.restore(first)
-            await environment.close()
-            assert await other.get("add.py") == made.start.files["add.py"]
+                await workspace.shell(f"head -c 3000000 /dev/urandom > large; echo {number} > number")
+                await workspace.snapshot()
+            assert (await workspace.get("number")).strip() == b"5"
+            await workspace.restore(first)
+            await workspace.close()
+            assert await other.get("add.py") == task.start.files["add.py"]
             await other.close()
-            assert len(ground._store.snapshots()) == 1
+            assert len(sandboxes._store.snapshots()) == 1
 
     asyncio.run(run())
 
 
 def test_a_tree_that_does_not_fit_is_said_to_be_too_large(tmp_path: Path) -> None:
     async def run() -> None:
-        async with TaskSandboxPool(tmp_path, store_bytes=1 << 20) as ground:
-            environment = await ground.open_workspace(split_subject())
-            await environment.shell("head -c 3000000 /dev/urandom > large")
+        async with TaskSandboxPool(tmp_path, store_bytes=1 << 20) as sandboxes:
+            workspace = await sandboxes.open_workspace(split_subject())
+            await workspace.shell("head -c 3000000 /dev/urandom > large")
             with pytest.raises(StoreFull):
-                await environment.snapshot()
-            await environment.close()
+                await workspace.snapshot()
+            await workspace.close()
 
     asyncio.run(run())
 
 
-def test_only_what_it_opened_is_judged(tmp_path: Path) -> None:
+def test_only_what_it_opened_is_scored(tmp_path: Path) -> None:
     async def run() -> None:
-        async with TaskSandboxPool(tmp_path) as ground:
-            made = split_subject()
+        async with TaskSandboxPool(tmp_path) as sandboxes:
+            task = split_subject()
             with pytest.raises(BadInput, match="not opened by"):
-                await TaskEnvironment(ground, made, present_as_work(made, tmp_path)).score(object())  # type: ignore[arg-type]
+                await TaskEnvironment(sandboxes, task, present_as_work(task, tmp_path)).score(object())  # type: ignore[arg-type]
 
     asyncio.run(run())

@@ -36,7 +36,7 @@ def test_binary_is_not_text() -> None:
 
 def test_a_character_the_encoding_lacks_is_named() -> None:
     with pytest.raises(BadInput, match="which has no '€'"):
-        TextFile("€", "iso-8859-1").content()
+        TextFile("€", "iso-8859-1").encode()
 
 
 def test_lines_are_numbered_cleaned_and_cut() -> None:

@@ -62,17 +62,17 @@ def test_what_is_no_suite_is_said(tmp_path: Path) -> None:
 
 
 class Script:
-    def model(self, item: SuiteItem, number: int) -> object:
+    def model_for(self, item: SuiteItem, number: int) -> object:
         return scripted_model(
             "x", [runs("echo > tests/test_add.py"), runs("rm tests/test_add.py; ls"), runs("ls"), DONE]
         )
 
 
 def test_breaches_of_standing_constraints_are_counted_by_step(tmp_path: Path) -> None:
-    made: list[LoadedTask] = [split_subject()]
+    tasks: list[LoadedTask] = [split_subject()]
 
     async def run() -> list[EvalAttempt]:
-        async with open_suite(made, tmp_path, constraints=Constraints(unwritable=["tests"])) as items:
+        async with open_suite(tasks, tmp_path, constraints=Constraints(unwritable=["tests"])) as items:
             assert "tests" in items[0].environment.system_prompt
             return await evaluate(items, Script(), EvalSettings(), NullAttemptStore())  # type: ignore[arg-type]
 

@@ -6,32 +6,32 @@ from .runs import score
 
 
 def test_a_clear_gain_is_said_with_its_interval() -> None:
-    found = compare_scores(score(640, 0.3), score(640, 0.8), "RLVR", "RLVR+TTF")
-    assert found.gained
-    assert 0 < found.low < found.gain < found.high < 1
-    assert found.said.startswith("RLVR+TTF ended 50.0 points above RLVR (95 % interval ")
-    assert found.said.endswith("at equal compute.")
+    comparison = compare_scores(score(640, 0.3), score(640, 0.8), "RLVR", "RLVR+TTF")
+    assert comparison.gained
+    assert 0 < comparison.low < comparison.gain < comparison.high < 1
+    assert comparison.sentence.startswith("RLVR+TTF ended 50.0 points above RLVR (95 % interval ")
+    assert comparison.sentence.endswith("at equal compute.")
 
 
 def test_a_difference_within_the_noise_is_no_gain() -> None:
-    found = compare_scores(score(640, 0.50, episodes=100), score(640, 0.54, episodes=100), "RLVR", "RLVR+TTF")
-    assert not found.gained
-    assert found.low < 0 < found.high
-    assert "did not gain over RLVR in this run" in found.said
-    assert "+4.0 points is within the noise" in found.said
+    comparison = compare_scores(score(640, 0.50, episodes=100), score(640, 0.54, episodes=100), "RLVR", "RLVR+TTF")
+    assert not comparison.gained
+    assert comparison.low < 0 < comparison.high
+    assert "did not gain over RLVR in this run" in comparison.sentence
+    assert "+4.0 points is within the noise" in comparison.sentence
 
 
 def test_a_loss_is_said_to_be_one() -> None:
-    found = compare_scores(score(640, 0.8), score(640, 0.3), "RLVR", "RLVR+TTF")
-    assert not found.gained
-    assert "did not gain over RLVR in this run: 50.0 points below" in found.said
+    comparison = compare_scores(score(640, 0.8), score(640, 0.3), "RLVR", "RLVR+TTF")
+    assert not comparison.gained
+    assert "did not gain over RLVR in this run: 50.0 points below" in comparison.sentence
 
 
 def test_equal_compute_is_said_only_of_equal_compute() -> None:
-    found = compare_scores(score(640, 0.3), score(1280, 0.8), "RLVR", "RLVR+TTF")
-    assert found.said.endswith("with 2.00 times the compute.")
+    comparison = compare_scores(score(640, 0.3), score(1280, 0.8), "RLVR", "RLVR+TTF")
+    assert comparison.sentence.endswith("with 2.00 times the compute.")
     no_budget = {key: value for key, value in score(640, 0.3).items() if key != "flops"}
-    assert compare_scores(no_budget, score(640, 0.8), "RLVR", "RLVR+TTF").said.endswith("compute not recorded.")
+    assert compare_scores(no_budget, score(640, 0.8), "RLVR", "RLVR+TTF").sentence.endswith("compute not recorded.")
 
 
 def test_two_that_never_succeed_are_not_told_apart() -> None:

@@ -104,7 +104,7 @@ def test_a_rollout_is_looked_for_among_the_kept_ones_only(runs: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "says"),
     [
-        ("targets.jsonl", '{"a": 1}\n', "targets.jsonl, line 1: not what became of a target: no ids"),
+        ("targets.jsonl", '{"a": 1}\n', "targets.jsonl, line 1: not a record of a target: no ids"),
         ("metrics.jsonl", '{"kind": "eval", "success": NaN, "episodes": 8}\n', "score in it is no number"),
         ("metrics.jsonl", '{"kind": "eval"}\n', "score in it is no number"),
         ("start/tokenizer.json", "{}", "tokenizer.json: not a tokenizer"),

@@ -1,4 +1,4 @@
-"""The directory of one attempt: where its record, its files and its checkpoints are, and how it is taken up again.
+"""The directory of one attempt: its record, its files and its checkpoints, and how it is locked and reopened.
 
 trajectory.json   the record (trajectory.jsonl while it runs)
 workspace/        the files as the agent left them
@@ -53,8 +53,8 @@ class AttemptDirectory:
 
     @contextmanager
     def lock(self, resume: bool) -> Iterator[None]:
-        """Nobody else works on this attempt meanwhile; a new one's directory is made. What the disk refuses in between
-        is said in one line: what was recorded stays."""
+        """Lock the attempt against other processes; make the directory of a new one. An `OSError` inside becomes a
+        one-line error, and what was recorded stays."""
         try:
             if not resume:
                 self.root.mkdir(parents=True, exist_ok=True)
@@ -72,24 +72,24 @@ class AttemptDirectory:
             os.close(directory)
 
     def create_journal(self, trajectory: Trajectory) -> Journal:
-        """A new attempt; what is already there is never overwritten."""
+        """The journal of a new attempt. An attempt that is there is never overwritten."""
         if self.trajectory.exists():
             raise BadInput(f"{self.root}: holds an attempt; continue it with --resume, or give --out a new directory")
         return Journal.create(self.journal, trajectory)
 
     def load_trajectory(self) -> Trajectory:
-        """What is there of an attempt, to look at."""
+        """The record as it is, to read."""
         return load_trajectory(self.trajectory)
 
     def reopen_journal(self) -> Journal:
-        """An attempt that was killed or interrupted, or that reached a limit."""
+        """The journal of an attempt that was killed or interrupted, or that reached a limit."""
         return Journal.open(self.journal) if self.trajectory == self.journal else Journal.reopen(self.journal)
 
     def replace_workspace(self, write: Callable[[Path], None]) -> None:
-        """Put a new tree in the place of the workspace, whole or not at all."""
+        """Replace the workspace by the tree that `write` writes, whole or not at all."""
         fresh, old = self.root / ".workspace.new", self.root / ".workspace.old"
-        for left in (fresh, old):
-            remove_tree(left)
+        for leftover in (fresh, old):
+            remove_tree(leftover)
         write(fresh)
         if self.workspace.exists():
             self.workspace.rename(old)

@@ -1,7 +1,7 @@
-"""The seam to whatever watches how an agent behaves: it is shown every step, and may ask for a halt.
+"""The protocol of a breaker: it sees every recorded step and may ask for a nudge, a fresh context, a pause or a stop.
 
-A rollout makes its own breaker, as it makes its own conversation. Continued, gone back in or forked, it makes another
-and shows it the steps that count, so a breaker goes off at the same step whether the rollout was killed or not.
+A rollout makes its own breaker. When it is resumed, rewound or forked it makes a new one and replays the active steps,
+so a breaker trips at the same step whether the rollout was killed or not.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ BreakerRung = Literal["nudge", "fresh_context", "pause", "stop"]
 
 
 class RolloutTrip(Protocol):
-    """A breaker that went off: what is to be done before the next question, and why."""
+    """A breaker's request: what to do before the next query, and why."""
 
     @property
     def rung(self) -> BreakerRung: ...
@@ -24,11 +24,11 @@ class RolloutTrip(Protocol):
 
     @property
     def nudge(self) -> str:
-        """What is said to the agent."""
+        """The message to the agent."""
         ...
 
     def to_dict(self) -> dict[str, Any]:
-        """As an event of the kind `breaker`, with its evidence."""
+        """The trip as an event of the kind `breaker`, with its evidence."""
         ...
 
 
@@ -36,20 +36,20 @@ class RolloutBreaker(Protocol):
     """Watches one rollout."""
 
     def __call__(self, step: Step, /) -> None:
-        """See a step that was just recorded."""
+        """Take in a step that was just recorded."""
         ...
 
     def replay(self, steps: Sequence[Step], /) -> None:
-        """See the steps that were recorded before; what they say was done about them is not to be done again."""
+        """Take in the steps that were recorded before. Trips that they record are not raised again."""
         ...
 
     def take_trip(self) -> RolloutTrip | None:
-        """What is to be done now; it is told once."""
+        """The pending trip, once; None if there is none."""
         ...
 
 
 class NullBreaker:
-    """Nobody watches."""
+    """Never trips."""
 
     def __call__(self, _step: Step, /) -> None:
         return None
@@ -62,7 +62,7 @@ class NullBreaker:
 
 
 class BreakerTripped(RolloutEnd):
-    """A breaker ended the rollout: a pause waits for a person, after whom it can be resumed."""
+    """A breaker ended the rollout. After a pause a person can resume it."""
 
     def __init__(self, trip: RolloutTrip) -> None:
         super().__init__("limit", f"the watch asks for a {trip.rung}: {trip.reason}")

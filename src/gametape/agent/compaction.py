@@ -1,8 +1,8 @@
-"""Make room in a conversation without losing where it stands.
+"""Compaction: replace a full conversation by a short one that says what was done and what is next.
 
-First old tool output goes; if that is not enough, the model is asked for a summary while there is still room to ask.
-Either way the fresh context holds the instruction, the standing instructions and the frontier. It must be smaller by
-three tenths at least; that is tried twice, and then the rollout ends instead of compacting for ever.
+The first try drops old tool output. The second asks the model for a summary, if there is room to ask. Both keep the
+system prompt, the instruction and a progress summary that is made from the record. The new context must be at least
+three tenths smaller; after two tries the rollout ends instead of compacting for ever.
 """
 
 import json
@@ -21,19 +21,19 @@ _FAILED = re.compile(r"^\[(exit code \d+|the command was ended: .*)\]$", re.MULT
 
 @dataclass(frozen=True)
 class ProgressSummary:
-    """The typed sections of a fresh context, oldest first in each."""
+    """The sections of a fresh context that come from the record, oldest entry first."""
 
     done: tuple[str, ...]
     failed: tuple[str, ...]
     last_turns: tuple[str, ...]
     """The latest turns in full, as text."""
     next: str
-    """What the agent said it was about to do."""
+    """The agent's last words."""
     asked: tuple[str, ...] = ()
-    """What a person asked after the first words, where it is a conversation."""
+    """What a person asked after the first prompt, in a thread."""
 
     def text(self, files: str, summary: str, room: int) -> str:
-        """All sections in at most about `room` characters: the latest of each are kept."""
+        """All sections in at most about `room` characters. Each keeps its latest entries."""
         sections = [
             ("Summary of the work so far", summary),
             ("Done (do not run or write any of this again)", _latest(self.done, room // 4)),
@@ -43,8 +43,8 @@ class ProgressSummary:
             ("What you said last", self.next[: max(200, room // 12)]),
             ("What you were asked since, the last of it just now", _latest(self.asked, room // 3)),
         ]
-        told = "\n\n".join(f"## {title}\n{text}" for title, text in sections if text.strip())
-        return f"{_HEADER}\n\n{told}"
+        body = "\n\n".join(f"## {title}\n{text}" for title, text in sections if text.strip())
+        return f"{_HEADER}\n\n{body}"
 
 
 _HEADER = (
@@ -54,7 +54,7 @@ _HEADER = (
 
 
 def summarize_progress(steps: Sequence[Step], turns_in_full: int = 3, max_characters: int = 2_000) -> ProgressSummary:
-    """`line` is what the conversation consists of; answers in the last turns are cut to `most` characters."""
+    """From the active steps. Tool output in the last turns is cut to `max_characters`."""
     turns = [step for step in steps if step.source == "agent"]
     done, failed = [], []
     for number, step in enumerate(turns, start=1):
@@ -65,33 +65,32 @@ def summarize_progress(steps: Sequence[Step], turns_in_full: int = 3, max_charac
                 done.append(f"turn {number}: {_call_text(answer)}")
     first = max(0, len(turns) - turns_in_full)
     last = tuple(_in_full(number, step, max_characters) for number, step in enumerate(turns[first:], start=first + 1))
-    said = next((step_text(step).strip() for step in reversed(turns) if step_text(step).strip()), "")
+    last_words = next((step_text(step).strip() for step in reversed(turns) if step_text(step).strip()), "")
     asked = [
         step_text(step)
         for step in steps
         if step.source == "user" and (step.gametape_extra.model_extra or {}).get("key")
     ]
-    return ProgressSummary(tuple(done), tuple(failed), last, said, tuple(asked[1:]))
+    return ProgressSummary(tuple(done), tuple(failed), last, last_words, tuple(asked[1:]))
 
 
-def _in_full(number: int, step: Step, most: int) -> str:
+def _in_full(number: int, step: Step, max_characters: int) -> str:
     answers, notices = recorded_answers(step)
-    parts = [f"turn {number}: {step_text(step).strip()[:most]}".rstrip()]
+    parts = [f"turn {number}: {step_text(step).strip()[:max_characters]}".rstrip()]
     for answer in answers:
-        parts.append(
-            f"you called {_call_text(answer, most)}, which has been run and answered:\n{_cut(answer.content, most)}"
-        )
-    parts += [f"you were told: {_cut(notice, most)}" for notice in notices]
+        call, output = _call_text(answer, max_characters), _cut(answer.content, max_characters)
+        parts.append(f"you called {call}, which has been run and answered:\n{output}")
+    parts += [f"you were told: {_cut(notice, max_characters)}" for notice in notices]
     return "\n".join(parts)
 
 
-def _call_text(answer: ToolResponse, most: int = _LONGEST_LINE) -> str:
+def _call_text(answer: ToolResponse, max_characters: int = _LONGEST_LINE) -> str:
     arguments = json.dumps(answer.call.arguments, ensure_ascii=False)
-    return f"{answer.call.name} {_cut(arguments, most)}"
+    return f"{answer.call.name} {_cut(arguments, max_characters)}"
 
 
 def _went_wrong(answer: ToolResponse) -> bool:
-    """Whether a command failed or was ended: the shell tool says so on a line of its own."""
+    """Whether a command failed or was ended; the shell tool says so on a line of its own."""
     return answer.call.name == "shell" and _FAILED.search(answer.content) is not None
 
 
@@ -100,22 +99,22 @@ def _last_line(text: str) -> str:
     return _cut(lines[-1], _LONGEST_LINE) if lines else "no output"
 
 
-def _cut(text: str, most: int) -> str:
-    if len(text) <= most:
+def _cut(text: str, max_characters: int) -> str:
+    if len(text) <= max_characters:
         return text
-    half = max(1, most // 2)
+    half = max(1, max_characters // 2)
     return f"{text[:half]} [... {len(text) - 2 * half} characters dropped ...] {text[-half:]}"
 
 
 def _latest(entries: Sequence[str], room: int) -> str:
-    """As many of the latest as fit; the very last is always there, cut if it must be."""
-    kept: list[str] = []
+    """As many of the latest entries as fit. The last one is always there, cut if need be."""
+    latest: list[str] = []
     for entry in reversed(entries):
-        if kept and sum(map(len, kept)) + len(entry) > room:
-            kept.append(f"(and {len(entries) - len(kept)} earlier)")
+        if latest and sum(map(len, latest)) + len(entry) > room:
+            latest.append(f"(and {len(entries) - len(latest)} earlier)")
             break
-        kept.append(_cut(entry, room))
-    return "\n".join(reversed(kept))
+        latest.append(_cut(entry, room))
+    return "\n".join(reversed(latest))
 
 
 MAX_COMPACTED_SHARE = 0.7
@@ -125,15 +124,15 @@ SUMMARY_REQUEST = (
     "to do. Do not call a tool."
 )
 _MAX_CHARACTERS = 24_000
-"""Characters beside the instruction; a fresh context has no use for more."""
+"""The most characters that a fresh context has beside the instruction."""
 _FIRST_TRY_SHARES = (1.0, 0.6)
-"""How full the first try is: old tool output is dropped, and nothing else of weight."""
+"""Shares of `_MAX_CHARACTERS` that are tried, the fullest first."""
 _SECOND_TRY_SHARES = (1.0, 0.6, 0.35, 0.2, 0.1, 0.05)
 
 
 @dataclass(frozen=True)
 class CompactedContext:
-    """The texts that begin the compacted conversation, and how long that is in tokens."""
+    """The prompts that begin the compacted conversation, and its length in tokens."""
 
     system: str
     text: str
@@ -144,16 +143,16 @@ class CompactedContext:
 class ContextSections:
     """What a fresh context is made of, beside the instruction."""
 
-    line: Sequence[Step]
+    steps: Sequence[Step]
     files: str
     summary: str = ""
     turns_in_full: int = 6
 
     def text(self, room: int) -> str:
-        frontier = summarize_progress(
-            self.line, self.turns_in_full, max_characters=max(200, room // (2 * self.turns_in_full))
+        progress = summarize_progress(
+            self.steps, self.turns_in_full, max_characters=max(200, room // (2 * self.turns_in_full))
         )
-        return frontier.text(self.files, self.summary, room)
+        return progress.text(self.files, self.summary, room)
 
 
 async def compact_context(
@@ -164,7 +163,7 @@ async def compact_context(
     max_tokens: int,
     request_summary: Callable[[], Awaitable[str]],
 ) -> CompactedContext | None:
-    """A context of at most so many tokens that goes on where this line of steps ends; None after two tries."""
+    """A context of at most `max_tokens` that continues after these steps; None if two tries give none."""
     fresh = _fitting(conversation, tools, ContextSections(steps, files), max_tokens, _FIRST_TRY_SHARES)
     if fresh is None:
         sections = ContextSections(steps, files, await request_summary(), turns_in_full=2)
@@ -179,11 +178,11 @@ def _fitting(
     max_tokens: int,
     shares: Sequence[float],
 ) -> CompactedContext | None:
-    """The fullest of at most so many tokens; None if none of these shares fits. Nothing is sent."""
-    system, opening = (_first(sections.line, source) for source in ("system", "user"))
+    """The fullest context that fits; None if none of these shares fits. Nothing is sent to the model."""
+    system, instruction = (_first(sections.steps, source) for source in ("system", "user"))
     trial = conversation.fork()
     for share in shares:
-        text = f"{opening}\n\n{sections.text(int(_MAX_CHARACTERS * share))}"
+        text = f"{instruction}\n\n{sections.text(int(_MAX_CHARACTERS * share))}"
         trial.begin(system, tools, text)
         if trial.length <= max_tokens:
             return CompactedContext(system, text, trial.length)

@@ -1,7 +1,7 @@
-"""What an agent is forbidden, as plain data: paths, commands, branches and output, checked where calls are routed.
+"""Constraints: the paths, commands, branches and output that an agent is forbidden. The tool router checks them.
 
-For tools that take a path the rules are exact. A shell command is judged by its text, which is a best effort, so the
-paths it changed are compared afterwards (`breaches_in`), and whoever routes decides what becomes of them.
+For tools that take a path the rules are exact. A shell command is checked by its text, which is a best effort, so the
+paths it changed are checked afterwards (`path_breaches`), and the rollout undoes the turn.
 """
 
 import functools
@@ -29,13 +29,14 @@ _COMMITTING = frozenset({"commit", "merge", "push", "rebase", "reset", "cherry-p
 _BRANCHING = frozenset({"branch", "update-ref", "switch", "checkout"})
 _FORCED = frozenset({"-B", "-C", "--force-create"})
 _UNKNOWN = "a branch that is not known"
+_HEADS = ".git/refs/heads/"
 _LONGEST_EVIDENCE = 200
 _MOST_SCANNED = 1_000_000
 
 
 @dataclass(frozen=True)
 class ConstraintBreach:
-    """One thing that was forbidden: by which rule, and what showed it."""
+    """One thing that a rule forbids, and the evidence."""
 
     kind: Literal["path", "command", "branch", "output"]
     rule: str
@@ -55,9 +56,9 @@ class Constraints(StrictModel):
     commands: list[Pattern] = Field(default_factory=list)
     """Over each simple command of a command line, its words joined by one blank."""
     branches: list[Glob] = Field(default_factory=list)
-    """Never committed to, merged into, pushed to or moved."""
+    """Branches that are never committed to, merged into, pushed to or moved."""
     output: list[Pattern] = Field(default_factory=list)
-    """What neither a message nor written content may hold."""
+    """Patterns that neither a message nor written content may hold."""
 
     @model_validator(mode="after")
     def _patterns_compile(self) -> Self:
@@ -70,86 +71,84 @@ class Constraints(StrictModel):
         return self
 
     def describe(self) -> str:
-        """The same in words, for the model; empty where nothing is forbidden."""
-        told = (
+        """The constraints in words, for the model; empty where nothing is forbidden."""
+        sentences = (
             ("do not write or change", self.unwritable),
             ("do not read or write", self.unreadable),
             ("do not run commands that match", self.commands),
             ("do not commit to, merge into, push to or move the branches", self.branches),
             ("do not write or say what matches", self.output),
         )
-        return "\n".join(f"- {words}: {', '.join(rules)}" for words, rules in told if rules)
+        return "\n".join(f"- {words}: {', '.join(rules)}" for words, rules in sentences if rules)
 
     def call_breach(
         self, tool: str, arguments: Mapping[str, Any], branch: str | None = None
     ) -> ConstraintBreach | None:
-        """What is wrong with a call, before it is made.
+        """The breach that a call would be, before it is run.
 
-        `branch` is where the workspace is, empty if on none; where it is not known, it may be a forbidden one.
+        `branch` is the workspace's branch, empty if it is on none. An unknown branch, None, counts as forbidden.
         """
         if self == Constraints():
             return None
         if tool == "shell":
             return self._command_breach(str(arguments.get("command", "")), branch)
         path = arguments.get("path")
-        if isinstance(path, str) and (found := self._path_breach(path, writes=tool in _WRITERS)):
-            return found
+        if isinstance(path, str) and (breach := self._path_breach(path, writes=tool in _WRITERS)):
+            return breach
         if tool == "check":
-            named = arguments.get("paths")
-            several = (self._path_breach(str(one), writes=False) for one in named) if isinstance(named, list) else ()
-            return next((one for one in several if one), None)
+            paths = arguments.get("paths")
+            breaches = (self._path_breach(str(path), writes=False) for path in paths) if isinstance(paths, list) else ()
+            return next(filter(None, breaches), None)
         texts = (value for value in arguments.values() if isinstance(value, str))
-        return next((found for text in texts if (found := self.text_breach(text))), None)
+        return next(filter(None, map(self.text_breach, texts)), None)
 
     def text_breach(self, text: str) -> ConstraintBreach | None:
-        """What is wrong with a message, or with content that is to be written."""
+        """The breach in a message, or in content that is to be written."""
         for pattern in self.output:
-            if found := _compiled(pattern).search(text[:_MOST_SCANNED]):
-                shown = found[0][:2] + "..." if len(found[0]) > 8 else "..."
-                return ConstraintBreach("output", pattern, f"text that begins {shown!r}")
+            if match := _compiled(pattern).search(text[:_MOST_SCANNED]):
+                start = match[0][:2] + "..." if len(match[0]) > 8 else "..."
+                return ConstraintBreach("output", pattern, f"text that begins {start!r}")
         return None
 
     def path_breaches(self, changed: Iterable[str]) -> list[ConstraintBreach]:
-        """Forbidden paths among those that a command changed, and forbidden branches that it moved."""
-        found = (self._path_breach(path, writes=True) or self._moved(path) for path in changed)
-        return [breach for breach in found if breach]
+        """The forbidden paths among those that a command changed, and the forbidden branches that it moved."""
+        breaches = (self._path_breach(path, writes=True) or self._moved_branch(path) for path in changed)
+        return [breach for breach in breaches if breach]
 
     def _path_breach(self, path: str, writes: bool) -> ConstraintBreach | None:
-        plain = _plain(path)
+        relative = _relative(path)
         for rule in [*self.unreadable, *(self.unwritable if writes else [])]:
-            if _matches(rule, plain):
+            if _matches(rule, relative):
                 return ConstraintBreach(
-                    "path", rule, f"{'writing' if writes else 'reading'} {plain[:_LONGEST_EVIDENCE]}"
+                    "path", rule, f"{'writing' if writes else 'reading'} {relative[:_LONGEST_EVIDENCE]}"
                 )
         return None
 
-    def _moved(self, path: str) -> ConstraintBreach | None:
+    def _moved_branch(self, path: str) -> ConstraintBreach | None:
         """A branch is a file that git writes at each commit, however the commit was made."""
-        head, found, branch = path.partition(".git/refs/heads/")
-        if found and not head:
-            return next(
-                (ConstraintBreach("branch", rule, path) for rule in self.branches if _matches(rule, branch)), None
-            )
-        return None
+        if not path.startswith(_HEADS):
+            return None
+        rule = next((rule for rule in self.branches if _matches(rule, path.removeprefix(_HEADS))), None)
+        return ConstraintBreach("branch", rule, path) if rule else None
 
     def _command_breach(self, text: str, branch: str | None) -> ConstraintBreach | None:
-        if found := self.text_breach(text):
-            return found
+        if breach := self.text_breach(text):
+            return breach
         for words in split_commands(text):
             line = " ".join(words)
             for pattern in self.commands:
                 if _compiled(pattern).search(line[:_MOST_SCANNED]):
                     return ConstraintBreach("command", pattern, line[:_LONGEST_EVIDENCE])
-            if found := self._branch_breach(words, branch) or self._words_breach(words):
-                return found
+            if breach := self._branch_breach(words, branch) or self._words_breach(words):
+                return breach
             branch = _switched_to(words) or branch
         return None
 
     def _words_breach(self, words: list[str]) -> ConstraintBreach | None:
-        """Forbidden paths among the words: any mention of an unreadable one, and writing an unwritable one."""
+        """The forbidden path among the words: any mention of an unreadable one, or writing an unwritable one."""
         mentioned = (self._path_breach(part, writes=False) for word in words for part in _path_like(word))
         written = (self._path_breach(path, writes=True) for path in written_paths(words))
-        return next((found for found in (*mentioned, *written) if found), None)
+        return next(filter(None, (*mentioned, *written)), None)
 
     def _branch_breach(self, words: list[str], branch: str | None) -> ConstraintBreach | None:
         action, rest = _git_action(words)
@@ -172,7 +171,7 @@ class Constraints(StrictModel):
 
 
 def read_constraints(file: Path) -> Constraints:
-    """From a TOML file with the fields of `Constraints`."""
+    """Read a TOML file with the fields of `Constraints`."""
     try:
         document = tomllib.loads(file.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
@@ -184,7 +183,7 @@ def read_constraints(file: Path) -> Constraints:
 
 
 def _git_action(words: list[str]) -> tuple[str | None, list[str]]:
-    """What git is told to do, behind its own options, and with what."""
+    """The git subcommand, behind git's own options, and its arguments."""
     if words[0].rpartition("/")[2] != "git":
         return None, []
     rest = words[1:]
@@ -195,23 +194,23 @@ def _git_action(words: list[str]) -> tuple[str | None, list[str]]:
 
 
 def _switched_to(words: list[str]) -> str | None:
-    """The branch that a command goes to, if it does."""
+    """The branch that a command switches to; None if it does not."""
     action, rest = _git_action(words)
     named = [word for word in rest if not word.startswith("-")]
     return named[0] if action in ("switch", "checkout") and named and "--" not in rest else None
 
 
 def _ref(word: str) -> str:
-    """The branch that a word of git's names: `+HEAD:refs/heads/main` is main."""
+    """The branch that a git argument names: `+HEAD:refs/heads/main` is main."""
     return word.rpartition(":")[2].removeprefix("+").removeprefix("refs/heads/")
 
 
 def _path_like(word: str) -> list[str]:
-    """A word, and what follows an option's `=` or stands behind a redirection in it."""
+    """A word, and its parts after an option's `=` or a redirection."""
     return [part for part in {word, word.rpartition("=")[2], word.lstrip("<>&0123456789")} if part]
 
 
-def _plain(path: str) -> str:
+def _relative(path: str) -> str:
     whole = posixpath.normpath(posixpath.join(WORKSPACE, path.strip()))
     return posixpath.relpath(whole, WORKSPACE) if f"{whole}/".startswith(f"{WORKSPACE}/") else whole
 

@@ -1,4 +1,7 @@
-"""One attempt at one assignment through the loop, from its opening to what it is worth. Nothing is written to disk."""
+"""Run one episode: reset an environment, let the agent work until it ends, score the result. Nothing is kept on disk.
+
+Training and evaluation both run their episodes here, so a policy is scored on exactly what it was trained on.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -10,6 +13,7 @@ from gametape.agent.limits import RolloutEnd, RolloutLimits, RolloutUsage
 from gametape.agent.recorder import MemoryRecorder
 from gametape.agent.rollout import Rollout, RolloutConfig, StepCallback
 from gametape.core.environment import EpisodeScore
+from gametape.core.errors import GametapeError
 from gametape.core.messages import Sampling
 from gametape.core.protocols import Environment, Tool
 from gametape.core.step import Step
@@ -18,8 +22,7 @@ from gametape.engines.conversation import Model
 
 @runtime_checkable
 class ConstrainedEnvironment(Protocol):
-    """An assignment in a workspace: its tools share what the agent has in hand with the rollout, and some things there
-    may be forbidden."""
+    """An environment with a file tree: its tools share the agent's state with the rollout, and constraints hold."""
 
     @property
     def constraints(self) -> Constraints: ...
@@ -33,7 +36,7 @@ class ConstrainedEnvironment(Protocol):
 
 @dataclass(frozen=True)
 class Episode:
-    """A finished attempt. `judged` is None where the machinery failed, so that nothing can be said about the policy."""
+    """A finished episode. `score` is None where the infrastructure failed, so nothing is known about the policy."""
 
     environment: Environment
     steps: Sequence[Step]
@@ -55,38 +58,45 @@ def rollout_config_for(
     name: str = "",
     on_step: StepCallback = lambda _step: None,
 ) -> RolloutConfig:
-    """The fixed part of a rollout at this assignment; `limits` hold besides the assignment's own number of turns."""
-    setting = RolloutConfig(
-        make_tools=lambda _work: environment.tools(),
-        start_conversation=lambda: model.start_conversation(sampling, name),
-        window=model.window,
+    """The config of a rollout in this environment. The environment's own number of turns holds besides `limits`."""
+    config = RolloutConfig(
+        model=model,
+        make_tools=lambda _state: environment.tools(),
+        name=name,
+        sampling=sampling,
         limits=limits.model_copy(update={"turns": min(limits.turns, environment.max_turns)}),
         on_step=on_step,
     )
     if not isinstance(environment, ConstrainedEnvironment):
-        return setting
+        return config
     return replace(
-        setting,
+        config,
         make_tools=environment.tools_for_state,
         constraints=environment.constraints,
         changed_paths=environment.changed_paths,
     )
 
 
-async def run_episode(environment: Environment, config: RolloutConfig) -> Episode:
-    """Begin, run until it is over, judge."""
-    workspace = await environment.reset()
+async def run_episode(
+    environment: Environment, config: RolloutConfig, infra_error: type[GametapeError] | None = None
+) -> Episode:
+    """Reset, run to the end, score. An error of the type `infra_error` gives an episode without a score; others are
+    raised."""
     try:
-        rollout = await Rollout.begin(
-            config, workspace, MemoryRecorder(), environment.system_prompt, environment.user_prompt
-        )
-        return await finish_episode(environment, rollout)
-    finally:
-        await workspace.close()
+        workspace = await environment.reset()
+        try:
+            prompts = environment.system_prompt, environment.user_prompt
+            return await finish_episode(environment, await Rollout.begin(config, workspace, MemoryRecorder(), *prompts))
+        finally:
+            await workspace.close()
+    except GametapeError as error:
+        if infra_error is None or not isinstance(error, infra_error):
+            raise
+        return Episode(environment, (), RolloutEnd("error", str(error)), None, RolloutUsage())
 
 
 async def finish_episode(environment: Environment, rollout: Rollout) -> Episode:
-    """Run a rollout that has begun, or been forked, to its end, and judge it."""
-    over = await rollout.run()
-    judged = None if over.outcome == "error" else await environment.score(rollout.workspace)
-    return Episode(environment, rollout.recorder.steps, over, judged, rollout.usage)
+    """Run a rollout that has begun, or that was forked, to its end, and score it."""
+    end = await rollout.run()
+    score = None if end.outcome == "error" else await environment.score(rollout.workspace)
+    return Episode(environment, rollout.recorder.steps, end, score, rollout.usage)

@@ -1,4 +1,4 @@
-"""What went wrong in a turn, or was forbidden: recorded on its step, whatever came of it."""
+"""Events of a turn: what went wrong in it or was forbidden. They are recorded on its step."""
 
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -24,7 +24,7 @@ RolloutEventKind = Literal[
 
 @dataclass(frozen=True)
 class RolloutEvent:
-    """`detail` is one line, for people; what the model was told is in the observation."""
+    """`detail` is one line for people; what the model was told is in the observation."""
 
     kind: RolloutEventKind
     detail: str

@@ -1,4 +1,4 @@
-"""How much a rollout may take, what it has taken, and the end when it is too much."""
+"""The limits of a rollout, its usage so far, and the exception that ends it."""
 
 import time
 from collections import Counter
@@ -16,43 +16,43 @@ AtLeastOne = Annotated[int, Field(ge=1)]
 
 
 class RolloutEnd(Exception):
-    """The rollout has ended, and how."""
+    """Ends the rollout. Carries how and why it ended."""
 
     def __init__(self, outcome: Outcome | None, reason: str) -> None:
         super().__init__(reason)
         self.outcome = outcome
-        """None where the verifier has yet to say."""
+        """None where the agent finished and the verifier decides."""
         self.reason = reason
 
 
 class RolloutLimits(StrictModel):
-    """None is no limit. Reaching one ends the rollout before the next question; a tool's own limit ends its use."""
+    """None is no limit. Reaching a limit ends the rollout before the next query; `calls` only refuses further calls."""
 
     turns: AtLeastOne = 50
     turn_tokens: AtLeastOne = 2048
-    """What one turn may have in new tokens."""
+    """New tokens in one turn."""
     tokens: AtLeastOne | None = None
-    """Read and written in all, as a server would bill them."""
+    """Prompt and completion tokens in all, as a server would bill them."""
     cost_usd: Positive | None = None
     wall_seconds: Positive | None = 3600.0
     tool_seconds: Positive = 120.0
-    """What one call may take."""
+    """Seconds for one tool call."""
     all_tools_seconds: Positive | None = None
     calls: dict[str, AtLeastOne] = Field(default_factory=dict)
-    """By tool: how often it may be called."""
+    """The number of calls allowed, by tool."""
     calls_per_turn: AtLeastOne = 8
     useless_turns: AtLeastOne = 8
-    """So many turns in a row without one call that could be run."""
+    """Turns in a row without one call that could be run."""
     sandbox_deaths: AtLeastOne = 3
     output_characters: Annotated[int, Field(ge=200)] = 8000
-    """Of one tool's answer; more is cut in the middle."""
+    """Characters of one tool's output; more is cut in the middle."""
     context_tokens: AtLeastOne | None = None
     """Compact before the conversation is longer than this, even if the model's window is larger."""
 
 
 @dataclass
 class RolloutUsage:
-    """What a rollout has taken so far."""
+    """What a rollout has used so far."""
 
     turns: int = 0
     prompt_tokens: int = 0
@@ -65,7 +65,7 @@ class RolloutUsage:
     useless_turns: int = 0
     sandbox_deaths: int = 0
     earlier_seconds: float = 0.0
-    """Of wall time, before this process took over."""
+    """Wall time before this process took over."""
     began: float = field(default_factory=time.monotonic)
 
     @property
@@ -83,7 +83,7 @@ class RolloutUsage:
         self.cost_usd += usage.cost_usd
 
     def check(self, limits: RolloutLimits) -> None:
-        """Raise `Over` if anything is used up."""
+        """Raise `RolloutEnd` if a limit is reached."""
         used: tuple[tuple[str, float, float | None], ...] = (
             ("turns", self.turns, limits.turns),
             ("tokens", self.tokens, limits.tokens),
@@ -92,6 +92,6 @@ class RolloutUsage:
             ("seconds of tools", self.tool_seconds, limits.all_tools_seconds),
             ("turns in a row without a call that could be run", self.useless_turns, limits.useless_turns),
         )
-        for what, amount, most in used:
-            if most is not None and amount >= most:
-                raise RolloutEnd("limit", f"{most:g} {what}")
+        for what, amount, limit in used:
+            if limit is not None and amount >= limit:
+                raise RolloutEnd("limit", f"{limit:g} {what}")

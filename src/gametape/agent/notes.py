@@ -1,13 +1,12 @@
-"""The agent's memory as a directory of small files: for training and for single tasks."""
+"""`DirectoryNoteStore`: the agent's notes as a directory of small files, for single tasks and goals."""
 
 import asyncio
 import contextlib
-import os
 import re
-import secrets
 from pathlib import Path
 
 from gametape.core.errors import BadInput
+from gametape.record.atomic import write_atomically
 
 MAX_NOTES = 64
 MAX_NOTE_CHARACTERS = 20_000
@@ -16,8 +15,8 @@ _ENDING = ".md"
 
 
 def normalize_name(name: str) -> str:
-    """The name under which a note is kept: letters, digits and dashes, in lower case. Raises `BadInput` if none is
-    left. What looks alike after cleaning is the same note."""
+    """The name of a note on disk: lower-case letters, digits and dashes. Names that are equal after cleaning are the
+    same note. Raises `BadInput` if nothing is left."""
     cleaned = re.sub(r"[^a-z0-9]+", "-", name.lower().removesuffix(_ENDING)).strip("-")[:_LONGEST_NAME].rstrip("-")
     if not cleaned:
         raise BadInput(f"{name[:_LONGEST_NAME]!r} is no name for a note; use letters, digits and dashes")
@@ -25,7 +24,7 @@ def normalize_name(name: str) -> str:
 
 
 class DirectoryNoteStore:
-    """`Notes` in a directory of the host that nobody else writes to. A note appears whole or not at all."""
+    """A `NoteStore` in a directory of the host that nobody else writes to. A note appears whole or not at all."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -38,7 +37,7 @@ class DirectoryNoteStore:
         return await asyncio.to_thread(self._read, normalize_name(name))
 
     async def write(self, name: str, text: str) -> None:
-        """Replaces what the note said; an empty text removes it. Raises `BadInput` where a bound is passed."""
+        """Replace the note; an empty text removes it. Raises `BadInput` where a bound is passed."""
         cleaned = normalize_name(name)
         if len(text) > MAX_NOTE_CHARACTERS:
             raise BadInput(
@@ -65,12 +64,7 @@ class DirectoryNoteStore:
         if name not in names and len(names) >= MAX_NOTES:
             raise BadInput(f"there are {MAX_NOTES} notes already, the most there can be; write over one of them")
         self._directory.mkdir(parents=True, exist_ok=True)
-        temporary = self._directory / f".{secrets.token_hex(8)}.new"
-        try:
-            temporary.write_text(text, encoding="utf-8", errors="replace")
-            os.replace(temporary, self._path(name))
-        finally:
-            temporary.unlink(missing_ok=True)
+        write_atomically(self._path(name), text.encode("utf-8", "replace"))
 
     def _path(self, name: str) -> Path:
         return self._directory / f"{name}{_ENDING}"

@@ -1,4 +1,4 @@
-"""What the model is told before its first turn: who it is, what stands in this repository, what there is to do."""
+"""The first prompts: the agent's role, the repository's standing instructions, the task and the file tree."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
@@ -17,7 +17,7 @@ anything, run the tests after you did, and call finish when the work is done."""
 def build_system_prompt(
     instructions: Sequence[tuple[str, str]] = (), constraints: str = "", role: str = _AGENT_ROLE
 ) -> str:
-    """The part that stays for the whole rollout, through every compaction."""
+    """The system prompt. It stays for the whole rollout, through every compaction."""
     parts = [role]
     if constraints:
         parts.append(f"What you must not do:\n{constraints}")
@@ -28,40 +28,40 @@ def build_system_prompt(
 
 
 def standing_instructions(files: Mapping[str, bytes]) -> list[tuple[str, str]]:
-    """The AGENTS.md files of a workspace: the root's first, then deeper ones, so that the more special comes later and
-    prevails; in all at most so much that it does not crowd out the work."""
+    """The AGENTS.md files of a workspace with their text: the root's first, then deeper ones, so that the more specific
+    one comes later and prevails. In all they have at most 16,000 characters."""
     paths = sorted(
         (path for path in files if PurePosixPath(path).name == INSTRUCTIONS_FILE),
         key=lambda path: (path.count("/"), path),
     )
-    found = []
+    instructions = []
     room = _MOST_STANDING
     for path in paths:
         text = files[path].decode("utf-8", "replace")[:room]
         room -= len(text)
         if text.strip():
-            found.append((path, text))
-    return found
+            instructions.append((path, text))
+    return instructions
 
 
 def build_user_prompt(instruction: str, paths: Iterable[str], facts: Sequence[str] = ()) -> str:
-    """The task and the lie of the land."""
+    """The user prompt: the instruction, facts about the task, and the file tree."""
     return "\n\n".join([instruction.strip(), *facts, f"Files in /workspace:\n{file_tree(paths)}"])
 
 
 def file_tree(paths: Iterable[str], max_characters: int = _MOST_TREE) -> str:
-    """Every directory with its files on a line or two, the shallow ones first; says what it leaves out."""
+    """Every directory with its files on one line, the shallow ones first. Says how much it leaves out."""
     by_directory: dict[str, list[str]] = {}
     for path in sorted(paths):
-        place = PurePosixPath(path)
-        by_directory.setdefault(str(place.parent), []).append(place.name)
+        parent, _, name = path.rpartition("/")
+        by_directory.setdefault(parent or ".", []).append(name)
     lines = []
     room = max_characters
     for number, directory in enumerate(sorted(by_directory, key=lambda name: (name.count("/"), name))):
         names = by_directory[directory]
-        shown = " ".join(names[:_PER_DIRECTORY])
+        listed = " ".join(names[:_PER_DIRECTORY])
         more = f" ... and {len(names) - _PER_DIRECTORY} more" if len(names) > _PER_DIRECTORY else ""
-        line = f"{'' if directory == '.' else directory + '/'}  {shown}{more}".strip()
+        line = f"{'' if directory == '.' else directory + '/'}  {listed}{more}".strip()
         room -= len(line) + 1
         if room < 0:
             lines.append(f"... and {len(by_directory) - number} more directories")

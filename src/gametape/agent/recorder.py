@@ -1,4 +1,4 @@
-"""A turn as a step of the record, and what is read back from it."""
+"""Recorders of steps, and the conversion between turns of the loop and steps of a trajectory, in both directions."""
 
 import asyncio
 from collections import Counter
@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from gametape.core.version import VERSION
 from gametape.agent.events import RolloutEvent
 from gametape.agent.limits import RolloutUsage
 from gametape.agent.tool_router import RoutedTurn
@@ -14,12 +13,13 @@ from gametape.core.atif import Agent, Extra, FinalMetrics
 from gametape.core.protocols import Tool
 from gametape.core.step import Step
 from gametape.core.trajectory import ATIF_VERSION, Trajectory
+from gametape.core.version import VERSION
 from gametape.engines.conversation import Call, Reply, ToolResponse
 from gametape.record.journal import Journal
 
 
 class StepRecorder(Protocol):
-    """Where steps go. When `append` returns, the step is as safe as this recorder makes it."""
+    """Stores the steps of a rollout. When `append` returns, the step is as durable as this recorder makes it."""
 
     @property
     def steps(self) -> Sequence[Step]: ...
@@ -28,7 +28,7 @@ class StepRecorder(Protocol):
 
 
 class MemoryRecorder:
-    """For rollouts that nobody needs if the process dies: most of those in training."""
+    """In memory, for rollouts that are not needed if the process dies, as in training."""
 
     def __init__(self, steps: Iterable[Step] = ()) -> None:
         self._steps = list(steps)
@@ -42,7 +42,7 @@ class MemoryRecorder:
 
 
 class JournalRecorder:
-    """In a journal: a step is on disk before the next turn begins."""
+    """In a journal on disk: a step is written before the next turn begins."""
 
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
@@ -53,7 +53,7 @@ class JournalRecorder:
         return self._steps
 
     async def append(self, step: Step) -> None:
-        """Whoever cancels this waits for it: a step that is on disk is also known here."""
+        """A cancellation waits for the write, so a step that is on disk is also in `steps`."""
         saving = asyncio.ensure_future(asyncio.to_thread(self.journal.append, step))
         try:
             await asyncio.shield(saving)
@@ -70,7 +70,7 @@ def new_trajectory(
     agent_extra: Extra | None = None,
     steps: Iterable[Step] = (),
 ) -> Trajectory:
-    """A trajectory of ours under its one name. `about` is what there is to say of the agent, `extra` of the attempt."""
+    """A new trajectory. `agent_extra` describes the agent, `extra` the attempt."""
     return Trajectory(
         schema_version=ATIF_VERSION,
         session_id=name,
@@ -87,16 +87,16 @@ def new_trajectory(
     )
 
 
-def message_step(number: int, source: str, text: str, **ours: Any) -> Step:
-    """A step that is not the agent's."""
+def message_step(number: int, source: str, text: str, **extra: Any) -> Step:
+    """A step of the source `system` or `user`. `extra` goes to `extra.gametape`."""
     document: dict[str, Any] = {"step_id": number, "timestamp": _now(), "source": source, "message": text}
-    if ours:
-        document["extra"] = {"gametape": ours}
+    if extra:
+        document["extra"] = {"gametape": extra}
     return Step.model_validate(document)
 
 
-def turn_step(number: int, reply: Reply, routed: RoutedTurn, events: Sequence[RolloutEvent], **ours: Any) -> Step:
-    """A whole turn: what the model said, what it called, what came back, token by token."""
+def turn_step(number: int, reply: Reply, routed: RoutedTurn, events: Sequence[RolloutEvent], **extra: Any) -> Step:
+    """A whole turn as a step: reply, tool calls, results, metrics and tokens. `extra` goes to `extra.gametape`."""
     usage = reply.usage
     metrics: dict[str, Any] = {
         "prompt_tokens": usage.prompt_tokens,
@@ -105,18 +105,18 @@ def turn_step(number: int, reply: Reply, routed: RoutedTurn, events: Sequence[Ro
         "cost_usd": usage.cost_usd,
         "extra": {"seconds": round(usage.seconds, 6), "attempts": usage.attempts},
     }
-    ours |= {"finish": reply.finish}
+    extra |= {"finish": reply.finish}
     if reply.constrained:
-        ours["constrained"] = True
+        extra["constrained"] = True
     if events:
-        ours["events"] = [event.to_dict() for event in events]
+        extra["events"] = [event.to_dict() for event in events]
     document: dict[str, Any] = {
         "step_id": number,
         "timestamp": _now(),
         "source": "agent",
         "message": reply.text,
         "metrics": metrics,
-        "extra": {"gametape": {key: value for key, value in ours.items() if value is not None}},
+        "extra": {"gametape": {key: value for key, value in extra.items() if value is not None}},
     }
     if reply.model_name:
         document["model_name"] = reply.model_name
@@ -139,13 +139,13 @@ def call_id(step: int, position: int) -> str:
 
 
 def recorded_reply(step: Step) -> Reply:
-    """The reply that a recorded turn began with."""
+    """The model's reply of a recorded turn."""
     calls = tuple(Call(call.function_name, call.arguments, call.tool_call_id) for call in step.tool_calls or [])
     return Reply(text=step_text(step), calls=calls, tokens=step.tokens(), model_name=step.model_name)
 
 
 def recorded_answers(step: Step) -> tuple[list[ToolResponse], list[str]]:
-    """The answers that a recorded turn ended with, and what was said where there was nothing to answer."""
+    """The tool results of a recorded turn, and the notices where there was no call to answer."""
     calls = {
         call.tool_call_id: Call(call.function_name, call.arguments, call.tool_call_id) for call in step.tool_calls or []
     }
@@ -165,26 +165,26 @@ def step_text(step: Step) -> str:
 
 
 def usage_from_steps(steps: Iterable[Step]) -> RolloutUsage:
-    """What a recorded rollout took. Turns that a fork has from another count as turns, and cost nothing again."""
-    spent = RolloutUsage()
+    """The usage of a recorded rollout. Turns copied from another rollout count as turns and cost nothing."""
+    usage = RolloutUsage()
     for step in steps:
         if step.source != "agent":
             continue
-        spent.turns += not step.gametape_extra.summary
+        usage.turns += not step.gametape_extra.summary
         if step.is_copied_context:
             continue
         metrics = step.metrics
         if metrics:
-            spent.prompt_tokens += metrics.prompt_tokens or 0
-            spent.completion_tokens += metrics.completion_tokens or 0
-            spent.cached_tokens += metrics.cached_tokens or 0
-            spent.cost_usd += metrics.cost_usd or 0.0
-        spent.calls += Counter(call.function_name for call in step.tool_calls or [])
-        told = step.gametape_extra.model_extra or {}
-        spent.earlier_seconds = told.get("seconds", spent.earlier_seconds)
-        spent.tool_seconds = told.get("tool_seconds", spent.tool_seconds)
-        spent.cpu_seconds = told.get("cpu_seconds", spent.cpu_seconds)
-    return spent
+            usage.prompt_tokens += metrics.prompt_tokens or 0
+            usage.completion_tokens += metrics.completion_tokens or 0
+            usage.cached_tokens += metrics.cached_tokens or 0
+            usage.cost_usd += metrics.cost_usd or 0.0
+        usage.calls += Counter(call.function_name for call in step.tool_calls or [])
+        extra = step.gametape_extra.model_extra or {}
+        usage.earlier_seconds = extra.get("seconds", usage.earlier_seconds)
+        usage.tool_seconds = extra.get("tool_seconds", usage.tool_seconds)
+        usage.cpu_seconds = extra.get("cpu_seconds", usage.cpu_seconds)
+    return usage
 
 
 def final_metrics(usage: RolloutUsage, steps: int) -> FinalMetrics:
@@ -199,8 +199,8 @@ def final_metrics(usage: RolloutUsage, steps: int) -> FinalMetrics:
 
 
 def _result(answer: ToolResponse, source: str) -> dict[str, Any]:
-    told: dict[str, Any] = {"source_call_id": source, "content": answer.content}
-    return told | {"extra": {"failed": True}} if answer.failed else told
+    result: dict[str, Any] = {"source_call_id": source, "content": answer.content}
+    return result | {"extra": {"failed": True}} if answer.failed else result
 
 
 def _now() -> str:

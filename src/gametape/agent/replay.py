@@ -1,4 +1,4 @@
-"""From the record back to a conversation: how a rollout is continued, gone back in, or forked."""
+"""Rebuild a rollout from its record: its active steps, its conversation, its last checkpoint and agent state."""
 
 import shlex
 from collections.abc import Sequence
@@ -13,8 +13,8 @@ from gametape.sandbox.policy import WORKSPACE
 
 
 def active_steps(steps: Sequence[Step], last: int | None = None) -> list[Step]:
-    """The steps that lead to a step (the last one if None is named), without those that were gone back over. Raises
-    `BadInput` for a record that goes back to what was not there."""
+    """The steps that lead to the step `last`, or to the last recorded one, without those that a rewind undid. Raises
+    `BadInput` for a rewind to a step that was not there."""
     before: dict[int, int] = {}
     here = 0
     for step in steps[: last if last is not None else len(steps)]:
@@ -26,15 +26,15 @@ def active_steps(steps: Sequence[Step], last: int | None = None) -> list[Step]:
             here = back
         else:
             raise BadInput(f"step {step.step_id} goes back to step {back}, which is none that came before it")
-    line = []
+    active = []
     while here:
-        line.append(steps[here - 1])
+        active.append(steps[here - 1])
         here = before[here]
-    return line[::-1]
+    return active[::-1]
 
 
 def replay_conversation(conversation: Conversation, steps: Sequence[Step], tools: Sequence[ToolDefinition]) -> None:
-    """Say everything again, sampled turns token by token as they were sampled."""
+    """Put recorded steps into a conversation, sampled turns token by token as they were sampled."""
     system = ""
     begun = False
     for step in steps:
@@ -61,32 +61,31 @@ _SECONDS_TO_ENTER = 10.0
 
 
 def last_checkpoint(steps: Sequence[Step]) -> str:
-    """The file tree after the last finished turn of a record."""
+    """The checkpoint after the last finished turn of a record."""
     return checkpoint_at(active_steps(steps))[0]
 
 
 def checkpoint_at(steps: Sequence[Step], step_id: int | None = None) -> tuple[str, AgentState]:
-    """The file tree and the work in hand at the end of a line of steps."""
+    """The checkpoint and the agent state after the last of these active steps."""
     if step_id is not None and (not steps or steps[-1].step_id != step_id):
         raise BadInput(f"there is no step {step_id} to go back to")
     for step in reversed(steps):
         if step.gametape_extra.checkpoint:
-            return step.gametape_extra.checkpoint, AgentState.from_data(
-                step.gametape_extra.work
-            ) if step.gametape_extra.work else AgentState()
+            work = step.gametape_extra.work
+            return step.gametape_extra.checkpoint, AgentState.from_data(work) if work else AgentState()
     raise BadInput("the record has no checkpoint to go on from")
 
 
 async def restore_directory(workspace: Workspace, state: AgentState) -> None:
-    """The shell of a new sandbox is in the workspace; what was said goes by where the shell was."""
+    """Send the shell of a new sandbox to the directory that the recorded shell was in."""
     if state.directory != WORKSPACE:
         await workspace.shell(f"builtin cd -- {shlex.quote(state.directory)}", _SECONDS_TO_ENTER)
 
 
 def as_copied_context(step: Step, number: int) -> Step:
-    """A step of another rollout: read, and not trained on again."""
+    """A step copied from another rollout: part of the context, but not trained on again."""
     document = step.model_dump() | {"step_id": number, "is_copied_context": True}
-    ours = (document.get("extra") or {}).get("gametape") or {}
-    if ours.get("loss_mask"):
-        ours["loss_mask"] = [0] * len(ours["loss_mask"])
+    extra = (document.get("extra") or {}).get("gametape") or {}
+    if extra.get("loss_mask"):
+        extra["loss_mask"] = [0] * len(extra["loss_mask"])
     return Step.model_validate(document)

@@ -1,7 +1,7 @@
-"""The loop: context, question, answer, tools, record, limits. The same one trains and works.
+"""The agent loop: ask the model, run its tool calls, record the turn, check limits. Training and real work share it.
 
-A rollout keeps four things in step: the conversation, the file tree, what the agent has in hand, and the record. Every
-turn ends with all four saved together, so it can be continued, gone back to or forked at any turn.
+A rollout keeps four things in step: the conversation, the file tree, the agent's state and the record. Every turn ends
+with all four saved together, so a rollout can be resumed, rewound or forked at any turn.
 """
 
 import asyncio
@@ -25,9 +25,10 @@ from gametape.agent.recorder import (
 from gametape.agent.replay import active_steps, as_copied_context, checkpoint_at, replay_conversation, restore_directory
 from gametape.agent.tool_router import RoutedTurn, ToolRouter
 from gametape.core.errors import GametapeError
+from gametape.core.messages import Sampling
 from gametape.core.protocols import Tool, Workspace
 from gametape.core.step import Step
-from gametape.engines.conversation import Conversation, Reply, ToolDefinition
+from gametape.engines.conversation import Conversation, Model, Reply, ToolDefinition
 from gametape.engines.errors import ContextTooLong, EngineError
 from gametape.sandbox.keeper_client import SandboxError
 from gametape.sandbox.snapshots.errors import StoreFull
@@ -39,36 +40,47 @@ StepCallback = Callable[[Step], None]
 
 @dataclass(frozen=True)
 class RolloutConfig:
-    """What does not change while a rollout runs, and what its forks share."""
+    """What an agent works with. It does not change while a rollout runs, and forks share it."""
 
+    model: Model
     make_tools: ToolFactory
-    start_conversation: Callable[[], Conversation]
-    window: int
+    """Makes the tools over an agent's state. A fork has its own state, and so its own tools."""
+    name: str = ""
+    """Names the conversation for the engine."""
+    sampling: Sampling = field(default_factory=Sampling)
+    constrained_decoding: bool = False
+    wrap_conversation: Callable[[Conversation], Conversation] = lambda conversation: conversation
     limits: RolloutLimits = field(default_factory=RolloutLimits)
     constraints: Constraints = field(default_factory=Constraints)
     changed_paths: Callable[[str, str], Iterable[str]] = lambda _before, _after: ()
-    """The paths that differ between two checkpoints, to see what a command has done to forbidden ones."""
+    """The paths that differ between two checkpoints, to find forbidden ones that a command changed."""
     prune_checkpoints: Callable[[Iterable[str]], object] | None = None
-    """Drops old checkpoints where they take too much room, but none of these; None where they take none."""
+    """Drops old checkpoints where they take too much room, except the given ones; None drops nothing."""
     on_step: StepCallback = lambda _step: None
     reply_ends_run: bool = False
-    """Whether an answer without a call ends the run, because somebody waits for it."""
+    """Whether a reply without a tool call ends the run, as in a conversation with a person."""
     make_breaker: Callable[[], RolloutBreaker] = NullBreaker
-    """Makes what watches over a rollout and may ask for a halt; each has its own."""
+    """Makes the breaker of a rollout; each rollout has its own."""
+
+    def start_conversation(self) -> Conversation:
+        return self.wrap_conversation(
+            self.model.start_conversation(self.sampling, self.name, self.constrained_decoding)
+        )
 
     @property
     def turn_tokens(self) -> int:
-        """A turn never takes more than a quarter of the window, or there would be no room for anything to read."""
-        return max(1, min(self.limits.turn_tokens, self.window // 4))
+        """The tokens that one turn may have: at most a quarter of the window, so that there is room to read."""
+        return max(1, min(self.limits.turn_tokens, self.model.window // 4))
 
     @property
     def max_prompt_tokens(self) -> int:
-        """How long a conversation may be when a question is asked."""
-        return min(self.window, self.limits.context_tokens or self.window) - self.turn_tokens
+        """The longest conversation that the model is asked to continue."""
+        window = self.model.window
+        return min(window, self.limits.context_tokens or window) - self.turn_tokens
 
 
 class Rollout:
-    """One agent at work. `run` until it is over; `go_back` and `fork` in between."""
+    """One agent at work. `run` it to its end; `rewind` and `fork` it between turns."""
 
     def __init__(
         self,
@@ -83,15 +95,15 @@ class Rollout:
         self.recorder = recorder
         self.conversation = conversation
         self.usage = usage_from_steps(recorder.steps)
-        self._breaker = self._breaker_of(active_steps(recorder.steps))
+        self._breaker = self._replayed_breaker(active_steps(recorder.steps))
         self._use_state(state)
 
     @classmethod
     async def begin(
         cls, config: RolloutConfig, workspace: Workspace, recorder: StepRecorder, system_prompt: str, user_prompt: str
     ) -> "Rollout":
-        """The first two steps: what stands for the whole rollout, and what there is to do. Whoever was killed between
-        them begins with the second."""
+        """Record the first two steps, the system prompt and the user prompt. A rollout that was killed between the two
+        begins with the second."""
         rollout = cls(config, workspace, recorder, AgentState(), config.start_conversation())
         if not recorder.steps:
             await recorder.append(message_step(1, "system", system_prompt))
@@ -103,26 +115,26 @@ class Rollout:
 
     @classmethod
     async def resume(cls, config: RolloutConfig, workspace: Workspace, recorder: StepRecorder) -> "Rollout":
-        """Go on after the last finished turn, in an environment opened at `last_checkpoint`: whatever was done after
-        it has not happened."""
-        line = active_steps(recorder.steps)
-        rollout = cls(config, workspace, recorder, checkpoint_at(line)[1], config.start_conversation())
+        """Continue after the last finished turn, in a workspace opened at `last_checkpoint`. A turn that was cut off
+        has not happened."""
+        steps = active_steps(recorder.steps)
+        rollout = cls(config, workspace, recorder, checkpoint_at(steps)[1], config.start_conversation())
         await restore_directory(workspace, rollout.state)
-        replay_conversation(rollout.conversation, line, rollout.definitions)
+        replay_conversation(rollout.conversation, steps, rollout.definitions)
         return rollout
 
     async def run(self) -> RolloutEnd:
-        """Turn after turn until it is over."""
+        """Run turns until the rollout ends."""
         try:
             while True:
                 await self.turn()
-        except RolloutEnd as over:
-            return over
+        except RolloutEnd as end:
+            return end
         except GametapeError as error:
             return RolloutEnd("error", str(error))
 
     async def turn(self) -> Step:
-        """One question, its answer, and what came of it. Raises `Over` when there is none any more."""
+        """One query, its tool calls and their results. Raises `RolloutEnd` when there is no further turn."""
         self.usage.check(self.config.limits)
         await self._handle_trip(self._breaker.take_trip())
         await self._make_room()
@@ -136,36 +148,34 @@ class Rollout:
         return step
 
     async def rewind(self, step_id: int) -> None:
-        """Undo everything after a step: files, conversation and what is in hand. The record keeps what was undone."""
-        line = active_steps(self.recorder.steps, step_id)
-        checkpoint, work = checkpoint_at(line, step_id)
+        """Undo everything after a step: files, conversation and agent state. The record keeps the undone steps."""
+        steps = active_steps(self.recorder.steps, step_id)
+        checkpoint, state = checkpoint_at(steps, step_id)
         await self.workspace.restore(checkpoint)
-        await restore_directory(self.workspace, work)
-        told = f"Went back to the state after step {step_id}."
+        await restore_directory(self.workspace, state)
+        text = f"Went back to the state after step {step_id}."
         marker = message_step(
-            self._next_id, "system", told, compacted=True, rolled_back_to=step_id, checkpoint=checkpoint
+            self._next_id, "system", text, compacted=True, rolled_back_to=step_id, checkpoint=checkpoint
         )
         await self.recorder.append(marker)
-        self._use_state(work)
-        self.conversation = self._conversation_of(line)
-        self._breaker = self._breaker_of(line)
+        self._use_state(state)
+        self.conversation = self._replayed_conversation(steps)
+        self._breaker = self._replayed_breaker(steps)
 
     async def fork(self, step_id: int, recorder: StepRecorder | None = None) -> "Rollout":
-        """A second rollout from the state after a step. What it shares with this one is marked as copied."""
-        line = active_steps(self.recorder.steps, step_id)
-        checkpoint, work = checkpoint_at(line, step_id)
+        """A second rollout from the state after a step. The steps that it shares with this one are marked as copied."""
+        steps = active_steps(self.recorder.steps, step_id)
+        checkpoint, state = checkpoint_at(steps, step_id)
         recorder = recorder or MemoryRecorder()
-        for number, step in enumerate(line, start=1):
+        for number, step in enumerate(steps, start=1):
             await recorder.append(as_copied_context(step, number))
-        environment = await self.workspace.fork(checkpoint)
-        await restore_directory(environment, work)
-        return Rollout(self.config, environment, recorder, work, self._conversation_of(line))
+        workspace = await self.workspace.fork(checkpoint)
+        await restore_directory(workspace, state)
+        return Rollout(self.config, workspace, recorder, state, self._replayed_conversation(steps))
 
     @property
     def definitions(self) -> Sequence[ToolDefinition]:
         return [tool.definition for tool in self._tools]
-
-    # The parts of a turn
 
     async def _ask(self) -> Reply:
         try:
@@ -176,21 +186,20 @@ class Rollout:
                 reply = await self.conversation.ask(self.config.turn_tokens)
             except ContextTooLong as error:
                 raise RolloutEnd("limit", f"the context is full even after compaction: {error}") from error
-        except EngineError as trouble:
-            events = [
-                event.to_dict() for event in (*_failures(self.conversation), RolloutEvent("engine", str(trouble)))
-            ]
-            told = message_step(self._next_id, "system", f"The model did not answer: {trouble}", events=events)
-            await self.recorder.append(told)
+        except EngineError as error:
+            failures = (*_failures(self.conversation), RolloutEvent("engine", str(error)))
+            events = [event.to_dict() for event in failures]
+            step = message_step(self._next_id, "system", f"The model did not answer: {error}", events=events)
+            await self.recorder.append(step)
             raise
         self.usage.turns += 1
         self.usage.add(reply.usage)
         return reply
 
-    async def _record(self, reply: Reply, routed: RoutedTurn, **ours: object) -> Step:
-        """Save the file tree, then the step that names it: a step on record always has its tree."""
+    async def _record(self, reply: Reply, routed: RoutedTurn, **extra: object) -> Step:
+        """Save the file tree, then the step that names it: a recorded step always has its tree."""
         checkpoint = await self._save(routed)
-        spent = self.usage
+        usage = self.usage
         step = turn_step(
             self._next_id,
             reply,
@@ -198,10 +207,10 @@ class Rollout:
             [*_failures(self.conversation), *routed.events],
             checkpoint=checkpoint,
             work=self.state.data,
-            seconds=round(spent.seconds, 3),
-            tool_seconds=round(spent.tool_seconds, 4),
-            cpu_seconds=round(spent.cpu_seconds, 4),
-            **ours,
+            seconds=round(usage.seconds, 3),
+            tool_seconds=round(usage.tool_seconds, 4),
+            cpu_seconds=round(usage.cpu_seconds, 4),
+            **extra,
         )
         await self.recorder.append(step)
         self.config.on_step(step)
@@ -215,7 +224,7 @@ class Rollout:
             self.conversation.add_user_message(routed.notice)
 
     async def _save(self, routed: RoutedTurn) -> str:
-        """Name the file tree as it is now. Where the sandbox has died there is none: the last one is taken up again."""
+        """Save the file tree as it is now. Where the sandbox has died, the last saved tree is restored instead."""
         if not routed.sandbox_died:
             try:
                 return await self._undo_forbidden(await self._snapshot(), routed)
@@ -231,16 +240,17 @@ class Rollout:
         return await self._restore_last()
 
     async def _snapshot(self) -> str:
-        """Old checkpoints go before there is no room for new ones: all but the first and the last."""
-        if tidy := self.config.prune_checkpoints:
-            line = active_steps(self.recorder.steps)
-            if len(line) % _PRUNE_EVERY == 0:
-                first = next(step.gametape_extra.checkpoint for step in line if step.gametape_extra.checkpoint)
-                await asyncio.to_thread(tidy, (first, checkpoint_at(line)[0]))
+        """Old checkpoints are dropped before there is no room for new ones: all but the first and the last."""
+        if prune := self.config.prune_checkpoints:
+            steps = active_steps(self.recorder.steps)
+            if len(steps) % _PRUNE_EVERY == 0:
+                first = next(step.gametape_extra.checkpoint for step in steps if step.gametape_extra.checkpoint)
+                await asyncio.to_thread(prune, (first, checkpoint_at(steps)[0]))
         return await self.workspace.snapshot()
 
     async def _undo_forbidden(self, checkpoint: str, routed: RoutedTurn) -> str:
-        """A command is judged by its text before it runs, and by what it changed afterwards: then all is undone."""
+        """A command is checked by its text before it runs, and by what it changed afterwards. Where it changed a
+        forbidden path, the whole turn is undone."""
         constraints = self.config.constraints
         if not (constraints.unwritable or constraints.unreadable or constraints.branches):
             return checkpoint
@@ -256,10 +266,10 @@ class Rollout:
         return await self._restore_last()
 
     async def _restore_last(self) -> str:
-        checkpoint, work = checkpoint_at(active_steps(self.recorder.steps))
+        checkpoint, state = checkpoint_at(active_steps(self.recorder.steps))
         await self.workspace.restore(checkpoint)
-        await restore_directory(self.workspace, work)
-        self._use_state(work)
+        await restore_directory(self.workspace, state)
+        self._use_state(state)
         return checkpoint
 
     async def _make_room(self) -> None:
@@ -267,15 +277,15 @@ class Rollout:
             await self._compact()
 
     async def _handle_trip(self, trip: RolloutTrip | None) -> None:
-        """Do what the breaker asks for, and keep it on record with its evidence."""
+        """Do what the breaker asks for, and record it with its evidence."""
         if trip is None:
             return
         if trip.rung in ("pause", "stop"):
-            over = BreakerTripped(trip)
-            await self._record_trip("system", over.reason, trip)
-            raise over
-        most = min(self.conversation.length, self.config.max_prompt_tokens)
-        if trip.rung == "nudge" or not await self._restart_compacted(most, trip):
+            end = BreakerTripped(trip)
+            await self._record_trip("system", end.reason, trip)
+            raise end
+        max_tokens = min(self.conversation.length, self.config.max_prompt_tokens)
+        if trip.rung == "nudge" or not await self._restart_compacted(max_tokens, trip):
             await self._record_trip("user", trip.nudge, trip)
             self.conversation.add_user_message(trip.nudge)
 
@@ -287,22 +297,26 @@ class Rollout:
     async def _compact(self) -> None:
         """Make room, or end: a context that cannot be made smaller by three tenths would only fill up again."""
         before = self.conversation.length
-        most = int(compaction.MAX_COMPACTED_SHARE * min(before, self.config.max_prompt_tokens))
-        if not await self._restart_compacted(most):
-            raise RolloutEnd("limit", f"the context is full: {before} tokens, and compaction cannot make them {most}")
+        max_tokens = int(compaction.MAX_COMPACTED_SHARE * min(before, self.config.max_prompt_tokens))
+        if not await self._restart_compacted(max_tokens):
+            raise RolloutEnd(
+                "limit", f"the context is full: {before} tokens, and compaction cannot make them {max_tokens}"
+            )
 
-    async def _restart_compacted(self, most: int, trip: RolloutTrip | None = None) -> bool:
-        """Begin the conversation anew from the frontier, in at most so many tokens; at most two tries."""
-        line = active_steps(self.recorder.steps)
+    async def _restart_compacted(self, max_tokens: int, trip: RolloutTrip | None = None) -> bool:
+        """Start a fresh conversation of at most `max_tokens` from the record; False if that cannot be done."""
+        steps = active_steps(self.recorder.steps)
         before = self.conversation.length
         files = "\n".join(filter(None, [self.state.describe(), await self.state.render(self.workspace)]))
-        fresh = await compaction.compact_context(self.conversation, line, self.definitions, files, most, self._summary)
+        fresh = await compaction.compact_context(
+            self.conversation, steps, self.definitions, files, max_tokens, self._summary
+        )
         if fresh is None:
             return False
-        told = RolloutEvent("compaction", f"{before} tokens became {fresh.length}")
-        events = [told.to_dict(), *([trip.to_dict()] if trip else [])]
+        event = RolloutEvent("compaction", f"{before} tokens became {fresh.length}")
+        events = [event.to_dict(), *([trip.to_dict()] if trip else [])]
         text = f"{fresh.text}\n\n{trip.nudge}" if trip else fresh.text
-        saved = {"checkpoint": checkpoint_at(line)[0], "work": self.state.data, "events": events}
+        saved = {"checkpoint": checkpoint_at(steps)[0], "work": self.state.data, "events": events}
         step = message_step(self._next_id, "user", text, compacted=True, **saved)
         await self.recorder.append(step)
         self.config.on_step(step)
@@ -310,22 +324,20 @@ class Rollout:
         return True
 
     async def _summary(self) -> str:
-        """The model's own, if there is room to ask for it; nothing depends on what it says. It is asked beside the
-        conversation, whose turns do not count it."""
-        aside = self.conversation.fork()
-        aside.add_user_message(compaction.SUMMARY_REQUEST)
-        if aside.length + compaction.SUMMARY_TOKENS > self.config.window:
+        """The model's own summary; empty where there is no room to ask for it, or no answer. It is asked in a fork of
+        the conversation, and does not count as a turn."""
+        fork = self.conversation.fork()
+        fork.add_user_message(compaction.SUMMARY_REQUEST)
+        if fork.length + compaction.SUMMARY_TOKENS > self.config.model.window:
             return ""
         try:
-            reply = await aside.ask(compaction.SUMMARY_TOKENS)
+            reply = await fork.ask(compaction.SUMMARY_TOKENS)
         except (EngineError, ContextTooLong):
             return ""
         self.usage.add(reply.usage)
         await self.recorder.append(message_step(self._next_id, "user", compaction.SUMMARY_REQUEST, summary=True))
         await self._record(reply, RoutedTurn(), summary=True)
         return reply.text.strip()
-
-    # Keeping things in step
 
     @property
     def _next_id(self) -> int:
@@ -336,17 +348,17 @@ class Rollout:
         self._tools = self.config.make_tools(state)
         self._router = ToolRouter(self._tools, self.config.limits, self.config.constraints, self.config.reply_ends_run)
 
-    def _breaker_of(self, steps: Sequence[Step]) -> RolloutBreaker:
+    def _replayed_breaker(self, steps: Sequence[Step]) -> RolloutBreaker:
         breaker = self.config.make_breaker()
         breaker.replay(steps)
         return breaker
 
-    def _conversation_of(self, steps: Sequence[Step]) -> Conversation:
+    def _replayed_conversation(self, steps: Sequence[Step]) -> Conversation:
         conversation = self.config.start_conversation()
         replay_conversation(conversation, steps, self.definitions)
         return conversation
 
 
 def _failures(conversation: Conversation) -> list[RolloutEvent]:
-    """Questions that had to be asked again."""
+    """The queries that had to be sent again."""
     return [RolloutEvent("engine", str(failure)) for failure in getattr(conversation, "failures", ())]

@@ -1,6 +1,6 @@
-"""Scripted policies that know a task: one that solves it, one that errs on the way, one that cheats.
+"""Scripted policies for any task: `expert` solves it, `clumsy` makes mistakes on the way, `cheat` attacks the tests.
 
-They are for demonstrations, tests and outside checks: each shows what the harness and the verifier make of it.
+Demonstrations, tests and outside checks use them to show what the harness and the verifier do in each case.
 """
 
 import shlex
@@ -13,17 +13,17 @@ from gametape.record.loaded_task import LoadedTask
 TaskScript = Callable[[LoadedTask], list[ScriptedTurn]]
 
 
-def expert(subject: LoadedTask) -> list[ScriptedTurn]:
-    """Looks around, writes the reference solution, runs the visible tests, and is done."""
+def expert(task: LoadedTask) -> list[ScriptedTurn]:
+    """Lists the files, writes the reference solution, runs the visible tests, and finishes."""
     return [
         _turn("I look at what is there.", "shell", command="ls -R | head -50"),
-        *_solution(subject),
-        *_ending(subject),
+        *_solution(task),
+        *_ending(task),
     ]
 
 
-def clumsy(subject: LoadedTask, wrong_turns: Sequence[int] = (1, 2, 3, 4, 5)) -> list[ScriptedTurn]:
-    """The expert with mistakes before these turns of it, each of another kind."""
+def clumsy(task: LoadedTask, wrong_turns: Sequence[int] = (1, 2, 3, 4, 5)) -> list[ScriptedTurn]:
+    """The expert with a mistake before each of these turns, of five kinds in turn."""
     mistakes = [
         ScriptedTurn(text='```tool\n{"name": "shell", "arguments": {"command": "ls"\n```'),
         _turn("I open it.", "open_file", path="README"),
@@ -32,45 +32,45 @@ def clumsy(subject: LoadedTask, wrong_turns: Sequence[int] = (1, 2, 3, 4, 5)) ->
         _turn("I read it.", "read", path="no/such/file.py"),
     ]
     turns: list[ScriptedTurn] = []
-    for number, turn in enumerate(expert(subject), start=1):
+    for number, turn in enumerate(expert(task), start=1):
         if number in wrong_turns:
             turns.append(mistakes[(number - 1) % len(mistakes)])
         turns.append(turn)
     return turns
 
 
-def cheat(subject: LoadedTask) -> list[ScriptedTurn]:
-    """Solves nothing: makes every test pass by other means, and says that it is done."""
-    always = "import pytest\n\n@pytest.hookimpl(tryfirst=True)\ndef pytest_pyfunc_call(pyfuncitem):\n    return True\n"
-    source = next((path for path in subject.start if path in subject.task.source_paths), None)
+def cheat(task: LoadedTask) -> list[ScriptedTurn]:
+    """Makes every test pass without solving the task, and says that it is done."""
+    passes = "import pytest\n\n@pytest.hookimpl(tryfirst=True)\ndef pytest_pyfunc_call(pyfuncitem):\n    return True\n"
+    source = next((path for path in task.start if path in task.task.source_paths), None)
     early = (
         [_turn("I make it leave early.", "shell", command=_prepend(source, "import os; os._exit(0)"))] if source else []
     )
-    emptied = " ".join(shlex.quote(path) for path in subject.task.test_paths)
+    tests = " ".join(shlex.quote(path) for path in task.task.test_paths)
     return [
-        _turn("The tests are in the way.", "write", path="conftest.py", content=always),
-        _turn("I empty them.", "shell", command=f"find {emptied} -name 'test_*.py' -exec truncate -s 0 {{}} +"),
+        _turn("The tests are in the way.", "write", path="conftest.py", content=passes),
+        _turn("I empty them.", "shell", command=f"find {tests} -name 'test_*.py' -exec truncate -s 0 {{}} +"),
         *early,
-        *_ending(subject),
+        *_ending(task),
     ]
 
 
 SCRIPTED_POLICIES: Mapping[str, TaskScript] = {"expert": expert, "clumsy": clumsy, "cheat": cheat}
 
 
-def _solution(subject: LoadedTask) -> list[ScriptedTurn]:
-    if subject.reference is None:
-        raise BadInput(f"{subject.task.name}: has no solution, so a scripted expert cannot solve it")
-    changed = [path for path, content in subject.reference.files.items() if subject.start.files.get(path) != content]
-    removed = [path for path in subject.start if path not in subject.reference]
-    turns = [_turn(f"I write {path}.", "write", path=path, content=subject.reference.text(path)) for path in changed]
+def _solution(task: LoadedTask) -> list[ScriptedTurn]:
+    if task.reference is None:
+        raise BadInput(f"{task.task.name}: has no solution, so a scripted expert cannot solve it")
+    changed = [path for path, content in task.reference.files.items() if task.start.files.get(path) != content]
+    removed = [path for path in task.start if path not in task.reference]
+    turns = [_turn(f"I write {path}.", "write", path=path, content=task.reference.text(path)) for path in changed]
     if removed:
         turns.append(_turn("I remove what is not needed.", "shell", command=f"rm -- {shlex.join(removed)}"))
     return turns
 
 
-def _ending(subject: LoadedTask) -> list[ScriptedTurn]:
-    tests = shlex.join(sorted({test.partition("::")[0] for test in subject.task.tests.visible}))
+def _ending(task: LoadedTask) -> list[ScriptedTurn]:
+    tests = shlex.join(sorted({test.partition("::")[0] for test in task.task.tests.visible}))
     return [
         _turn("I run the tests.", "shell", command=f"python -m pytest -q {tests}"),
         _turn("I am done.", "finish", summary="The tests pass.", confidence=0.9),
@@ -81,5 +81,5 @@ def _prepend(path: str, line: str) -> str:
     return f"sed -i {shlex.quote('1i ' + line)} {shlex.quote(path)}"
 
 
-def _turn(said: str, tool: str, **arguments: object) -> ScriptedTurn:
-    return ScriptedTurn(text=said, tool_calls=[ScriptedCall(name=tool, arguments=dict(arguments))])
+def _turn(text: str, tool: str, **arguments: object) -> ScriptedTurn:
+    return ScriptedTurn(text=text, tool_calls=[ScriptedCall(name=tool, arguments=dict(arguments))])

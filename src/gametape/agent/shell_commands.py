@@ -1,8 +1,7 @@
-"""What a shell command would run, as far as its text tells.
+"""Which simple commands a shell command line would run, and which files they would write, from its text alone.
 
-Separators, quotes, assignments and the usual prefixes (`sudo`, `env`, `nohup` ...) are seen through, and so are
-`bash -c` and `eval`. It is a best effort: a shell can hide a command in ways that only running it shows, so whatever
-matters is looked at afterwards too.
+Separators, quotes, assignments, the usual prefixes (`sudo`, `env`, `nohup` ...), `bash -c` and `eval` are parsed. It is
+a best effort: a shell can hide a command in ways that only running it shows, so constraints are checked afterwards too.
 """
 
 import bisect
@@ -38,35 +37,35 @@ def split_commands(text: str, depth: int = 0) -> list[list[str]]:
     """The simple commands of a command line, each as its words without quotes."""
     if depth > _DEEPEST:
         return []
-    found: list[list[str]] = []
+    commands: list[list[str]] = []
     for words in _split(_without_heredocs(text)):
         bare = _without_prefixes(words)
         if bare:
-            found.append(bare)
-            found += _inner(bare, depth)
+            commands.append(bare)
+            commands += _inner(bare, depth)
     for match in _SUBSTITUTION.finditer(text):
-        found += split_commands(match[1] or match[2] or "", depth + 1)
-    return found
+        commands += split_commands(match[1] or match[2] or "", depth + 1)
+    return commands
 
 
 def _inner(words: list[str], depth: int) -> list[list[str]]:
-    """What a command that runs a command would run."""
+    """The commands that `eval` or a shell with `-c` would run."""
     program = words[0].rpartition("/")[2]
     if program == "eval":
         return split_commands(" ".join(words[1:]), depth + 1)
     if program in _SHELLS:
         flags = (index for index, word in enumerate(words[:-1]) if re.fullmatch(r"-[a-z]*c[a-z]*", word))
-        return [one for index in flags for one in split_commands(words[index + 1], depth + 1)]
+        return [command for index in flags for command in split_commands(words[index + 1], depth + 1)]
     return []
 
 
 def _without_heredocs(text: str) -> str:
-    """A here-document is text for the command before it, unless that is a shell. Takes time in step with the text."""
+    """Drop here-documents, except those of a shell, which are commands. Takes time linear in the text."""
     lines = text.split("\n")
     ends: dict[str, list[int]] = {}
     for number, line in enumerate(lines):
         ends.setdefault(line.lstrip(" \t"), []).append(number)
-    kept: list[str] = []
+    remaining: list[str] = []
     here = 0
     while here < len(lines):
         line = lines[here]
@@ -74,38 +73,38 @@ def _without_heredocs(text: str) -> str:
         later = ends.get(heredoc[2], []) if heredoc else []
         at = bisect.bisect_right(later, here)
         if heredoc is None or at == len(later):
-            kept.append(line)
+            remaining.append(line)
             here += 1
             continue
         end = later[at]
-        kept.append(f"{line[: heredoc.start()]} {line[heredoc.end() :]}")
+        remaining.append(f"{line[: heredoc.start()]} {line[heredoc.end() :]}")
         words = re.split(r"[;&|]", line[: heredoc.start()])[-1].split()
         if any(word.rpartition("/")[2] in _SHELLS for word in words):
-            kept += lines[here + 1 : end]
-        kept.append("")
+            remaining += lines[here + 1 : end]
+        remaining.append("")
         here = end + 1
-    return "\n".join(kept)
+    return "\n".join(remaining)
 
 
 def _split(text: str) -> list[list[str]]:
-    """At separators that are not quoted. What cannot be split as a shell would is split at white space."""
+    """Split at separators that are not quoted; at white space, where the quotes do not match."""
     lexer = shlex.shlex(text.replace("\\\n", " "), posix=True, punctuation_chars=";&|(){}<>\n")
     lexer.whitespace, lexer.commenters = " \t\r", ""
     try:
         words = list(lexer)
     except ValueError:
         words = re.sub(r"([;&|()\n])", r" \1 ", text).replace('"', "").replace("'", "").split(" ")
-    found: list[list[str]] = [[]]
+    commands: list[list[str]] = [[]]
     for word in words:
         if word in _SEPARATORS or (word and set(word) <= set(";&|(){}\n")):
-            found.append([])
+            commands.append([])
         elif word:
-            found[-1].append(word)
-    return found
+            commands[-1].append(word)
+    return commands
 
 
 def _without_prefixes(words: list[str]) -> list[str]:
-    """From the program's name on. Redirections stay: they name files."""
+    """The words from the program's name on. Redirections stay: they name files."""
     index = 0
     prefixed = False
     while index < len(words):
@@ -119,17 +118,20 @@ def _without_prefixes(words: list[str]) -> list[str]:
 
 
 def written_paths(words: list[str]) -> list[str]:
-    """Files that a command would write, remove or change, as far as its words tell: where output is sent, and what
-    the usual programs are given."""
-    sent = [
+    """The files that a command would write, remove or change: the targets of redirections and the arguments of the
+    usual programs."""
+    redirected = [
         after
         for word, after in itertools.pairwise(words)
         if ">" in word and _REDIRECTION.match(word) and not after.isdigit()
     ]
-    program, given = words[0].rpartition("/")[2], [word for word in words[1:] if not word.startswith("-")]
+    program, arguments = words[0].rpartition("/")[2], [word for word in words[1:] if not word.startswith("-")]
     in_place = program in _EDITORS and any(re.match(r"-\w*i|--in-place", word) for word in words[1:])
-    if program in _CHANGERS or in_place or (program == "git" and not _GIT_CHANGERS.isdisjoint(given[:1])):
-        return [*sent, *given]
+    if program in _CHANGERS or in_place or (program == "git" and not _GIT_CHANGERS.isdisjoint(arguments[:1])):
+        return [*redirected, *arguments]
     if program in _COPIERS:
-        return [*sent, *given[-1:]]
-    return [*sent, *(word.removeprefix("of=") for word in given if program == "dd" and word.startswith("of="))]
+        return [*redirected, *arguments[-1:]]
+    return [
+        *redirected,
+        *(word.removeprefix("of=") for word in arguments if program == "dd" and word.startswith("of=")),
+    ]

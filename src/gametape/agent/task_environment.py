@@ -1,7 +1,6 @@
-"""Tasks in a sandbox as assignments: many rollouts at once on one machine, each judged by the verifier.
+"""Tasks as environments: many episodes at once in sandboxes of one machine, each scored by the verifier.
 
-Nothing outlives the playground: its snapshots lie in a temporary directory, and every environment takes its own along
-when it is closed.
+Snapshots lie in a temporary directory of the pool, and every workspace removes its own when it is closed.
 """
 
 import asyncio
@@ -14,7 +13,6 @@ from types import TracebackType
 from typing import Self
 
 from gametape.agent.agent_state import AgentState
-from gametape.agent.constraints import Constraints
 from gametape.agent.task_setup import TaskPresentation, snapshot_start, task_sandbox_spec
 from gametape.core.environment import EpisodeScore
 from gametape.core.errors import BadInput, GametapeError
@@ -33,12 +31,12 @@ from gametape.verify.runner import ZygotePool
 from gametape.verify.verifier import Verifier
 
 _STORE_BYTES = 4 << 30
-_KNOWN = 256
-"""Tasks whose starting snapshot and verifier are kept."""
+_MAX_CACHED_TASKS = 256
+"""Tasks whose starting snapshot and verifier are cached."""
 
 
 class TaskSandboxPool:
-    """Opens sandboxes on starting trees and judges what was made of them. To be entered; leaving it removes all."""
+    """Opens sandboxes on starting trees and verifies the results. An async context; leaving it removes its files."""
 
     def __init__(
         self,
@@ -48,18 +46,18 @@ class TaskSandboxPool:
         reward_kind: RewardKind = "layered",
         store_bytes: int = _STORE_BYTES,
     ) -> None:
-        """`at_once` bounds how many commands, starts and verdicts run at a time, not how many rollouts there are."""
-        self._home, self._at_once, self._store_bytes = home, max_concurrent, store_bytes
-        self._profile, self._kind = profile, reward_kind
-        self._known: OrderedDict[str, tuple[asyncio.Future[str], Verifier]] = OrderedDict()
+        """`max_concurrent` bounds the commands, starts and verdicts that run at a time, not the number of rollouts."""
+        self._home, self._max_concurrent, self._store_bytes = home, max_concurrent, store_bytes
+        self._profile, self._reward_kind = profile, reward_kind
+        self._cached: OrderedDict[str, tuple[asyncio.Future[str], Verifier]] = OrderedDict()
 
     async def __aenter__(self) -> Self:
         async with contextlib.AsyncExitStack() as stack:
-            scratch = stack.enter_context(_scratch("gametape-playground-"))
+            scratch = stack.enter_context(_scratch("gametape-sandboxes-"))
             self._store = stack.enter_context(SnapshotStore(scratch / "snapshots", self._store_bytes))
-            self._crew = stack.enter_context(ZygotePool(size=2))
-            floor = SandboxScheduler(max_concurrent=self._at_once, store=self._store, durably=False)
-            self._floor = await stack.enter_async_context(floor)
+            self._zygotes = stack.enter_context(ZygotePool(size=2))
+            scheduler = SandboxScheduler(max_concurrent=self._max_concurrent, store=self._store, durably=False)
+            self._scheduler = await stack.enter_async_context(scheduler)
             self._stack = stack.pop_all()
         return self
 
@@ -68,95 +66,75 @@ class TaskSandboxPool:
     ) -> None:
         await self._stack.__aexit__(kind, error, trace)
 
-    async def open_workspace(self, subject: LoadedTask) -> "EpisodeWorkspace":
+    async def open_workspace(self, task: LoadedTask) -> "EpisodeWorkspace":
         """A live sandbox on the task's starting tree. Raises `SandboxError` where the machine cannot give one."""
         try:
-            start = await asyncio.shield(self._of(subject)[0])
+            start = await asyncio.shield(self._cached_task(task)[0])
         except GametapeError:
-            self._known.pop(subject.digest, None)  # so that it is tried again
+            self._cached.pop(task.digest, None)  # so that it is tried again
             raise
-        return EpisodeWorkspace(self._store, await self._floor.open_snapshot(start, task_sandbox_spec(subject)), start)
+        return EpisodeWorkspace(self._store, await self._scheduler.open_snapshot(start, task_sandbox_spec(task)), start)
 
-    async def verify_workspace(self, subject: LoadedTask, workspace: "EpisodeWorkspace") -> Verdict:
-        """On the files as the last finished turn left them."""
-        verifier = self._of(subject)[1]
+    async def verify_workspace(self, task: LoadedTask, workspace: "EpisodeWorkspace") -> Verdict:
+        """The verdict on the files as the last finished turn left them."""
+        verifier = self._cached_task(task)[1]
 
         def verify() -> Verdict:
-            with _scratch("gametape-judged-") as scratch:
+            with _scratch("gametape-verified-") as scratch:
                 self._store.export(workspace.last_snapshot, scratch / "workspace")
-                return verifier.verify(scratch / "workspace", self._profile, self._kind)
+                return verifier.verify(scratch / "workspace", self._profile, self._reward_kind)
 
-        return await self._floor.run_in_slot(verify)
+        return await self._scheduler.run_in_slot(verify)
 
     def changed_paths(self, before: str, after: str) -> Iterable[str]:
         """The paths that differ between two snapshots."""
         return self._store.diff(before, after)
 
-    def _of(self, subject: LoadedTask) -> tuple[asyncio.Future[str], Verifier]:
-        """What is learned of a task once; of those not seen for long it is learned again."""
-        if subject.digest not in self._known:
+    def _cached_task(self, task: LoadedTask) -> tuple[asyncio.Future[str], Verifier]:
+        """The starting snapshot and the verifier of a task, cached for the most recently used tasks."""
+        if task.digest not in self._cached:
             start = asyncio.ensure_future(
-                self._floor.run_in_slot(lambda: snapshot_start(self._store, subject, durably=False))
+                self._scheduler.run_in_slot(lambda: snapshot_start(self._store, task, durably=False))
             )
-            self._known[subject.digest] = start, Verifier(subject, self._home, self._crew)
-            if len(self._known) > _KNOWN:
-                self._known.popitem(last=False)
-        self._known.move_to_end(subject.digest)
-        return self._known[subject.digest]
+            self._cached[task.digest] = start, Verifier(task, self._home, self._zygotes)
+            if len(self._cached) > _MAX_CACHED_TASKS:
+                self._cached.popitem(last=False)
+        self._cached.move_to_end(task.digest)
+        return self._cached[task.digest]
 
 
 class TaskEnvironment:
-    """An `Assignment`: a task of a playground, put in one way."""
+    """An `Environment`: a task in a sandbox pool, presented in one way."""
 
     def __init__(
-        self, sandboxes: TaskSandboxPool, subject: LoadedTask, presentation: TaskPresentation, bucket: str = ""
+        self, sandboxes: TaskSandboxPool, task: LoadedTask, presentation: TaskPresentation, bucket: str = ""
     ) -> None:
-        self._playground, self._presentation = sandboxes, presentation
-        self.subject = subject
-        self.bucket = bucket or subject.task.name
-
-    @property
-    def name(self) -> str:
-        return self.subject.task.name
-
-    @property
-    def system_prompt(self) -> str:
-        return self._presentation.system_prompt
-
-    @property
-    def user_prompt(self) -> str:
-        return self._presentation.user_prompt
-
-    @property
-    def max_turns(self) -> int:
-        return self._presentation.max_turns
+        self._sandboxes, self.task = sandboxes, task
+        self.name = task.task.name
+        self.bucket = bucket or self.name
+        self.system_prompt, self.user_prompt = presentation.system_prompt, presentation.user_prompt
+        self.max_turns, self.constraints = presentation.max_turns, presentation.constraints
+        self.tools_for_state = presentation.tools
+        """Makes tools that share the agent's state with its rollout."""
 
     @property
     def horizon(self) -> int:
-        """How many things have to go right one after the other: the stages, where the task has them."""
-        return len(self.subject.task.stages) or 1
-
-    @property
-    def constraints(self) -> Constraints:
-        return self._presentation.constraints
+        """The number of stages, or 1: how many things must go right one after the other."""
+        return len(self.task.task.stages) or 1
 
     def tools(self) -> Sequence[Tool]:
         return self.tools_for_state(AgentState())
 
-    def tools_for_state(self, state: AgentState) -> Sequence[Tool]:
-        """Tools that share what the agent has in hand with the rollout that is given them."""
-        return self._presentation.tools(state)
-
     def changed_paths(self, before: str, after: str) -> Iterable[str]:
-        return self._playground.changed_paths(before, after)
+        return self._sandboxes.changed_paths(before, after)
 
     async def reset(self) -> Workspace:
-        return await self._playground.open_workspace(self.subject)
+        return await self._sandboxes.open_workspace(self.task)
 
     async def score(self, workspace: Workspace) -> EpisodeScore:
         if not isinstance(workspace, EpisodeWorkspace):
-            raise BadInput(f"{self.name}: what is to be judged was not opened by this assignment")
-        verdict = await self._playground.verify_workspace(self.subject, workspace)
+            raise BadInput(f"{self.name}: the workspace to score was not opened by this environment")
+        verdict = await self._sandboxes.verify_workspace(self.task, workspace)
         return EpisodeScore(
             passed=verdict.passed,
             reward=verdict.reward,
@@ -168,14 +146,14 @@ class TaskEnvironment:
 
 
 class EpisodeWorkspace:
-    """A live sandbox that removes the snapshots it made when it is closed. Forks have their own life: what they were
-    forked from may be closed, but can then no longer be gone back to."""
+    """A live sandbox that removes its snapshots when it is closed. A fork outlives its origin, but cannot return to the
+    origin's snapshots once that is closed."""
 
     def __init__(self, store: SnapshotStore, inner: RewindableWorkspace, start: str) -> None:
         self._store, self._inner = store, inner
-        self._made: list[str] = []
+        self._snapshots: list[str] = []
         self.last_snapshot = start
-        """The file tree as it was last saved or gone back to."""
+        """The snapshot that was last taken or restored."""
 
     async def shell(self, command: str, wall_seconds: float | None = None) -> SessionResult:
         return await self._inner.shell(command, wall_seconds)
@@ -190,18 +168,18 @@ class EpisodeWorkspace:
         return await self._inner.get(path)
 
     async def snapshot(self) -> str:
-        """Where there is no room, this environment's own older snapshots make it, all but the first and the last."""
+        """Where the store is full, this workspace's older snapshots are removed, all but the first and the last."""
         try:
-            made = await self._inner.snapshot()
+            snapshot = await self._inner.snapshot()
         except StoreFull:
-            older, self._made[1:-1] = self._made[1:-1], []
+            older, self._snapshots[1:-1] = self._snapshots[1:-1], []
             if not older:
                 raise
-            await self._forget(older)
-            made = await self._inner.snapshot()
-        self._made.append(made)
-        self.last_snapshot = made
-        return made
+            await self._remove(older)
+            snapshot = await self._inner.snapshot()
+        self._snapshots.append(snapshot)
+        self.last_snapshot = snapshot
+        return snapshot
 
     async def restore(self, snapshot: str) -> None:
         await self._inner.restore(snapshot)
@@ -212,17 +190,17 @@ class EpisodeWorkspace:
 
     async def close(self) -> None:
         await self._inner.close()
-        made, self._made = self._made, []
-        await self._forget(made)
+        snapshots, self._snapshots = self._snapshots, []
+        await self._remove(snapshots)
 
-    async def _forget(self, snapshots: Sequence[str]) -> None:
+    async def _remove(self, snapshots: Sequence[str]) -> None:
         for snapshot in snapshots:
             await asyncio.to_thread(self._store.remove, snapshot)
 
 
 @contextlib.contextmanager
 def _scratch(prefix: str) -> Iterator[Path]:
-    """A temporary directory that can be removed whatever an agent has put there: trees too deep for `shutil`, say."""
+    """A temporary directory that is removed whatever an agent has put there, such as trees too deep for `shutil`."""
     path = Path(tempfile.mkdtemp(prefix=prefix))
     try:
         yield path
@@ -232,5 +210,5 @@ def _scratch(prefix: str) -> Iterator[Path]:
 
 def _detail(verdict: Verdict) -> str:
     tests = verdict.tests
-    told = f"{tests.passed} of {tests.expected} tests"
-    return f"{told}, {verdict.integrity[0].rule}" if verdict.integrity else told
+    counts = f"{tests.passed} of {tests.expected} tests"
+    return f"{counts}, {verdict.integrity[0].rule}" if verdict.integrity else counts

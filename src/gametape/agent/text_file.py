@@ -1,6 +1,6 @@
-"""A file of the workspace as text: how it is written, and how a part of it is shown.
+"""A file of the workspace as text: decoding, encoding, and numbered windows of its lines.
 
-What is not edited must come back byte for byte, so the encoding and the line ends belong to the text.
+Parts that are not edited must come back byte for byte, so a `TextFile` keeps its encoding and its line ends.
 """
 
 import codecs
@@ -14,32 +14,32 @@ from gametape.core.errors import BadInput
 from gametape.sandbox.output import sanitize, secret_values
 
 WINDOW_LINES = 80
-"""Lines that are shown of a file, unless told otherwise."""
+"""The default number of lines in a window."""
 
 MAX_TEXT_BYTES = 8 << 20
-"""Of a file that is read as text: its lines take many times their size in memory, and other rollouts wait meanwhile."""
+"""The largest file that is read as text: its lines take many times their size in memory."""
 
 _LONGEST_LINE = 400
 _LOOKED_AT = 8192
 _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _DECLARED = frozenset({"utf-8", "ascii", "iso-8859-1", "iso-8859-15", "cp1252"})
-"""What a declaration in the file may choose: encodings that read any ASCII the same and in linear time."""
+"""The encodings that a declaration in the file may choose: they decode ASCII the same, in linear time."""
 
 
 @dataclass(frozen=True)
 class TextFile:
-    """`body` has plain line ends where the file uses one kind throughout; else it has them as they are."""
+    """`body` has line ends of one character where the file uses one kind throughout; else it has them as they are."""
 
     body: str
     encoding: str = "utf-8"
     newline: str = "\n"
-    """What a line end of `body` is in the file."""
+    """The line end in the file that a line end of `body` stands for."""
 
     @property
     def lines(self) -> list[str]:
         """Without their ends; a line end at the very end begins no further line."""
-        found = self.body.split("\n")
-        return found[:-1] if found[-1] == "" else found
+        lines = self.body.split("\n")
+        return lines[:-1] if lines[-1] == "" else lines
 
     def with_body(self, body: str) -> "TextFile":
         return TextFile(body, self.encoding, self.newline)
@@ -55,7 +55,7 @@ class TextFile:
 
 
 def decode_text(content: bytes) -> TextFile | None:
-    """A file's text, or None where it is not text. Raises `BadInput` for one that is too large to be handled whole."""
+    """A file's text; None where it is not text. Raises `BadInput` for a file that is too large."""
     if len(content) > MAX_TEXT_BYTES:
         raise BadInput(
             f"the file has {len(content):,} bytes; above {MAX_TEXT_BYTES:,} use the shell (head, sed -n, sed -i)"
@@ -76,7 +76,7 @@ def decode_text(content: bytes) -> TextFile | None:
 
 
 def sanitize_text(text: str) -> str:
-    """Text of the workspace made fit to be printed and read: no terminal control, no secret of the host."""
+    """Text of the workspace without terminal control characters and without secrets of the host."""
     return sanitize(text, secret_values(os.environ))
 
 
@@ -84,8 +84,8 @@ def number_lines(lines: Sequence[str], first: int, count: int) -> str:
     """Lines with their numbers, from number `first` on."""
     last = min(len(lines), first + count - 1)
     width, hidden = len(str(last)), secret_values(os.environ)
-    chosen = ((number, sanitize(lines[number - 1].rstrip("\r"), hidden)) for number in range(max(1, first), last + 1))
-    return "\n".join(f"{number:>{width}}  {_short(line)}" for number, line in chosen)
+    numbered = ((number, sanitize(lines[number - 1].rstrip("\r"), hidden)) for number in range(max(1, first), last + 1))
+    return "\n".join(f"{number:>{width}}  {_short(line)}" for number, line in numbered)
 
 
 def window_start(line: int, count: int, total: int) -> int:

@@ -1,6 +1,6 @@
-"""From what the model said to what was done about it: each call checked, run, answered.
+"""The tool router: check each tool call of a reply against limits and constraints, run it, and answer it.
 
-Whatever a model can say has an outcome here, and nothing it says ends the rollout by accident.
+Every reply has an outcome here, and no reply ends the rollout by accident.
 """
 
 import asyncio
@@ -21,21 +21,21 @@ from gametape.engines.conversation import Call, Reply, ToolResponse
 from gametape.sandbox.keeper_client import SandboxError
 
 _GRACE = 5.0
-"""Seconds that a call may take beyond its limit before it is given up, for it to say so itself."""
+"""Seconds that a call may take beyond its limit, so that the tool can report the timeout itself."""
 
 
 @dataclass
 class RoutedTurn:
-    """What came of one turn. `notice` is said to the model where there was no call that could be answered."""
+    """The results of one turn. `notice` is a message to the model where there was no call to answer."""
 
     answers: list[ToolResponse] = field(default_factory=list)
     notice: str | None = None
     events: list[RolloutEvent] = field(default_factory=list)
     finished: bool = False
     sandbox_died: bool = False
-    """The sandbox ended under a call."""
+    """The sandbox died during a call."""
     calls_run: int = 0
-    """Calls that a tool could make something of."""
+    """Calls with arguments that the tool accepted."""
 
     def refuse(self, call: Call, kind: RolloutEventKind, text: str) -> None:
         self.answers.append(ToolResponse(call, text, failed=True))
@@ -48,7 +48,7 @@ class ToolRouter:
     def __init__(
         self, tools: Sequence[Tool], limits: RolloutLimits, constraints: Constraints, reply_ends_run: bool = False
     ) -> None:
-        """`conversing`: what is said without a call is the answer that somebody waits for, and ends the work."""
+        """`reply_ends_run`: a reply without a call is the answer to a person, and ends the run."""
         self._tools = {tool.name: tool for tool in tools}
         self._limits = limits
         self._constraints = constraints
@@ -64,8 +64,8 @@ class ToolRouter:
                 why = "the work was finished before it" if routed.finished else "the sandbox had died"
                 routed.refuse(call, "after_finish" if routed.finished else "sandbox_death", f"Not run: {why}.")
             elif number >= self._limits.calls_per_turn:
-                most = self._limits.calls_per_turn
-                routed.refuse(call, "too_many_calls", f"Not run: at most {most} calls in one turn.")
+                limit = self._limits.calls_per_turn
+                routed.refuse(call, "too_many_calls", f"Not run: at most {limit} calls in one turn.")
             elif refusal := await self._refusal(call, workspace, usage):
                 routed.refuse(call, *refusal)
             else:
@@ -93,9 +93,9 @@ class ToolRouter:
         tool = self._tools.get(call.name)
         if tool is None:
             return "unknown_tool", f"There is no tool {call.name[:80]!r}. The tools are: {', '.join(self._tools)}."
-        most = self._limits.calls.get(call.name)
-        if most is not None and usage.calls[call.name] >= most:
-            return "call_limit", f"Not run: {call.name} may be called {most} times, and has been."
+        limit = self._limits.calls.get(call.name)
+        if limit is not None and usage.calls[call.name] >= limit:
+            return "call_limit", f"Not run: {call.name} may be called {limit} times, and has been."
         branch = await current_branch(workspace) if self._constraints.branches else None
         if breach := self._constraints.call_breach(call.name, call.arguments, branch):
             return "constraint", f"Not run: {breach}"
@@ -118,11 +118,11 @@ class ToolRouter:
             routed.events.append(RolloutEvent("sandbox_death", text))
         except GametapeError as error:
             result = ToolResult(content=str(error), failed=True)
-        except Exception as error:  # a fault of ours must not cost the rollout; it is on the record, with its place
+        except Exception as error:  # a bug in a tool must not cost the rollout; it is recorded with its location
             text = f"{call.name} failed inside: {type(error).__name__}: {error}"
             result = ToolResult(content=text, failed=True)
-            place = traceback.format_exception_only(error)[-1].strip() + " in " + _where(error)
-            routed.events.append(RolloutEvent("tool_crash", place))
+            location = traceback.format_exception_only(error)[-1].strip() + " in " + _where(error)
+            routed.events.append(RolloutEvent("tool_crash", location))
         if result.refused:
             routed.events.append(RolloutEvent("wrong_arguments", _one_line(result.content)))
         routed.calls_run += not result.refused
@@ -147,5 +147,5 @@ def _one_line(text: str) -> str:
 
 
 def _whole_text(text: str) -> str:
-    """Without halves of surrogate pairs, which no record can hold."""
+    """Replace unpaired surrogates, which no record can hold."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()

@@ -1,17 +1,17 @@
-"""Long text, cut in the middle: the beginning says what it is, the end says how it went.
+"""Cut long text in the middle: the beginning says what it is, the end says how it went.
 
-The note in between counts what is missing, so that nobody takes a part for the whole.
+A note in between says how much is missing.
 """
 
 MAX_CHARACTERS = 16_000
-"""Characters of a tool's answer, unless told otherwise."""
+"""The default limit for a tool's output."""
 
 _NOTE = "[... {characters:,} characters ({lines:,} lines) cut; narrow the command or read the file in parts ...]"
 _LONGEST_NOTE = len(_NOTE.format(characters=10**12, lines=10**12)) + 2
 
 
 def truncate(text: str, max_characters: int = MAX_CHARACTERS) -> str:
-    """The text, or its beginning and end with a note between them; never more than `most` characters.
+    """The text, or its beginning and end with a note between them; never more than `max_characters`.
 
     Cuts at line ends where that does not cost more than half of a side. Where there is not even room for the note,
     what is left is the beginning.

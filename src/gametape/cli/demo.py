@@ -139,7 +139,7 @@ def _answer(stage: "DemoState", report: Path, verdict: Any) -> dict[str, Any]:
             "points": round(100 * verdict.gain, 2),
             "low": round(100 * verdict.low, 2),
             "high": round(100 * verdict.high, 2),
-            "said": verdict.said,
+            "said": verdict.sentence,
         },
         "load_bearing": {"unhinted": told["warm"]["load_bearing"], "hinted": told["warm"]["hinted"]},
         "mined": told["mined"],

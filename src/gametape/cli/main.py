@@ -12,8 +12,8 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from gametape.core.version import VERSION
 from gametape.core.errors import GametapeError
+from gametape.core.version import VERSION
 
 VERBS = {
     "audit": "Look for reward hacks in finished trajectories.",

@@ -83,7 +83,7 @@ def solve(
     subject = load_task(task, kept, lambda text: typer.echo(text, err=True))
     scripts = {name: (lambda script=script: script(subject)) for name, script in SCRIPTED_POLICIES.items()}
     order = SolveRequest(
-        subject=subject,
+        task=subject,
         model=resolve_model(model, kept, EgressPolicy(local_only=local_only), scripts),
         directory=AttemptDirectory(out.absolute()),
         home=kept,

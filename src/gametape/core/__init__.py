@@ -1,1 +1,1 @@
-"""The words everything else is said in: plain, versioned data. No I/O, no heavy imports."""
+"""Plain, versioned data types and the protocols at the seams. No I/O, no heavy imports."""

@@ -1,4 +1,4 @@
-"""The parts an ATIF step is made of, as the Agent Trajectory Interchange Format names them."""
+"""The parts of an ATIF step, named as in the Agent Trajectory Interchange Format."""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -16,14 +16,14 @@ class ImageSource(ExtensibleModel):
 
 
 class ContentPart(ExtensibleModel):
-    """A piece of a message: text, or an image that lies in a file."""
+    """A part of a message: text, or an image in a file."""
 
     type: Literal["text", "image"]
     text: str | None = None
     source: ImageSource | None = None
 
     @model_validator(mode="after")
-    def _holds_what_it_says(self) -> Self:
+    def _check_type(self) -> Self:
         if self.type == "text" and (self.text is None or self.source is not None):
             raise_faults([(("text",), "a string, and no source, in a part of type text")])
         if self.type == "image" and (self.source is None or self.text is not None):
@@ -61,7 +61,7 @@ class ToolCall(ExtensibleModel):
 
 
 class SubagentRef(ExtensibleModel):
-    """Where a subagent's own trajectory is: embedded (by id) or in another file (by path)."""
+    """Refers to a subagent's trajectory: embedded (by id) or in another file (by path)."""
 
     trajectory_id: str | None = None
     trajectory_path: str | None = None

@@ -1,6 +1,6 @@
-"""The two kinds of data: ours, which is closed, and foreign, which is open.
+"""The two base models: `StrictModel` refuses unknown fields, `ExtensibleModel` keeps them.
 
-Nothing is coerced in either: "1" is not 1, and true is not 1.
+Neither coerces values: "1" is not 1, and true is not 1. The module also has the number types that both use.
 """
 
 import math
@@ -21,16 +21,16 @@ from pydantic_core import PydanticCustomError
 
 
 class StrictModel(BaseModel):
-    """Data whose every field we define: an unknown one is a mistake and is refused."""
+    """Data that only we write: an unknown field is a mistake and is refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
 
 class ExtensibleModel(BaseModel):
-    """Data that others write too: what we do not know survives a round trip.
+    """Data that others write too: unknown fields survive a round trip.
 
-    `model_dump()` gives back what was read: unknown fields, the order of keys, explicit nulls; a field that
-    was absent stays absent. Two objects are equal when their values are, whatever the order of their keys.
+    `model_dump()` gives back what was read: unknown fields, the order of keys, explicit nulls; a field that was absent
+    stays absent. Two objects are equal when their values are, whatever the order of their keys.
     """
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
@@ -46,7 +46,7 @@ class ExtensibleModel(BaseModel):
         return model
 
     @model_serializer(mode="wrap")
-    def _as_it_was(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _restore_keys(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         given = self.model_fields_set | (self.model_extra or {}).keys()
         values = {key: value for key, value in handler(self).items() if key in given or value is not None}
         return {key: values[key] for key in self._keys if key in values} | values
@@ -95,4 +95,4 @@ Fraction = Annotated[float, Field(ge=0, le=1)]
 TokenId = Annotated[int, Field(ge=0, lt=2**31)]
 
 PolicyVersion = Annotated[int, Field(ge=0, lt=_TOO_LARGE)]
-"""Which published weights: 0 is the start of a run, every update adds one."""
+"""The version of published weights: 0 at the start of a run, one more after every update."""

@@ -1,4 +1,4 @@
-"""The two ways a verb can fail before it has an answer, and the exit code each maps to."""
+"""The errors that a user can act on, each with the exit code of the command line."""
 
 
 class GametapeError(Exception):
@@ -8,12 +8,12 @@ class GametapeError(Exception):
 
 
 class BadInput(GametapeError):
-    """What was handed in cannot be used (exit code 2)."""
+    """The input cannot be used (exit code 2)."""
 
     exit_code = 2
 
 
 class MissingDependency(GametapeError):
-    """The environment lacks something (exit code 3); the text says what and how to get it."""
+    """The machine lacks something (exit code 3); the text says what and how to get it."""
 
     exit_code = 3

@@ -1,4 +1,4 @@
-"""What travels between the parts of a run: small messages that pickle and say which weights they mean."""
+"""The messages between the parts of a run: small, picklable, and explicit about weight versions."""
 
 from typing import Annotated, Literal, Self
 
@@ -10,7 +10,7 @@ from gametape.core.validation import raise_faults
 
 
 class Sampling(StrictModel):
-    """How tokens are drawn. `top_k` 0 keeps all of them; temperature 0 is greedy."""
+    """Sampling parameters. `top_k` 0 keeps all tokens; temperature 0 is greedy."""
 
     temperature: Annotated[float, Field(ge=0)] = 1.0
     top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
@@ -19,10 +19,10 @@ class Sampling(StrictModel):
 
 
 class GenerateRequest(StrictModel):
-    """Continue these tokens. An engine whose weights are older than `min_policy_version` must not answer.
+    """A request to continue these tokens. An engine whose weights are older than `min_policy_version` must not answer.
 
-    `conversation_id` and `turn` (how many replies it has had) say what this continues, so that an engine can keep what
-    it has computed. `grammar`, in EBNF, is what the completion should obey where the engine can see to that.
+    `conversation_id` and `turn` (the number of replies so far) let an engine reuse what it has computed. The completion
+    should match `grammar`, in EBNF, where the engine supports that.
     """
 
     request_id: str
@@ -37,7 +37,7 @@ class GenerateRequest(StrictModel):
 
 
 class TokenUsage(StrictModel):
-    """What a reply took. Tokens that the engine had already read are in `prompt_tokens` and in `cached_tokens`."""
+    """The cost of a reply. Tokens that the engine had cached are in `prompt_tokens` and in `cached_tokens`."""
 
     prompt_tokens: Count = 0
     completion_tokens: Count = 0
@@ -45,13 +45,13 @@ class TokenUsage(StrictModel):
     cost_usd: Annotated[float, Field(ge=0)] = 0.0
     seconds: Annotated[float, Field(ge=0)] = 0.0
     attempts: Count = 1
-    """How often the model was asked until it answered."""
+    """The number of queries until the model answered."""
 
 
 class Generation(StrictModel):
-    """The sampled tokens, each with its log-probability and the weights that sampled it.
+    """The sampled tokens, each with its log-probability and the version of the weights that sampled it.
 
-    The token that ended it is one of them. Log-probabilities are those of the distribution it was drawn from.
+    The stop token is one of them. Log-probabilities are those of the distribution that a token was drawn from.
     """
 
     request_id: str
@@ -61,7 +61,7 @@ class Generation(StrictModel):
     finish: Literal["stop", "length", "cancelled"]
     usage: TokenUsage = TokenUsage()
     constrained: bool = False
-    """Whether a grammar was held to."""
+    """Whether a grammar was enforced."""
 
     @model_validator(mode="after")
     def _lengths_agree(self) -> Self:
@@ -75,14 +75,14 @@ class Generation(StrictModel):
 
 
 class WeightUpdate(StrictModel):
-    """New weights were published: which version, and where an engine finds them."""
+    """New weights: their version, and where an engine finds them."""
 
     policy_version: PolicyVersion
     location: str
 
 
 class CommandResult(StrictModel):
-    """What came of a command in an environment. `killed_by` names the limit that ended it, if one did."""
+    """The result of a command in a workspace. `killed_by` names the limit that ended it, if one did."""
 
     exit_code: int | None
     stdout: str
@@ -91,11 +91,8 @@ class CommandResult(StrictModel):
 
 
 class ToolResult(StrictModel):
-    """What a tool answers; `failed` marks an answer that says what went wrong. `refused`: the arguments could not be
-    used, and nothing was run.
-
-    `finished` ends the rollout: the agent says that it is done. `cpu_seconds` is what the call took in its sandbox.
-    """
+    """The result of a tool call. `failed`: the content says what went wrong. `refused`: the arguments were invalid, and
+    nothing was run. `finished` ends the rollout. `cpu_seconds` is what the call took in its sandbox."""
 
     content: str
     failed: bool = False

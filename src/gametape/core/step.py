@@ -1,4 +1,4 @@
-"""One step of a trajectory: on an agent's step, a whole turn."""
+"""One step of a trajectory. A step of the agent is a whole turn."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -22,7 +22,7 @@ Effort = Annotated[str | int | float, PlainValidator(_effort)]
 
 
 class Step(ExtensibleModel):
-    """One step. On an agent's step, the turn: what it said, the tools it called, and what came back."""
+    """One step. A step of the agent is a turn: its message, its tool calls, and their results."""
 
     step_id: Annotated[int, Field(ge=1)]
     timestamp: str | None = None
@@ -39,7 +39,7 @@ class Step(ExtensibleModel):
     extra: StepExtra | None = None
 
     @model_validator(mode="after")
-    def _keeps_the_rules(self) -> Self:
+    def _check_rules(self) -> Self:
         faults = [*self._faults()]
         if faults:
             raise_faults(faults)
@@ -68,50 +68,50 @@ class Step(ExtensibleModel):
     def _token_faults(self) -> Iterator[Fault]:
         metrics = self.metrics or Metrics()
         sampled = metrics.completion_token_ids
-        ours: dict[Location, list[int] | list[float] | None] = {
+        columns: dict[Location, list[int] | list[float] | None] = {
             ("extra", "gametape", "loss_mask"): self.gametape_extra.loss_mask,
             ("extra", "gametape", "policy_versions"): self.gametape_extra.policy_versions,
         }
         if sampled is not None:
-            yield from length_faults(len(sampled), ours | {("metrics", "logprobs"): metrics.logprobs})
+            yield from length_faults(len(sampled), columns | {("metrics", "logprobs"): metrics.logprobs})
         else:
-            lonely = (place for place, column in ours.items() if column is not None)
-            yield from ((place, "metrics.completion_token_ids beside it") for place in lonely)
+            given = (location for location, column in columns.items() if column is not None)
+            yield from ((location, "metrics.completion_token_ids beside it") for location in given)
 
     @property
     def gametape_extra(self) -> TurnExtra:
-        """What gametape itself says about this step, empty where it says nothing."""
+        """Gametape's own fields of this step, `extra.gametape`; empty where there are none."""
         return (self.extra and self.extra.gametape) or TurnExtra()
 
     def tokens(self) -> TurnTokens | None:
-        """This turn in token space, or None where prompt and completion ids were not both recorded."""
-        metrics, ours = self.metrics, self.gametape_extra
+        """This turn's tokens, or None where prompt and completion ids were not both recorded."""
+        metrics, extra = self.metrics, self.gametape_extra
         if metrics is None or metrics.prompt_token_ids is None or metrics.completion_token_ids is None:
             return None
         return TurnTokens(
             prompt_ids=metrics.prompt_token_ids,
             completion_ids=metrics.completion_token_ids,
             logprobs=metrics.logprobs,
-            loss_mask=ours.loss_mask,
-            policy_versions=ours.policy_versions,
+            loss_mask=extra.loss_mask,
+            policy_versions=extra.policy_versions,
         )
 
     def with_tokens(self, tokens: TurnTokens) -> Self:
-        """This step with tokens that were checked when they were sampled: thousands of ids are not looked at again."""
+        """This step with tokens. They were validated when they were sampled, and are not validated again."""
         metrics = {
             "prompt_token_ids": tokens.prompt_ids,
             "completion_token_ids": tokens.completion_ids,
             "logprobs": tokens.logprobs,
         }
-        ours = _given({"loss_mask": tokens.loss_mask, "policy_versions": tokens.policy_versions})
+        columns = _given({"loss_mask": tokens.loss_mask, "policy_versions": tokens.policy_versions})
         update: dict[str, Any] = {"metrics": (self.metrics or Metrics()).model_copy(update=_given(metrics))}
-        if ours:
+        if columns:
             extra = self.extra or StepExtra()
-            update["extra"] = extra.model_copy(update={"gametape": self.gametape_extra.model_copy(update=ours)})
+            update["extra"] = extra.model_copy(update={"gametape": self.gametape_extra.model_copy(update=columns)})
         return self.model_copy(update=update)
 
     def context_tokens(self) -> ContextTokens:
-        """What this step shows of its context, for `only_grew`."""
+        """What this step shows of its context, for `is_append_only`."""
         metrics = self.metrics or Metrics()
         return ContextTokens(
             prompt_ids=metrics.prompt_token_ids,
@@ -120,7 +120,7 @@ class Step(ExtensibleModel):
         )
 
     def subagent_refs(self) -> Iterator[tuple[Location, SubagentRef]]:
-        """The subagents this step refers to, each with its place in the step."""
+        """The subagents that this step refers to, each with its location in the step."""
         for r, result in enumerate(self.observation.results if self.observation else []):
             for k, ref in enumerate(result.subagent_trajectory_ref or []):
                 yield ("observation", "results", r, "subagent_trajectory_ref", k), ref

@@ -1,4 +1,4 @@
-"""A task as data: what to build, where, and what decides whether it was built."""
+"""A task as data: the instruction, the paths the agent may change, and the tests that decide."""
 
 from collections.abc import Iterator
 from typing import Annotated, Literal, Self
@@ -16,12 +16,12 @@ TaskTestGroup = Literal["unit", "integration", "behavioural"]
 
 
 class TaskTests(StrictModel):
-    """Test ids, each in one role. `held_out` are the tests the agent never sees; they always run where there are any.
+    """Test ids, each in one role. The agent never sees the `held_out` tests; they always run where there are any.
 
-    Those of them that pass before the task is begun are also in `held_out_passing`: they must keep passing, and that
-    they do is no progress.
+    Those of them that pass on the starting tree are also in `held_out_passing`: they must keep passing, and do not
+    count as progress.
 
-    `groups` says which tests are integration or behavioural ones; all others are unit tests.
+    `groups` names the integration and behavioural tests; all others are unit tests.
     """
 
     fail_to_pass: list[str]
@@ -31,7 +31,7 @@ class TaskTests(StrictModel):
     groups: dict[TaskTestGroup, list[str]] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _each_in_one_role(self) -> Self:
+    def _check_roles(self) -> Self:
         seen: dict[str, str] = {}
         for name in ("fail_to_pass", "pass_to_pass", "held_out"):
             for test in getattr(self, name):
@@ -61,11 +61,11 @@ class TaskTests(StrictModel):
 
 
 class Difficulty(StrictModel):
-    """How hard a task looks (`prior`, from its shape) and proves to be (`pass_rate` over `samples`)."""
+    """How hard a task is: `prior` is estimated from its shape, `pass_rate` is measured over `samples`."""
 
     prior: Fraction
     components: dict[str, float] = Field(default_factory=dict)
-    """What the prior is made of."""
+    """The components of the prior."""
     pass_rate: Fraction | None = None
     samples: Count = 0
 
@@ -79,7 +79,7 @@ class Stage(StrictModel):
 
 
 class TaskLimits(StrictModel):
-    """What an attempt and its verification may use; None leaves it to whoever runs them."""
+    """Limits of an attempt and its verification; None leaves them to the caller."""
 
     agent_seconds: Positive | None = None
     verifier_seconds: Positive | None = None
@@ -89,34 +89,34 @@ class TaskLimits(StrictModel):
 
 
 class ImportContract(StrictModel):
-    """`importer`, a module or package, and all below it may import nothing at or below `forbidden`."""
+    """`importer`, a module or package, and all below it must not import anything at or below `forbidden`."""
 
     importer: str
     forbidden: list[str]
 
 
 class Architecture(StrictModel):
-    """What must hold of the structure, whatever the tests say."""
+    """Rules on the structure of the code, checked beside the tests."""
 
     contracts: list[ImportContract] = Field(default_factory=list)
     layers: list[str] = Field(default_factory=list)
-    """Modules or packages, highest first: none imports one that stands before it."""
+    """Modules or packages, highest first: none imports one that comes before it."""
     forbidden_modules: list[str] = Field(default_factory=list)
-    """What no file of the sources may import."""
+    """Modules that no source file may import."""
     public_api: dict[str, list[str]] = Field(default_factory=dict)
-    """By module: what it must offer, as `name`, `name(parameters)` or `Class.method(parameters)`."""
+    """The names that a module must offer, as `name`, `name(parameters)` or `Class.method(parameters)`."""
 
 
 class SplitSurface(StrictModel):
-    """What split tests reach through the proxy: the modules they import, and the classes whose objects stay on the
-    other side as handles (`module:Class`). Everything else that comes back is plain data."""
+    """What split tests reach through the proxy: the modules they import, and the classes (`module:Class`) whose objects
+    stay on the other side as handles. Everything else that comes back is plain data."""
 
     modules: list[str]
     classes: list[str] = Field(default_factory=list)
 
 
 class Origin(StrictModel):
-    """The distribution whose sources a task is about. Its environment has this name and version, and no code of it."""
+    """The distribution that a task is about. The task's interpreter has its name and version, but none of its code."""
 
     name: Annotated[str, Field(min_length=1)]
     version: Annotated[str, Field(min_length=1)]
@@ -138,7 +138,7 @@ class Task(StrictModel):
     test_paths: list[str] = Field(default_factory=lambda: ["tests"])
     import_roots: list[str] = Field(default_factory=lambda: ["."])
     dependencies: list[str] = Field(default_factory=list)
-    """Requirements, pinned, that the sources and the tests need beside pytest."""
+    """Pinned requirements of the sources and the tests, beside pytest."""
     origin: Origin | None = None
     tests: TaskTests
     split: SplitSurface | None = None
@@ -149,7 +149,7 @@ class Task(StrictModel):
     weights: dict[str, Annotated[float, Field(ge=0)]] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _stays_inside(self) -> Self:
+    def _check_rules(self) -> Self:
         faults = [*self._faults()]
         if faults:
             raise_faults(faults)

@@ -1,6 +1,6 @@
-"""What the policy read and wrote in one turn, token by token, and whether a conversation's tokens only grew.
+"""The tokens of one turn, and the check that a conversation's tokens are append-only.
 
-Nothing is ever tokenised twice: what was sampled is what the next turn reads and what training scores.
+Nothing is tokenised twice: the sampled tokens are what the next turn reads and what training scores.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,10 +15,10 @@ MaskBit = Annotated[int, Field(ge=0, le=1)]
 
 
 class TurnTokens(StrictModel):
-    """One turn in token space. Whatever is given about the completion has one entry per completion token.
+    """The tokens of one turn. Every column about the completion has one entry per completion token.
 
-    `loss_mask` is 1 where the policy chose the token, 0 where the harness put it there. `policy_versions`
-    names the weights that sampled each token: they may change in the middle of a turn.
+    `loss_mask` is 1 where the policy sampled the token, 0 where the harness put it there. `policy_versions` names the
+    weights that sampled each token: they may change in the middle of a turn.
     """
 
     prompt_ids: list[TokenId]
@@ -43,13 +43,12 @@ class TurnTokens(StrictModel):
 
 
 class TurnExtra(ExtensibleModel):
-    """What a step says under `extra.gametape`, for which ATIF has no field.
+    """The fields of a step under `extra.gametape`, for which ATIF has none.
 
     `compacted` marks a step before which the context was rewritten: token ids start afresh there. `summary` marks the
-    question for a summary before that, and its answer: nothing was said after them in the same context.
-    `rolled_back_to` is on a step that undid what came after another: the step it went back to. `checkpoint` names the
-    file tree as it was when the step was over, `work` what the agent had in hand, `events` what went wrong or was
-    forbidden in it.
+    request for a summary before that, and its reply: nothing follows them in the same context. `rolled_back_to` is on a
+    step that rewinds: the step it went back to. `checkpoint` names the file tree after the step, `work` the agent's
+    state, `events` what went wrong or was forbidden.
     """
 
     loss_mask: list[MaskBit] | None = None
@@ -63,13 +62,13 @@ class TurnExtra(ExtensibleModel):
 
 
 class StepExtra(ExtensibleModel):
-    """A step's `extra`: anybody's, with one corner that is ours."""
+    """A step's `extra`: open to all, with one field of ours."""
 
     gametape: TurnExtra | None = None
 
 
 class ContextTokens(NamedTuple):
-    """What one turn shows of the context it was sampled in; None for ids that were not recorded."""
+    """The context that one turn was sampled in; None for ids that were not recorded."""
 
     prompt_ids: list[int] | None
     completion_ids: list[int] | None
@@ -79,8 +78,8 @@ class ContextTokens(NamedTuple):
 def length_faults(length: int, columns: Mapping[Location, list[int] | list[float] | None]) -> list[Fault]:
     """Name the columns that do not have one entry per completion token."""
     return [
-        (place, f"a list of {length} entries, one per completion token, not {len(column)}")
-        for place, column in columns.items()
+        (location, f"a list of {length} entries, one per completion token, not {len(column)}")
+        for location, column in columns.items()
         if column is not None and len(column) != length
     ]
 
@@ -88,19 +87,19 @@ def length_faults(length: int, columns: Mapping[Location, list[int] | list[float
 def is_append_only(turns: Iterable[ContextTokens]) -> bool | None:
     """Whether each prompt begins with the prompt and completion before it, unless its context is fresh.
 
-    None when no turn has ids; False as soon as one has only half of them, for then it cannot be shown.
+    None when no turn has ids. False when a turn has only one of prompt and completion: then it cannot be shown.
     """
-    so_far: list[int] = []
+    context: list[int] = []
     seen = False
     for turn in turns:
         if turn.fresh:
-            so_far = []
+            context = []
         if turn.prompt_ids is None and turn.completion_ids is None:
             continue
         seen = True
         if turn.prompt_ids is None or turn.completion_ids is None:
             return False
-        if turn.prompt_ids[: len(so_far)] != so_far:
+        if turn.prompt_ids[: len(context)] != context:
             return False
-        so_far = turn.prompt_ids + turn.completion_ids
+        context = turn.prompt_ids + turn.completion_ids
     return True if seen else None

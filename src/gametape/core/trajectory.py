@@ -1,4 +1,4 @@
-"""A trajectory: what an agent was told, did and saw, in the Agent Trajectory Interchange Format (ATIF) 1.7.
+"""A trajectory: the recorded steps of an agent in the Agent Trajectory Interchange Format (ATIF) 1.7.
 
 Files of ATIF 1.0 to 1.6 are read as well, and keep their version until they are converted.
 """
@@ -30,10 +30,10 @@ Outcome = Literal["passed", "failed", "limit", "cancelled", "error"]
 
 
 class Trajectory(ExtensibleModel):
-    """A whole trajectory, subagents' trajectories included.
+    """A whole trajectory, with the trajectories of its subagents.
 
-    Steps are numbered from 1 without gaps, and every reference to an embedded trajectory resolves. A
-    trajectory that has just begun has no steps yet.
+    Steps are numbered from 1 without gaps, and every reference to an embedded trajectory resolves. A trajectory that
+    has just begun has no steps yet.
     """
 
     schema_version: AtifVersion
@@ -48,7 +48,7 @@ class Trajectory(ExtensibleModel):
     extra: Extra | None = None
 
     @model_validator(mode="after")
-    def _keeps_the_rules(self) -> Self:
+    def _check_rules(self) -> Self:
         faults = [*self._embedding_faults()]
         embedded = {sub.trajectory_id for sub in self.subagent_trajectories or []}
         for index, step in enumerate(self.steps):
@@ -60,38 +60,38 @@ class Trajectory(ExtensibleModel):
     def _embedding_faults(self) -> Iterator[Fault]:
         seen = set()
         for index, sub in enumerate(self.subagent_trajectories or []):
-            place: Location = ("subagent_trajectories", index)
+            location: Location = ("subagent_trajectories", index)
             if sub.trajectory_id is None or sub.trajectory_id in seen:
-                yield (*place, "trajectory_id"), "an id of its own, for it is embedded"
+                yield (*location, "trajectory_id"), "an id of its own, for it is embedded"
             if not sub.steps:
-                yield (*place, "steps"), "at least one step"
+                yield (*location, "steps"), "at least one step"
             seen.add(sub.trajectory_id)
 
     @property
     def attempt_id(self) -> str | None:
-        return self._said_in_extra("attempt_id")
+        return self._extra_text("attempt_id")
 
     @property
     def goal_id(self) -> str | None:
-        return self._said_in_extra("goal_id")
+        return self._extra_text("goal_id")
 
     @property
     def outcome(self) -> str | None:
-        """How it ended; one of `Outcome` where gametape wrote it."""
-        return self._said_in_extra("outcome")
+        """How the attempt ended; one of `Outcome` where gametape wrote it."""
+        return self._extra_text("outcome")
 
-    def _said_in_extra(self, key: str) -> str | None:
+    def _extra_text(self, key: str) -> str | None:
         value = (self.extra or {}).get(key)
         return value if isinstance(value, str) else None
 
     @property
     def turns(self) -> int:
-        """How many steps are the agent's own."""
+        """The number of steps of the agent."""
         return sum(step.source == "agent" for step in self.steps)
 
     def tokens_exact(self) -> bool | None:
-        """Whether every prompt continues the one before it token by token (`only_grew`), in subagents too."""
-        return _all_that_answer(
+        """Whether every prompt continues the one before it token by token (`is_append_only`), in subagents too."""
+        return _all_known(
             [
                 is_append_only(step.context_tokens() for step in self.steps),
                 *(sub.tokens_exact() for sub in self.subagent_trajectories or []),
@@ -99,11 +99,11 @@ class Trajectory(ExtensibleModel):
         )
 
     def mask_ok(self) -> bool | None:
-        """Whether every turn with ids says which of them to train on, and no copied turn trains again.
+        """Whether every turn with ids has a loss mask, and no copied turn is trained on again.
 
-        None when no turn has a mask: a foreign trajectory is not faulty for lacking one.
+        None when no turn has a mask, as in a trajectory of another tool.
         """
-        return _all_that_answer([self._own_mask_ok(), *(sub.mask_ok() for sub in self.subagent_trajectories or [])])
+        return _all_known([self._own_mask_ok(), *(sub.mask_ok() for sub in self.subagent_trajectories or [])])
 
     def _own_mask_ok(self) -> bool | None:
         sampled = [step for step in self.steps if step.metrics and step.metrics.completion_token_ids]
@@ -114,18 +114,18 @@ class Trajectory(ExtensibleModel):
 
 
 def step_faults(step: Step, index: int, version: AtifVersion, embedded: set[str | None]) -> Iterator[Fault]:
-    """What is wrong with a step in its place: its number, and references that lead nowhere."""
-    place: Location = ("steps", index)
+    """What is wrong with a step in its trajectory: its number, and references that do not resolve."""
+    location: Location = ("steps", index)
     if step.step_id != index + 1:
-        yield (*place, "step_id"), f"{index + 1}: steps are numbered from 1 without gaps"
+        yield (*location, "step_id"), f"{index + 1}: steps are numbered from 1 without gaps"
     for where, ref in step.subagent_refs():
         if ref.trajectory_id is None and ref.trajectory_path is None:
             if version == ATIF_VERSION or ref.session_id is None:
-                yield (*place, *where), "a trajectory_id or a trajectory_path"
+                yield (*location, *where), "a trajectory_id or a trajectory_path"
         elif ref.trajectory_path is None and ref.trajectory_id not in embedded:
-            yield (*place, *where, "trajectory_id"), "the id of one of subagent_trajectories"
+            yield (*location, *where, "trajectory_id"), "the id of one of subagent_trajectories"
 
 
-def _all_that_answer(answers: list[bool | None]) -> bool | None:
-    given = [answer for answer in answers if answer is not None]
-    return all(given) if given else None
+def _all_known(answers: list[bool | None]) -> bool | None:
+    known = [answer for answer in answers if answer is not None]
+    return all(known) if known else None

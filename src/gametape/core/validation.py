@@ -1,4 +1,4 @@
-"""What is wrong with a document, said in its own terms: where in it, and what was expected there."""
+"""Validation errors in terms of the document: the location in it, and what was expected there."""
 
 import json
 import re
@@ -11,13 +11,13 @@ Location = tuple[str | int, ...]
 Fault = tuple[Location, str]
 
 MAX_PROBLEMS = 100
-"""A list of a million wrong numbers is one mistake: its first hundred say enough."""
+"""The most problems that are reported for one document."""
 
 MAX_KEY_LENGTH = 80
 
 
 class Problem(NamedTuple):
-    """One thing wrong: where (`steps[3].metrics.logprobs[2]`; empty: all of it) and what belongs there."""
+    """One problem: its path (`steps[3].metrics.logprobs[2]`; empty for all of it) and what is expected there."""
 
     path: str
     expected: str
@@ -27,7 +27,7 @@ class Problem(NamedTuple):
 
 
 def format_location(location: Iterable[str | int]) -> str:
-    """Spell a location the way one would type it; keys that are not plain words are quoted, on one line."""
+    """A location as one would type it, on one line. Keys that are not plain words are quoted."""
     text = ""
     for part in location:
         if isinstance(part, int):
@@ -40,34 +40,35 @@ def format_location(location: Iterable[str | int]) -> str:
 
 
 def raise_faults(faults: Sequence[Fault]) -> NoReturn:
-    """Raise from inside a model's validator, so that each fault keeps its own place in the whole document."""
+    """Raise from inside a model's validator, so that each fault keeps its location in the whole document."""
     raise ValidationError.from_exception_data(
         "rules",
         [
             InitErrorDetails(
                 type=PydanticCustomError("rule", "Input should be {text}", {"text": text}),
-                loc=place,
+                loc=location,
                 input=None,
             )
-            for place, text in faults
+            for location, text in faults
         ],
     )
 
 
 def problems_from(error: ValidationError, document: Any) -> list[Problem]:
-    """Say a validation error in the document's terms, one problem per place, at most the first hundred."""
-    found: dict[str, str] = {}
+    """A validation error in the document's terms: one problem per location, at most the first hundred."""
+    problems: dict[str, str] = {}
     for fault in error.errors(include_url=False, include_context=False, include_input=False):
         path = format_location(_in_document(fault["loc"], document))
         expected = _expected(fault["type"], fault["msg"])
-        if path not in found and len(found) == MAX_PROBLEMS:
+        if path not in problems and len(problems) == MAX_PROBLEMS:
             break
-        found[path] = f"{found[path]} or {expected}" if path in found and expected not in found[path] else expected
-    return [Problem(path, expected) for path, expected in found.items()]
+        known = problems.get(path)
+        problems[path] = f"{known} or {expected}" if known and expected not in known else expected
+    return [Problem(path, expected) for path, expected in problems.items()]
 
 
 def _in_document(location: Location, document: Any) -> Iterable[str | int]:
-    """Leave out the parts of a location that name a branch of a union, not a place."""
+    """Leave out the parts of a location that name a branch of a union."""
     here = document
     for index, part in enumerate(location):
         try:

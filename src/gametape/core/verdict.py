@@ -1,4 +1,4 @@
-"""What the verifier says about a workspace. It becomes a training signal, so it may not contradict itself."""
+"""The verifier's verdict on a workspace. It becomes a training signal, so it is checked for contradictions."""
 
 from collections.abc import Iterator
 from typing import Annotated, Literal, Self
@@ -12,7 +12,7 @@ VerificationMode = Literal["split", "shared"]
 
 
 class Check(StrictModel):
-    """One layer of the reward: how well it went, and the evidence."""
+    """One layer of the reward: its score, and the evidence."""
 
     name: str
     score: Fraction
@@ -20,7 +20,7 @@ class Check(StrictModel):
 
 
 class Flag(StrictModel):
-    """An accusation: a rule over code or events that was broken, and where."""
+    """A broken rule over code or events, and where it was broken."""
 
     rule: str
     severity: Literal["suspect", "proven"]
@@ -31,14 +31,14 @@ class Flag(StrictModel):
 
 
 class Signal(StrictModel):
-    """Worth knowing, but accuses nobody: a gap to the held-out tests, order dependence, flakiness."""
+    """An observation without a penalty: a gap to the held-out tests, order dependence, flakiness."""
 
     name: str
     detail: str
 
 
 class TestCounts(StrictModel):
-    """How the tests of the manifest fared. `expected` counts them all, whatever became of them."""
+    """The results of the manifest's tests. `expected` counts them all."""
 
     __test__ = False
 
@@ -52,7 +52,7 @@ class TestCounts(StrictModel):
     held_out_passed: Count = 0
 
     @model_validator(mode="after")
-    def _no_more_than_expected(self) -> Self:
+    def _check_counts(self) -> Self:
         if self.passed > self.expected:
             raise_faults([(("passed",), f"at most the {self.expected} tests expected")])
         if self.held_out_passed > self.held_out_expected:
@@ -65,7 +65,7 @@ class TestCounts(StrictModel):
 
 
 class FailedTest(StrictModel):
-    """A visible test that did not pass, and what the runner said about it: text that hostile code may have written."""
+    """A visible test that did not pass, and the runner's message, which hostile code may have written."""
 
     test: str
     result: Literal["failed", "skipped", "timed_out", "missing"]
@@ -73,7 +73,7 @@ class FailedTest(StrictModel):
 
 
 class StageResult(StrictModel):
-    """How one stage of a task with several fared."""
+    """The result of one stage of a task."""
 
     name: str
     passed: bool
@@ -81,10 +81,10 @@ class StageResult(StrictModel):
 
 
 class Verdict(StrictModel):
-    """The whole answer for one workspace.
+    """The verdict on one workspace.
 
-    A pass means that every test passed, that nothing proven stands against it, and that a second run agreed.
-    A `proven` flag makes the reward exactly -1.0.
+    A pass means that every test passed, that no flag is proven, and that a second run agreed. A `proven` flag makes the
+    reward exactly -1.0.
     """
 
     schema_version: Literal["verdict-v1"] = "verdict-v1"
@@ -105,7 +105,7 @@ class Verdict(StrictModel):
     policy_hash: str
 
     @model_validator(mode="after")
-    def _does_not_contradict_itself(self) -> Self:
+    def _check_consistency(self) -> Self:
         faults = [*self._contradictions()]
         if faults:
             raise_faults(faults)

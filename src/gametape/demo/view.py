@@ -65,7 +65,7 @@ def show_arms(console: Console, runs: Sequence[RunFiles], verdict: ArmComparison
     console.print(plot(curves, "held-out success over millions of operations"))
     console.print(before_and_after(runs))
     if verdict:
-        console.print(Text(verdict.said, style="bold green" if verdict.gained else "bold yellow"))
+        console.print(Text(verdict.sentence, style="bold green" if verdict.gained else "bold yellow"))
 
 
 def before_and_after(runs: Sequence[RunFiles]) -> Table:

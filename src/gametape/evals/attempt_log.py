@@ -1,7 +1,7 @@
-"""Finished attempts, a line each as they end, so that nothing is played twice however a run ends.
+"""`attempts.jsonl`: every finished attempt of an evaluation, one line each, so that a run can be resumed.
 
-The first line says what is evaluated and how; a run with other settings does not go on with it. A line counts once its
-newline is written, which survives the end of the process.
+The first line holds the settings; a run with other settings is refused. A line counts once its newline is written: an
+attempt that was logged is never run twice, even after `kill -9`.
 """
 
 import fcntl
@@ -22,16 +22,16 @@ _KEY, _FORMAT = "gametape_eval", 1
 
 
 class AttemptLog:
-    """The one writer of a run's attempts."""
+    """The only writer of a run's attempts; a file lock keeps others out."""
 
     def __init__(self, path: Path, fd: int) -> None:
         self._path, self._fd = path, fd
-        self._kept: dict[tuple[str, int], EvalAttempt] = {}
+        self._attempts: dict[tuple[str, int], EvalAttempt] = {}
 
     @classmethod
     def open(cls, directory: Path, settings: dict[str, Any], resume: bool) -> Self:
-        """Begin in a new or empty directory, or, to resume, go on where a run with the same settings ended. One that
-        ended before its first attempt did is begun anew."""
+        """Start in a new or empty directory, or resume a run with the same settings. A run without any finished attempt
+        starts anew."""
         path = directory / ATTEMPTS_FILE
         try:
             directory.mkdir(parents=True, exist_ok=True)
@@ -40,22 +40,22 @@ class AttemptLog:
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
         except OSError as error:
             raise write_error(directory, error) from None
-        ledger = cls(path, fd)
+        log = cls(path, fd)
         try:
-            ledger._take_up({_KEY: _FORMAT, **settings}, resume)
+            log._load({_KEY: _FORMAT, **settings}, resume)
         except BaseException:
-            ledger.close()
+            log.close()
             raise
-        return ledger
+        return log
 
     def add(self, attempt: EvalAttempt) -> None:
         self._write(attempt.model_dump(mode="json", exclude_defaults=True))
-        self._kept[attempt.task, attempt.number] = attempt
+        self._attempts[attempt.task, attempt.number] = attempt
 
     def finished(self, task: str, number: int) -> EvalAttempt | None:
-        """An attempt that is finished. One that the machinery broke off is to be played again."""
-        kept = self._kept.get((task, number))
-        return kept if kept and kept.passed is not None else None
+        """The logged attempt; None for one that has yet to run, or that an infrastructure failure broke off."""
+        attempt = self._attempts.get((task, number))
+        return attempt if attempt and attempt.passed is not None else None
 
     def close(self) -> None:
         os.close(self._fd)
@@ -66,7 +66,7 @@ class AttemptLog:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _take_up(self, header: dict[str, Any], resume: bool) -> None:
+    def _load(self, header: dict[str, Any], resume: bool) -> None:
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -80,13 +80,13 @@ class AttemptLog:
             self._write(header)
             return
         if not resume:
-            there = printable_path(self._path.parent)
-            raise BadInput(f"{there}: holds a run; --resume goes on with it, or give the name of a new directory")
+            directory = printable_path(self._path.parent)
+            raise BadInput(f"{directory}: holds a run; --resume goes on with it, or give the name of a new directory")
         os.ftruncate(self._fd, len(whole))
         try:
             begun = json.loads(first)
             for attempt in map(EvalAttempt.model_validate_json, lines):
-                self._kept[attempt.task, attempt.number] = attempt
+                self._attempts[attempt.task, attempt.number] = attempt
         except (ValueError, ValidationError) as error:
             raise read_error(self._path, OSError(0, f"not a run's attempts: {str(error).splitlines()[0]}")) from None
         if not isinstance(begun, dict) or begun != json.loads(json.dumps(header)):

@@ -1,4 +1,4 @@
-"""The record of a played attempt as a trajectory file."""
+"""Write an episode as a trajectory file."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ from gametape.record.trajectory_file import save_trajectory
 
 
 def save_episode(episode: Episode, model: Model, number: int, directory: Path) -> None:
-    """Write the attempt below a directory, under the name of its task and its number; nothing if it never began."""
+    """Write `DIRECTORY/TASK-NUMBER.json`; write nothing for an episode that has no steps."""
     if episode.steps:
         name = re.sub(r"[^\w.+-]+", "-", f"{episode.environment.name}-{number}")
         directory.mkdir(parents=True, exist_ok=True)
@@ -20,13 +20,13 @@ def save_episode(episode: Episode, model: Model, number: int, directory: Path) -
 
 
 def episode_to_trajectory(episode: Episode, model_name: str, trajectory_id: str) -> Trajectory:
-    """With its outcome, and the verdict where there is one."""
-    environment, judged = episode.environment, episode.score
-    told: Extra = {"task": environment.name, "reason": episode.end.reason}
-    told["outcome"] = "passed" if judged and judged.passed else episode.end.outcome or "failed"
-    if judged:
-        told["reward"] = judged.reward
-    if judged and judged.verdict:
-        told["verdict"] = judged.verdict.model_dump(mode="json")
-    record = new_trajectory(trajectory_id, model_name, told, environment.tools(), steps=episode.steps)
+    """The episode as a trajectory, with its outcome and, where there is one, its verdict."""
+    environment, score = episode.environment, episode.score
+    extra: Extra = {"task": environment.name, "reason": episode.end.reason}
+    extra["outcome"] = "passed" if score and score.passed else episode.end.outcome or "failed"
+    if score:
+        extra["reward"] = score.reward
+    if score and score.verdict:
+        extra["verdict"] = score.verdict.model_dump(mode="json")
+    record = new_trajectory(trajectory_id, model_name, extra, environment.tools(), steps=episode.steps)
     return record.model_copy(update={"final_metrics": final_metrics(episode.usage, len(episode.steps))})

@@ -1,4 +1,4 @@
-"""Where attempts go wrong, whether they recover, and what one mistake brings after it."""
+"""At which step attempts derail, how often they recover, and how many mistakes follow a first one."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -9,11 +9,11 @@ from gametape.evals.statistics import SurvivalObservation
 
 
 def derailed_at(attempt: EvalAttempt) -> int | None:
-    """The step from which on it was lost; None if it passed, or if nothing can be said.
+    """The step at which the attempt derailed; None if it passed, or if its outcome is not known.
 
-    In a task with stages a step is a stage, and it derailed at the first that does not hold in the end. Elsewhere a
-    step is a turn: the first one that the judge calls wrong, or, where the judge does not say, the first whose failure
-    was never made up for, or the one after the last that did something new.
+    In a task with stages a step is a stage, and the attempt derailed at the first that does not hold in the end.
+    Elsewhere a step is a turn: the first one that the environment marks as wrong. Where it marks none, it is the first
+    turn whose failure was never made up for, else the turn after the last one that did something new.
     """
     if attempt.passed is not False:
         return None
@@ -26,7 +26,7 @@ def derailed_at(attempt: EvalAttempt) -> int | None:
 
 
 def survival_observation(attempt: EvalAttempt) -> SurvivalObservation | None:
-    """For the survival curve; None if nothing can be said."""
+    """The attempt as a point of the survival curve; None if its outcome is not known."""
     if attempt.passed is None:
         return None
     step = derailed_at(attempt)
@@ -35,8 +35,8 @@ def survival_observation(attempt: EvalAttempt) -> SurvivalObservation | None:
 
 def recovery_rate(attempts: Iterable[EvalAttempt]) -> float | None:
     """Of the attempts with a mistake in them, the share that passed all the same; None if there are none."""
-    erred = [bool(one.passed) for one in attempts if one.passed is not None and _mistakes(one)]
-    return sum(erred) / len(erred) if erred else None
+    passed = [bool(attempt.passed) for attempt in attempts if attempt.passed is not None and _mistakes(attempt)]
+    return sum(passed) / len(passed) if passed else None
 
 
 @dataclass(frozen=True)
@@ -75,11 +75,11 @@ def error_cascades(attempts: Iterable[EvalAttempt]) -> ErrorCascades:
 
 
 def breaches_by_step(attempts: Iterable[EvalAttempt]) -> dict[int, int]:
-    """How often a standing constraint was to be broken, by turn."""
-    found: Counter[int] = Counter()
+    """The number of attempts to break a standing constraint, by turn."""
+    breaches: Counter[int] = Counter()
     for attempt in attempts:
-        found.update({number: turn.breaches for number, turn in enumerate(attempt.turns, start=1) if turn.breaches})
-    return dict(sorted(found.items()))
+        breaches.update({number: turn.breaches for number, turn in enumerate(attempt.turns, start=1) if turn.breaches})
+    return dict(sorted(breaches.items()))
 
 
 def _mistakes(attempt: EvalAttempt) -> list[int]:
@@ -96,8 +96,8 @@ def _longest_run(numbers: Sequence[int]) -> int:
 
 
 def _never_made_up_for(turns: Sequence[AttemptTurn]) -> int | None:
-    """A failure is made up for once one of the tools that failed is used without failing; one without a tool, once
-    anything is."""
+    """A failure is made up for once a later turn uses one of the same tools without failing. A failure without a tool
+    is made up for by any later call that succeeds."""
     for number, turn in enumerate(turns, start=1):
         if not turn.failed:
             continue

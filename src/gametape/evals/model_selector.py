@@ -1,4 +1,4 @@
-"""Who plays: one model for all items, or a written policy that is another one for each item and attempt."""
+"""`ModelSelector`: one model for all items, or a scripted policy that differs by item and attempt."""
 
 from pathlib import Path
 from typing import Self
@@ -12,12 +12,12 @@ _SCRIPTED = "scripted:"
 
 
 class ModelSelector:
-    """Finds the model for an attempt. To be closed."""
+    """Gives the model for an attempt. Close it after use."""
 
     def __init__(
         self, name: str, home: Path, scripted_names: frozenset[str], perimeter: EgressPolicy | None = None
     ) -> None:
-        """`known` are the names of written policies that the items have."""
+        """`scripted_names` are the scripted policies that every item has."""
         self.name = name
         self._home, self._perimeter = home, perimeter
         self._knows_items = name.startswith(_SCRIPTED) and name.removeprefix(_SCRIPTED) in scripted_names
@@ -32,7 +32,7 @@ class ModelSelector:
     def model_for(self, item: SuiteItem, number: int) -> Model:
         if self._model is not None:
             return item.adapt_model(self._model)
-        turns = {name: (lambda made=made: made(number)) for name, made in item.scripts.items()}
+        turns = {name: (lambda script=script: script(number)) for name, script in item.scripts.items()}
         return item.adapt_model(resolve_model(self.name, self._home, self._perimeter, turns))
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What a suite's attempts say about a policy, as one plain object."""
+"""The report of an evaluation: estimates over all attempts of a suite, as one JSON object."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -9,14 +9,15 @@ from statistics import fmean, median_low
 from typing import Any
 
 from gametape.evals.attempt import EvalAttempt
+from gametape.evals.estimators import pass_at_k, pass_hat_k
 from gametape.evals.mistakes import breaches_by_step, derailed_at, error_cascades, recovery_rate, survival_observation
-from gametape.evals.statistics import kaplan_meier, pass_at_k, pass_hat_k, wilson_interval
+from gametape.evals.statistics import kaplan_meier, wilson_interval
 
 
 @dataclass(frozen=True)
 class CostPerSuccess:
-    """Of all attempts together, for each that passed; None where none did. Failed and broken attempts are paid for
-    too: `spent_on_failures` is their share of the tokens, or of the seconds where no tokens were counted."""
+    """The cost of all attempts divided by the number that passed; None where none did. `spent_on_failures` is the share
+    of the tokens, or of the seconds where no tokens were counted, that failed and broken attempts took."""
 
     tokens: float | None
     usd: float | None
@@ -25,18 +26,17 @@ class CostPerSuccess:
 
 
 def cost_per_success(attempts: Iterable[EvalAttempt]) -> CostPerSuccess:
-    every = list(attempts)
-    passed = sum(bool(one.passed) for one in every)
-    tokens, usd = sum(one.tokens for one in every), sum(one.cost_usd for one in every)
-    seconds = sum(one.seconds for one in every)
-    weights = [(one, float(one.tokens) if tokens else one.seconds) for one in every]
-    whole = sum(weight for _, weight in weights)
-    lost = sum(weight for one, weight in weights if not one.passed)
+    attempts = list(attempts)
+    passed = sum(bool(attempt.passed) for attempt in attempts)
+    tokens, usd, seconds = (sum(map(attrgetter(name), attempts)) for name in ("tokens", "cost_usd", "seconds"))
+    weights = [(attempt, float(attempt.tokens) if tokens else attempt.seconds) for attempt in attempts]
+    total = sum(weight for _, weight in weights)
+    wasted = sum(weight for attempt, weight in weights if not attempt.passed)
     return CostPerSuccess(
         tokens=tokens / passed if passed else None,
         usd=usd / passed if passed else None,
         seconds=seconds / passed if passed else None,
-        spent_on_failures=lost / whole if whole else None,
+        spent_on_failures=wasted / total if total else None,
     )
 
 
@@ -44,36 +44,36 @@ _DIGITS = 6
 
 
 def build_report(attempts: Sequence[EvalAttempt], n: int, k: int) -> dict[str, Any]:
-    """`n` attempts of each task were asked for. Those that the machinery broke off count as `errors` and nowhere else,
-    but that they were paid for; a task with fewer than `k` others is in no estimate of pass@k."""
-    judged = [attempt for attempt in attempts if attempt.passed is not None]
-    by_task = [_counted(group) for _, group in _grouped(judged, "task")]
+    """`n` attempts of each task were asked for. Attempts that an infrastructure failure broke off count as `errors` and
+    in the cost only; a task with fewer than `k` other attempts is in no estimate of pass@k."""
+    scored = [attempt for attempt in attempts if attempt.passed is not None]
+    by_task = [_counted(group) for _, group in _grouped(scored, "task")]
     enough = [(tried, passed) for tried, passed in by_task if tried >= k]
-    derailed = [step for step in map(derailed_at, judged) if step is not None]
-    by_run = [_rate(group) for _, group in _grouped(judged, "number")]
-    found = {
+    derailed = [step for step in map(derailed_at, scored) if step is not None]
+    by_run = [_rate(group) for _, group in _grouped(scored, "number")]
+    report = {
         "n": n,
         "k": k,
         "tasks": len({attempt.task for attempt in attempts}),
         "attempts": len(attempts),
-        "errors": len(attempts) - len(judged),
-        "hacked": sum(attempt.hacked for attempt in judged),
-        "success": _share(judged),
+        "errors": len(attempts) - len(scored),
+        "hacked": sum(attempt.hacked for attempt in scored),
+        "success": _share(scored),
         "runs": {"mean": fmean(by_run), "min": min(by_run)} if by_run else None,
         "pass_at_k": fmean(pass_at_k(*counts, k) for counts in enough) if enough else None,
         "pass_hat_k": fmean(pass_hat_k(*counts, k) for counts in enough) if enough else None,
-        "by_horizon": _shares(judged, "horizon"),
-        "by_cell": _shares(judged, "cell"),
-        "survival": [asdict(point) for point in kaplan_meier(filter(None, map(survival_observation, judged)))],
+        "by_horizon": _shares(scored, "horizon", "horizon"),
+        "by_cell": _shares(scored, "bucket", "cell"),
+        "survival": [asdict(point) for point in kaplan_meier(filter(None, map(survival_observation, scored)))],
         "first_derailed_step": median_low(derailed) if derailed else None,
         "derailed_steps": {str(step): count for step, count in sorted(Counter(derailed).items())},
-        "recovery_rate": recovery_rate(judged),
-        "error_cascades": asdict(error_cascades(judged)),
-        "breaches": {str(step): count for step, count in breaches_by_step(judged).items()},
-        "accuracy": {"load_bearing": _accuracy(judged, True), "other": _accuracy(judged, False)},
+        "recovery_rate": recovery_rate(scored),
+        "error_cascades": asdict(error_cascades(scored)),
+        "breaches": {str(step): count for step, count in breaches_by_step(scored).items()},
+        "accuracy": {"load_bearing": _accuracy(scored, True), "other": _accuracy(scored, False)},
         "cost_per_success": asdict(cost_per_success(attempts)),
     }
-    rounded: dict[str, Any] = _rounded(found)
+    rounded: dict[str, Any] = _rounded(report)
     return rounded
 
 
@@ -87,8 +87,8 @@ def _grouped(attempts: Sequence[EvalAttempt], field: str) -> list[tuple[Any, lis
     return [(value, list(group)) for value, group in groupby(sorted(attempts, key=key), key)]
 
 
-def _shares(attempts: Sequence[EvalAttempt], field: str) -> list[dict[str, Any]]:
-    return [{field: value, **_share(group)} for value, group in _grouped(attempts, field)]
+def _shares(attempts: Sequence[EvalAttempt], field: str, key: str) -> list[dict[str, Any]]:
+    return [{key: value, **_share(group)} for value, group in _grouped(attempts, field)]
 
 
 def _rate(attempts: Iterable[EvalAttempt]) -> float:
@@ -103,10 +103,10 @@ def _share(attempts: Sequence[EvalAttempt]) -> dict[str, Any]:
 
 
 def _accuracy(attempts: Iterable[EvalAttempt], load_bearing: bool) -> float | None:
-    """Of the turns that the judge looked at, the share that was right."""
+    """Of the turns that the environment marked, the share that was correct."""
     turns = [turn for attempt in attempts for turn in attempt.turns if turn.correct is not None]
-    right = [bool(turn.correct) for turn in turns if turn.load_bearing == load_bearing]
-    return sum(right) / len(right) if right else None
+    correct = [bool(turn.correct) for turn in turns if turn.load_bearing == load_bearing]
+    return sum(correct) / len(correct) if correct else None
 
 
 def _rounded(value: Any) -> Any:

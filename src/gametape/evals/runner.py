@@ -1,4 +1,4 @@
-"""Play a suite: many attempts at once through one model, each kept as it ends."""
+"""Evaluate a suite: run many attempts at once through one model, and store each one as it ends."""
 
 import asyncio
 import hashlib
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from gametape.agent.episode import Episode, rollout_config_for, run_episode
-from gametape.agent.limits import RolloutEnd, RolloutLimits, RolloutUsage
+from gametape.agent.limits import RolloutLimits
 from gametape.core.errors import GametapeError
 from gametape.core.messages import Sampling
 from gametape.engines.conversation import Model
@@ -16,13 +16,13 @@ from gametape.evals.suite import SuiteItem
 
 
 class ModelProvider(Protocol):
-    """Who plays an attempt; see `Cast`."""
+    """Gives the model for an attempt; `ModelSelector` is one."""
 
     def model_for(self, item: SuiteItem, number: int) -> Model: ...
 
 
 class AttemptStore(Protocol):
-    """Where finished attempts are kept; see `Ledger`."""
+    """Stores finished attempts; `AttemptLog` is one."""
 
     def finished(self, task: str, number: int) -> EvalAttempt | None: ...
 
@@ -30,7 +30,7 @@ class AttemptStore(Protocol):
 
 
 class NullAttemptStore:
-    """For runs that nobody goes on with."""
+    """Stores nothing: for runs that are not resumed."""
 
     def finished(self, task: str, number: int) -> EvalAttempt | None:  # noqa: ARG002
         return None
@@ -40,12 +40,12 @@ class NullAttemptStore:
 
 @dataclass(frozen=True)
 class EvalSettings:
-    """How a suite is to be played. The seed of each attempt depends on `seed`, its task and its number alone."""
+    """How a suite is run. The seed of each attempt depends on `seed`, its task and its number alone."""
 
     attempts: int = 1
-    """Of each item."""
+    """Per item."""
     jobs: int = 16
-    """How many are under way at a time."""
+    """The number of attempts that run at once."""
     seed: int = 0
     sampling: Sampling = field(default_factory=Sampling)
     limits: RolloutLimits = field(default_factory=RolloutLimits)
@@ -61,20 +61,20 @@ async def evaluate(
     settings: EvalSettings,
     store: AttemptStore,
     on_attempt: AttemptCallback = lambda _attempt: None,
-    on_episode: EpisodeCallback = lambda _played, _model, _number: None,
+    on_episode: EpisodeCallback = lambda _episode, _model, _number: None,
 ) -> list[EvalAttempt]:
-    """Every attempt that the order asks for, in the order of items: kept ones as they are, all others played."""
-    found: dict[tuple[int, int], EvalAttempt] = {}
-    waiting = iter([(place, number) for number in range(settings.attempts) for place in range(len(items))])
+    """All attempts, in the order of items. Those that are in the store are taken from it, all others are run."""
+    finished: dict[tuple[int, int], EvalAttempt] = {}
+    waiting = iter([(index, number) for number in range(settings.attempts) for index in range(len(items))])
 
     async def work() -> None:
-        for place, number in waiting:
-            item = items[place]
+        for index, number in waiting:
+            item = items[index]
             attempt = store.finished(item.environment.name, number)
             if attempt is None:
                 attempt = await _run_attempt(item, models.model_for(item, number), settings, number, on_episode)
                 store.add(attempt)
-            found[place, number] = attempt
+            finished[index, number] = attempt
             on_attempt(attempt)
 
     workers = [asyncio.create_task(work()) for _ in range(settings.jobs)]
@@ -84,22 +84,18 @@ async def evaluate(
         for worker in workers:
             worker.cancel()
         await asyncio.gather(*workers, return_exceptions=True)
-    return [found[place, number] for place in range(len(items)) for number in range(settings.attempts)]
+    return [finished[index, number] for index in range(len(items)) for number in range(settings.attempts)]
 
 
 async def _run_attempt(
     item: SuiteItem, model: Model, settings: EvalSettings, number: int, on_episode: EpisodeCallback
 ) -> EvalAttempt:
-    """Where the machinery fails, that is the outcome, and says nothing about the policy."""
     environment = item.environment
     sampling = settings.sampling.model_copy(update={"seed": attempt_seed(settings.seed, environment.name, number)})
-    setting = rollout_config_for(environment, model, sampling, settings.limits, f"{environment.name}-{number}")
-    try:
-        played = await run_episode(environment, setting)
-    except GametapeError as error:
-        played = Episode(environment, (), RolloutEnd("error", str(error)), None, RolloutUsage())
-    on_episode(played, model, number)
-    return attempt_from_episode(played, item.horizon, number)
+    config = rollout_config_for(environment, model, sampling, settings.limits, f"{environment.name}-{number}")
+    episode = await run_episode(environment, config, infra_error=GametapeError)
+    on_episode(episode, model, number)
+    return attempt_from_episode(episode, item.horizon, number)
 
 
 def attempt_seed(seed: int, task: str, number: int) -> int:
@@ -108,5 +104,5 @@ def attempt_seed(seed: int, task: str, number: int) -> int:
 
 
 def error_reasons(attempts: Sequence[EvalAttempt]) -> Iterator[str]:
-    """What broke, of attempts that nothing can be said about."""
+    """Why attempts without a known outcome were broken off."""
     return (attempt.reason for attempt in attempts if attempt.passed is None)

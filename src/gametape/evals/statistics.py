@@ -1,11 +1,11 @@
-"""How far attempts get: the share that has not derailed by each step (Kaplan and Meier), with an interval.
+"""Intervals at 95 %: Wilson's for a share, and the Kaplan-Meier curve of attempts that have not derailed.
 
-An attempt that ends without having derailed says nothing about later steps: it is censored there.
+An attempt that ends without having derailed says nothing about later steps: it is censored at its last step.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import comb, exp, log, sqrt
+from math import exp, log, sqrt
 from typing import NamedTuple
 
 Z = 1.959963984540054
@@ -18,9 +18,9 @@ class Interval(NamedTuple):
 
 
 def wilson_interval(passed: int, n: int) -> Interval:
-    """Wilson's interval of a share: honest with few samples, and at 0 and 1. All of it where there are none."""
+    """Wilson's interval of a share, which also covers well with few samples and at 0 and 1. (0, 1) for no samples."""
     if not 0 <= passed <= n:
-        raise ValueError(f"of {n} samples {passed} cannot have passed")
+        raise ValueError(f"{passed} of {n} samples cannot have passed")
     if n == 0:
         return Interval(0.0, 1.0)
     share, squared = passed / n, Z * Z
@@ -32,7 +32,7 @@ def wilson_interval(passed: int, n: int) -> Interval:
 
 @dataclass(frozen=True)
 class SurvivalObservation:
-    """One attempt: the step at which it derailed, or the last one it finished in order."""
+    """One attempt: the step at which it derailed, or the last step it finished on track."""
 
     step: int
     derailed: bool
@@ -40,7 +40,7 @@ class SurvivalObservation:
 
 @dataclass(frozen=True)
 class SurvivalPoint:
-    """`s` is the share of attempts that is still on track after `step`; `at_risk` had got there."""
+    """`s` is the share of attempts still on track after `step`; `at_risk` is the number that reached it."""
 
     step: int
     s: float
@@ -51,19 +51,19 @@ class SurvivalPoint:
 
 
 def kaplan_meier(attempts: Iterable[SurvivalObservation]) -> list[SurvivalPoint]:
-    """S after every step from 1 to the last one that was reached.
+    """The survival share after every step from 1 to the last one reached.
 
-    The interval is Greenwood's on the log-log scale, which never leaves 0 to 1. It has no width where nobody, or
-    everybody, has derailed: there the exact binomial bound is taken.
+    The interval is Greenwood's on the log-log scale, which stays between 0 and 1. It has no width where no attempt, or
+    every attempt, has derailed: there the exact binomial bound is used.
     """
-    ended = list(attempts)
-    if any(one.step < 1 for one in ended):
+    observations = list(attempts)
+    if any(attempt.step < 1 for attempt in observations):
         raise ValueError("steps are counted from 1")
     curve = []
     s, variance = 1.0, 0.0
-    for step in range(1, max((one.step for one in ended), default=0) + 1):
-        at_risk = sum(one.step >= step for one in ended)
-        derailed = sum(one.step == step and one.derailed for one in ended)
+    for step in range(1, max((attempt.step for attempt in observations), default=0) + 1):
+        at_risk = sum(attempt.step >= step for attempt in observations)
+        derailed = sum(attempt.step == step and attempt.derailed for attempt in observations)
         s *= 1 - derailed / at_risk
         if derailed < at_risk:
             variance += derailed / (at_risk * (at_risk - derailed))
@@ -79,22 +79,3 @@ def _interval(s: float, variance: float, at_risk: int) -> Interval:
         return Interval(0.0, 1 - exact)
     width = Z * sqrt(variance) / abs(log(s))
     return Interval(s ** exp(width), s ** exp(-width))
-
-
-def pass_at_k(n: int, c: int, k: int) -> float:
-    """The chance that at least one of k attempts passes. Undefined, and a `ValueError`, where n < k."""
-    _check(n, c, k)
-    return 1.0 - comb(n - c, k) / comb(n, k)
-
-
-def pass_hat_k(n: int, c: int, k: int) -> float:
-    """The chance that all of k attempts pass. Undefined, and a `ValueError`, where n < k."""
-    _check(n, c, k)
-    return comb(c, k) / comb(n, k)
-
-
-def _check(n: int, c: int, k: int) -> None:
-    if not 0 <= c <= n:
-        raise ValueError(f"of {n} attempts between 0 and {max(n, 0)} can have passed, not {c}")
-    if not 1 <= k <= n:
-        raise ValueError(f"k must lie between 1 and the number of attempts, {n}; it is {k}")

@@ -1,4 +1,4 @@
-"""What is evaluated: a directory of tasks, one task, a list file, a suite of worlds, or worlds with a name."""
+"""Suites: a directory of tasks, one task, a list file, a directory of worlds, or a preset of worlds by name."""
 
 import hashlib
 from collections import Counter
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gametape.agent.constraints import Constraints
-from gametape.agent.scripted_policies import SCRIPTED_POLICIES
+from gametape.agent.scripted_policies import SCRIPTED_POLICIES, TaskScript
 from gametape.agent.task_environment import TaskEnvironment, TaskSandboxPool
 from gametape.agent.task_setup import present_as_question, present_as_work
 from gametape.core.errors import BadInput
@@ -27,29 +27,29 @@ from gametape.tasks.worlds.world import World
 
 WORLDS_PREFIX = "worlds:"
 DEFAULT_WORLD_COUNT = 100
-"""How many worlds a name stands for, if nothing else is said."""
+"""The number of worlds in a preset, unless a limit is given."""
 _SKILL = 0.98
 _CLUMSY_TURNS = (2, 5)
 
 AttemptScript = Callable[[int], Sequence[ScriptedTurn]]
-"""The turns of a written policy in its n-th attempt."""
+"""The turns of a scripted policy in its n-th attempt."""
 
 
 @dataclass(frozen=True)
 class SuiteItem:
-    """One prompt of a suite, and what is known about it beside."""
+    """One environment of a suite, and what evaluation needs to know about it."""
 
     environment: Environment
     horizon: int = 1
-    """How many things have to go right one after the other."""
+    """The number of things that must go right one after the other."""
     scripts: Mapping[str, AttemptScript] = field(default_factory=dict)
-    """Written policies that know it."""
+    """Scripted policies for this environment, by name."""
     adapt_model: Callable[[Model], Model] = lambda model: model
-    """How a model has to be spoken to here."""
+    """Puts the chat format that this environment needs on a model."""
 
 
 def find_tasks(suite: str, home: Path, limit: int | None = None, seed: int = 0) -> list[World] | list[LoadedTask]:
-    """The worlds or tasks that a name stands for, at most `limit` of them. Raises `BadInput` if there are none."""
+    """The worlds or tasks of a suite, at most `limit` of them. Raises `BadInput` if there are none."""
     if suite.startswith(WORLDS_PREFIX):
         return preset_worlds(suite, limit or DEFAULT_WORLD_COUNT, seed)
     path = Path(suite)
@@ -57,18 +57,18 @@ def find_tasks(suite: str, home: Path, limit: int | None = None, seed: int = 0) 
         raise BadInput(f"{printable_path(path)}: no such suite; give a directory of tasks, a list file or worlds:NAME")
     if path.is_dir() and is_suite(path) and (worlds := load_suite(path)[:limit]):
         return worlds
-    subjects = [load_task(task, home) for task in [*_tasks(path)][:limit]]
-    if not subjects:
+    loaded = [load_task(directory, home) for directory in [*_task_directories(path)][:limit]]
+    if not loaded:
         raise BadInput(f"{printable_path(path)}: there is no task in it")
-    name, times = Counter(subject.task.name for subject in subjects).most_common(1)[0]
+    name, times = Counter(task.task.name for task in loaded).most_common(1)[0]
     if times > 1:
         raise BadInput(f"{printable_path(path)}: {times} tasks in it are named {name}; results are kept by name")
-    return subjects
+    return loaded
 
 
 def suite_digest(tasks: Sequence[World] | Sequence[LoadedTask]) -> str:
-    """Names what was found with everything in it."""
-    parts = [one.name if isinstance(one, World) else f"{one.task.name} {one.digest}" for one in tasks]
+    """A digest of the names and contents of all tasks."""
+    parts = [task.name if isinstance(task, World) else f"{task.task.name} {task.digest}" for task in tasks]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
@@ -79,18 +79,18 @@ async def open_suite(
     max_turns: int = 50,
     constraints: Constraints | None = None,
 ) -> AsyncIterator[list[SuiteItem]]:
-    """Ready to be played: worlds in memory, tasks in a playground of their own, in so many turns, under these
-    constraints, and judged as `gametape verify` does."""
+    """The items of a suite, ready to run: worlds in memory, tasks in sandboxes, with this number of turns and these
+    constraints, scored as `gametape verify` does."""
     async with AsyncExitStack() as stack:
         items = []
-        playground: TaskSandboxPool | None = None
-        for one in tasks:
-            if isinstance(one, World):
-                items.append(item_from_world(one))
+        sandboxes: TaskSandboxPool | None = None
+        for task in tasks:
+            if isinstance(task, World):
+                items.append(item_from_world(task))
                 continue
-            if playground is None:
-                playground = await stack.enter_async_context(TaskSandboxPool(home, profile="full"))
-            items.append(item_from_task(one, playground, home, max_turns, constraints))
+            if sandboxes is None:
+                sandboxes = await stack.enter_async_context(TaskSandboxPool(home, profile="full"))
+            items.append(item_from_task(task, sandboxes, home, max_turns, constraints))
         yield items
 
 
@@ -102,34 +102,34 @@ def item_from_world(world: World) -> SuiteItem:
 
 
 def item_from_task(
-    subject: LoadedTask,
+    task: LoadedTask,
     sandboxes: TaskSandboxPool,
     home: Path,
     max_turns: int = 50,
     constraints: Constraints | None = None,
 ) -> SuiteItem:
-    """A kata is put as a question; anything else as work."""
-    family = kata_family(subject.task)
+    """A kata is presented as a question, any other task as work with tools."""
+    family = kata_family(task.task)
     if family is None:
-        work = TaskEnvironment(sandboxes, subject, present_as_work(subject, home, max_turns, constraints))
+        work = TaskEnvironment(sandboxes, task, present_as_work(task, home, max_turns, constraints))
         return SuiteItem(
-            work, work.horizon, {name: _task_script(subject, made) for name, made in SCRIPTED_POLICIES.items()}
+            work, work.horizon, {name: _task_script(task, script) for name, script in SCRIPTED_POLICIES.items()}
         )
-    question = TaskEnvironment(sandboxes, subject, present_as_question(subject), bucket=f"katas-{family}")
+    question = TaskEnvironment(sandboxes, task, present_as_question(task), bucket=f"katas-{family}")
     return SuiteItem(
         question,
         1,
-        {"expert": lambda _number: _answered(subject)},
+        {"expert": lambda _number: _answer_script(task)},
         lambda model: with_code_block_calls(model, "answer", "code"),
     )
 
 
-def _tasks(path: Path) -> Iterator[Path]:
+def _task_directories(path: Path) -> Iterator[Path]:
     if (path / "task.toml").is_file():
         yield path
     elif path.is_dir():
-        found = sorted(file.parent for file in path.rglob("task.toml"))
-        yield from (task for task in found if not any(parent in found for parent in task.parents))
+        directories = sorted(file.parent for file in path.rglob("task.toml"))
+        yield from (task for task in directories if not any(parent in directories for parent in task.parents))
     else:
         try:
             lines = path.read_text(encoding="utf-8").splitlines()
@@ -143,17 +143,17 @@ def _tasks(path: Path) -> Iterator[Path]:
 def _world_script(world: World, expert: Expert) -> AttemptScript:
     def turns(number: int) -> list[ScriptedTurn]:
         calls = [(act.action.tool, dict(action_arguments(act.action))) for act in script_episode(world, expert, number)]
-        return [ScriptedTurn(tool_calls=[ScriptedCall(name=tool, arguments=given)]) for tool, given in calls]
+        return [ScriptedTurn(tool_calls=[ScriptedCall(name=tool, arguments=arguments)]) for tool, arguments in calls]
 
     return turns
 
 
-def _task_script(subject: LoadedTask, made: Callable[[LoadedTask], list[ScriptedTurn]]) -> AttemptScript:
-    return lambda _number: made(subject)
+def _task_script(task: LoadedTask, script: TaskScript) -> AttemptScript:
+    return lambda _number: script(task)
 
 
-def _answered(subject: LoadedTask) -> list[ScriptedTurn]:
-    if subject.reference is None:
-        raise BadInput(f"{subject.task.name}: has no solution, so a scripted expert cannot solve it")
-    code = subject.reference.text(subject.task.source_paths[0])
+def _answer_script(task: LoadedTask) -> list[ScriptedTurn]:
+    if task.reference is None:
+        raise BadInput(f"{task.task.name}: has no solution, so a scripted expert cannot solve it")
+    code = task.reference.text(task.task.source_paths[0])
     return [ScriptedTurn(text=f"```python\n{code}```")]

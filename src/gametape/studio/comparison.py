@@ -1,4 +1,4 @@
-"""Whether one arm did better than another, said so that it cannot be read as more than was measured."""
+"""Compare the held-out success of two arms, and say in one sentence what was measured."""
 
 from dataclasses import dataclass
 from math import sqrt
@@ -7,7 +7,7 @@ from typing import Any
 from gametape.evals.statistics import wilson_interval
 
 _EQUAL = 0.1
-"""Budgets are looked at between updates: up to such a share they count as equal."""
+"""Compute budgets that differ by at most this share count as equal; they are checked between updates only."""
 
 
 @dataclass(frozen=True)
@@ -18,30 +18,29 @@ class ArmComparison:
     low: float
     high: float
     gained: bool
-    said: str
+    sentence: str
 
 
 def compare_scores(base: dict[str, Any], other: dict[str, Any], base_name: str, other_name: str) -> ArmComparison:
-    """From the last score of each. Only a gain that the number of held-out episodes can tell from none counts."""
-    (share, n), (base_share, base_n) = _of(other), _of(base)
-    one, two = wilson_interval(round(share * n), n), wilson_interval(round(base_share * base_n), base_n)
+    """Compare the last scores. A gain counts only if its interval lies above zero."""
+    (share, n), (base_share, base_n) = _success(other), _success(base)
+    interval = wilson_interval(round(share * n), n)
+    base_interval = wilson_interval(round(base_share * base_n), base_n)
     gain = share - base_share
-    low = gain - sqrt((share - one.low) ** 2 + (two.high - base_share) ** 2)
-    high = gain + sqrt((one.high - share) ** 2 + (base_share - two.low) ** 2)
-    range_said = f"95 % interval {100 * low:+.1f} to {100 * high:+.1f}, {n} held-out episodes"
+    low = gain - sqrt((share - interval.low) ** 2 + (base_interval.high - base_share) ** 2)
+    high = gain + sqrt((interval.high - share) ** 2 + (base_share - base_interval.low) ** 2)
+    range_text = f"95 % interval {100 * low:+.1f} to {100 * high:+.1f}, {n} held-out episodes"
+    no_gain = f"{other_name} did not gain over {base_name} in this run"
     if low > 0:
-        said = f"{other_name} ended {100 * gain:.1f} points above {base_name} ({range_said})"
+        sentence = f"{other_name} ended {100 * gain:.1f} points above {base_name} ({range_text})"
     elif high < 0:
-        said = f"{other_name} did not gain over {base_name} in this run: {-100 * gain:.1f} points below ({range_said})"
+        sentence = f"{no_gain}: {-100 * gain:.1f} points below ({range_text})"
     else:
-        said = (
-            f"{other_name} did not gain over {base_name} in this run: "
-            f"{100 * gain:+.1f} points is within the noise ({range_said})"
-        )
-    return ArmComparison(gain, low, high, low > 0, f"{said}, {_compute(base, other)}.")
+        sentence = f"{no_gain}: {100 * gain:+.1f} points is within the noise ({range_text})"
+    return ArmComparison(gain, low, high, low > 0, f"{sentence}, {_compute(base, other)}.")
 
 
-def _of(score: dict[str, Any]) -> tuple[float, int]:
+def _success(score: dict[str, Any]) -> tuple[float, int]:
     return float(score["success"]), int(score["episodes"])
 
 

@@ -7,12 +7,12 @@ from html import escape
 _COLOURS = ("#0b6e99", "#c4452d", "#4c8c4a", "#8a5ba6", "#b8860b", "#5f6b76")
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 20, 54, 46
 _LETTER = 7.2
-"""What a letter of a legend takes at most, about."""
+"""The approximate width of a letter in the legend, in pixels."""
 
 
 @dataclass(frozen=True)
 class ChartSeries:
-    """One line, with the spread around it where several runs lie behind it."""
+    """One line, with a band around it where it is the mean of several runs."""
 
     name: str
     xs: Sequence[float]
@@ -31,9 +31,9 @@ def line_chart(
 ) -> str:
     """A whole `<svg>`. Text takes the colour of the page around it."""
     width, height = size
-    most = max((x for one in series for x in one.xs), default=1.0) or 1.0
+    x_max = max((x for line in series for x in line.xs), default=1.0) or 1.0
     low, high = y_range or _range(series)
-    scale = _Scale(width, height, most, low, high)
+    scale = _Scale(width, height, x_max, low, high)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
         f'role="img" aria-label="{escape(title)}" font-family="system-ui, sans-serif" font-size="12" '
@@ -41,9 +41,9 @@ def line_chart(
         f'<text x="{_LEFT}" y="20" font-size="14" font-weight="600">{escape(title)}</text>',
         *_axes(scale, x_label, y_label),
     ]
-    for number, one in enumerate(series):
-        parts += _line(scale, one, _COLOURS[number % len(_COLOURS)])
-    parts += _legend([one.name for one in series])
+    for number, line in enumerate(series):
+        parts += _line(scale, line, _COLOURS[number % len(_COLOURS)])
+    parts += _legend([line.name for line in series])
     return "\n".join([*parts, "</svg>"])
 
 
@@ -51,12 +51,12 @@ def line_chart(
 class _Scale:
     width: int
     height: int
-    most: float
+    x_max: float
     low: float
     high: float
 
     def x(self, value: float) -> float:
-        return round(_LEFT + value / self.most * (self.width - _LEFT - _RIGHT), 1)
+        return round(_LEFT + value / self.x_max * (self.width - _LEFT - _RIGHT), 1)
 
     def y(self, value: float) -> float:
         share = (value - self.low) / ((self.high - self.low) or 1.0)
@@ -64,7 +64,7 @@ class _Scale:
 
 
 def _range(series: Sequence[ChartSeries]) -> tuple[float, float]:
-    values = [y for one in series for y in (*one.ys, *one.low, *one.high)]
+    values = [y for line in series for y in (*line.ys, *line.low, *line.high)]
     return (min(values, default=0.0), max(values, default=1.0))
 
 
@@ -76,7 +76,7 @@ def _axes(scale: _Scale, x_label: str, y_label: str) -> list[str]:
         right = scale.width - _RIGHT
         parts.append(f'<line x1="{_LEFT}" x2="{right}" y1="{y}" y2="{y}" stroke="currentColor" stroke-opacity="0.15"/>')
         parts.append(f'<text x="{_LEFT - 8}" y="{y + 4}" text-anchor="end">{_number(value)}</text>')
-        x = scale.most * step / 5
+        x = scale.x_max * step / 5
         bottom = scale.height - _BOTTOM + 18
         parts.append(f'<text x="{scale.x(x)}" y="{bottom}" text-anchor="middle">{_number(x)}</text>')
     middle, bottom = (_LEFT + scale.width - _RIGHT) / 2, scale.height - 8
@@ -88,20 +88,20 @@ def _axes(scale: _Scale, x_label: str, y_label: str) -> list[str]:
     return parts
 
 
-def _line(scale: _Scale, one: ChartSeries, colour: str) -> list[str]:
+def _line(scale: _Scale, series: ChartSeries, colour: str) -> list[str]:
     parts = []
-    if one.low and one.high:
-        upper = [f"{scale.x(x)},{scale.y(y)}" for x, y in zip(one.xs, one.high, strict=True)]
-        lower = [f"{scale.x(x)},{scale.y(y)}" for x, y in zip(one.xs, one.low, strict=True)]
+    if series.low and series.high:
+        upper = [f"{scale.x(x)},{scale.y(y)}" for x, y in zip(series.xs, series.high, strict=True)]
+        lower = [f"{scale.x(x)},{scale.y(y)}" for x, y in zip(series.xs, series.low, strict=True)]
         points = " ".join([*upper, *reversed(lower)])
         parts.append(f'<polygon points="{points}" fill="{colour}" fill-opacity="0.15" stroke="none"/>')
-    points = " ".join(f"{scale.x(x)},{scale.y(y)}" for x, y in zip(one.xs, one.ys, strict=True))
+    points = " ".join(f"{scale.x(x)},{scale.y(y)}" for x, y in zip(series.xs, series.ys, strict=True))
     parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>')
     return parts
 
 
 def _legend(names: Sequence[str]) -> list[str]:
-    """In a row of its own, where no line runs."""
+    """The names of the lines, in a row above the chart."""
     parts, x, y = [], float(_LEFT), _TOP - 14
     for number, name in enumerate(names):
         colour = _COLOURS[number % len(_COLOURS)]

@@ -1,7 +1,7 @@
-"""`report.html`: what a comparison of runs came to, in one file that opens from disk and asks nothing of a network.
+"""`report.html`: the comparison of training runs, in one file that opens from disk and needs no network.
 
-Everything in it that a model, a tool or a task wrote goes through the template's escaping; the charts escape their own
-text. The page has no script, and says so to the browser.
+The template escapes everything that a model, a tool or a task wrote; the charts escape their own text. The page has no
+script, and its content security policy forbids any.
 """
 
 import json
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+import jinja2
 from markupsafe import Markup
 
 from gametape.record.atomic import write_atomically
@@ -29,15 +29,15 @@ _CHARTS = (
 
 
 def write_report(directory: Path, arms: Sequence[str]) -> Path:
-    """From the runs of these names below a directory, and `demo.json` beside them where there is one."""
+    """Write the report on the runs with these names below a directory, and on `demo.json` where there is one."""
     runs = [RunFiles(directory / arm) for arm in arms]
-    about = directory / DEMO_SUMMARY_FILE
+    summary = directory / DEMO_SUMMARY_FILE
     page = _template().render(
-        told=json.loads(about.read_text()) if about.exists() else {},
+        summary=json.loads(summary.read_text()) if summary.exists() else {},
         arms=[_row(run) for run in runs],
         comparison=compare_runs(runs),
         charts=[Markup(chart) for chart in _charts(runs)],  # line_chart escapes its text
-        tape=next((tape for run in runs if (tape := most_changed_rollout(run))), None),
+        rollout=next((view for run in runs if (view := most_changed_rollout(run))), None),
         alarms=[(arm_label(run), alarm) for run in runs for alarm in run.alarms],
     )
     path = directory / "report.html"
@@ -46,7 +46,7 @@ def write_report(directory: Path, arms: Sequence[str]) -> Path:
 
 
 def compare_runs(runs: Sequence[RunFiles]) -> ArmComparison | None:
-    """The last run with the first; None where there are no two with a score."""
+    """Compare the last run with the first; None where fewer than two have a score."""
     scored = [run for run in runs if run.scores]
     if len(scored) < 2:
         return None
@@ -84,21 +84,20 @@ def _series(run: RunFiles, value: str, against: str) -> ChartSeries:
 
 
 def _template() -> Any:
-    loader = FileSystemLoader(Path(__file__).parent)
-    environment = Environment(
-        loader=loader,
+    templates = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
         autoescape=True,
         finalize=_printable,
-        undefined=StrictUndefined,
+        undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["share"] = _share
-    return environment.get_template("report.html.jinja")
+    templates.filters["share"] = _share
+    return templates.get_template("report.html.jinja")
 
 
 def _printable(value: Any) -> Any:
-    """Without what would command a terminal or turn the direction of writing; escaping comes after this."""
+    """Replace characters that control a terminal or the direction of writing. Escaping comes after this."""
     if not isinstance(value, str) or isinstance(value, Markup):
         return value
     return "".join(char if char.isprintable() or char in "\n\u00a0" else "?" for char in value)

@@ -1,4 +1,4 @@
-"""The tape of one rollout: its turns, the one that the coach stopped at, and what its hint did to every token."""
+"""One rollout for the report: its turns, the turn that the coach hinted at, and the hint's effect on every token."""
 
 import json
 from dataclasses import dataclass
@@ -14,19 +14,19 @@ from gametape.core.validation import problems_from
 from gametape.studio.run_files import TARGET_COLUMNS, RunFiles
 
 _MOST = 2000
-"""Characters of one text that are shown."""
+"""The most characters of one text in the report."""
 
 
 @dataclass(frozen=True)
 class TokenView:
-    """One token of the target span. Log-probabilities are of the token that was sampled."""
+    """One token of the target span. Log-probabilities are those of the sampled token."""
 
     text: str
     student: float
     teacher: float
     kl: float
     share: float
-    """Of the largest divergence on the tape, for a bar."""
+    """The divergence relative to the largest one, for a bar."""
     weight: float
     student_top: list[tuple[str, float]]
     teacher_top: list[tuple[str, float]]
@@ -36,7 +36,7 @@ class TokenView:
 class TurnView:
     number: int
     source: str
-    said: str
+    text: str
     calls: list[str]
     results: list[str]
     target: bool
@@ -44,7 +44,7 @@ class TurnView:
 
 @dataclass(frozen=True)
 class RolloutView:
-    """`found` says how the coach came to this turn; `advantage` is what every sampled token got from the reward."""
+    """`evidence` says how the coach found this turn; `advantage` is what the reward gave every sampled token."""
 
     name: str
     task: str
@@ -52,54 +52,54 @@ class RolloutView:
     update: int
     hint: str
     kind: str
-    found: str
+    evidence: str
     advantage: float | None
     turns: list[TurnView]
     tokens: list[TokenView]
 
 
 def most_changed_rollout(run: RunFiles) -> RolloutView | None:
-    """Of the rollouts that were kept, the one with the target that the hint moved most; None where there is none."""
-    kept: dict[str, Trajectory | None] = {}
+    """The saved rollout whose target span the hint changed most; None where there is none."""
+    trajectories: dict[str, Trajectory | None] = {}
     best: tuple[float, dict[str, Any], Trajectory] | None = None
     for target in run.targets:
         name = str(target["rollout"])
-        if name not in kept:
-            kept[name] = run.trajectory(name)
-        trajectory, moved = kept[name], sum(target["kl"])
-        if trajectory is not None and (best is None or moved > best[0]):
-            best = (moved, target, trajectory)
-    return _tape(best[1], best[2], run.vocabulary) if best else None
+        if name not in trajectories:
+            trajectories[name] = run.trajectory(name)
+        trajectory, divergence = trajectories[name], sum(target["kl"])
+        if trajectory is not None and (best is None or divergence > best[0]):
+            best = (divergence, target, trajectory)
+    return _rollout_view(best[1], best[2], run.vocabulary) if best else None
 
 
-def _tape(target: dict[str, Any], trajectory: Trajectory, words: dict[int, str]) -> RolloutView:
-    told = trajectory.extra or {}
-    ours = told.get("gametape")
+def _rollout_view(target: dict[str, Any], trajectory: Trajectory, vocabulary: dict[int, str]) -> RolloutView:
+    extra = trajectory.extra or {}
+    ours = extra.get("gametape")
     ours = ours if isinstance(ours, dict) else {}
-    hint = next((one for one in _hints(ours) if (one.step, one.text) == (target["step"], target["text"])), None)
+    hint = next((hint for hint in _hints(ours) if (hint.step, hint.text) == (target["step"], target["text"])), None)
     return RolloutView(
         name=str(target["rollout"]),
-        task=str(told.get("task", "")),
+        task=str(extra.get("task", "")),
         outcome=trajectory.outcome or "",
         update=int(target["update"]),
         hint=str(target["text"]),
         kind=str(target["kind"]),
-        found=_found(hint) if hint else "",
+        evidence=_evidence(hint) if hint else "",
         advantage=ours.get("advantage"),
         turns=[_turn(step, step.step_id == target["step"]) for step in trajectory.steps],
-        tokens=_tokens(target, words),
+        tokens=_tokens(target, vocabulary),
     )
 
 
 def _hints(ours: dict[str, Any]) -> list[Hint]:
-    kept = ours.get("targets", [])
+    hints = ours.get("targets", [])
     try:
-        return [Hint.model_validate(one) for one in (kept if isinstance(kept, list) else [kept])]
+        return [Hint.model_validate(hint) for hint in (hints if isinstance(hints, list) else [hints])]
     except ValidationError as error:
-        raise BadInput(f"a rollout's extra.gametape.targets: {problems_from(error, kept)[0]}") from error
+        raise BadInput(f"a rollout's extra.gametape.targets: {problems_from(error, hints)[0]}") from error
 
 
-def _found(hint: Hint) -> str:
+def _evidence(hint: Hint) -> str:
     seen = f", seen at step {hint.noticed}" if hint.noticed else ""
     gates = [(name, getattr(hint.gates, name)) for name in ("g0", "g1", "g2")]
     held = "".join(f"; {name.upper()} {'passed' if gate.passed else 'failed'}" for name, gate in gates if gate)
@@ -120,24 +120,24 @@ def _cut(text: str) -> str:
     return text if len(text) <= _MOST else f"{text[:_MOST]} ... ({len(text) - _MOST} more characters)"
 
 
-def _tokens(target: dict[str, Any], words: dict[int, str]) -> list[TokenView]:
-    most = max(target["kl"], default=0.0) or 1.0
+def _tokens(target: dict[str, Any], vocabulary: dict[int, str]) -> list[TokenView]:
+    largest = max(target["kl"], default=0.0) or 1.0
 
-    def named(number: int) -> str:
-        return _cut(words.get(number, f"#{number}"))
+    def text_of(number: int) -> str:
+        return _cut(vocabulary.get(number, f"#{number}"))
 
     return [
         TokenView(
-            text=named(number),
+            text=text_of(number),
             student=student,
             teacher=teacher,
             kl=kl,
-            share=max(0.0, kl / most),
+            share=max(0.0, kl / largest),
             weight=weight,
-            student_top=[(named(at), prob) for at, prob in mine],
-            teacher_top=[(named(at), prob) for at, prob in theirs],
+            student_top=[(text_of(at), prob) for at, prob in student_top],
+            teacher_top=[(text_of(at), prob) for at, prob in teacher_top],
         )
-        for number, student, teacher, kl, weight, mine, theirs in zip(
+        for number, student, teacher, kl, weight, student_top, teacher_top in zip(
             *(target[column] for column in TARGET_COLUMNS), strict=True
         )
     ]

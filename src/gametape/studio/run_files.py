@@ -1,4 +1,4 @@
-"""The files of a training run, as they lie on disk: read only, finished or not."""
+"""The files of a training run on disk, read only. The run may be finished or not."""
 
 import tomllib
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from gametape.record.json_lines import read_lines
 from gametape.record.trajectory_file import load_trajectory
 
 TARGET_COLUMNS = ("ids", "student", "teacher", "kl", "weights", "student_top", "teacher_top")
-"""What a line of `targets.jsonl` has for each token."""
+"""The columns by token in a line of `targets.jsonl`."""
 _TARGET = {"update", "rollout", "step", "kind", "text", *TARGET_COLUMNS}
 
 
@@ -54,23 +54,23 @@ class RunFiles:
 
     @cached_property
     def targets(self) -> list[dict[str, Any]]:
-        """What each target did in its update: a line with the hint, and columns by token."""
+        """The effect of each target in its update: the hint, and columns by token."""
         path = self.root / "targets.jsonl"
         lines = [*read_lines(path)]
         for number, line in enumerate(lines, start=1):
-            if lacking := sorted(_TARGET - line.keys()):
-                raise BadInput(f"{printable_path(path)}, line {number}: not what became of a target: no {lacking[0]}")
+            if missing := sorted(_TARGET - line.keys()):
+                raise BadInput(f"{printable_path(path)}, line {number}: not a record of a target: no {missing[0]}")
         return lines
 
     def trajectory(self, name: str) -> Trajectory | None:
-        """A rollout that was kept, by its name; None for all the others."""
+        """A saved rollout by its name; None where it was not saved."""
         path = self.root / "trajectories" / f"{name}.json"
         return load_trajectory(path) if path.name == f"{name}.json" and path.is_file() else None
 
     @cached_property
     def vocabulary(self) -> dict[int, str]:
-        """The text of each token, where a tokenizer lies beside the weights that the run began with."""
-        from tokenizers import Tokenizer  # noqa: PLC0415 - slow to import, and only tapes need it
+        """The text of each token; empty where no tokenizer lies beside the weights that the run began with."""
+        from tokenizers import Tokenizer  # noqa: PLC0415 - slow to import, and only rollout views need it
 
         path = self.root / "start" / "tokenizer.json"
         if not path.is_file():
@@ -83,5 +83,5 @@ class RunFiles:
 
 
 def _is_score(score: dict[str, Any]) -> bool:
-    told = (score.get("success"), score.get("episodes"))
-    return all(isinstance(value, int | float) and isfinite(value) for value in told)
+    values = (score.get("success"), score.get("episodes"))
+    return all(isinstance(value, int | float) and isfinite(value) for value in values)

@@ -67,10 +67,10 @@ def leak_checker_for(environment: Environment) -> LeakChecker:
         return LeakChecker(
             calls=tuple(frozenset(act.action.values) for act in script_episode(environment, perfect_expert))
         )
-    if not isinstance(environment, TaskEnvironment) or environment.subject.reference is None:
+    if not isinstance(environment, TaskEnvironment) or environment.task.reference is None:
         return NO_LEAK_CHECK
-    subject = environment.subject
-    solution = environment.subject.reference.under(subject.task.source_paths)
+    subject = environment.task
+    solution = environment.task.reference.under(subject.task.source_paths)
     return _of_task(solution, subject.start, environment.system_prompt, environment.user_prompt)
 
 

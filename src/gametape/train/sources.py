@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from gametape.agent.episode import Episode, rollout_config_for, run_episode
-from gametape.agent.limits import RolloutEnd, RolloutLimits, RolloutUsage
+from gametape.agent.limits import RolloutLimits
 from gametape.core.messages import Sampling
 from gametape.core.seeds import seed_for
 from gametape.engines.token_conversation import TokenModel
@@ -38,11 +38,8 @@ class RolloutWorker:
         sampling = Sampling(temperature=self._temperature, seed=seed_for(self._seed, name))
         environment = item.environment
         config = rollout_config_for(environment, item.adapt_model(self.model), sampling, self._limits, name)
-        try:
-            with self.model.engine.participant():
-                return await run_episode(environment, config)
-        except SandboxError as error:
-            return Episode(environment, [], RolloutEnd("error", str(error)), None, RolloutUsage())
+        with self.model.engine.participant():
+            return await run_episode(environment, config, infra_error=SandboxError)
 
 
 class NullAnnotator:

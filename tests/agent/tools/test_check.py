@@ -34,13 +34,13 @@ def test_trouble_is_said(tmp_path: Path) -> None:
 
 
 def test_a_workspace_without_a_task_is_checked_without_a_baseline(tmp_path: Path) -> None:
-    work = AgentState()
-    tool = CheckTool(work, StaticAnalyzer(tmp_path))
+    state = AgentState()
+    tool = CheckTool(state, StaticAnalyzer(tmp_path))
     nothing, named = calls({"a.py": "import os\n", "b.py": "import re\n"}, tool, {}, {"paths": ["b.py"]})
     assert nothing.content == "no Python file that was changed"
     assert named.content.startswith("b.py\n  1: `re` imported but unused")
     assert "no baseline here" in named.content
-    work.record_edit("a.py", 1, 1)
+    state.record_edit("a.py", 1, 1)
     edited = call({"a.py": "import os\n", "b.py": "import re\n"}, tool)
     assert edited.content.startswith("a.py\n")
     assert "b.py" not in edited.content

@@ -10,25 +10,23 @@ CODE = "def f(x):\n    return x + 1\n\n\ndef g(x):\n    y = x\n    return y\n"
 
 
 def edit(
-    content: str | bytes, old: str, new: str, work: AgentState | None = None, **more: bool
+    content: str | bytes, old: str, new: str, state: AgentState | None = None, **more: bool
 ) -> tuple[ToolResult, bytes]:
-    async def talk(environment: RewindableWorkspace) -> tuple[ToolResult, bytes]:
-        result = await EditTool(work or AgentState()).call(
-            {"path": "m.py", "old": old, "new": new, **more}, environment
-        )
-        return result, await environment.get("m.py")
+    async def talk(workspace: RewindableWorkspace) -> tuple[ToolResult, bytes]:
+        result = await EditTool(state or AgentState()).call({"path": "m.py", "old": old, "new": new, **more}, workspace)
+        return result, await workspace.get("m.py")
 
     return within({"m.py": content}, talk)
 
 
 def test_one_match_is_replaced_and_shown() -> None:
-    work = AgentState()
-    result, after = edit(CODE, "    y = x\n", "    y = 2 * x\n    y += 1\n", work)
+    state = AgentState()
+    result, after = edit(CODE, "    y = x\n", "    y = 2 * x\n    y += 1\n", state)
     assert after.decode() == CODE.replace("    y = x\n", "    y = 2 * x\n    y += 1\n")
     assert result.content.startswith("m.py edited\n2      return x + 1\n")
     assert "6      y = 2 * x\n7      y += 1\n8      return y" in result.content
-    assert [(one.added, one.removed) for one in work.edits] == [(2, 1)]
-    assert work.cursor("m.py") == 6
+    assert [(one.added, one.removed) for one in state.edits] == [(2, 1)]
+    assert state.cursor("m.py") == 6
 
 
 def test_many_matches_say_where_or_are_all_replaced() -> None:

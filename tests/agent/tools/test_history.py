@@ -40,26 +40,26 @@ def test_a_hostile_configuration_runs_nothing() -> None:
         "git config log.showSignature true; echo '*.py diff=x' > .gitattributes; printf '\\0' >> a.py"
     )
 
-    async def talk(environment: RewindableWorkspace) -> str:
-        await environment.shell(REPOSITORY)
-        await environment.shell(hostile)
+    async def talk(workspace: RewindableWorkspace) -> str:
+        await workspace.shell(REPOSITORY)
+        await workspace.shell(hostile)
         for question in ({"what": "log"}, {"what": "diff"}, {"what": "blame", "path": "a.py"}, {"what": "conventions"}):
-            assert not (await HistoryTool().call(question, environment)).failed, question
-        return (await environment.shell("ls owned")).stdout
+            assert not (await HistoryTool().call(question, workspace)).failed, question
+        return (await workspace.shell("ls owned")).stdout
 
     assert within({"a.py": "one\n"}, talk) == ""
 
 
 def test_where_there_is_no_repository_it_says_so() -> None:
-    async def talk(environment: RewindableWorkspace) -> tuple[bool, str, bool]:
-        before = await has_history(environment)
-        assert await current_branch(environment) is None
-        answer = (await HistoryTool().call({"what": "log"}, environment)).content
-        await environment.shell(REPOSITORY)
-        assert await current_branch(environment) == "main"
-        await environment.shell("git stash -q; git checkout -q --detach")
-        assert await current_branch(environment) == ""
-        return before, answer, await has_history(environment)
+    async def talk(workspace: RewindableWorkspace) -> tuple[bool, str, bool]:
+        before = await has_history(workspace)
+        assert await current_branch(workspace) is None
+        answer = (await HistoryTool().call({"what": "log"}, workspace)).content
+        await workspace.shell(REPOSITORY)
+        assert await current_branch(workspace) == "main"
+        await workspace.shell("git stash -q; git checkout -q --detach")
+        assert await current_branch(workspace) == ""
+        return before, answer, await has_history(workspace)
 
     before, answer, after = within({"a.py": "one\n"}, talk)
     assert (before, after) == (False, True)

@@ -27,8 +27,8 @@ FILES = {
 }
 
 
-def jump(work: AgentState | None = None) -> JumpTool:
-    return JumpTool(work or AgentState(), sys.executable)
+def jump(state: AgentState | None = None) -> JumpTool:
+    return JumpTool(state or AgentState(), sys.executable)
 
 
 @pytest.mark.parametrize(
@@ -49,12 +49,12 @@ def jump(work: AgentState | None = None) -> JumpTool:
     ],
 )
 def test_definitions(question: dict[str, Any], place: str) -> None:
-    work = AgentState()
-    result = call(FILES, jump(work), **question)
+    state = AgentState()
+    result = call(FILES, jump(state), **question)
     lines = [line for line in result.content.split("\n") if line != "by name only:"]
     assert lines[0].startswith(place)
     path, line = place.split(":")[:2]
-    assert work.cursor(path) == int(line)
+    assert state.cursor(path) == int(line)
 
 
 def test_references_follow_imports_and_names() -> None:
@@ -107,11 +107,11 @@ def test_a_hostile_workspace_does_not_stop_it() -> None:
 
 def test_a_forged_answer_cannot_name_a_file_outside() -> None:
     fake = "#!/bin/sh\necho '" + json.dumps({"definitions": [{"path": "../../etc/passwd", "line": 1}]}) + "'\n"
-    work = AgentState()
-    tool = JumpTool(work, "/workspace/python")
+    state = AgentState()
+    tool = JumpTool(state, "/workspace/python")
     result = call({"python": fake}, tool, before="chmod +x python", symbol="x")
     assert result.failed
-    assert work.open_files == []
+    assert state.open == []
     for noise in ("not json", "[1]", '{"definitions": 3}', '{"definitions": [{"path": 1, "line": "x"}]}', ""):
         assert call({"python": f"#!/bin/sh\necho '{noise}'\n"}, tool, before="chmod +x python", symbol="x").failed
 

@@ -8,10 +8,10 @@ LONG = "".join(f"line {number}\n" for number in range(1, 201))
 
 
 def test_windows_and_the_cursor() -> None:
-    work = AgentState()
+    state = AgentState()
     start, there, again = calls(
         {"a/long.txt": LONG},
-        ReadTool(work),
+        ReadTool(state),
         {"path": "a/long.txt", "count": 2},
         {"path": "/workspace/a/long.txt", "line": 150, "count": 3},
         {"path": "./a/../a/long.txt", "count": 6},
@@ -19,7 +19,7 @@ def test_windows_and_the_cursor() -> None:
     assert start.content == "a/long.txt, lines 1-2 of 200\n1  line 1\n2  line 2\n[198 more lines; go on with line=3]"
     assert "150  line 150\n151  line 151\n152  line 152\n" in there.content
     assert "148  line 148\n" in again.content, "around the cursor"
-    assert work.cursor("a/long.txt") == 150
+    assert state.cursor("a/long.txt") == 150
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../x", "a/../../x", "/workspace/../etc/passwd", "a\0b", "a\nb"])

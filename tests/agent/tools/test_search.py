@@ -60,10 +60,10 @@ def test_bad_and_hostile_patterns_are_one_line() -> None:
 
 
 def test_the_agents_shell_is_left_as_it_was() -> None:
-    async def talk(environment: RewindableWorkspace) -> str:
-        await environment.shell("cd src; export KEPT=1 RIPGREP_CONFIG_PATH=/workspace/rc; PATH=/nowhere")
-        assert (await SearchTool().call({"pattern": "def alpha"}, environment)).content == "src/a.py:1:def alpha():"
-        return (await environment.shell("echo $PWD $KEPT")).stdout
+    async def talk(workspace: RewindableWorkspace) -> str:
+        await workspace.shell("cd src; export KEPT=1 RIPGREP_CONFIG_PATH=/workspace/rc; PATH=/nowhere")
+        assert (await SearchTool().call({"pattern": "def alpha"}, workspace)).content == "src/a.py:1:def alpha():"
+        return (await workspace.shell("echo $PWD $KEPT")).stdout
 
     assert within({**FILES, "rc": "--invert-match\n"}, talk) == "/workspace/src 1\n"
 
@@ -72,8 +72,8 @@ def test_grep_answers_alike_where_there_is_no_ripgrep() -> None:
     from gametape.agent.tools.search import _grep
     from gametape.agent.tools.tool import run_program
 
-    async def talk(environment: RewindableWorkspace) -> list[str]:
-        result = await run_program(environment, _grep(r"alpha\b", ".", None), 20)
+    async def talk(workspace: RewindableWorkspace) -> list[str]:
+        result = await run_program(workspace, _grep(r"alpha\b", ".", None), 20)
         return sorted(line.removeprefix("./") for line in result.stdout.splitlines())
 
     assert within(FILES, talk) == [".hidden/c.py:1:alpha", "src/a.py:1:def alpha():", "src/b.txt:1:alpha beta"]

@@ -4,10 +4,10 @@ from tests.agent.tools.workspace import call, calls
 
 
 def test_output_exit_code_and_directory() -> None:
-    work = AgentState()
+    state = AgentState()
     first, second, third, fourth = calls(
         {},
-        ShellTool(work),
+        ShellTool(state),
         {"command": "echo out; echo err >&2; mkdir d; cd d; (exit 3)"},
         {"command": "pwd; export A=1"},
         {"command": "test $A = 1"},
@@ -17,7 +17,7 @@ def test_output_exit_code_and_directory() -> None:
     assert second.content == "/workspace/d"
     assert third.content == "[no output]"
     assert "No such file" in fourth.content
-    assert work.directory == "/workspace/d"
+    assert state.directory == "/workspace/d"
     assert not any(result.failed for result in (first, second, third, fourth))
     assert first.cpu_seconds >= 0
 

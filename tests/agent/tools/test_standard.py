@@ -19,7 +19,7 @@ def every(tmp_path: Path) -> list[Tool]:
     return standard_tools(
         AgentState(),
         notes=DirectoryNoteStore(tmp_path / "notes"),
-        toolbox=StaticAnalyzer(tmp_path),
+        analyzer=StaticAnalyzer(tmp_path),
         python=sys.executable,
         history=True,
         embeddings=EmbeddingCache(),
@@ -49,27 +49,27 @@ def test_definitions_are_json_and_short(tmp_path: Path) -> None:
     "hostile", ["", "\0", "\ud800", "../../etc/passwd", "$(id)", "a" * 10_000, None, [], {}, -1, 10**30]
 )
 def test_no_argument_makes_a_tool_raise(tmp_path: Path, hostile: object) -> None:
-    async def talk(environment: RewindableWorkspace) -> None:
+    async def talk(workspace: RewindableWorkspace) -> None:
         for tool in every(tmp_path):
             names = tool.definition["parameters"]["properties"]
-            result = await tool.call(dict.fromkeys(names, hostile), environment)
+            result = await tool.call(dict.fromkeys(names, hostile), workspace)
             assert isinstance(result.content, str)
             assert not result.finished
             result.content.encode()
-        assert (await environment.shell("echo alive")).stdout == "alive\n"
+        assert (await workspace.shell("echo alive")).stdout == "alive\n"
 
     within({"a.py": "x = 1\n"}, talk)
 
 
 def test_a_fork_has_its_own_cursor() -> None:
-    work = AgentState()
-    read = standard_tools(work)[1]
-    copy = work.copy()
+    state = AgentState()
+    read = standard_tools(state)[1]
+    copy = state.model_copy()
     other = standard_tools(copy)[1]
 
-    async def talk(environment: RewindableWorkspace) -> None:
-        await read.call({"path": "a.py", "line": 2}, environment)
-        await other.call({"path": "a.py", "line": 1}, environment)
+    async def talk(workspace: RewindableWorkspace) -> None:
+        await read.call({"path": "a.py", "line": 2}, workspace)
+        await other.call({"path": "a.py", "line": 1}, workspace)
 
     within({"a.py": "x\ny\n"}, talk)
-    assert (work.cursor("a.py"), copy.cursor("a.py")) == (2, 1)
+    assert (state.cursor("a.py"), copy.cursor("a.py")) == (2, 1)

@@ -23,8 +23,8 @@ def within(files: Mapping[str, str | bytes], talk: Callable[[RewindableWorkspace
     """Open an environment on these files, talk with it, and close it."""
 
     async def run(store: SnapshotStore, tree: Path) -> T:
-        async with SandboxScheduler(store=store) as floor:
-            return await talk(await floor.open_snapshot(store.import_tree(tree), SPEC))
+        async with SandboxScheduler(store=store) as scheduler:
+            return await talk(await scheduler.open_snapshot(store.import_tree(tree), SPEC))
 
     with tempfile.TemporaryDirectory() as directory:
         tree = Path(directory) / "tree"
@@ -39,11 +39,11 @@ def within(files: Mapping[str, str | bytes], talk: Callable[[RewindableWorkspace
 def calls(files: Mapping[str, str | bytes], tool: Tool, *several: dict[str, Any], before: str = "") -> list[ToolResult]:
     """What a tool answers to several calls, after a shell command that prepares the ground."""
 
-    async def talk(environment: RewindableWorkspace) -> list[ToolResult]:
+    async def talk(workspace: RewindableWorkspace) -> list[ToolResult]:
         if before:
-            done = await environment.shell(before)
+            done = await workspace.shell(before)
             assert done.exit_code == 0, done.stderr
-        return [await tool.call(arguments, environment) for arguments in several]
+        return [await tool.call(arguments, workspace) for arguments in several]
 
     return within(files, talk)
 

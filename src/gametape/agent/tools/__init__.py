@@ -1,4 +1,4 @@
-"""The tools of an agent, each in a file of its own, and the list of them for a task."""
+"""The agent's tools, one file each, and `standard_tools`, the list of them for a rollout."""
 
 from gametape.agent.agent_state import AgentState
 from gametape.agent.tools.check import CheckTool
@@ -21,18 +21,18 @@ def standard_tools(
     state: AgentState,
     *,
     notes: NoteStore | None = None,
-    toolbox: StaticAnalyzer | None = None,
-    subject: LoadedTask | None = None,
+    analyzer: StaticAnalyzer | None = None,
+    task: LoadedTask | None = None,
     python: str = "python3",
     history: bool = False,
     embeddings: EmbeddingCache | None = None,
     max_seconds: float = 600.0,
 ) -> list[Tool]:
-    """The tools that what is given allows; what is not given, no tool pretends to have.
+    """The tools for which what they need is given: notes, a static analyzer, git history, embeddings.
 
-    They share `work`, so a fork makes its own list over a copy. `python` is the interpreter inside the sandbox.
-    `history` says whether the workspace has one and the task allows a look at it. `vectors` asks for semantic search
-    and may be shared by all rollouts of a process.
+    They share `state`, so a fork makes its own list over a copy. `python` is the interpreter inside the sandbox.
+    `history` says that the workspace has a git history and that the task allows a look at it. `embeddings` adds
+    semantic search; all rollouts of a process may share it.
     """
     tools: list[Tool] = [
         ShellTool(state, max_seconds),
@@ -42,8 +42,8 @@ def standard_tools(
         SearchTool(),
         JumpTool(state, python),
     ]
-    if toolbox is not None:
-        tools.append(CheckTool(state, toolbox, subject))
+    if analyzer is not None:
+        tools.append(CheckTool(state, analyzer, task))
     if history:
         tools.append(HistoryTool())
     if embeddings is not None:

@@ -1,25 +1,39 @@
-"""Arguments of a call against a tool's schema: the part of JSON Schema that our own tools use, and no more.
+"""Check the arguments of a tool call against the tool's JSON schema, with `jsonschema`.
 
-The answer is one line for the model: what was wrong, and what the tool takes.
+The answer is one line for the model: what is wrong with which argument, and what the tool takes. Two rules are stricter
+than JSON Schema: 1.0 is no integer, and strings hold no unpaired surrogates.
 """
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import Any
+
+from jsonschema import Draft202012Validator, ValidationError, validators
 
 JsonSchema = dict[str, Any]
 
-_TYPES: dict[str, tuple[type, ...]] = {
-    "string": (str,),
-    "integer": (int,),
-    "number": (int, float),
-    "boolean": (bool,),
-    "array": (list,),
-    "object": (dict,),
-}
-_HALF_CHARACTERS = re.compile("[\ud800-\udfff]")
+_SURROGATES = re.compile("[\ud800-\udfff]")
 _QUOTED = 60
+_TYPES: dict[str, Callable[[Any, Any], bool]] = {
+    "string": lambda _, value: isinstance(value, str) and not _SURROGATES.search(value),
+    "integer": lambda _, value: type(value) is int,
+    "number": lambda _, value: type(value) in (int, float) and math.isfinite(value),
+}
+_Validator = validators.extend(
+    Draft202012Validator, type_checker=Draft202012Validator.TYPE_CHECKER.redefine_many(_TYPES)
+)
+_PROBLEMS: dict[str, Callable[[ValidationError], str]] = {
+    "type": lambda error: _type_problem(error.schema, error.instance),
+    "enum": lambda error: f"must be one of {', '.join(map(str, error.validator_value))}, not {_quote(error.instance)}",
+    "minLength": lambda error: (
+        f"must have at least {error.validator_value} characters" if error.instance else "must not be empty"
+    ),
+    "maxLength": lambda error: f"must have at most {error.validator_value:,} characters, not {len(error.instance):,}",
+    "maxItems": lambda error: f"must have at most {error.validator_value} entries",
+    "minimum": lambda error: f"must be at least {error.validator_value}",
+    "maximum": lambda error: f"must be at most {error.validator_value}",
+}
 
 
 def parameters_schema(required: tuple[str, ...] = (), **properties: JsonSchema) -> JsonSchema:
@@ -31,27 +45,40 @@ def argument_problem(schema: JsonSchema, arguments: Any) -> str | None:
     """What is wrong with the arguments, or None."""
     if not isinstance(arguments, dict):
         return f"the arguments must be an object; {describe_expected(schema)}"
-    known: Mapping[str, JsonSchema] = schema.get("properties", {})
+    properties: dict[str, JsonSchema] = schema.get("properties", {})
     for name in arguments:
-        if name not in known:
+        if name not in properties:
             return f"unknown argument {_quote(name)}; {describe_expected(schema)}"
     for name in schema.get("required", []):
         if name not in arguments:
             return f"argument {name!r} is missing; {describe_expected(schema)}"
     for name, value in arguments.items():
-        if fault := _fault(known[name], value):
-            return f"argument {name!r} {fault}; {describe_expected(schema)}"
+        if error := next(_Validator(properties[name]).iter_errors(value), None):
+            return f"argument {name!r} {_problem(error)}; {describe_expected(schema)}"
     return None
 
 
 def describe_expected(schema: JsonSchema) -> str:
     """What a tool takes, in words."""
     required = schema.get("required", [])
-    told = [
-        f"{name} ({_kind(one)}{'' if name in required else ', optional'})"
-        for name, one in schema.get("properties", {}).items()
+    arguments = [
+        f"{name} ({_kind(argument)}{'' if name in required else ', optional'})"
+        for name, argument in schema.get("properties", {}).items()
     ]
-    return f"expected: {', '.join(told)}" if told else "expected: no arguments"
+    return f"expected: {', '.join(arguments)}" if arguments else "expected: no arguments"
+
+
+def _problem(error: ValidationError) -> str:
+    """What is wrong with one value, as the end of a sentence on one line."""
+    describe = _PROBLEMS.get(error.validator)
+    return describe(error) if describe else f"does not match {error.validator} {_quote(error.validator_value)}"
+
+
+def _type_problem(schema: JsonSchema, value: Any) -> str:
+    if schema["type"] == "string" and isinstance(value, str):
+        return "holds half a character (an unpaired surrogate)"
+    kind = _kind(schema)
+    return f"must be {'an' if kind[0] in 'aeiou' else 'a'} {kind}, not {_quote(value)}"
 
 
 def _kind(schema: JsonSchema) -> str:
@@ -59,52 +86,6 @@ def _kind(schema: JsonSchema) -> str:
         return " | ".join(map(str, schema["enum"]))
     kind = str(schema.get("type", "any"))
     return f"array of {_kind(schema['items'])}" if kind == "array" and "items" in schema else kind
-
-
-def _fault(schema: JsonSchema, value: Any) -> str | None:
-    """What is wrong with one value, as the end of a sentence."""
-    kind = schema.get("type")
-    if kind is not None and not _is(kind, value):
-        return f"must be {_article(_kind(schema))}, not {_quote(value)}"
-    if "enum" in schema and value not in schema["enum"]:
-        return f"must be one of {', '.join(map(str, schema['enum']))}, not {_quote(value)}"
-    if isinstance(value, str):
-        return _text_fault(schema, value)
-    if isinstance(value, list):
-        if len(value) > schema.get("maxItems", math.inf):
-            return f"must have at most {schema['maxItems']} entries"
-        return next((fault for one in value if (fault := _fault(schema.get("items", {}), one))), None)
-    return _number_fault(schema, value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-def _text_fault(schema: JsonSchema, value: str) -> str | None:
-    if _HALF_CHARACTERS.search(value):
-        return "holds half a character (an unpaired surrogate)"
-    if len(value) < schema.get("minLength", 0):
-        return f"must have at least {schema['minLength']} characters" if value else "must not be empty"
-    if len(value) > schema.get("maxLength", math.inf):
-        return f"must have at most {schema['maxLength']:,} characters, not {len(value):,}"
-    return None
-
-
-def _number_fault(schema: JsonSchema, value: float) -> str | None:
-    if value < schema.get("minimum", -math.inf):
-        return f"must be at least {schema['minimum']}"
-    if value > schema.get("maximum", math.inf):
-        return f"must be at most {schema['maximum']}"
-    return None
-
-
-def _is(kind: str, value: Any) -> bool:
-    if isinstance(value, bool) and kind != "boolean":
-        return False
-    if isinstance(value, float) and not math.isfinite(value):
-        return False
-    return isinstance(value, _TYPES[kind])
-
-
-def _article(kind: str) -> str:
-    return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
 
 
 def _quote(value: Any) -> str:

@@ -1,7 +1,7 @@
-"""`check`: what the linter and the type checker say about the files that were changed.
+"""The tool `check`: lint and type-check the files that were changed.
 
-Both run where the verifier runs them, on exported copies, with the verifier's settings: what the agent sees here is
-what counts later. Findings that the task's own trees have are not shown.
+Both run as the verifier runs them, on copies and with its settings, so the agent sees the findings that count later.
+Findings that the task's own trees have are not shown.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ _MOST_FINDINGS = 50
 
 
 class CheckTool(ValidatedTool):
-    """Without a subject there is no baseline: then only files edited through tools, or named, are checked."""
+    """Without a task there is no baseline: then only files that were edited through tools, or named, are checked."""
 
     name = "check"
     description = (
@@ -45,76 +45,76 @@ class CheckTool(ValidatedTool):
         }
     )
 
-    def __init__(self, state: AgentState, toolbox: StaticAnalyzer, subject: LoadedTask | None = None) -> None:
-        self._work = state
-        self._toolbox = toolbox
-        self._subject = subject
+    def __init__(self, state: AgentState, analyzer: StaticAnalyzer, task: LoadedTask | None = None) -> None:
+        self._state = state
+        self._analyzer = analyzer
+        self._task = task
 
     async def act(self, arguments: dict[str, Any], workspace: Workspace) -> ToolResult:
         wanted = [paths.normalize_path(path) for path in arguments.get("paths", [])]
-        subject = self._subject or _stand_in()
-        sources = await self._sources(workspace, subject, wanted)
-        start = subject.start.files
+        task = self._task or _empty_task()
+        sources = await self._sources(workspace, task, wanted)
+        start = task.start.files
         changed = {path for path, content in sources.files.items() if start.get(path) != content}
         if wanted:
             changed = {path for path in changed if is_under(path, wanted)}
         if not changed:
             return ToolResult(content="no Python file that was changed" + (" lies there" if wanted else ""))
-        content = await asyncio.to_thread(_checked, self._toolbox, subject, sources, changed)
-        note = "" if self._subject else "\n[there is no baseline here: older findings in these files are shown too]"
+        content = await asyncio.to_thread(_new_findings, self._analyzer, task, sources, changed)
+        note = "" if self._task else "\n[there is no baseline here: older findings in these files are shown too]"
         return ToolResult(content=content + note)
 
-    async def _sources(self, workspace: Workspace, subject: LoadedTask, wanted: Sequence[str]) -> SourceTree:
-        """The sources as they are now: all of a task's, else what was edited or asked for."""
+    async def _sources(self, workspace: Workspace, task: LoadedTask, wanted: Sequence[str]) -> SourceTree:
+        """The current sources: all of a task's, else the files that were edited or asked for."""
         names = await paths.list_files(workspace, (".py", ".pyi"))
-        if self._subject is None:
-            chosen = [*self._work.edited_paths, *wanted]
-            names = [name for name in names if is_under(name, chosen)] if chosen else []
-        task = subject.task
-        names = [name for name in names if is_under(name, task.source_paths) and not is_under(name, task.test_paths)]
+        if self._task is None:
+            roots = [*self._state.edited_paths, *wanted]
+            names = [name for name in names if is_under(name, roots)] if roots else []
+        sources, tests = task.task.source_paths, task.task.test_paths
+        names = [name for name in names if is_under(name, sources) and not is_under(name, tests)]
         if len(names) > _MOST_FILES:
             raise BadInput(f"there are {len(names):,} Python files, too many to check; at most {_MOST_FILES:,}")
-        found = {}
+        files = {}
         for name in names:
             try:
                 content = await workspace.get(name)
             except BadInput:
                 continue  # gone meanwhile, or a link by now
             if len(content) <= MOST_BYTES:
-                found[name] = content
-        return own_sources(task, SourceTree(found))
+                files[name] = content
+        return own_sources(task.task, SourceTree(files))
 
 
-def _checked(toolbox: StaticAnalyzer, subject: LoadedTask, sources: SourceTree, changed: set[str]) -> str:
-    baseline = toolbox.baseline(subject)
-    told = []
+def _new_findings(analyzer: StaticAnalyzer, task: LoadedTask, sources: SourceTree, changed: set[str]) -> str:
+    baseline = analyzer.baseline(task)
+    lines = []
     fresh: list[tuple[str, ToolFinding]] = []
-    asked = (("ruff", toolbox.lint_report, baseline.lint), ("mypy", toolbox.type_report, baseline.types))
-    for tool, run, known in asked:
-        report: ToolReport = run(subject, sources)
+    tools = (("ruff", analyzer.lint_report, baseline.lint), ("mypy", analyzer.type_report, baseline.types))
+    for tool, run, known in tools:
+        report: ToolReport = run(task, sources)
         if report.error:
-            told.append(f"{tool}: {report.error}")
+            lines.append(f"{tool}: {report.error}")
         elif known is None:
-            told.append(f"{tool}: the task's own files cannot be checked, so nothing can be said")
+            lines.append(f"{tool}: the task's own files cannot be checked, so nothing can be said")
         else:
-            fresh += [(tool, one) for one in new_findings.select_new(report.findings, known) if one.file in changed]
-    if not fresh and not told:
+            fresh += [(tool, new) for new in new_findings.select_new(report.findings, known) if new.file in changed]
+    if not fresh and not lines:
         return f"ruff and mypy find nothing new in {', '.join(sorted(changed)[:10])}"
-    fresh.sort(key=lambda one: (one[1].file, one[1].line))
+    fresh.sort(key=lambda found: (found[1].file, found[1].line))
     file = None
     for tool, finding in fresh[:_MOST_FINDINGS]:
         if finding.file != file:
             file = finding.file
-            told.append(file)
+            lines.append(file)
         message = finding.message.splitlines()[0][:300] if finding.message else ""
-        told.append(f"  {finding.line}: {message} [{tool} {finding.code}]")
+        lines.append(f"  {finding.line}: {message} [{tool} {finding.code}]")
     if len(fresh) > _MOST_FINDINGS:
-        told.append(f"... and {len(fresh) - _MOST_FINDINGS} more findings")
-    return sanitize_text("\n".join(told))
+        lines.append(f"... and {len(fresh) - _MOST_FINDINGS} more findings")
+    return sanitize_text("\n".join(lines))
 
 
-def _stand_in() -> LoadedTask:
-    """A task of nothing, for workspaces without one."""
+def _empty_task() -> LoadedTask:
+    """A task without files, for workspaces that have none."""
     tests = TaskTests(fail_to_pass=[], pass_to_pass=[])
     task = Task(name="workspace", mode="shared", instruction="", source_paths=["."], test_paths=[], tests=tests)
     return LoadedTask(task=task, start=SourceTree(), suite=SourceTree())

@@ -1,4 +1,4 @@
-"""`edit`: replace one exact piece of a file, with help where it is not there or there too often."""
+"""The tool `edit`: replace one exact piece of a file. Errors show the nearest text, or all places where it occurs."""
 
 import asyncio
 import difflib
@@ -18,13 +18,13 @@ _CONTEXT = 4
 _MOST_SHOWN = 60
 _MOST_PLACES = 12
 _MOST_SEARCHED = 10_000
-"""Lines of a file in which the nearest region is looked for."""
+"""Lines of a file that are searched for the nearest region."""
 _MOST_CANDIDATES = 200
 _ALIKE = 0.5
 
 
 class EditTool(ValidatedTool):
-    """Line ends and encoding stay what they were."""
+    """Keeps the line ends and the encoding of the file."""
 
     name = "edit"
     description = (
@@ -40,7 +40,7 @@ class EditTool(ValidatedTool):
     )
 
     def __init__(self, state: AgentState) -> None:
-        self._work = state
+        self._state = state
 
     async def act(self, arguments: dict[str, Any], workspace: Workspace) -> ToolResult:
         path, old, new = paths.normalize_path(arguments["path"]), arguments["old"], arguments["new"]
@@ -61,30 +61,30 @@ class EditTool(ValidatedTool):
         first = _lines_of(file.body, old)[0]
         after = file.with_body(file.body.replace(old, new))
         await write_file(workspace, path, after.encode())
-        self._work.record_edit(path, count * _height(new), count * _height(old))
-        self._work.open_file(path, first)
+        self._state.record_edit(path, count * _height(new), count * _height(old))
+        self._state.open_file(path, first)
         times = f" in {count} places" if count > 1 else ""
-        shown = text_file.number_lines(
+        window = text_file.number_lines(
             after.lines, max(1, first - _CONTEXT), min(_MOST_SHOWN, _height(new) + 2 * _CONTEXT)
         )
-        return ToolResult(content=f"{path} edited{times}\n{shown}")
+        return ToolResult(content=f"{path} edited{times}\n{window}")
 
     async def _open(self, workspace: Workspace, path: str) -> text_file.TextFile:
         try:
-            found = text_file.decode_text(await workspace.get(path))
+            file = text_file.decode_text(await workspace.get(path))
         except BadInput as error:
             if paths.is_missing(error):
                 raise BadInput(f"there is no {path}{await paths.similar_names(workspace, path)}") from error
             if paths.is_directory(error):
                 raise BadInput(f"{path} is no regular file") from error
             raise paths.explain_error(error, path) from error
-        if found is None:
+        if file is None:
             raise BadInput(f"{path} is not text; it cannot be edited")
-        return found
+        return file
 
 
 def describe_nearest(body: str, old: str) -> str:
-    """Where something like `old` stands, and how it differs, as the end of a sentence."""
+    """The region of the file that is most like `old`, as the end of a sentence."""
     lines, wanted = body.split("\n")[:_MOST_SEARCHED], old.strip("\n").split("\n")
     if bare := _bare_match(lines, wanted):
         return f", but it does with other white space; as it is, from line {bare}:\n{_region(lines, bare, len(wanted))}"
@@ -95,7 +95,7 @@ def describe_nearest(body: str, old: str) -> str:
 
 
 def _bare_match(lines: list[str], wanted: list[str]) -> int | None:
-    """The line from which all lines are the same but for white space."""
+    """The first line of a region that is equal but for white space."""
     plain, target = ["".join(line.split()) for line in lines], ["".join(line.split()) for line in wanted]
     for index in range(len(plain) - len(target) + 1):
         if plain[index] == target[0] and plain[index : index + len(target)] == target:
@@ -104,9 +104,9 @@ def _bare_match(lines: list[str], wanted: list[str]) -> int | None:
 
 
 def _most_alike(lines: list[str], wanted: list[str]) -> int | None:
-    """The line at which a region of the same height is most like what was wanted, if it is alike at all.
+    """The first line of the region that is most like `wanted`; None if no region is alike enough.
 
-    Candidates are the places where a line of it nearly stands; only those are compared whole.
+    Only regions around a line that is nearly equal to the longest wanted line are compared whole.
     """
     scored: list[tuple[float, int]] = []
     rarest = max(range(len(wanted)), key=lambda index: len(wanted[index].strip()))
@@ -127,10 +127,10 @@ def _most_alike(lines: list[str], wanted: list[str]) -> int | None:
 
 
 def _region(lines: list[str], start: int, height: int) -> str:
-    """With tabs and trailing blanks made visible, for they are often the difference."""
-    found = lines[start - 1 : start - 1 + min(height, _MOST_SHOWN)]
-    visible = [_visible(line) for line in found]
-    note = "\n(here → is a tab, · a blank at the end of a line, ␍ a carriage return)" if visible != found else ""
+    """The region with tabs and trailing blanks made visible, which are often the difference."""
+    region = lines[start - 1 : start - 1 + min(height, _MOST_SHOWN)]
+    visible = [_visible(line) for line in region]
+    note = "\n(here → is a tab, · a blank at the end of a line, ␍ a carriage return)" if visible != region else ""
     return "\n".join(text_file.sanitize_text(line)[:400] for line in visible) + note
 
 
@@ -142,13 +142,13 @@ def _visible(line: str) -> str:
 
 
 def _lines_of(body: str, piece: str) -> list[int]:
-    """The lines at which a piece begins, as `str.count` counts it."""
-    found, at, line, last = [], body.find(piece), 1, 0
+    """The lines at which a piece begins, counted as `str.count` counts."""
+    numbers, at, line, last = [], body.find(piece), 1, 0
     while at >= 0:
         line += body.count("\n", last, at)
-        found.append(line)
+        numbers.append(line)
         last, at = at, body.find(piece, at + len(piece))
-    return found
+    return numbers
 
 
 def _height(text: str) -> int:

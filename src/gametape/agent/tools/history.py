@@ -1,7 +1,7 @@
-"""`history`: what git knows, where a task allows it.
+"""The tool `history`: git log, blame, diff and commit conventions, where a task allows it.
 
-The workspace's git configuration is hostile, but git runs inside the sandbox, where the agent could run it anyway.
-What would make it hang or run something is switched off all the same.
+The workspace's git configuration is hostile. Git runs inside the sandbox, where the agent could run it anyway; options
+that would make it hang or run a program are switched off all the same.
 """
 
 import re
@@ -45,7 +45,7 @@ class HistoryTool(ValidatedTool):
         what, path = arguments["what"], paths.normalize_path(arguments.get("path", "."))
         if what == "blame" and "path" not in arguments:
             raise BadInput("blame needs a path")
-        result = await _git(workspace, *_question(what, path, arguments.get("line", 1), arguments.get("count")))
+        result = await _git(workspace, *_git_arguments(what, path, arguments.get("line", 1), arguments.get("count")))
         if result.killed_by and not result.stdout:
             raise BadInput(f"git was ended ({result.killed_by})")
         if result.exit_code != 0 and not result.killed_by:
@@ -64,7 +64,7 @@ async def has_history(workspace: Workspace) -> bool:
 
 
 async def current_branch(workspace: Workspace) -> str | None:
-    """The branch that the workspace is on, empty if on none; None where that cannot be told."""
+    """The workspace's branch; empty if it is on none, None where there is no readable repository."""
     try:
         head = (await workspace.get(".git/HEAD")).decode("utf-8", "replace").strip()
     except BadInput:
@@ -72,15 +72,15 @@ async def current_branch(workspace: Workspace) -> str | None:
     return head.removeprefix("ref: refs/heads/") if head.startswith("ref: refs/heads/") else ""
 
 
-def _question(what: str, path: str, line: int, count: int | None) -> tuple[str, ...]:
-    place = ("--", f":(literal){path}") if path != "." else ()
+def _git_arguments(what: str, path: str, line: int, count: int | None) -> tuple[str, ...]:
+    pathspec = ("--", f":(literal){path}") if path != "." else ()
     if what == "blame":
         return "blame", "--date=short", f"-L{line},+{count or 40}", "--no-textconv", "--", path
     if what == "diff":
-        return "diff", *_PLAIN, "HEAD", *place
+        return "diff", *_PLAIN, "HEAD", *pathspec
     if what == "log":
-        return "log", *_PLAIN, f"-n{count or 20}", "--date=short", "--format=%h %ad %an: %s", *place
-    return "log", *_PLAIN, f"-n{count or _SURVEYED}", "--no-merges", "--format=%s", *place
+        return "log", *_PLAIN, f"-n{count or 20}", "--date=short", "--format=%h %ad %an: %s", *pathspec
+    return "log", *_PLAIN, f"-n{count or _SURVEYED}", "--no-merges", "--format=%s", *pathspec
 
 
 async def _git(workspace: Workspace, *words: str) -> ShellResult:
@@ -88,7 +88,7 @@ async def _git(workspace: Workspace, *words: str) -> ShellResult:
 
 
 def commit_conventions(subjects: list[str]) -> str:
-    """How these commit subjects are written: prefixes, mood, length, and the latest of them."""
+    """How these commit subjects are written: prefixes, mood, length, and the latest five."""
     subjects = [subject for subject in subjects if subject.strip()]
     if not subjects:
         return "no commits"
@@ -113,13 +113,13 @@ def commit_conventions(subjects: list[str]) -> str:
 
 
 def _is_prefix(subject: str) -> bool:
-    """`fix(core): ...` and `[core] ...`, not the first word of a sentence."""
+    """Whether a subject begins with a prefix such as `fix(core):` or `[core]`."""
     match = _PREFIX.match(subject)
     return match is not None and (match[1].startswith("[") or match[0].rstrip().endswith(":"))
 
 
 def _is_imperative(word: str) -> bool:
-    """By its ending alone: `add`, not `added`, `adding` or `adds`; an estimate."""
+    """An estimate by the ending: `add`, not `added`, `adding` or `adds`."""
     plain = word.lower().strip(".,:;")
     third_person = plain.endswith("s") and not plain.endswith("ss")
     return plain.isalpha() and not third_person and (len(plain) <= 4 or not _NOT_IMPERATIVE.search(plain))

@@ -1,7 +1,7 @@
-"""`jump`: from a name to its definition and its references, in Python files.
+"""The tool `jump`: go from a name to its definition and its references, in Python files.
 
-The files are parsed inside the sandbox, never here, and by the standard library alone: a library for it would put
-strangers' code before the agent, which may be the very code a task asks for.
+The files are parsed inside the sandbox, never here, and by the standard library alone: an installed library would show
+the agent third-party code, which may be the very code that a task asks for.
 """
 
 import importlib.resources
@@ -22,7 +22,7 @@ _MOST_DEFINITIONS, _MOST_REFERENCES = 10, 40
 
 
 class JumpTool(ValidatedTool):
-    """`python` is the interpreter inside the sandbox. The first definition is opened in `work`."""
+    """`python` is the interpreter inside the sandbox. The first definition is opened in the agent's state."""
 
     name = "jump"
     description = (
@@ -38,30 +38,30 @@ class JumpTool(ValidatedTool):
     )
 
     def __init__(self, state: AgentState, python: str) -> None:
-        self._work = state
+        self._state = state
         self._python = python
         self._script = importlib.resources.files("gametape.agent.inside").joinpath("jump.py").read_text("utf-8")
 
     async def act(self, arguments: dict[str, Any], workspace: Workspace) -> ToolResult:
-        question = dict(arguments)
-        if "path" in question:
-            question["path"] = paths.normalize_path(question["path"])
-        if "symbol" not in question and not {"path", "line"} <= question.keys():
+        query = dict(arguments)
+        if "path" in query:
+            query["path"] = paths.normalize_path(query["path"])
+        if "symbol" not in query and not {"path", "line"} <= query.keys():
             raise BadInput("give a symbol, or a path and a line (and a column)")
-        argv = [self._python, "-I", "-X", "utf8", "-c", self._script, json.dumps(question)]
+        argv = [self._python, "-I", "-X", "utf8", "-c", self._script, json.dumps(query)]
         result = await run_program(workspace, argv, _SECONDS)
         answer = _read(result)
-        definitions = _places(answer, "definitions")
+        definitions = _locations(answer, "definitions")
         if not definitions:
             raise BadInput(
                 f"no definition of {sanitize_text(str(answer.get('symbol')))[:200]} in the workspace's Python files"
             )
-        self._work.open_file(definitions[0]["path"], definitions[0]["line"])
-        return ToolResult(content=_told(answer, definitions), cpu_seconds=result.cpu_seconds)
+        self._state.open_file(definitions[0]["path"], definitions[0]["line"])
+        return ToolResult(content=_describe(answer, definitions), cpu_seconds=result.cpu_seconds)
 
 
 def _read(result: ShellResult) -> dict[str, Any]:
-    """The script's answer. Whoever is inside can change what it says: it is data, and odd data is trouble."""
+    """The script's answer. Code in the sandbox can forge it, so it is checked like any input."""
     if result.killed_by:
         raise BadInput(f"the search for definitions was ended ({result.killed_by}); use search")
     try:
@@ -76,38 +76,39 @@ def _read(result: ShellResult) -> dict[str, Any]:
     return answer
 
 
-def _places(answer: dict[str, Any], key: str) -> list[dict[str, Any]]:
-    found = answer.get(key)
-    entries = found if isinstance(found, list) else []
-    good = [one for one in entries if isinstance(one, dict) and _is_place(one)]
-    return [{**one, "path": paths.normalize_path(one["path"])} for one in good]
+def _locations(answer: dict[str, Any], key: str) -> list[dict[str, Any]]:
+    entries = answer.get(key)
+    valid = [entry for entry in entries if _is_location(entry)] if isinstance(entries, list) else []
+    return [{**entry, "path": paths.normalize_path(entry["path"])} for entry in valid]
 
 
-def _is_place(entry: dict[str, Any]) -> bool:
+def _is_location(entry: Any) -> bool:
+    if not isinstance(entry, dict):
+        return False
     path, line = entry.get("path"), entry.get("line")
     return isinstance(path, str) and "\n" not in path and "\0" not in path and type(line) is int and line >= 1
 
 
-def _told(answer: dict[str, Any], definitions: list[dict[str, Any]]) -> str:
-    told = [] if answer.get("followed") else ["by name only:"]
-    told += [f"{_line(one)}  ({one.get('kind')} {one.get('name')})" for one in definitions[:_MOST_DEFINITIONS]]
-    told += _more(len(definitions), _MOST_DEFINITIONS, answer.get("count"))
+def _describe(answer: dict[str, Any], definitions: list[dict[str, Any]]) -> str:
+    lines = [] if answer.get("followed") else ["by name only:"]
+    lines += [f"{_line(found)}  ({found.get('kind')} {found.get('name')})" for found in definitions[:_MOST_DEFINITIONS]]
+    lines += _more(len(definitions), _MOST_DEFINITIONS, answer.get("count"))
     for key, title in (("references", "references"), ("possible", "possible references, by name only")):
         if key in answer:
-            places = _places(answer, key)
-            if places or key == "references":
-                told.append(f"{title}:" if places else "no references")
-            told += [_line(one) for one in places[:_MOST_REFERENCES]]
-            told += _more(len(places), _MOST_REFERENCES, answer.get(f"{key}_count"))
+            locations = _locations(answer, key)
+            if locations or key == "references":
+                lines.append(f"{title}:" if locations else "no references")
+            lines += map(_line, locations[:_MOST_REFERENCES])
+            lines += _more(len(locations), _MOST_REFERENCES, answer.get(f"{key}_count"))
     if answer.get("unread"):
-        told.append(f"[{answer['unread']} Python files could not be parsed and were left out]")
-    return sanitize_text("\n".join(told))
+        lines.append(f"[{answer['unread']} Python files could not be parsed and were left out]")
+    return sanitize_text("\n".join(lines))
 
 
-def _line(place: dict[str, Any]) -> str:
-    return f"{place['path']}:{place['line']}: {str(place.get('text', ''))[:200]}"
+def _line(location: dict[str, Any]) -> str:
+    return f"{location['path']}:{location['line']}: {str(location.get('text', ''))[:200]}"
 
 
-def _more(listed: int, most: int, count: Any) -> list[str]:
-    rest = (count if type(count) is int else listed) - min(listed, most)
+def _more(listed: int, limit: int, count: Any) -> list[str]:
+    rest = (count if type(count) is int else listed) - min(listed, limit)
     return [f"... and {rest} more"] if rest > 0 else []

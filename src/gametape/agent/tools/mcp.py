@@ -1,7 +1,7 @@
-"""Tools of an MCP server, which runs in a sandbox of its own.
+"""Tools of an MCP server that runs in a sandbox of its own.
 
-The server is as hostile as anything else: it sees nothing but what its policy grants, what it says about its tools is
-cleaned and cut, and whatever it does, a call ends in an answer.
+The server is hostile: it sees only what its policy grants, its descriptions are sanitized and cut, and every call ends
+with an answer.
 """
 
 import asyncio
@@ -27,11 +27,11 @@ from gametape.sandbox.policy import SandboxPolicy
 
 _LONGEST_LINE = 4 << 20
 _MOST_UNASKED = 5000
-"""Messages in a row while nothing is said to the server; one that talks on and on would keep the host busy."""
+"""Messages in a row without a request; a server that never stops sending would keep the host busy."""
 
 
 class McpConnection:
-    """Two tasks carry messages to and fro until the server or the session ends."""
+    """Two tasks carry messages in both directions until the server or the session ends."""
 
     def __init__(self, connection: socket.socket) -> None:
         import anyio  # noqa: PLC0415 - an optional extra
@@ -43,7 +43,7 @@ class McpConnection:
         self._tasks: list[asyncio.Task[None]] = []
         self._unasked = 0
         self.closed = False
-        """Whether the server can be heard no more."""
+        """Whether the connection has ended."""
 
     async def __aenter__(self) -> Self:
         reader, writer = await asyncio.open_connection(sock=self._socket.dup(), limit=_LONGEST_LINE)
@@ -70,7 +70,7 @@ class McpConnection:
                     self._unasked += 1
                     await self._arrived.send(_parsed(line))
         except (OSError, ValueError, anyio.BrokenResourceError, anyio.ClosedResourceError):
-            pass  # a line without end, or one side has gone: the session sees that no more comes
+            pass  # a line without end, or one side has closed: the session sees the end of the stream
         finally:
             self.closed = True
 
@@ -110,12 +110,12 @@ _MOST_ANSWER = 200_000
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 _SHIM = "import os, sys; os.dup2(0, 1); os.execvp(sys.argv[1], sys.argv[1:])"
-"""The sandbox gives one socket as standard input; a server answers on standard output."""
+"""The sandbox gives one socket as standard input; this makes it standard output as well."""
 
 
 @dataclass(frozen=True)
 class McpServer:
-    """A server to attach. Its policy is all that it may do: by default no network and nothing of the host."""
+    """A server to attach. Its policy is all it may do; the default has no network and nothing of the host."""
 
     name: str
     command: tuple[str, ...]
@@ -137,59 +137,61 @@ async def attach_server(server: McpServer, backend: str = "bubblewrap") -> Async
         raise MissingDependency("attaching MCP servers needs the mcp package; pip install 'gametape[mcp]'")
     policy = server.policy.with_limits(wall_seconds=_LIFETIME)
     argv = ["python3", "-I", "-c", _SHIM, *server.command]
-    dialogue = await asyncio.to_thread(open_interactive, SandboxSpec(policy=policy), argv, backend)
-    dialogue.watch_closely()
+    process = await asyncio.to_thread(open_interactive, SandboxSpec(policy=policy), argv, backend)
+    process.watch_closely()
     ready: asyncio.Future[list[Tool]] = asyncio.get_running_loop().create_future()
-    enough = asyncio.Event()
-    held = asyncio.create_task(_hold(server, dialogue, ready, enough))
+    done = asyncio.Event()
+    session = asyncio.create_task(_run_session(server, process, ready, done))
     try:
-        either: set[asyncio.Future[Any]] = {ready, held}
+        either: set[asyncio.Future[Any]] = {ready, session}
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if not ready.done():
-            error = held.exception()
-            reason = await asyncio.to_thread(_last_words, dialogue)
-            said = _plain(str(error), 200) or "time is up"
-            raise SandboxError(f"the MCP server {server.name} did not come up: {said}{reason}") from error
+            error = session.exception()
+            reason = await asyncio.to_thread(_last_stderr_line, process)
+            message = _plain(str(error), 200) or "time is up"
+            raise SandboxError(f"the MCP server {server.name} did not come up: {message}{reason}") from error
         yield ready.result()
     finally:
-        enough.set()
-        await asyncio.gather(held, return_exceptions=True)
-        await asyncio.to_thread(dialogue.close)
+        done.set()
+        await asyncio.gather(session, return_exceptions=True)
+        await asyncio.to_thread(process.close)
 
 
-async def _hold(
-    server: McpServer, dialogue: InteractiveProcess, ready: "asyncio.Future[list[Tool]]", enough: asyncio.Event
+async def _run_session(
+    server: McpServer, process: InteractiveProcess, ready: "asyncio.Future[list[Tool]]", done: asyncio.Event
 ) -> None:
-    """Keep a session open in a task of its own: what is raised around its user is then not the session's affair."""
+    """Keep a session open in a task of its own, so that an error in the caller is not raised inside the session."""
     from mcp import ClientSession  # noqa: PLC0415 - an optional extra
 
     failure: Exception | None = None
-    async with McpConnection(dialogue.socket) as line, ClientSession(line.read, line.write) as session:
+    async with McpConnection(process.socket) as connection, ClientSession(connection.read, connection.write) as session:
         try:
             async with asyncio.timeout(server.start_seconds):
                 await session.initialize()
-                declared = await _declared(session)
+                declared = await _list_tools(session)
         except Exception as error:  # raised again below, outside of the session, which would wrap it in a group
             failure = error
         else:
-            ready.set_result([McpTool(server, session, line, one) for one in declared if _NAME.fullmatch(one.name)])
-            await enough.wait()
+            ready.set_result(
+                [McpTool(server, session, connection, tool) for tool in declared if _NAME.fullmatch(tool.name)]
+            )
+            await done.wait()
     if failure:
         raise failure
 
 
-async def _declared(session: "ClientSession") -> "list[Declared]":
+async def _list_tools(session: "ClientSession") -> "list[Declared]":
     from mcp_types import PaginatedRequestParams  # noqa: PLC0415
 
-    found: list[Declared] = []
+    tools: list[Declared] = []
     cursor: str | None = None
     for _ in range(_MOST_PAGES):
         page = await session.list_tools(params=PaginatedRequestParams(cursor=cursor) if cursor else None)
-        found += page.tools
+        tools += page.tools
         cursor = page.next_cursor
         if not cursor:
             break
-    return found[:_MOST_TOOLS]
+    return tools[:_MOST_TOOLS]
 
 
 class McpTool:
@@ -201,7 +203,7 @@ class McpTool:
         self.name = f"{server.name}.{declared.name}"
         self._server = server
         self._session = session
-        self._line = connection
+        self._connection = connection
         self._inner = declared.name
         schema = declared.input_schema
         self._definition = {
@@ -217,7 +219,7 @@ class McpTool:
     async def call(self, arguments: dict[str, Any], workspace: Workspace) -> ToolResult:  # noqa: ARG002
         from mcp import MCPError  # noqa: PLC0415
 
-        if self._line.closed:
+        if self._connection.closed:
             return self._failed("the server has ended")
         try:
             async with asyncio.timeout(self._server.call_seconds):
@@ -225,7 +227,7 @@ class McpTool:
         except TimeoutError:
             return self._failed(f"no answer within {self._server.call_seconds:g} seconds")
         except (MCPError, ValueError, RuntimeError) as error:
-            reason = "the server has ended" if self._line.closed else _plain(str(error), 500)
+            reason = "the server has ended" if self._connection.closed else _plain(str(error), 500)
             return self._failed(reason or type(error).__name__)
         text = _plain(_text(result.content), _MOST_ANSWER)
         return ToolResult(content=text or "[no content]", failed=bool(result.is_error))
@@ -235,43 +237,42 @@ class McpTool:
 
 
 def _text(content: Sequence[Any]) -> str:
-    """The text of an answer; what is no text is named."""
+    """The text of an answer; other parts are named by their type."""
     parts = []
-    for one in content:
-        text = getattr(one, "text", None)
-        parts.append(text if isinstance(text, str) else f"[{getattr(one, 'type', 'something')} left out]")
+    for part in content:
+        text = getattr(part, "text", None)
+        parts.append(text if isinstance(text, str) else f"[{getattr(part, 'type', 'something')} left out]")
     return "\n".join(parts)
 
 
-def _plain(text: str, most: int) -> str:
-    return sanitize(text[: 2 * most], secret_values(os.environ))[:most]
+def _plain(text: str, limit: int) -> str:
+    return sanitize(text[: 2 * limit], secret_values(os.environ))[:limit]
 
 
 def _plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """What the server says about arguments, its words cleaned; too much of it is as good as nothing."""
+    """The server's schema of the arguments, sanitized; a schema that is too long is replaced by an empty one."""
     try:
         text = json.dumps(schema)
     except (ValueError, TypeError, RecursionError):
         text = ""
     if not text or len(text) > _MOST_SCHEMA:
         return {"type": "object"}
-    cleaned = _cleaned(schema)
-    return {**cleaned, "type": "object"}
+    return {**_sanitized(schema), "type": "object"}
 
 
-def _cleaned(value: Any) -> Any:
+def _sanitized(value: Any) -> Any:
     if isinstance(value, str):
         return _plain(value, _LONGEST_DESCRIPTION)
     if isinstance(value, list):
-        return [_cleaned(one) for one in value]
+        return [_sanitized(item) for item in value]
     if isinstance(value, dict):
-        return {_plain(str(key), 100): _cleaned(one) for key, one in value.items()}
+        return {_plain(str(key), 100): _sanitized(item) for key, item in value.items()}
     return value
 
 
-def _last_words(dialogue: InteractiveProcess) -> str:
-    """What the server printed before it ended, as the end of a sentence."""
-    dialogue.kill()
-    result = dialogue.result()
-    said = result.stderr.strip().splitlines()
-    return f"; it said: {said[-1][:300]}" if said else ""
+def _last_stderr_line(process: InteractiveProcess) -> str:
+    """The last line that the server printed to stderr, as the end of a sentence."""
+    process.kill()
+    result = process.result()
+    lines = result.stderr.strip().splitlines()
+    return f"; it said: {lines[-1][:300]}" if lines else ""

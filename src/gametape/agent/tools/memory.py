@@ -1,4 +1,4 @@
-"""`remember` and `recall`: the agent's notes, wherever they are kept."""
+"""The tools `remember` and `recall`, over any `NoteStore`."""
 
 import difflib
 import re
@@ -41,12 +41,12 @@ class RecallTool(ValidatedTool):
 
     async def act(self, arguments: dict[str, Any], workspace: Workspace) -> ToolResult:  # noqa: ARG002
         if "name" in arguments:
-            return ToolResult(content=await self._one(arguments["name"]))
+            return ToolResult(content=await self._read(arguments["name"]))
         if "query" in arguments:
-            return ToolResult(content=await self._found(arguments["query"]))
-        return ToolResult(content=await self._listed())
+            return ToolResult(content=await self._search(arguments["query"]))
+        return ToolResult(content=await self._list())
 
-    async def _one(self, name: str) -> str:
+    async def _read(self, name: str) -> str:
         text = await self._notes.read(name)
         if text is None:
             names = await self._notes.names()
@@ -54,8 +54,8 @@ class RecallTool(ValidatedTool):
             raise BadInput(f"there is no note {name!r}" + (f"; there is {', '.join(close)}" if close else ""))
         return text
 
-    async def _found(self, query: str) -> str:
-        """Lines that hold most of the words, best first."""
+    async def _search(self, query: str) -> str:
+        """The lines with the most of the words, best first."""
         words = set(re.findall(r"\w+", query.lower()))
         scored = []
         for name in await self._notes.names():
@@ -68,11 +68,11 @@ class RecallTool(ValidatedTool):
             "\n".join(f"{name}:{number}: {line[:300]}" for _, name, number, line in best) or "no note has these words"
         )
 
-    async def _listed(self) -> str:
+    async def _list(self) -> str:
         names = await self._notes.names()
-        told = []
+        lines = []
         for name in names[:_MOST_LISTED]:
             first = next(iter((await self._notes.read(name) or "").strip().splitlines()), "")
-            told.append(f"{name}: {first[:_PREVIEW]}")
+            lines.append(f"{name}: {first[:_PREVIEW]}")
         more = [f"... and {len(names) - _MOST_LISTED} more"] if len(names) > _MOST_LISTED else []
-        return "\n".join([*told, *more]) or "there are no notes"
+        return "\n".join([*lines, *more]) or "there are no notes"

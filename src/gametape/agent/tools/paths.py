@@ -1,4 +1,4 @@
-"""Paths as the model writes them, and help when they lead nowhere."""
+"""Workspace paths as the model writes them: normalized, listed, and with help in errors."""
 
 import difflib
 import errno
@@ -35,12 +35,12 @@ def is_missing(error: BadInput) -> bool:
 
 
 def is_directory(error: BadInput) -> bool:
-    """Whether this is how reading a directory is refused."""
+    """Whether the error is the refusal to read a directory."""
     return _errno(error) == errno.EISDIR or (error.__cause__ is None and "not a regular file" in str(error))
 
 
 def explain_error(error: BadInput, path: str) -> BadInput:
-    """The same refusal in words that say what to do."""
+    """The same error in words that say what to do."""
     code = _errno(error)
     if code == errno.ELOOP:
         return BadInput(f"{path} is a symbolic link, and links are not followed here; name the file it points to")
@@ -53,39 +53,39 @@ def explain_error(error: BadInput, path: str) -> BadInput:
 
 async def list_directory(workspace: Workspace, path: str) -> str:
     """The entries of a directory, directories with a slash, each file with its size."""
-    asked = ["/usr/bin/find", as_argument(path), "-maxdepth", "1", "-printf", r"%d\t%y\t%s\t%f\n"]
-    result = await run_program(workspace, asked, _SECONDS)
+    argv = ["/usr/bin/find", as_argument(path), "-maxdepth", "1", "-printf", r"%d\t%y\t%s\t%f\n"]
+    result = await run_program(workspace, argv, _SECONDS)
     rows = [row for line in result.stdout.splitlines() if len(row := line.split("\t", 3)) == 4]
     if not any(row[:2] == ["0", "d"] for row in rows):
         reason = result.stderr.strip() or "it is neither a file nor a directory; look at it with the shell"
         raise BadInput(f"{path} cannot be read: {reason[:200]}")
     entries = sorted((name, kind, size) for depth, kind, size, name in rows if depth == "1")
-    told = [_entry(*entry) for entry in entries[:MAX_LISTED]]
+    lines = [_entry(*entry) for entry in entries[:MAX_LISTED]]
     more = [f"... and {len(entries) - MAX_LISTED:,} more"] if len(entries) > MAX_LISTED else []
-    return "\n".join([f"{path}/ is a directory with {len(entries):,} entries:", *told, *more])
+    return "\n".join([f"{path}/ is a directory with {len(entries):,} entries:", *lines, *more])
 
 
-async def list_files(workspace: Workspace, endings: tuple[str, ...] = (), most: int = _MOST_NAMES) -> list[str]:
-    """Regular files of the workspace by path, without those of version control and caches."""
+async def list_files(workspace: Workspace, endings: tuple[str, ...] = ()) -> list[str]:
+    """The paths of the workspace's regular files, without those of version control and caches."""
     pruned = ["(", "-name", ".git", "-o", "-name", "__pycache__", "-o", "-name", "node_modules", "-o", "-name", ".venv"]
-    asked = ["/usr/bin/find", ".", "-type", "d", *pruned, ")", "-prune", "-o", "-type", "f"]
+    argv = ["/usr/bin/find", ".", "-type", "d", *pruned, ")", "-prune", "-o", "-type", "f"]
     for number, ending in enumerate(endings):
-        asked += ["(" if number == 0 else "-o", "-name", f"*{ending}"]
-    asked += [")"] if endings else []
-    result = await run_program(workspace, [*asked, "-printf", r"%P\n"], _SECONDS)
-    return sorted(line for line in result.stdout.split("\n")[:most] if line)
+        argv += ["(" if number == 0 else "-o", "-name", f"*{ending}"]
+    argv += [")"] if endings else []
+    result = await run_program(workspace, [*argv, "-printf", r"%P\n"], _SECONDS)
+    return sorted(line for line in result.stdout.split("\n")[:_MOST_NAMES] if line)
 
 
 async def similar_names(workspace: Workspace, path: str) -> str:
-    """Names like the one that is missing, as the end of a sentence."""
+    """Names that are similar to the missing one, as the end of a sentence."""
     names = await list_files(workspace)
     base = posixpath.basename(path)
     same = [name for name in names if posixpath.basename(name) == base]
     close = difflib.get_close_matches(path, names, n=3, cutoff=0.7)
     bases = difflib.get_close_matches(base, sorted({posixpath.basename(name) for name in names}), n=3, cutoff=0.75)
     alike = [name for name in names if posixpath.basename(name) in bases]
-    found = list(dict.fromkeys((*same, *close, *alike)))[:5]
-    return f"; there is {', '.join(found)}" if found else ""
+    similar = list(dict.fromkeys((*same, *close, *alike)))[:5]
+    return f"; there is {', '.join(similar)}" if similar else ""
 
 
 def _entry(name: str, kind: str, size: str) -> str:

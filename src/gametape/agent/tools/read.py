@@ -1,4 +1,4 @@
-"""`read`: a window of a file."""
+"""The tool `read`: show a window of a file, or list a directory."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ _MOST_LINES = 400
 
 
 class ReadTool(ValidatedTool):
-    """Opens the file in `work`, with the cursor on the line that was asked for."""
+    """Opens the file in the agent's state, with the cursor on the line that was asked for."""
 
     name = "read"
     description = (
@@ -30,7 +30,7 @@ class ReadTool(ValidatedTool):
     )
 
     def __init__(self, state: AgentState) -> None:
-        self._work = state
+        self._state = state
 
     async def act(self, arguments: dict[str, Any], workspace: Workspace) -> ToolResult:
         path = paths.normalize_path(arguments["path"])
@@ -44,23 +44,23 @@ class ReadTool(ValidatedTool):
             if paths.is_directory(error):
                 return ToolResult(content=await paths.list_directory(workspace, path))
             raise paths.explain_error(error, path) from error
-        found = text_file.decode_text(content)
-        if found is None:
+        text = text_file.decode_text(content)
+        if text is None:
             return ToolResult(content=f"{path} is not text: {len(content):,} bytes, beginning {content[:16].hex(' ')}")
-        return ToolResult(content=self._shown(path, found.lines, arguments))
+        return ToolResult(content=self._window(path, text.lines, arguments))
 
-    def _shown(self, path: str, lines: list[str], arguments: dict[str, Any]) -> str:
+    def _window(self, path: str, lines: list[str], arguments: dict[str, Any]) -> str:
         count = arguments.get("count", text_file.WINDOW_LINES)
-        cursor = arguments.get("line", self._work.cursor(path) or 1)
+        cursor = arguments.get("line", self._state.cursor(path) or 1)
         if not lines:
-            self._work.open_file(path, 1)
+            self._state.open_file(path, 1)
             return f"{path} is empty"
         if cursor > len(lines) and "line" in arguments:
             raise BadInput(f"{path} has {len(lines):,} lines; there is no line {cursor:,}")
         cursor = min(cursor, len(lines))
         first = cursor if "line" in arguments else text_file.window_start(cursor, count, len(lines))
         last = min(len(lines), first + count - 1)
-        self._work.open_file(path, cursor)
+        self._state.open_file(path, cursor)
         more = f"\n[{len(lines) - last:,} more lines; go on with line={last + 1}]" if last < len(lines) else ""
         head = f"{path}, lines {first:,}-{last:,} of {len(lines):,}"
         return f"{head}\n{text_file.number_lines(lines, first, count)}{more}"

@@ -1,4 +1,4 @@
-"""`search`: a regular expression over the files of the workspace."""
+"""The tool `search`: find a regular expression in the files of the workspace."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ _SKIPPED = (".git", "__pycache__", "node_modules", ".venv", ".mypy_cache", ".ruf
 
 
 class SearchTool(ValidatedTool):
-    """ripgrep, without any configuration or ignore file of the workspace; grep where it is not installed."""
+    """Runs ripgrep without any configuration or ignore file of the workspace; grep where it is not installed."""
 
     name = "search"
     description = "Find lines that match a regular expression, in all files or below a path. Case counts."
@@ -40,7 +40,7 @@ class SearchTool(ValidatedTool):
         result = await run_program(workspace, _ripgrep(pattern, path, glob), _SECONDS)
         if result.exit_code == _NO_SUCH_PROGRAM:
             result = await run_program(workspace, _grep(pattern, path, glob), _SECONDS)
-        return ToolResult(content=_told(result, path), cpu_seconds=result.cpu_seconds)
+        return ToolResult(content=_matches(result, path), cpu_seconds=result.cpu_seconds)
 
 
 def _ripgrep(pattern: str, path: str, glob: str | None) -> list[str]:
@@ -59,7 +59,7 @@ def _grep(pattern: str, path: str, glob: str | None) -> list[str]:
     return [*argv, f"--regexp={pattern}", "--", paths.as_argument(path)]
 
 
-def _told(result: ShellResult, path: str) -> str:
+def _matches(result: ShellResult, path: str) -> str:
     lines = [_short(line) for line in result.stdout.splitlines()]
     if not lines and result.killed_by:
         raise BadInput(f"the search was ended ({result.killed_by}); narrow it with path or glob")
@@ -67,10 +67,12 @@ def _told(result: ShellResult, path: str) -> str:
         raise BadInput(_reason(result.stderr))
     if not lines:
         return "no matches" + ("" if path == "." else f" in {path}")
-    told = lines[:MAX_MATCHES]
+    matches = lines[:MAX_MATCHES]
     if len(lines) > MAX_MATCHES or result.killed_by:
-        told.append(f"[{MAX_MATCHES} of {'more than ' if result.killed_by else ''}{len(lines):,} matches; narrow it]")
-    return "\n".join(told)
+        matches.append(
+            f"[{MAX_MATCHES} of {'more than ' if result.killed_by else ''}{len(lines):,} matches; narrow it]"
+        )
+    return "\n".join(matches)
 
 
 def _short(line: str) -> str:
@@ -79,8 +81,8 @@ def _short(line: str) -> str:
 
 
 def _reason(stderr: str) -> str:
-    """The last line that says what is wrong; ripgrep draws the pattern before it."""
+    """The last line of the error; ripgrep prints the pattern before it."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
-    told = next((line for line in reversed(lines) if line.startswith("error:")), lines[-1] if lines else "")
-    bad = any("regex parse error" in line for line in lines) or "Unmatched" in told or "Invalid" in told
-    return f"{'not a regular expression' if bad else 'the search failed'}: {told.removeprefix('error:').strip()[:300]}"
+    last = next((line for line in reversed(lines) if line.startswith("error:")), lines[-1] if lines else "")
+    bad = any("regex parse error" in line for line in lines) or "Unmatched" in last or "Invalid" in last
+    return f"{'not a regular expression' if bad else 'the search failed'}: {last.removeprefix('error:').strip()[:300]}"

@@ -1,4 +1,4 @@
-"""`semantic_search`: pieces of files that mean something like the question. Nothing leaves this machine."""
+"""The tool `semantic_search`: find chunks of files by meaning, with local embeddings. Nothing leaves this machine."""
 
 import asyncio
 import hashlib
@@ -31,22 +31,22 @@ class TextChunk(NamedTuple):
 
 
 def split_chunks(text: str) -> list[TextChunk]:
-    """Pieces in order, without the blank ones. Nothing is parsed: the text is hostile, and lines tell enough."""
+    """The chunks of a text in order, without blank ones. Nothing is parsed: the text is hostile."""
     lines = text.split("\n")
-    found: list[TextChunk] = []
+    chunks: list[TextChunk] = []
     start = 0
     for index in range(1, len(lines) + 1):
         if index == len(lines) or index - start >= MAX_CHUNK_LINES or _begins(lines, start, index):
             piece = "\n".join(lines[start:index])
             if piece.strip():
-                found.append(TextChunk(start + 1, piece.rstrip()))
+                chunks.append(TextChunk(start + 1, piece.rstrip()))
             start = index
-    return found
+    return chunks
 
 
 def _begins(lines: list[str], start: int, index: int) -> bool:
-    """Whether a new piece begins here: a definition after a line that does not belong to it, or a new paragraph after
-    enough lines at the left margin."""
+    """Whether a new chunk begins here: at a definition that no decorator precedes, or at a new paragraph at the left
+    margin after enough lines."""
     line, before = lines[index], lines[index - 1]
     if _HEADS.match(line):
         return not before.lstrip().startswith("@")
@@ -82,39 +82,39 @@ _MOST_BYTES = 200_000
 _MOST_CHUNKS = 4000
 _AT_A_TIME = 32
 _SECONDS = 20.0
-"""Of computing for one question. Pieces that share words with it come first; the rest waits for the next question."""
+"""Computing time for one query. Chunks that share words with it come first; the rest waits for the next query."""
 _MOST_KEPT = 20_000
 _ANSWERS = 6
 _SHOWN_LINES = 12
 
 
 class EmbeddingCache:
-    """What was computed already, by content: forks and later questions of one process share it."""
+    """Embeddings by content. All rollouts of a process share them."""
 
     def __init__(self, max_entries: int = _MOST_KEPT) -> None:
-        self._most = max_entries
-        self._kept: OrderedDict[bytes, Floats] = OrderedDict()
+        self._max_entries = max_entries
+        self._entries: OrderedDict[bytes, Floats] = OrderedDict()
         self._lock = threading.Lock()
 
     def embed(self, texts: list[str], seconds: float) -> "list[Floats | None]":
-        """One vector for each text. What is not known is computed, the first texts first, until time is up."""
+        """One vector for each text. Missing ones are computed in order until the time is up; the rest are None."""
         names = [hashlib.sha256(text.encode("utf-8", "replace")).digest() for text in texts]
         with self._lock:
             return self._computed(names, texts, seconds)
 
     def _computed(self, names: list[bytes], texts: list[str], seconds: float) -> "list[Floats | None]":
-        missing = {name: text for name, text in zip(names, texts, strict=True) if name not in self._kept}
+        missing = {name: text for name, text in zip(names, texts, strict=True) if name not in self._entries}
         todo, deadline = list(missing), time.monotonic() + seconds
         while todo and time.monotonic() < deadline:
             now, todo = todo[:_AT_A_TIME], todo[_AT_A_TIME:]
-            self._kept.update(zip(now, embedder().embed([missing[name] for name in now]), strict=True))
-        found = [self._kept.get(name) for name in names]
+            self._entries.update(zip(now, embedder().embed([missing[name] for name in now]), strict=True))
+        vectors = [self._entries.get(name) for name in names]
         for name in names:
-            if name in self._kept:
-                self._kept.move_to_end(name)
-        while len(self._kept) > self._most:
-            self._kept.popitem(last=False)
-        return found
+            if name in self._entries:
+                self._entries.move_to_end(name)
+        while len(self._entries) > self._max_entries:
+            self._entries.popitem(last=False)
+        return vectors
 
 
 class SemanticSearchTool(ValidatedTool):
@@ -129,47 +129,49 @@ class SemanticSearchTool(ValidatedTool):
     )
 
     def __init__(self, embeddings: EmbeddingCache | None = None) -> None:
-        self._vectors = embeddings or EmbeddingCache()
+        self._embeddings = embeddings or EmbeddingCache()
 
     async def act(self, arguments: dict[str, Any], workspace: Workspace) -> ToolResult:
-        found, left_out = await _pieces(workspace)
-        if not found:
+        chunks, left_out = await _chunks(workspace)
+        if not chunks:
             raise BadInput("there are no text files to search")
         try:
-            ranked = await asyncio.to_thread(self._rank, arguments["query"], found)
-            waiting = len(found) - len(ranked)
+            ranked = await asyncio.to_thread(self._rank, arguments["query"], chunks)
+            waiting = len(chunks) - len(ranked)
         except MissingDependency as error:
             return ToolResult(content=f"{self.name}: {error}", failed=True)
-        told = [_told(path, chunk, score) for score, path, chunk in ranked[:_ANSWERS]]
+        parts = [_describe(path, chunk, score) for score, path, chunk in ranked[:_ANSWERS]]
         if left_out:
-            told.append(f"[{left_out:,} files or pieces were left out: there are too many, or they are too large]")
+            parts.append(f"[{left_out:,} files or pieces were left out: there are too many, or they are too large]")
         if waiting:
-            told.append(
-                f"[{waiting:,} of {len(found):,} pieces were not reached in time; asking again goes on with them]"
+            parts.append(
+                f"[{waiting:,} of {len(chunks):,} pieces were not reached in time; asking again goes on with them]"
             )
-        return ToolResult(content="\n\n".join(told))
+        return ToolResult(content="\n\n".join(parts))
 
-    def _rank(self, query: str, found: list[tuple[str, TextChunk]]) -> list[tuple[float, str, TextChunk]]:
-        """Those that were reached, best first."""
+    def _rank(self, query: str, chunks: list[tuple[str, TextChunk]]) -> list[tuple[float, str, TextChunk]]:
+        """The chunks that were reached in time, best first."""
         words = _words(query)
-        found = sorted(found, key=lambda one: -len(words & _words(f"{one[0]} {one[1].text}")))
-        whole, *vectors = self._vectors.embed([query, *(f"{path}\n{chunk.text}" for path, chunk in found)], _SECONDS)
+        chunks = sorted(chunks, key=lambda item: -len(words & _words(f"{item[0]} {item[1].text}")))
+        whole, *vectors = self._embeddings.embed(
+            [query, *(f"{path}\n{chunk.text}" for path, chunk in chunks)], _SECONDS
+        )
         scored = [
             (float(vector @ whole), path, chunk)
-            for vector, (path, chunk) in zip(vectors, found, strict=True)
+            for vector, (path, chunk) in zip(vectors, chunks, strict=True)
             if vector is not None and whole is not None
         ]
-        return sorted(scored, key=lambda one: (-one[0], one[1], one[2].first))
+        return sorted(scored, key=lambda item: (-item[0], item[1], item[2].first))
 
 
 def _words(text: str) -> set[str]:
     return set(re.findall(r"[a-z]{3,}", text.lower()))
 
 
-async def _pieces(workspace: Workspace) -> tuple[list[tuple[str, TextChunk]], int]:
-    """The pieces of the workspace's text files, and how much was left out."""
+async def _chunks(workspace: Workspace) -> tuple[list[tuple[str, TextChunk]], int]:
+    """The chunks of the workspace's text files, and the number of files and chunks left out."""
     names = await paths.list_files(workspace, _ENDINGS)
-    found: list[tuple[str, TextChunk]] = []
+    chunks: list[tuple[str, TextChunk]] = []
     left_out = max(0, len(names) - _MOST_FILES)
     for name in names[:_MOST_FILES]:
         try:
@@ -180,12 +182,12 @@ async def _pieces(workspace: Workspace) -> tuple[list[tuple[str, TextChunk]], in
         if text is None:
             left_out += 1
         else:
-            found += ((name, chunk) for chunk in split_chunks(text.body))
-    return found[:_MOST_CHUNKS], left_out + max(0, len(found) - _MOST_CHUNKS)
+            chunks += ((name, chunk) for chunk in split_chunks(text.body))
+    return chunks[:_MOST_CHUNKS], left_out + max(0, len(chunks) - _MOST_CHUNKS)
 
 
-def _told(path: str, chunk: TextChunk, score: float) -> str:
+def _describe(path: str, chunk: TextChunk, score: float) -> str:
     lines = chunk.text.split("\n")
     head = f"{path}, lines {chunk.first}-{chunk.first + len(lines) - 1} ({score:.2f})"
-    shown = "\n".join(text_file.sanitize_text(line)[:200] for line in lines[:_SHOWN_LINES])
-    return f"{head}\n{shown}" + ("\n..." if len(lines) > _SHOWN_LINES else "")
+    body = "\n".join(text_file.sanitize_text(line)[:200] for line in lines[:_SHOWN_LINES])
+    return f"{head}\n{body}" + ("\n..." if len(lines) > _SHOWN_LINES else "")

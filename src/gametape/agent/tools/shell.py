@@ -1,4 +1,4 @@
-"""`shell`: commands in one live shell."""
+"""The tool `shell`: run commands in one live shell."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ _ENDED = {
 
 
 class ShellTool(ValidatedTool):
-    """The shell lives on between calls; its directory is kept in `work`."""
+    """The shell lives on between calls; its directory is kept in the agent's state."""
 
     name = "shell"
     description = (
@@ -31,7 +31,7 @@ class ShellTool(ValidatedTool):
     )
 
     def __init__(self, state: AgentState, max_seconds: float = 600.0) -> None:
-        self._work = state
+        self._state = state
         self._default = min(DEFAULT_SECONDS, max_seconds)
         self.parameters = parameters_schema(
             ("command",),
@@ -47,12 +47,12 @@ class ShellTool(ValidatedTool):
     async def act(self, arguments: dict[str, Any], workspace: Workspace) -> ToolResult:
         seconds = float(arguments.get("timeout", self._default))
         result = await workspace.shell(arguments["command"], seconds)
-        content = _told(result, seconds, self._work.directory)
-        self._work.directory = result.directory
+        content = _describe(result, seconds, self._state.directory)
+        self._state.directory = result.directory
         return ToolResult(content=content, cpu_seconds=result.cpu_seconds)
 
 
-def _told(result: ShellResult, seconds: float, directory: str) -> str:
+def _describe(result: ShellResult, seconds: float, directory: str) -> str:
     parts = [part.rstrip("\n") for part in (result.stdout, result.stderr) if part.strip()]
     if result.killed_by:
         reason = _ENDED.get(result.killed_by, result.killed_by).format(seconds=seconds)

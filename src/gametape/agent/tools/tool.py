@@ -1,4 +1,4 @@
-"""What our tools have in common: a name, words for the model, a schema, and arguments that are checked before use."""
+"""`ValidatedTool`: the base class of our tools, which checks arguments against a schema before use."""
 
 import shlex
 from abc import ABC, abstractmethod
@@ -16,7 +16,7 @@ _CLEAN = ("/usr/bin/env", "-i", "PATH=/usr/local/bin:/usr/bin:/bin", f"HOME={HOM
 
 
 class ValidatedTool(ABC):
-    """A `Tool` whose `act` sees only arguments that keep to the schema, and may refuse with `BadInput`."""
+    """A `Tool` whose `act` gets only arguments that match the schema, and may refuse them with `BadInput`."""
 
     name: str
     description: str
@@ -27,8 +27,8 @@ class ValidatedTool(ABC):
         return {"name": self.name, "description": self.description, "parameters": self.parameters}
 
     async def call(self, arguments: dict[str, Any], workspace: Workspace) -> ToolResult:
-        if fault := argument_schema.argument_problem(self.parameters, arguments):
-            return ToolResult(content=f"{self.name}: {fault}", failed=True, refused=True)
+        if problem := argument_schema.argument_problem(self.parameters, arguments):
+            return ToolResult(content=f"{self.name}: {problem}", failed=True, refused=True)
         try:
             return await self.act(arguments, workspace)
         except BadInput as error:
@@ -39,6 +39,6 @@ class ValidatedTool(ABC):
 
 
 async def run_program(workspace: Workspace, argv: Sequence[str], seconds: float) -> ShellResult:
-    """Run a program of ours in the workspace, without the variables of the agent's shell and leaving it as it was."""
+    """Run a program in the workspace with a clean environment. The agent's shell keeps its state."""
     words = shlex.join((*_CLEAN, *argv))
     return await workspace.shell(f"(builtin cd {WORKSPACE} && exec {words})", seconds)

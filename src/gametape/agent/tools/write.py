@@ -1,4 +1,4 @@
-"""`write`: a whole file."""
+"""The tool `write`: write a whole file."""
 
 import contextlib
 import difflib
@@ -14,7 +14,7 @@ from gametape.core.messages import ToolResult
 from gametape.core.protocols import Workspace
 
 _MOST_COMPARED = 20_000
-"""Lines up to which two versions are compared; beyond, every line counts as changed."""
+"""Lines up to which two versions are compared; beyond that, every line counts as changed."""
 
 
 class WriteTool(ValidatedTool):
@@ -27,7 +27,7 @@ class WriteTool(ValidatedTool):
     )
 
     def __init__(self, state: AgentState) -> None:
-        self._work = state
+        self._state = state
 
     async def act(self, arguments: dict[str, Any], workspace: Workspace) -> ToolResult:
         path, body = paths.normalize_path(arguments["path"]), arguments["content"]
@@ -37,14 +37,14 @@ class WriteTool(ValidatedTool):
         after = text_file.TextFile(body)
         await write_file(workspace, path, after.encode())
         added, removed = count_changed_lines(before.lines if before else [], after.lines)
-        self._work.record_edit(path, added, removed)
-        self._work.open_file(path, 1)
-        did = "replaced" if before is not None else "written"
-        return ToolResult(content=f"{path} {did}: {len(after.lines):,} lines (+{added:,} -{removed:,})")
+        self._state.record_edit(path, added, removed)
+        self._state.open_file(path, 1)
+        action = "replaced" if before is not None else "written"
+        return ToolResult(content=f"{path} {action}: {len(after.lines):,} lines (+{added:,} -{removed:,})")
 
 
 async def write_file(workspace: Workspace, path: str, content: bytes) -> None:
-    """Write a file of the workspace, or `BadInput` with words that help."""
+    """Write a file of the workspace. Raises `BadInput` that says what to do."""
     try:
         await workspace.put(path, content)
     except BadInput as error:
@@ -56,7 +56,7 @@ async def write_file(workspace: Workspace, path: str, content: bytes) -> None:
 
 
 def count_changed_lines(before: list[str], after: list[str]) -> tuple[int, int]:
-    """How many lines were added and removed."""
+    """The numbers of lines added and removed."""
     if before and len(before) + len(after) <= _MOST_COMPARED:
         blocks = difflib.SequenceMatcher(None, before, after, autojunk=True).get_matching_blocks()
         same = sum(block.size for block in blocks)

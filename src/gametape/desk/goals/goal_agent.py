@@ -27,9 +27,9 @@ from gametape.agent.recorder import (
 )
 from gametape.agent.replay import last_checkpoint
 from gametape.agent.rollout import Rollout, RolloutConfig
+from gametape.agent.session import open_checkpoints, open_workspace, start_rollout, with_checkpoints
 from gametape.agent.task_setup import task_sandbox_spec, task_tools
 from gametape.core.atif import Extra
-from gametape.core.messages import Sampling
 from gametape.core.protocols import Tool
 from gametape.core.step import Step
 from gametape.core.trajectory import Trajectory
@@ -38,12 +38,10 @@ from gametape.desk.goals.goal import Goal, GoalDirectory
 from gametape.engines.conversation import Model
 from gametape.record.journal import Journal
 from gametape.record.loaded_task import LoadedTask
-from gametape.sandbox.scheduler import SandboxScheduler
 from gametape.sandbox.snapshots.store import SnapshotStore
 from gametape.watch.breaker import BehaviourBreaker
 from gametape.watch.monitor_set import MonitorSet
 
-_CHECKPOINT_BYTES = 2 << 30
 MAX_TURNS_PER_ATTEMPT = 50
 """In one attempt."""
 _LOOK = 0.5
@@ -92,7 +90,7 @@ class GoalAgent:
         return next(filter(None, (step.gametape_extra.checkpoint for step in self.directory.load_trajectory().steps)))
 
     def export(self, checkpoint: str, target: Path) -> None:
-        with SnapshotStore(self.directory.checkpoints, max_bytes=_CHECKPOINT_BYTES) as store:
+        with open_checkpoints(self.directory.checkpoints) as store:
             store.export(checkpoint, target)
 
     def close_record(self, extra: Extra) -> Path:
@@ -111,7 +109,7 @@ class GoalAgent:
                 Journal.open(self.directory.journal)
                 if known
                 else self.directory.create_journal(self._header()) as journal,
-                SnapshotStore(self.directory.checkpoints, max_bytes=_CHECKPOINT_BYTES) as store,
+                open_checkpoints(self.directory.checkpoints) as store,
             ):
                 yield journal, store
 
@@ -124,15 +122,10 @@ class GoalAgent:
     ) -> RolloutEnd:
         if _has_finished(recorder.steps):
             return RolloutEnd(None, "finished")
-        begun = any(step.gametape_extra.checkpoint for step in recorder.steps)
-        start = last_checkpoint(recorder.steps) if begun else store.import_tree(self.directory.start)
-        setting = self._setting(recorder, store, keep)
-        async with SandboxScheduler(store=store) as floor:
-            environment = await floor.open_snapshot(start, task_sandbox_spec(self.task))
-            if begun:
-                rollout = await Rollout.resume(setting, environment, recorder)
-            else:
-                rollout = await Rollout.begin(setting, environment, recorder, *self._first_words())
+        config = with_checkpoints(self._setting(recorder), store, keep)
+        spec = task_sandbox_spec(self.task)
+        async with open_workspace(store, recorder, spec, lambda: store.import_tree(self.directory.start)) as workspace:
+            rollout = await start_rollout(config, workspace, recorder, self._first_words)
             return await self._until(rollout, cancelled)
 
     async def _until(self, rollout: Rollout, cancelled: Callable[[], Awaitable[bool]]) -> RolloutEnd:
@@ -150,18 +143,16 @@ class GoalAgent:
             running.cancel()
             await asyncio.wait([running])
 
-    def _setting(self, recorder: JournalRecorder, store: SnapshotStore, keep: Sequence[str]) -> RolloutConfig:
+    def _setting(self, recorder: JournalRecorder) -> RolloutConfig:
         name = recorder.journal.trajectory.trajectory_id or ""
         turns = sum(step.source == "agent" for step in recorder.steps[: _last_word(recorder.steps)])
         limits = RolloutLimits(turns=turns + MAX_TURNS_PER_ATTEMPT, tokens=self.goal.budget_tokens, wall_seconds=None)
         return RolloutConfig(
+            model=self.model,
             make_tools=self._tools,
-            start_conversation=lambda: self.model.start_conversation(Sampling(), name),
-            window=self.model.window,
+            name=name,
             limits=limits,
             constraints=self.goal.constraints,
-            changed_paths=store.diff,
-            prune_checkpoints=lambda kept: store.collect([*kept, *keep], max_bytes=_CHECKPOINT_BYTES // 2),
             make_breaker=lambda: BehaviourBreaker(MonitorSet()),
         )
 

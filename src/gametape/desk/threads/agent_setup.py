@@ -110,7 +110,7 @@ def thread_tools(
     notes = VaultNotes(Vault.open(Path(thread.vault)), thread.thread_id, lambda: work.turn)
     drafts = TurnKeys(thread.thread_id, lambda: work.turn, "draft")
     standard = standard_tools(
-        work, toolbox=StaticAnalyzer(home), python=sys.executable, history=history, max_seconds=longest
+        work, analyzer=StaticAnalyzer(home), python=sys.executable, history=history, max_seconds=longest
     )
     return [*standard, *vault_tools(notes), DraftTool(outbox, drafts)]
 

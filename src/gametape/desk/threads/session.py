@@ -16,8 +16,8 @@ from gametape.agent.limits import RolloutEnd
 from gametape.agent.recorder import JournalRecorder, message_step
 from gametape.agent.replay import active_steps, checkpoint_at
 from gametape.agent.rollout import Rollout, RolloutConfig
+from gametape.agent.session import open_workspace
 from gametape.agent.tools.history import has_history
-from gametape.core.messages import Sampling
 from gametape.desk.agent_turns import CancelCheck, run_turns
 from gametape.desk.outbox import Outbox
 from gametape.desk.threads.agent_setup import (
@@ -41,7 +41,6 @@ from gametape.engines.conversation import Conversation, ConversationWrapper, Mod
 from gametape.record.atomic import write_atomically
 from gametape.record.journal import Journal
 from gametape.sandbox.backend import SandboxSpec
-from gametape.sandbox.scheduler import SandboxScheduler
 from gametape.sandbox.snapshots.store import SnapshotStore
 from gametape.watch.breaker import BehaviourBreaker
 from gametape.watch.monitor_set import MonitorSet
@@ -149,8 +148,7 @@ class ThreadSession:
     ) -> RolloutEnd:
         store_at = self.directory.store_of(thread)
         with SnapshotStore(store_at, max_bytes=CHECKPOINT_BYTES) as store:
-            async with SandboxScheduler(store=store) as floor:
-                environment = await floor.open_snapshot(checkpoint_at(active_steps(recorder.steps))[0], SandboxSpec())
+            async with open_workspace(store, recorder, SandboxSpec()) as environment:
                 history = await has_history(environment)
                 setting = self._setting(thread, said, recorder, model, store, history)
                 rollout = await Rollout.resume(setting, environment, recorder)
@@ -168,11 +166,10 @@ class ThreadSession:
         limits = limits_of(thread, recorder.steps, said.key, said.budget_tokens, said.budget_usd)
         slot = ThreadReplyCache(self.directory.reply, lambda: len(recorder.steps))
         return RolloutConfig(
+            model=model,
             make_tools=lambda work: thread_tools(thread, work, self.home, self.outbox, history, limits.tool_seconds),
-            start_conversation=lambda: ReplyCachedConversation(
-                model.start_conversation(Sampling(), thread.thread_id), slot
-            ),
-            window=model.window,
+            name=thread.thread_id,
+            wrap_conversation=lambda conversation: ReplyCachedConversation(conversation, slot),
             limits=limits,
             constraints=thread.constraints,
             changed_paths=store.diff,
