@@ -121,9 +121,9 @@ def _is_free(run: RunDirectory) -> bool:
 _ARMS_OF = """
 import sys
 from pathlib import Path
-from gametape.cli.demo_arms import train_arms
-from gametape.cli.demo_stage import Stage
-train_arms(Stage.taken_up(Path(sys.argv[1]), Path(sys.argv[1])))
+from gametape.demo.arms import train_arms
+from gametape.demo.state import DemoState
+train_arms(DemoState.resume(Path(sys.argv[1]), Path(sys.argv[1])))
 """
 
 

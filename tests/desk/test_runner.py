@@ -186,12 +186,12 @@ def test_no_variable_of_the_environment_makes_the_engine_speak_to_anybody_else(h
     """DBOS has a mode in which others choose its database, its names and whom it reports to."""
     code = (
         "import asyncio, sys; from pathlib import Path; from dbos._utils import GlobalParams\n"
-        "from gametape.desk import durable; from gametape.desk.desk import open_desk\n"
+        "from gametape.desk import workflow_engine; from gametape.desk.desk import open_desk\n"
         "async def run():\n"
         "    with open_desk(Path(sys.argv[1])) as desk:\n"
-        "        durable.launch(desk)\n"
+        "        workflow_engine.launch(desk)\n"
         "        print(GlobalParams.executor_id, GlobalParams.app_version)\n"
-        "        await durable.close()\n"
+        "        await workflow_engine.close()\n"
         "asyncio.run(run())\n"
     )
     others = {"DBOS__CLOUD": "true", "DBOS__VMID": "other", "DBOS__APPVERSION": "other", "DBOS_APP_NAME": "other"}

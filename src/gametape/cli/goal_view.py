@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 _MOST_LINES = 8
 
 
-def follower(place: "GoalDirectory") -> JournalFollower:
+def goal_follower(directory: "GoalDirectory") -> JournalFollower:
     """Shows each turn that is recorded from now on, and between two attempts what the agent was told; on stderr."""
     console = Console(stderr=True, highlight=False)
-    begun = place.load_trajectory().turns if place.trajectory.exists() else 0
-    view = LiveView(MAX_TURNS_PER_ATTEMPT * place.read_goal().attempts, begun, console)
+    begun = directory.load_trajectory().turns if directory.trajectory.exists() else 0
+    view = LiveView(MAX_TURNS_PER_ATTEMPT * directory.read_goal().attempts, begun, console)
 
     def show(step: "Step") -> None:
         if step.source == "agent":
@@ -33,4 +33,4 @@ def follower(place: "GoalDirectory") -> JournalFollower:
             for line in [*lines[:_MOST_LINES], *more]:
                 console.print(Text(f"  {printable(line)}", style="yellow"), soft_wrap=True)
 
-    return JournalFollower(place.journal, show)
+    return JournalFollower(directory.journal, show)

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from gametape.cli.shared import AsJson, emit
+
 app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
 
 
@@ -21,7 +23,7 @@ def make(
     family: Annotated[
         str | None, typer.Option(metavar="F", help="Only arithmetic, strings, lists or dicts; else all take turns.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line of stdout.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Write katas as task directories, each asking for something else. The same options give the same katas anywhere.
 
@@ -29,11 +31,9 @@ def make(
 
     Example: gametape katas make --out suites/katas --count 200 --seed 1
     """
-    from gametape.cli.shared import emit_json
     from gametape.tasks.katas.generator import make_katas
 
-    made = make_katas(out.absolute(), count, seed, family)
-    if as_json:
-        emit_json({"suite": str(out.absolute()), "tasks": [str(path) for path in made]})
-    else:
-        typer.echo(f"{len(made)} katas in {out}")
+    tasks = make_katas(out.absolute(), count, seed, family)
+    emit(
+        {"suite": str(out.absolute()), "tasks": [str(path) for path in tasks]}, as_json, f"{len(tasks)} katas in {out}"
+    )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from gametape.cli.shared import emit_json
+from gametape.cli.shared import AsJson, Home, emit_json, home_directory
 from gametape.record.errors import printable_path
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ def mine(
     python: Annotated[
         Path | None, typer.Option(metavar="P", help="An interpreter that has what the tests need; else one is built.")
     ] = None,
-    home: Annotated[Path | None, typer.Option(metavar="DIR", help="Where environments are kept.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line of stdout.")] = False,
+    home: Home = None,
+    as_json: AsJson = False,
 ) -> None:
     """Make tasks from SOURCE: take out code that only some of its tests reach, and ask for it back.
 
@@ -60,7 +60,6 @@ def mine(
       gametape mine tomlkit-0.15.tar.gz --out tasks/tomlkit --limit 50 --tier removal
       gametape mine tomlkit-0.15.tar.gz --out tasks/tomlkit --limit 50 --tier removal --resume
     """
-    from gametape.cli.shared import home_directory
     from gametape.tasks.mining.miner import MiningRequest
 
     request = MiningRequest(
@@ -78,7 +77,7 @@ def mine(
         resume=resume,
         python=python.absolute() if python else None,
     )
-    summary = _mined(request, as_json)
+    summary = _run_mining(request, as_json)
     if as_json:
         emit_json(_report(summary, request.out))
     else:
@@ -86,18 +85,18 @@ def mine(
     raise typer.Exit(0 if summary.valid else 1)
 
 
-def _mined(request: "MiningRequest", as_json: bool) -> "MiningSummary":
+def _run_mining(request: "MiningRequest", as_json: bool) -> "MiningSummary":
     """How the run went, if it came to an end; else the program ends here, with a line about why."""
     from gametape.tasks.mining.miner import mine as run
     from gametape.tasks.project import ProjectRefused
     from gametape.terminal.mining_view import mining_progress
 
     try:
-        with mining_progress() as watcher:
-            return run(request, watcher)
+        with mining_progress() as observer:
+            return run(request, observer)
     except ProjectRefused as refusal:
         if as_json:
-            emit_json(_refused(refusal.reason, str(refusal)))
+            emit_json(_refusal_report(refusal.reason, str(refusal)))
         typer.echo(f"gametape: refused ({refusal.reason}): {' '.join(str(refusal).split())}", err=True)
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
@@ -105,7 +104,7 @@ def _mined(request: "MiningRequest", as_json: bool) -> "MiningSummary":
         raise typer.Exit(130) from None
 
 
-def _refused(reason: str, message: str) -> dict[str, Any]:
+def _refusal_report(reason: str, message: str) -> dict[str, Any]:
     nothing = {"candidates": 0, "valid": 0, "rejected": {}, "seconds": 0.0, "seconds_per_candidate": None}
     return {**nothing, "refused": {"reason": reason, "message": message}, "suite": None, "tasks": []}
 
@@ -141,11 +140,11 @@ def _show(summary: "MiningSummary", out: Path) -> None:
 
     console = Console(highlight=False)
     suite = summary.suite
-    aside = ", ".join(f"{count} {reason}" for reason, count in suite["set_aside"].items())
-    told = f"{summary.project}: {suite['tests']} tests that can be relied on" + (
-        f" (set aside: {aside})" if aside else ""
+    set_aside = ", ".join(f"{count} {reason}" for reason, count in suite["set_aside"].items())
+    text = f"{summary.project}: {suite['tests']} tests that can be relied on" + (
+        f" (set aside: {set_aside})" if set_aside else ""
     )
-    console.print(Text(told), soft_wrap=True)
+    console.print(Text(text), soft_wrap=True)
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("", no_wrap=True)
     table.add_column("candidates", justify="right", no_wrap=True)

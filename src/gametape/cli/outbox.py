@@ -1,10 +1,12 @@
 """`gametape outbox`: what agents want to send, and a person's word on it."""
 
+import asyncio
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gametape.cli.desk import AsJson, Database, Home
+from gametape.cli.shared import AsJson, Database, Home, emit, emit_json, open_desk
 
 if TYPE_CHECKING:
     from gametape.desk.outbox import OutboxDraft
@@ -14,14 +16,9 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Release or 
 Name = Annotated[str, typer.Argument(metavar="DRAFT", help="As `outbox list` names it.")]
 
 
-@app.callback()
-def group() -> None:
-    """Release or reject what agents want to send."""
-
-
 @app.command("list")
 def list_(
-    every: Annotated[bool, typer.Option("--all", help="Those that were decided on, too.")] = False,
+    include_decided: Annotated[bool, typer.Option("--all", help="Those that were decided on, too.")] = False,
     home: Home = None,
     database: Database = None,
     as_json: AsJson = False,
@@ -30,14 +27,12 @@ def list_(
 
     Example: gametape outbox list
     """
-    from gametape.cli.shared import emit_json, home_directory
-    from gametape.desk.desk import open_desk
     from gametape.watch.text_features import printable
 
-    with open_desk(home_directory(home), database) as desk:
-        drafts = [draft for draft in desk.outbox.list() if every or draft.state in ("draft", "approved")]
+    with open_desk(home, database) as desk:
+        drafts = [draft for draft in desk.outbox.list() if include_decided or draft.state in ("draft", "approved")]
     if as_json:
-        emit_json({"drafts": [_plain(draft) for draft in drafts]})
+        emit_json({"drafts": [_draft_to_dict(draft) for draft in drafts]})
         return
     for draft in drafts:
         typer.echo(f"{draft.id}  {draft.state:8}  {draft.origin}  to {printable(draft.recipient)}")
@@ -56,12 +51,8 @@ def approve(name: Name, home: Home = None, database: Database = None, as_json: A
 
     Example: gametape outbox approve draft-20261115-3f9a2c
     """
-    import asyncio
 
-    from gametape.cli.shared import home_directory
-    from gametape.desk.desk import open_desk
-
-    with open_desk(home_directory(home), database) as desk:
+    with open_desk(home, database) as desk:
         _show(asyncio.run(desk.outbox.approve(name)), as_json)
 
 
@@ -77,23 +68,16 @@ def reject(
 
     Example: gametape outbox reject draft-20261115-3f9a2c --note "not now"
     """
-    from gametape.cli.shared import home_directory
-    from gametape.desk.desk import open_desk
 
-    with open_desk(home_directory(home), database) as desk:
+    with open_desk(home, database) as desk:
         _show(desk.outbox.reject(name, note), as_json)
 
 
 def _show(draft: "OutboxDraft", as_json: bool) -> None:
-    from gametape.cli.shared import emit_json
 
-    if as_json:
-        emit_json(_plain(draft))
-    else:
-        typer.echo(f"{draft.id}: {draft.state}")
+    emit(_draft_to_dict(draft), as_json, f"{draft.id}: {draft.state}")
 
 
-def _plain(draft: "OutboxDraft") -> dict[str, Any]:
-    from dataclasses import asdict
+def _draft_to_dict(draft: "OutboxDraft") -> dict[str, Any]:
 
     return asdict(draft)

@@ -6,7 +6,9 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Run a command that is assumed to be hostile.")
+from gametape.cli.shared import AsJson, emit_json
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.callback()
@@ -29,7 +31,7 @@ def exec_(
     disk: Annotated[int | None, typer.Option(help="Megabytes it may write (1024).")] = None,
     output_bytes: Annotated[int | None, typer.Option(help="Bytes it may print (1000000).")] = None,
     policy: Annotated[Path | None, typer.Option(help="A policy file, TOML or JSON; options above win over it.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line of stdout.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Run ARGV with no network, no host files, and limits; say what it tried and what ended it.
 
@@ -38,13 +40,12 @@ def exec_(
     Example: gametape sandbox exec --memory 256 -- python3 -c 'print(open("/etc/shadow").read())'
     """
     from gametape.cli.policy_file import first_error, load_policy
-    from gametape.cli.shared import emit_json
     from gametape.core.errors import BadInput
     from gametape.sandbox.backend import SandboxSpec, open_backend
 
-    chosen = load_policy(policy)
+    sandbox_policy = load_policy(policy)
     try:
-        chosen = chosen.with_limits(
+        sandbox_policy = sandbox_policy.with_limits(
             wall_seconds=timeout,
             cpu_seconds=cpu,
             memory_mb=memory,
@@ -54,7 +55,7 @@ def exec_(
         )
     except ValueError as error:
         raise BadInput(first_error(error)) from error
-    result = open_backend(backend).start(SandboxSpec(policy=chosen, workspace=workspace)).exec(argv)
+    result = open_backend(backend).start(SandboxSpec(policy=sandbox_policy, workspace=workspace)).exec(argv)
     if as_json:
         emit_json(result.model_dump(mode="json"))
     else:

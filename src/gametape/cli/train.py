@@ -1,11 +1,12 @@
 """`gametape train`: let a policy learn from rewards that can be checked."""
 
+import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gametape.cli.shared import emit_json
+from gametape.cli.shared import AsJson, Home, emit, home_directory
 
 if TYPE_CHECKING:
     from gametape.core.config import RunConfig
@@ -26,8 +27,8 @@ def train(
         list[str] | None, typer.Option("--set", metavar="K=V", help="Another value for a knob, such as rl.groups=4.")
     ] = None,
     defaults: Annotated[bool, typer.Option("--defaults", help="Print every knob with its default, as TOML.")] = False,
-    home: Annotated[Path | None, typer.Option(metavar="DIR", help="Where models are kept ($GAMETAPE_HOME).")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line of stdout.")] = False,
+    home: Home = None,
+    as_json: AsJson = False,
 ) -> None:
     """Train a policy as CONFIG says: a warm start where it asks for one, then rollouts, rewards, updates.
 
@@ -46,20 +47,17 @@ def train(
       gametape train --resume runs/first
     """
     if defaults:
-        from gametape.train.config_file import default_config_toml as every_default
+        from gametape.train.config_file import default_config_toml
 
-        typer.echo(every_default())
+        typer.echo(default_config_toml())
         return
-    directory, settings = _run(config, out, resume, seed, changes or [])
-    answer = _trained(directory, settings, home, resumed=resume is not None)
-    if as_json:
-        emit_json(answer)
-    else:
-        _show(answer)
+    directory, settings = _open_run(config, out, resume, seed, changes or [])
+    answer = _run_training(directory, settings, home, resumed=resume is not None)
+    emit(answer, as_json, _show)
     raise typer.Exit(1 if answer["stopped_by"].startswith("nan") else 0)
 
 
-def _run(
+def _open_run(
     config: Path | None, out: Path | None, resume: Path | None, seed: int | None, changes: list[str]
 ) -> "tuple[RunDirectory, RunConfig]":
     from gametape.core.errors import BadInput
@@ -88,10 +86,8 @@ def free_name(wanted: Path) -> Path:
     return path
 
 
-def _trained(directory: "RunDirectory", config: "RunConfig", home: Path | None, resumed: bool) -> dict[str, Any]:
-    import asyncio
+def _run_training(directory: "RunDirectory", config: "RunConfig", home: Path | None, resumed: bool) -> dict[str, Any]:
 
-    from gametape.cli.shared import home_directory
     from gametape.core.errors import MissingDependency
     from gametape.record.errors import printable_path
 

@@ -5,6 +5,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from gametape.cli.shared import AsJson, emit
+
 app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
 
 
@@ -32,7 +34,7 @@ def make(
         Literal["all", "train", "held_out"], typer.Option(help="Which pairs of a rule and a context may occur.")
     ] = "all",
     retry: Annotated[bool, typer.Option("--retry", help="A job whose violation was told comes back, once.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line of stdout.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Write a suite: suite.json, and a small file for each world. The same options give the same worlds anywhere.
 
@@ -42,7 +44,6 @@ def make(
     """
     from pydantic import ValidationError
 
-    from gametape.cli.shared import emit_json
     from gametape.core.errors import BadInput
     from gametape.core.validation import problems_from
     from gametape.tasks.worlds.spec import WorldSpec
@@ -65,7 +66,8 @@ def make(
         problem = problems_from(error, knobs)[0]
         raise BadInput(f"--{problem.path.replace('_', '-')}: expected {problem.expected}") from error
     paths = make_suite(out, spec, count)
-    if as_json:
-        emit_json({"suite": str(out.absolute()), "tasks": [str(path.absolute()) for path in paths]})
-    else:
-        typer.echo(f"{len(paths)} worlds in {out}")
+    emit(
+        {"suite": str(out.absolute()), "tasks": [str(path.absolute()) for path in paths]},
+        as_json,
+        f"{len(paths)} worlds in {out}",
+    )

@@ -37,8 +37,8 @@ async def run_turns(rollout: Rollout, cancelled: CancelCheck) -> RolloutEnd:
         while not await cancelled():
             await rollout.turn()
         return RolloutEnd("cancelled", "somebody asked for its end")
-    except RolloutEnd as over:
-        return over
+    except RolloutEnd as end:
+        return end
     except OutOfDiskSpace:
         raise
     except GametapeError as error:

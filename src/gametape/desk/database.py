@@ -17,13 +17,6 @@ from gametape.sandbox.snapshots.durable_io import locked
 _SECONDS_TO_WAIT_FOR_A_WRITER = 30
 
 TABLES = sa.MetaData()
-effects = sa.Table(
-    "desk_effects",
-    TABLES,
-    sa.Column("key", sa.Text, primary_key=True),
-    sa.Column("result", sa.Text, nullable=False),
-    sa.Column("at", sa.Float, nullable=False),
-)
 drafts = sa.Table(
     "desk_drafts",
     TABLES,
@@ -106,8 +99,8 @@ def connect(url: str, name: str = "gametape") -> sa.Engine:
 
 
 def unreachable_error(url: sa.URL, error: BaseException) -> MissingDependency:
-    told = str(getattr(error, "orig", None) or error).splitlines()[0]
-    return MissingDependency(f"{url.render_as_string()}: the desk's database cannot be used: {told}")
+    message = str(getattr(error, "orig", None) or error).splitlines()[0]
+    return MissingDependency(f"{url.render_as_string()}: the desk's database cannot be used: {message}")
 
 
 def insert_once(connection: sa.Connection, table: sa.Table, values: Mapping[str, Any]) -> bool:
@@ -181,13 +174,13 @@ def _shape() -> int:
 
 def _claim(home: Path, engine: sa.Engine) -> None:
     """The files of goals and threads lie in one home on one machine, and the rows in the database mean those."""
-    mine = f"{home} on {os.uname().nodename}"
+    this_home = f"{home} on {os.uname().nodename}"
     with engine.begin() as connection:
         connection.execute(sa.text("SELECT pg_advisory_xact_lock(7161953)"))
         connection.execute(sa.text("CREATE TABLE IF NOT EXISTS desk_home (home TEXT NOT NULL)"))
         owner = connection.scalar(sa.text("SELECT home FROM desk_home"))
         if owner is None:
-            connection.execute(sa.text("INSERT INTO desk_home VALUES (:home)"), {"home": mine})
-    if owner not in (None, mine):
+            connection.execute(sa.text("INSERT INTO desk_home VALUES (:home)"), {"home": this_home})
+    if owner not in (None, this_home):
         engine.dispose()
-        raise BadInput(f"the database holds the desk of {owner}; give {mine} a database of its own")
+        raise BadInput(f"the database holds the desk of {owner}; give {this_home} a database of its own")

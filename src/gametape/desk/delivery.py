@@ -41,11 +41,11 @@ class DeliveryChannel(BaseModel):
 
     async def deliver(self, key: str, payload: dict[str, Json], local_only: bool = False) -> None:
         """At least once per key. With `local_only` a webhook elsewhere is not spoken to. Raises `Undelivered`."""
-        told = {**payload, "key": key}
+        message = {**payload, "key": key}
         if self.command:
-            await _run(self.command, json.dumps(told).encode())
+            await _run(self.command, json.dumps(message).encode())
         if self.webhook:
-            await _post(self.webhook, key, told, EgressPolicy(local_only=local_only))
+            await _post(self.webhook, key, message, EgressPolicy(local_only=local_only))
 
 
 class DeliveryConfig(BaseModel):
@@ -93,13 +93,13 @@ async def _run(command: tuple[str, ...], data: bytes) -> None:
         raise DeliveryError(f"{command[0]}: exit code {process.returncode} {last[0]}".rstrip())
 
 
-async def _post(url: str, key: str, payload: dict[str, Json], perimeter: EgressPolicy) -> None:
+async def _post(url: str, key: str, payload: dict[str, Json], egress: EgressPolicy) -> None:
     import httpx  # noqa: PLC0415 - slow to import
 
     try:
-        async with perimeter.http_client(httpx.Timeout(_SECONDS)) as client:
-            answer = await client.post(url, json=payload, headers={"Idempotency-Key": key})
+        async with egress.http_client(httpx.Timeout(_SECONDS)) as client:
+            response = await client.post(url, json=payload, headers={"Idempotency-Key": key})
     except (httpx.HTTPError, httpx.InvalidURL, EngineError) as error:
         raise DeliveryError(f"{url}: {error or type(error).__name__}") from None
-    if not answer.is_success:
-        raise DeliveryError(f"{url}: answered {answer.status_code}")
+    if not response.is_success:
+        raise DeliveryError(f"{url}: answered {response.status_code}")

@@ -9,7 +9,6 @@ import sqlalchemy as sa
 from gametape.desk.database import database_url, open_database
 from gametape.desk.delivery import load_delivery_config
 from gametape.desk.disk_full import disk_full_error
-from gametape.desk.idempotent_effects import IdempotentEffects
 from gametape.desk.jobs import Desk
 from gametape.desk.notifications import NotificationStore
 from gametape.desk.outbox import Outbox
@@ -27,13 +26,12 @@ def open_desk(home: Path, database: str | None = None) -> Iterator[Desk]:
             home=home,
             database_url=url,
             database=engine,
-            effects=IdempotentEffects(engine),
             outbox=Outbox(engine, settings.outbox, home / "outbox"),
             notifications=NotificationStore(engine, settings.notify),
         )
     except (sa.exc.DBAPIError, OSError) as error:
-        if (found := disk_full_error(error)) is None:
+        if (full := disk_full_error(error)) is None:
             raise
-        raise found from error
+        raise full from error
     finally:
         engine.dispose()

@@ -41,12 +41,12 @@ def disk_full_error(error: BaseException, what: Path | str = "the desk's databas
 def report_disk_full(report: Callable[[GametapeError], None]) -> Iterator[None]:
     """Tell of every such error of a database in this process."""
 
-    def hear(context: sa.ExceptionContext) -> None:
-        if (found := disk_full_error(context.original_exception)) is not None:
-            report(found)
+    def on_error(context: sa.ExceptionContext) -> None:
+        if (full := disk_full_error(context.original_exception)) is not None:
+            report(full)
 
-    sa.event.listen(sa.Engine, "handle_error", hear)
+    sa.event.listen(sa.Engine, "handle_error", on_error)
     try:
         yield
     finally:
-        sa.event.remove(sa.Engine, "handle_error", hear)
+        sa.event.remove(sa.Engine, "handle_error", on_error)

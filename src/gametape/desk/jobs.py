@@ -17,7 +17,6 @@ from gametape.core.errors import BadInput
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from gametape.desk.idempotent_effects import IdempotentEffects
     from gametape.desk.notifications import NotificationStore
     from gametape.desk.outbox import Outbox
 
@@ -57,7 +56,6 @@ class Desk:
     """Of the database; `sqlite:///FILE` or `postgresql://...`."""
     database: "Engine"
     """For the desk's own tables (database.py); each room of the desk may add its own."""
-    effects: "IdempotentEffects"
     outbox: "Outbox"
     notifications: "NotificationStore"
 
@@ -90,5 +88,5 @@ def load_handler(kind: str) -> JobHandler:
     if kind not in JOB_HANDLERS:
         raise BadInput(f"{kind}: no kind of work; there are {', '.join(JOB_HANDLERS)}")
     module, name = JOB_HANDLERS[kind].split(":")
-    work: JobHandler = getattr(importlib.import_module(module), name)
-    return work
+    handler: JobHandler = getattr(importlib.import_module(module), name)
+    return handler

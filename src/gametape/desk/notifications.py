@@ -40,14 +40,14 @@ class NotificationStore:
         """Deliver what is not delivered yet, where there is a channel."""
         if not self._channel:
             return
-        for notice, local_only in await asyncio.to_thread(self._undelivered, key):
-            payload = {"origin": notice.origin, "title": notice.title, "text": notice.text, "at": notice.at}
+        for item, local_only in await asyncio.to_thread(self._undelivered, key):
+            payload = {"origin": item.origin, "title": item.title, "text": item.text, "at": item.at}
             try:
-                await self._channel.deliver(notice.key, payload, local_only)
+                await self._channel.deliver(item.key, payload, local_only)
             except DeliveryError as error:
-                await asyncio.to_thread(self._note, notice.key, {"problem": str(error)})
+                await asyncio.to_thread(self._note, item.key, {"problem": str(error)})
             else:
-                await asyncio.to_thread(self._note, notice.key, {"delivered": time.time(), "problem": ""})
+                await asyncio.to_thread(self._note, item.key, {"delivered": time.time(), "problem": ""})
 
     def since(self, moment: float, limit: int = 100) -> list[Notification]:
         """The latest ones, oldest first."""

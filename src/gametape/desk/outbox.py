@@ -48,12 +48,12 @@ class Outbox:
         if len(recipient) + len(subject) + len(body) > _CHARACTERS:
             raise BadInput(f"a draft is at most {_CHARACTERS} characters long")
         now = time.time()
-        fresh = f"draft-{time.strftime('%Y%m%d', time.gmtime(now))}-{secrets.token_hex(3)}"
-        values = {"id": fresh, "key": key, "origin": origin, "recipient": recipient, "subject": subject, "body": body}
+        draft_id = f"draft-{time.strftime('%Y%m%d', time.gmtime(now))}-{secrets.token_hex(3)}"
+        text = {"recipient": recipient, "subject": subject, "body": body}
         with self._database.begin() as connection:
-            insert_once(connection, drafts, {**values, "state": "draft", "drafted": now, "note": ""})
-            found = connection.scalar(sa.select(drafts.c.id).where(drafts.c.key == key))
-        return str(found)
+            row = {"id": draft_id, "key": key, "origin": origin, **text, "state": "draft", "drafted": now, "note": ""}
+            insert_once(connection, drafts, row)
+            return str(connection.scalar(sa.select(drafts.c.id).where(drafts.c.key == key)))
 
     def list(self, state: DraftState | None = None) -> list[OutboxDraft]:
         query = sa.select(drafts).order_by(drafts.c.drafted)
@@ -72,16 +72,16 @@ class Outbox:
     async def approve(self, name: str) -> OutboxDraft:
         """Release a draft. The decision is kept first; approving one that could not be sent sends it again, with the
         same key. Raises `Undelivered`, and `Decided` where it was rejected."""
-        found = self._decide(name, "approved", {"draft", "approved"})
-        if found.state == "sent":
-            return found
-        payload = {"to": found.recipient, "subject": found.subject, "body": found.body, "origin": found.origin}
+        draft = self._decide(name, "approved", {"draft", "approved"})
+        if draft.state == "sent":
+            return draft
+        payload = {"to": draft.recipient, "subject": draft.subject, "body": draft.body, "origin": draft.origin}
         if self._channel:
-            await self._channel.deliver(found.key, payload)
+            await self._channel.deliver(draft.key, payload)
         else:
             self._released.mkdir(parents=True, exist_ok=True)
-            told = json.dumps({**payload, "key": found.key}, indent=1, ensure_ascii=False)
-            write_atomically(self._released / f"{found.id}.json", told.encode())
+            document = json.dumps({**payload, "key": draft.key}, indent=1, ensure_ascii=False)
+            write_atomically(self._released / f"{draft.id}.json", document.encode())
         return self._decide(name, "sent", {"approved"})
 
     def reject(self, name: str, note: str = "") -> OutboxDraft:
@@ -95,7 +95,7 @@ class Outbox:
             changed = connection.execute(
                 change.values(state=state, decided=time.time(), note=note or now.note)
             ).rowcount
-        found = self.get(name)
-        if not changed and not (state == "approved" and found.state == "sent"):
-            raise AlreadyDecided(f"{name}: is {found.state} already")
-        return found
+        draft = self.get(name)
+        if not changed and not (state == "approved" and draft.state == "sent"):
+            raise AlreadyDecided(f"{name}: is {draft.state} already")
+        return draft

@@ -25,7 +25,7 @@ from gametape.desk.database import cancellations, insert_once
 from gametape.desk.disk_full import disk_full_error
 from gametape.desk.jobs import JOB_HANDLERS, Desk, Job, Json, load_handler
 
-_BYTES = 1 << 20
+_LOG_BYTES = 1 << 20
 
 
 class _Log(logging.handlers.RotatingFileHandler):
@@ -37,7 +37,7 @@ def log_to_file(path: Path) -> None:
     """From now on, for the life of this process; only the first file counts."""
     logger = silence_logger()
     if not any(isinstance(handler, _Log) for handler in logger.handlers):
-        handler = _Log(path, maxBytes=_BYTES, backupCount=1)
+        handler = _Log(path, maxBytes=_LOG_BYTES, backupCount=1)
         handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
         logger.addHandler(handler)
 
@@ -58,10 +58,10 @@ EXECUTOR = "desk"
 APPLICATION = "gametape-desk"
 _WORKFLOW = "errand"
 _SERIAL_QUEUE, _PARALLEL_QUEUE = "lines", "beside"
-_AT_ONCE = 4
+_CONCURRENCY = 4
 """Errands without a line that run at the same time, and lines that are worked on at the same time, four times that."""
-_POLL = 0.1
-_FORGOTTEN_AT_ONCE = 1000
+_POLL_SECONDS = 0.1
+_DELETE_LIMIT = 1000
 
 
 class JobFailed(GametapeError):
@@ -137,9 +137,9 @@ def _leave_pending_on_disk_full() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if (found := disk_full_error(error)) is None:
+        if (full := disk_full_error(error)) is None:
             raise
-        abort_jobs(found)
+        abort_jobs(full)
         raise asyncio.CancelledError from error
 
 
@@ -156,13 +156,13 @@ def abort_reason() -> GametapeError | None:
 @contextmanager
 def open_job_client(desk: Desk) -> Iterator["JobClient"]:
     """To hand in errands and to read their state, in a process that does not run them."""
-    made = DBOSClient(
+    client = DBOSClient(
         system_database_url=desk.database_url, serializer=DBOSPortableJSONSerializer(), application_name=APPLICATION
     )
     try:
-        yield JobClient(made)
+        yield JobClient(client)
     finally:
-        made.destroy()
+        client.destroy()
 
 
 class JobClient:
@@ -187,47 +187,47 @@ class JobClient:
 
     def state(self, key: str) -> str | None:
         """`queued`, `running`, `done` or `failed`; None where nobody handed it in."""
-        found = self._client.list_workflows(workflow_ids=[key], load_input=False, load_output=False)
-        return _STATES.get(found[0].status, "failed") if found else None
+        workflows = self._client.list_workflows(workflow_ids=[key], load_input=False, load_output=False)
+        return _STATES.get(workflows[0].status, "failed") if workflows else None
 
     def result(self, key: str) -> dict[str, Json]:
         """Of one that is done: its result, or the error it ended with, raised."""
-        found = self._client.list_workflows(workflow_ids=[key], load_input=False)
-        if not found or found[0].status != "SUCCESS":
-            told = found[0].error or found[0].status if found else "unknown"
-            raise JobFailed(f"{key}: failed: {told}")
-        answer: dict[str, Json] = _result_or_raise(found[0].output)
+        workflows = self._client.list_workflows(workflow_ids=[key], load_input=False)
+        if not workflows or workflows[0].status != "SUCCESS":
+            reason = workflows[0].error or workflows[0].status if workflows else "unknown"
+            raise JobFailed(f"{key}: failed: {reason}")
+        answer: dict[str, Json] = _result_or_raise(workflows[0].output)
         return answer
 
     def unfinished(self) -> list[str]:
         """The keys of errands that are waiting or running, oldest first."""
-        found = self._client.list_workflows(status=["ENQUEUED", "PENDING"], load_input=False, load_output=False)
-        return [status.workflow_id for status in found]
+        workflows = self._client.list_workflows(status=["ENQUEUED", "PENDING"], load_input=False, load_output=False)
+        return [status.workflow_id for status in workflows]
 
     def ended_since(self, since: float) -> list[str]:
         """The keys of errands that were handed in since then and have ended."""
-        found = self._client.list_workflows(
+        workflows = self._client.list_workflows(
             start_time=datetime.fromtimestamp(since, UTC).isoformat(),
             status=["SUCCESS", "ERROR"],
             load_input=False,
             load_output=False,
         )
-        return [status.workflow_id for status in found]
+        return [status.workflow_id for status in workflows]
 
     def delete_finished(self, prefix: str, before: float) -> int:
         """Drop what is kept of finished errands whose keys begin so; how many there were. Their keys could be handed in
         anew after that."""
         moment = datetime.fromtimestamp(before, UTC).isoformat()
-        found = self._client.list_workflows(
+        workflows = self._client.list_workflows(
             workflow_id_prefix=prefix,
             status=["SUCCESS", "ERROR"],
             completed_before=moment,
             load_input=False,
             load_output=False,
-            limit=_FORGOTTEN_AT_ONCE,
+            limit=_DELETE_LIMIT,
         )
-        self._client.delete_workflows([status.workflow_id for status in found])
-        return len(found)
+        self._client.delete_workflows([status.workflow_id for status in workflows])
+        return len(workflows)
 
 
 _STATES = {"ENQUEUED": "queued", "PENDING": "running", "SUCCESS": "done"}
@@ -241,22 +241,25 @@ def request_cancel(desk: Desk, key: str) -> None:
 
 def is_cancel_requested(desk: Desk, key: str) -> bool:
     with desk.database.connect() as connection:
-        found = connection.scalar(sa.select(cancellations.c.key).where(cancellations.c.key == key))
-    return found is not None
+        query = sa.select(cancellations.c.key).where(cancellations.c.key == key)
+        return connection.scalar(query) is not None
 
 
 def migrate(url: str) -> None:
     """Create or upgrade the tables of DBOS, and the desk's queues in them."""
     silence_logger()
     DBOS.migrate(url)
-    made = DBOSClient(system_database_url=url, serializer=DBOSPortableJSONSerializer(), application_name=APPLICATION)
+    client = DBOSClient(system_database_url=url, serializer=DBOSPortableJSONSerializer(), application_name=APPLICATION)
     try:
-        made.register_queue(_PARALLEL_QUEUE, worker_concurrency=_AT_ONCE, polling_interval_sec=_POLL)
-        made.register_queue(
-            _SERIAL_QUEUE, partition_concurrency=1, worker_concurrency=4 * _AT_ONCE, polling_interval_sec=_POLL
+        client.register_queue(_PARALLEL_QUEUE, worker_concurrency=_CONCURRENCY, polling_interval_sec=_POLL_SECONDS)
+        client.register_queue(
+            _SERIAL_QUEUE,
+            partition_concurrency=1,
+            worker_concurrency=4 * _CONCURRENCY,
+            polling_interval_sec=_POLL_SECONDS,
         )
     finally:
-        made.destroy()
+        client.destroy()
 
 
 def launch(desk: Desk) -> None:
@@ -272,7 +275,7 @@ def launch(desk: Desk) -> None:
         "log_level": "WARNING",
         "run_migrations": False,
         "enable_otlp": False,
-        "notification_listener_polling_interval_sec": _POLL,
+        "notification_listener_polling_interval_sec": _POLL_SECONDS,
     }
     try:
         DBOS(config=config)
@@ -298,9 +301,9 @@ def _error_to_dict(error: GametapeError) -> dict[str, Json]:
     return {"error": str(error), "exit_code": error.exit_code}
 
 
-def _result_or_raise(kept: Json) -> Json:
-    if "error" not in kept:
-        return kept["result"]
-    error = GametapeError(kept["error"])
-    error.exit_code = kept["exit_code"]
+def _result_or_raise(stored: Json) -> Json:
+    if "error" not in stored:
+        return stored["result"]
+    error = GametapeError(stored["error"])
+    error.exit_code = stored["exit_code"]
     raise error

@@ -191,7 +191,7 @@ class Zygote:
                 elif "told" in message:
                     data = self.receive_bytes()
                     heard += len(data)
-                    steps[message["told"]].told += data
+                    steps[message["told"]].output += data
                     in_a_hurry = in_a_hurry or b'"result": "timed_out"' in data
                 elif "step" in message:
                     report = steps[message["step"]]

@@ -25,7 +25,7 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> str:
         return EgressPolicy(local_only, is_local_address=lambda address: address == ip_address("127.0.0.1"))
 
     for module in (lifecycle, agent_setup):
-        monkeypatch.setattr(module, "Perimeter", perimeter)
+        monkeypatch.setattr(module, "EgressPolicy", perimeter)
     return "127.0.0.2"
 
 
@@ -79,6 +79,6 @@ def test_a_cascade_never_leaves(tmp_path: Path, elsewhere: str, monkeypatch: pyt
             return router
 
         place = bench.begin(local_only=True)
-        monkeypatch.setattr(agent_setup, "resolve", cascade)
+        monkeypatch.setattr(agent_setup, "resolve_model", cascade)
         assert bench.say(place, "first").answer == "Here."
         assert away.requests == []

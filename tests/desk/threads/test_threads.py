@@ -203,13 +203,13 @@ class _Pause:
     def __call__(self, _step: object, /) -> None:
         self._seen = True
 
-    def recall(self, _line: object, /) -> None:
+    def replay(self, _steps: object, /) -> None:
         return None
 
-    def take(self) -> "_Pause | None":
+    def take_trip(self) -> "_Pause | None":
         return self if self._seen else None
 
-    def plain(self) -> dict[str, str]:
+    def to_dict(self) -> dict[str, str]:
         return {"kind": "breaker", "rung": self.rung, "detail": self.reason}
 
 
@@ -217,7 +217,7 @@ def test_the_watch_pauses_a_thread_until_a_person_says_so(tmp_path: Path, monkey
     bench = Bench(tmp_path, [runs("echo same"), runs("echo same"), says("Done.")])
     place = bench.begin()
     with monkeypatch.context() as patched:
-        patched.setattr(session, "Breaker", lambda _watch: _Pause())
+        patched.setattr(session, "BehaviourBreaker", lambda _watch: _Pause())
         end = bench.say(place, "go", "k")
     assert (end.ended, end.turns) == ("paused", 1)
     assert "it repeats itself" in str(place.read().paused)

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gametape.core.errors import BadInput
-from gametape.desk.vault.git import Git
+from gametape.desk.vault.git import VaultGit
 from gametape.desk.vault.note_files import clean_name
 from gametape.desk.vault.notes import VaultNotes, vault_tools
 from gametape.desk.vault.repository import VaultRepository, list_commits
@@ -39,7 +39,7 @@ def test_a_write_is_a_commit_that_names_its_turn_and_happens_once(tmp_path: Path
     assert log(vault) == ["A vault", "agent/build-flags: remembered"]
     last = list_commits(vault.repository, "-1")[0]
     assert (last.who, last.turn, last.paths) == ("t1", 4, ("agent/build-flags.md",))
-    assert Git(vault.root)("status", "--porcelain") == b""
+    assert VaultGit(vault.root)("status", "--porcelain") == b""
 
 
 def test_a_key_that_begins_another_is_another(tmp_path: Path) -> None:
@@ -171,9 +171,9 @@ def test_no_interleaving_of_two_writers_loses_a_line(
 def test_writers_in_threads_and_processes_wait_for_each_other(tmp_path: Path) -> None:
     vault = Vault.init(tmp_path / "vault")
     code = (
-        "import sys; from pathlib import Path; from gametape.desk.vault.vault import Vault, Writer\n"
+        "import sys; from pathlib import Path; from gametape.desk.vault.vault import NoteWriter, Vault\n"
         "vault = Vault.open(Path(sys.argv[1]))\n"
-        "for n in range(3): vault.write('p%d' % n, 'from a process', Writer('p', n, f'p/{n}'))\n"
+        "for n in range(3): vault.write('p%d' % n, 'from a process', NoteWriter('p', n, f'p/{n}'))\n"
     )
     process = subprocess.Popen([sys.executable, "-c", code, str(vault.root)])
 

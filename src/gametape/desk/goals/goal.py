@@ -124,5 +124,5 @@ def goal_directory(home: Path, goal_id: str) -> GoalDirectory:
 
 def list_goal_directories(home: Path) -> list[GoalDirectory]:
     """The oldest first."""
-    places = [GoalDirectory(path.parent) for path in (home / "goals").glob("*/goal.json")]
-    return sorted(places, key=lambda place: place.read_goal().created)
+    directories = [GoalDirectory(path.parent) for path in (home / "goals").glob("*/goal.json")]
+    return sorted(directories, key=lambda directory: directory.read_goal().created)

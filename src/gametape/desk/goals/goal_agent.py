@@ -46,7 +46,7 @@ from gametape.watch.monitor_set import MonitorSet
 _CHECKPOINT_BYTES = 2 << 30
 MAX_TURNS_PER_ATTEMPT = 50
 """In one attempt."""
-_LOOK = 0.5
+_POLL_SECONDS = 0.5
 _FACTS = (
     "You are done when this command succeeds: `{success}`. Existing tests and their configuration stay as they are."
 )
@@ -67,16 +67,16 @@ class GoalAgent:
         left and what it has cost in all. Of the checkpoints, those in `keep` stay."""
         with self._open() as (journal, store):
             recorder = JournalRecorder(journal)
-            over = await self._run(recorder, store, cancelled, keep)
-            spent = usage_from_steps(recorder.steps)
+            end = await self._run(recorder, store, cancelled, keep)
+            usage = usage_from_steps(recorder.steps)
             return {
                 "checkpoint": last_checkpoint(recorder.steps),
-                "outcome": over.outcome,
-                "reason": over.reason,
-                "tripped": isinstance(over, BreakerTripped),
-                "tokens": spent.tokens,
-                "cost_usd": spent.cost_usd,
-                "turns": spent.turns,
+                "outcome": end.outcome,
+                "reason": end.reason,
+                "tripped": isinstance(end, BreakerTripped),
+                "tokens": usage.tokens,
+                "cost_usd": usage.cost_usd,
+                "turns": usage.turns,
             }
 
     async def give_feedback(self, number: int, text: str, checkpoint: str) -> None:
@@ -84,8 +84,8 @@ class GoalAgent:
         with self._open() as (journal, _):
             steps = journal.trajectory.steps
             if not any((step.gametape_extra.model_extra or {}).get("after_attempt") == number for step in steps):
-                told = message_step(len(steps) + 1, "user", text, checkpoint=checkpoint, after_attempt=number)
-                await JournalRecorder(journal).append(told)
+                step = message_step(len(steps) + 1, "user", text, checkpoint=checkpoint, after_attempt=number)
+                await JournalRecorder(journal).append(step)
 
     def first_checkpoint(self) -> str:
         """The checkpoint of the pinned workspace."""
@@ -106,10 +106,10 @@ class GoalAgent:
     @contextlib.contextmanager
     def _open(self) -> Iterator[tuple[Journal, SnapshotStore]]:
         with self.directory.lock(resume=False):
-            known = self.directory.journal.exists()
+            exists = self.directory.journal.exists()
             with (
                 Journal.open(self.directory.journal)
-                if known
+                if exists
                 else self.directory.create_journal(self._header()) as journal,
                 SnapshotStore(self.directory.checkpoints, max_bytes=_CHECKPOINT_BYTES) as store,
             ):
@@ -124,18 +124,18 @@ class GoalAgent:
     ) -> RolloutEnd:
         if _has_finished(recorder.steps):
             return RolloutEnd(None, "finished")
-        begun = any(step.gametape_extra.checkpoint for step in recorder.steps)
-        start = last_checkpoint(recorder.steps) if begun else store.import_tree(self.directory.start)
-        setting = self._setting(recorder, store, keep)
-        async with SandboxScheduler(store=store) as floor:
-            environment = await floor.open_snapshot(start, task_sandbox_spec(self.task))
-            if begun:
-                rollout = await Rollout.resume(setting, environment, recorder)
+        started = any(step.gametape_extra.checkpoint for step in recorder.steps)
+        start = last_checkpoint(recorder.steps) if started else store.import_tree(self.directory.start)
+        config = self._rollout_config(recorder, store, keep)
+        async with SandboxScheduler(store=store) as scheduler:
+            workspace = await scheduler.open_snapshot(start, task_sandbox_spec(self.task))
+            if started:
+                rollout = await Rollout.resume(config, workspace, recorder)
             else:
-                rollout = await Rollout.begin(setting, environment, recorder, *self._first_words())
-            return await self._until(rollout, cancelled)
+                rollout = await Rollout.begin(config, workspace, recorder, *self._first_messages())
+            return await self._run_until_deadline(rollout, cancelled)
 
-    async def _until(self, rollout: Rollout, cancelled: Callable[[], Awaitable[bool]]) -> RolloutEnd:
+    async def _run_until_deadline(self, rollout: Rollout, cancelled: Callable[[], Awaitable[bool]]) -> RolloutEnd:
         """Whoever asks for the end of a goal, and its deadline, cut a turn short: that turn has not happened."""
         running = asyncio.ensure_future(run_turns(rollout, cancelled))
         try:
@@ -144,15 +144,15 @@ class GoalAgent:
                     return RolloutEnd("limit", "the deadline has passed")
                 if await cancelled():
                     return RolloutEnd("cancelled", "somebody asked for its end")
-                await asyncio.wait([running], timeout=_LOOK)
+                await asyncio.wait([running], timeout=_POLL_SECONDS)
             return running.result()
         finally:
             running.cancel()
             await asyncio.wait([running])
 
-    def _setting(self, recorder: JournalRecorder, store: SnapshotStore, keep: Sequence[str]) -> RolloutConfig:
+    def _rollout_config(self, recorder: JournalRecorder, store: SnapshotStore, keep: Sequence[str]) -> RolloutConfig:
         name = recorder.journal.trajectory.trajectory_id or ""
-        turns = sum(step.source == "agent" for step in recorder.steps[: _last_word(recorder.steps)])
+        turns = sum(step.source == "agent" for step in recorder.steps[: _last_feedback_index(recorder.steps)])
         limits = RolloutLimits(turns=turns + MAX_TURNS_PER_ATTEMPT, tokens=self.goal.budget_tokens, wall_seconds=None)
         return RolloutConfig(
             make_tools=self._tools,
@@ -170,25 +170,25 @@ class GoalAgent:
             self.task, work, self.home, RolloutLimits().tool_seconds, DirectoryNoteStore(self.directory.notes)
         )
 
-    def _first_words(self) -> tuple[str, str]:
+    def _first_messages(self) -> tuple[str, str]:
         start = self.task.start
         system = build_system_prompt(standing_instructions(start.files), self.goal.constraints.describe())
         return system, build_user_prompt(self.goal.instruction, start, [_FACTS.format(success=self.goal.success)])
 
     @property
-    def _asked(self) -> str:
+    def _request_digest(self) -> str:
         """The same for goals that ask for the same thing of the same files."""
         parts = (self.task.start.digest, self.goal.success, self.goal.instruction)
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
     def _header(self) -> Trajectory:
         goal = self.goal
-        told = {"goal_id": goal.goal_id, "task_digest": self._asked}
-        about = {"trainable": self.model.trainable}
-        return new_trajectory(goal.goal_id, self.model.name, told, self._tools(AgentState()), about)
+        extra = {"goal_id": goal.goal_id, "task_digest": self._request_digest}
+        agent_extra = {"trainable": self.model.trainable}
+        return new_trajectory(goal.goal_id, self.model.name, extra, self._tools(AgentState()), agent_extra)
 
 
-def _last_word(steps: Sequence[Step]) -> int:
+def _last_feedback_index(steps: Sequence[Step]) -> int:
     """The place of what was last said to the agent between attempts."""
     after = [at for at, step in enumerate(steps) if (step.gametape_extra.model_extra or {}).get("after_attempt")]
     return after[-1] if after else 0

@@ -46,19 +46,19 @@ class GoalProgress:
             }
         )
         self.tokens, self.cost_usd = agent_result["tokens"], agent_result["cost_usd"]
-        self.reason = "reached" if verdict["reached"] else self._why_over(agent_result, goal, deadline_passed)
+        self.reason = "reached" if verdict["reached"] else self._end_reason(agent_result, goal, deadline_passed)
 
-    def _why_over(self, ended: dict[str, Json], goal: Goal, late: bool) -> str | None:
-        if ended["outcome"] == "cancelled":
+    def _end_reason(self, agent_result: dict[str, Json], goal: Goal, deadline_passed: bool) -> str | None:
+        if agent_result["outcome"] == "cancelled":
             return "cancelled"
-        if late:
+        if deadline_passed:
             return "deadline"
         if goal.budget_tokens is not None and self.tokens >= goal.budget_tokens:
             return "budget"
-        if ended["outcome"] == "error":
-            return f"error: {ended['reason']}"
-        if ended["tripped"]:
-            return str(ended["reason"])
+        if agent_result["outcome"] == "error":
+            return f"error: {agent_result['reason']}"
+        if agent_result["tripped"]:
+            return str(agent_result["reason"])
         return "attempts" if len(self.judged_attempts) >= goal.attempts else None
 
     @property
@@ -66,8 +66,8 @@ class GoalProgress:
         """The attempt whose files are worth keeping: of those that tampered with nothing, the one that most tests pass
         with, and of several the last, which has the most work in it. None while all made it worse than it was."""
         best: int | None = None
-        for at, one in enumerate(self.judged_attempts):
-            if not one.tampered and one.passed >= (
+        for at, attempt in enumerate(self.judged_attempts):
+            if not attempt.tampered and attempt.passed >= (
                 self.passed_before if best is None else self.judged_attempts[best].passed
             ):
                 best = at

@@ -14,9 +14,9 @@ from gametape.sandbox.result import ExecResult
 _SECONDS = 900.0
 
 
-def run_command(command: ShellCommand, tree: SourceTree, subject: LoadedTask) -> ExecResult:
+def run_command(command: ShellCommand, tree: SourceTree, task: LoadedTask) -> ExecResult:
     """Run it over a tree, with the goal's interpreter first on the path and nothing of the workspace there."""
-    policy = task_sandbox_spec(subject).policy.with_limits(wall_seconds=_SECONDS)
+    policy = task_sandbox_spec(task).policy.with_limits(wall_seconds=_SECONDS)
     with tempfile.TemporaryDirectory(prefix="gametape-goal-") as scratch:
         directory = Path(scratch) / "workspace"
         directory.mkdir()

@@ -61,17 +61,17 @@ def next_tick(cadence: Cadence, hours: DailyHours | None, state: CadenceState, n
     """The tick that comes next, and whether it is due. Later than the last one in any case: a tick that was taken
     (`taken`) is not due again, so that asking twice, after a restart or with a clock set back, ticks once."""
     since = state.anchor if state.last is None else state.last
-    row = _row(cadence, state, since)
+    sequence = _tick_sequence(cadence, state, since)
     if event:
-        raw = max(now, since + _GAP)
-    elif row is None:
+        at = max(now, since + _GAP)
+    elif sequence is None:
         return NextTick(None, False)
     else:
-        missed = row.latest(now, since)
-        raw = row.after(max(now, since)) if missed is None else missed
+        missed = sequence.latest(now, since)
+        at = sequence.after(max(now, since)) if missed is None else missed
     if hours is not None:
-        raw = hours.next_opening(raw) if raw > now or hours.contains(now) else hours.next_opening(now)
-    return NextTick(raw, raw <= now)
+        at = hours.next_opening(at) if at > now or hours.contains(now) else hours.next_opening(now)
+    return NextTick(at, at <= now)
 
 
 def mark_taken(cadence: Cadence, state: CadenceState, tick: NextTick) -> CadenceState:
@@ -112,7 +112,7 @@ class _Grid:
         return self.start + self.every * number
 
 
-def _row(cadence: Cadence, state: CadenceState, since: float) -> TickSequence | None:
+def _tick_sequence(cadence: Cadence, state: CadenceState, since: float) -> TickSequence | None:
     match cadence:
         case None:
             return None

@@ -11,7 +11,7 @@ from croniter import CroniterBadDateError, croniter
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from gametape.core.errors import BadInput
-from gametape.desk.heartbeats import cadence as rhythms
+from gametape.desk.heartbeats import cadence as cadences
 from gametape.desk.heartbeats.wall_clock import CronCadence, DailyHours
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
@@ -22,19 +22,19 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 
 def _seconds(value: object) -> object:
     """`90`, `90s`, `10m`, `2h`, `1d`."""
-    if isinstance(value, str) and (found := re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smhd]?)\s*", value)):
-        return float(found[1]) * _UNITS[found[2] or "s"]
+    if isinstance(value, str) and (match := re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smhd]?)\s*", value)):
+        return float(match[1]) * _UNITS[match[2] or "s"]
     return value
 
 
 Duration = Annotated[float, BeforeValidator(_seconds), Field(ge=1, le=366 * 86_400, allow_inf_nan=False)]
 
 
-class _Plain(BaseModel):
+class _ConfigTable(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class AdaptiveConfig(_Plain):
+class AdaptiveConfig(_ConfigTable):
     fastest: Duration
     slowest: Duration
 
@@ -45,7 +45,7 @@ class AdaptiveConfig(_Plain):
         return self
 
 
-class CadenceConfig(_Plain):
+class CadenceConfig(_ConfigTable):
     """One of them, or none: then it ticks only when its event is seen."""
 
     every: Duration | None = None
@@ -70,7 +70,7 @@ class CadenceConfig(_Plain):
         return self
 
 
-class ActiveHours(_Plain):
+class ActiveHours(_ConfigTable):
     start: time = Field(alias="from")
     end: time = Field(alias="to")
     days: tuple[Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"], ...] = _DAYS  # type: ignore[assignment]
@@ -85,12 +85,12 @@ class ActiveHours(_Plain):
         return value
 
 
-class GitRef(_Plain):
+class GitRef(_ConfigTable):
     repository: Path
     ref: str = "HEAD"
 
 
-class McpSource(_Plain):
+class McpSource(_ConfigTable):
     """A tool of an MCP server, which is started in a sandbox over the workspace at each look and then ended."""
 
     command: Annotated[tuple[str, ...], Field(min_length=1)]
@@ -98,7 +98,7 @@ class McpSource(_Plain):
     arguments: dict[str, Any] = Field(default_factory=dict)
 
 
-class EventConfig(_Plain):
+class EventConfig(_ConfigTable):
     """What is looked at without asking anybody; a change makes the heartbeat tick."""
 
     files: tuple[str, ...] = ()
@@ -120,14 +120,14 @@ class EventConfig(_Plain):
         return self
 
 
-class HeartbeatBudget(_Plain):
+class HeartbeatBudget(_ConfigTable):
     """Per day of the heartbeat's time zone; what is not named is not bounded."""
 
     tokens: Annotated[int, Field(ge=0)] | None = None
     usd: Annotated[float, Field(ge=0)] | None = None
 
 
-class HeartbeatConfig(_Plain):
+class HeartbeatConfig(_ConfigTable):
     model: str
     cadence: CadenceConfig | None = None
     event: EventConfig | None = None
@@ -167,22 +167,22 @@ class HeartbeatConfig(_Plain):
         return ZoneInfo(self.timezone)
 
     @property
-    def cadence_rule(self) -> rhythms.Cadence:
+    def cadence_rule(self) -> cadences.Cadence:
         match self.cadence:
             case None:
                 return None
             case CadenceConfig(every=float(every)):
-                return rhythms.FixedCadence(every)
+                return cadences.FixedCadence(every)
             case CadenceConfig(adaptive=AdaptiveConfig() as adaptive):
-                return rhythms.AdaptiveCadence(adaptive.fastest, adaptive.slowest)
+                return cadences.AdaptiveCadence(adaptive.fastest, adaptive.slowest)
             case CadenceConfig(cron=expression):
                 return CronCadence(str(expression), self.zone)
 
     @property
     def hours(self) -> DailyHours | None:
-        if (told := self.active_hours) is None:
+        if (active := self.active_hours) is None:
             return None
-        return DailyHours(told.start, told.end, frozenset(_DAYS.index(day) for day in told.days), self.zone)
+        return DailyHours(active.start, active.end, frozenset(_DAYS.index(day) for day in active.days), self.zone)
 
 
 def check_name(name: str) -> str:
@@ -193,22 +193,22 @@ def check_name(name: str) -> str:
 
 def parse_config(content: str, where: str) -> HeartbeatConfig:
     """A plan from its file's content; `where` names it in errors. Raises `BadInput`, in one line."""
-    found = re.fullmatch(r"---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n(.*))?", content, re.DOTALL)
-    if not found:
+    match = re.fullmatch(r"---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n(.*))?", content, re.DOTALL)
+    if not match:
         raise BadInput(f"{where}: begins with front matter between two lines of ---, then what the agent is asked")
     try:
-        matter = yaml.safe_load(found[1]) or {}
+        matter = yaml.safe_load(match[1]) or {}
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise BadInput(f"{where}: the front matter is not YAML: {' '.join(str(error).split())}") from None
     if not isinstance(matter, dict):
         raise BadInput(f"{where}: the front matter is not a table of names and values")
     try:
-        return HeartbeatConfig.model_validate({**matter, "text": (found[2] or "").strip()})
+        return HeartbeatConfig.model_validate({**matter, "text": (match[2] or "").strip()})
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
+        location = ".".join(str(part) for part in first["loc"])
         raise BadInput(
-            f"{where}: {place + ': ' if place else ''}{first['msg'].removeprefix('Value error, ')}"
+            f"{where}: {location + ': ' if location else ''}{first['msg'].removeprefix('Value error, ')}"
         ) from None
 
 

@@ -31,34 +31,34 @@ ASKED = "asked"
 """The outcome of a tick that asked the agent."""
 
 
-async def read_fingerprints(desk: Desk, plan: HeartbeatConfig) -> dict[str, str]:
+async def read_fingerprints(desk: Desk, config: HeartbeatConfig) -> dict[str, str]:
     """The fingerprints of a plan's sources, by source. Raises `GametapeError` where one of them cannot be looked at:
     what is out of reach has not changed."""
-    event, seen = plan.event, dict[str, str]()
+    event, fingerprints = config.event, dict[str, str]()
     if event is None:
-        return seen
+        return fingerprints
     try:
         if event.files:
-            seen["files"] = await asyncio.to_thread(_files, Path(_place(plan)), event)
+            fingerprints["files"] = await asyncio.to_thread(_files, Path(_workspace(config)), event)
         if event.git_ref is not None:
-            seen["git_ref"] = await asyncio.to_thread(_git_ref, event.git_ref)
+            fingerprints["git_ref"] = await asyncio.to_thread(_git_ref, event.git_ref)
     except OSError as error:
         raise read_error(Path(error.filename or "a source"), error) from None
     if event.command:
-        result = await run_in_sandbox(plan, event.command)
-        seen["command"] = _hash(f"{result.exit_code}\n{result.stdout}")
+        result = await run_in_sandbox(config, event.command)
+        fingerprints["command"] = _hash(f"{result.exit_code}\n{result.stdout}")
     if event.mcp is not None:
-        seen["mcp"] = _hash(await _asked(plan, event.mcp))
+        fingerprints["mcp"] = _hash(await _mcp_answer(config, event.mcp))
     if event.heartbeat:
-        seen["heartbeat"] = await asyncio.to_thread(_answered, desk, event.heartbeat)
-    return seen
+        fingerprints["heartbeat"] = await asyncio.to_thread(_last_answer, desk, event.heartbeat)
+    return fingerprints
 
 
-async def _asked(plan: HeartbeatConfig, source: McpSource) -> str:
+async def _mcp_answer(config: HeartbeatConfig, source: McpSource) -> str:
     """The answer of a tool. One that fails is no answer, and no event."""
-    server = McpServer("source", source.command, SandboxPolicy(read_only=(_place(plan),)), _SECONDS, _SECONDS)
+    server = McpServer("source", source.command, SandboxPolicy(read_only=(_workspace(config),)), _SECONDS, _SECONDS)
     async with attach_server(server) as tools:
-        tool = next((one for one in tools if one.name == f"{server.name}.{source.tool}"), None)
+        tool = next((tool for tool in tools if tool.name == f"{server.name}.{source.tool}"), None)
         if tool is None:
             raise BadInput(f"the MCP server {source.command[0]} has no tool {source.tool!r}")
         environment: Any = None  # a server sees nothing of an agent's environment
@@ -68,25 +68,25 @@ async def _asked(plan: HeartbeatConfig, source: McpSource) -> str:
     return result.content
 
 
-def _place(plan: HeartbeatConfig) -> str:
-    if plan.workspace is None or not plan.workspace.is_dir():
-        raise BadInput(f"no such workspace directory: {plan.workspace}")
-    return str(plan.workspace.resolve())
+def _workspace(config: HeartbeatConfig) -> str:
+    if config.workspace is None or not config.workspace.is_dir():
+        raise BadInput(f"no such workspace directory: {config.workspace}")
+    return str(config.workspace.resolve())
 
 
-async def run_in_sandbox(plan: HeartbeatConfig, command: str) -> ExecResult:
+async def run_in_sandbox(config: HeartbeatConfig, command: str) -> ExecResult:
     """Run a command of a plan, with the workspace at its own path, read-only."""
-    place = _place(plan)
-    policy = SandboxPolicy(read_only=(place,)).with_limits(wall_seconds=_SECONDS)
-    line = f"cd -- {shlex.quote(place)} && {command}"
+    workspace = _workspace(config)
+    policy = SandboxPolicy(read_only=(workspace,)).with_limits(wall_seconds=_SECONDS)
+    line = f"cd -- {shlex.quote(workspace)} && {command}"
     return await asyncio.to_thread(
         lambda: open_backend().start(SandboxSpec(policy=policy)).exec(["/bin/sh", "-c", line])
     )
 
 
 def _files(workspace: Path, event: EventConfig) -> str:
-    found = (entry for entry in _walk(workspace) if any(_matches(entry[0], pattern) for pattern in event.files))
-    return _hash("\n".join(f"{path}\0{size}\0{changed}" for path, size, changed in sorted(found)))
+    entries = (entry for entry in _walk(workspace) if any(_matches(entry[0], pattern) for pattern in event.files))
+    return _hash("\n".join(f"{path}\0{size}\0{changed}" for path, size, changed in sorted(entries)))
 
 
 def _walk(workspace: Path) -> Iterator[tuple[str, int, int]]:
@@ -137,7 +137,7 @@ def _ref_text(directory: Path, name: str) -> str | None:
     return None
 
 
-def _answered(desk: Desk, name: str) -> str:
+def _last_answer(desk: Desk, name: str) -> str:
     query = sa.select(ticks.c.key).where(ticks.c.heartbeat == name, ticks.c.outcome == ASKED)
     with desk.database.connect() as connection:
         return connection.scalar(query.order_by(ticks.c.at.desc()).limit(1)) or ""

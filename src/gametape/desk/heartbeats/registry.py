@@ -71,7 +71,7 @@ def add(desk: Desk, name: str, content: str, seen: dict[str, str] | None = None)
     if path.exists():
         raise BadInput(f"{name}: there is such a heartbeat already; remove it first, or edit {path}")
     path.parent.mkdir(parents=True, exist_ok=True)
-    _forget(desk, name)
+    _delete_state(desk, name)
     write_atomically(path, content.encode())
     try:
         load_state(desk, name)
@@ -87,21 +87,21 @@ def remove(desk: Desk, name: str) -> None:
     if not path.exists():
         raise BadInput(f"{path}: no such heartbeat")
     path.unlink()
-    _forget(desk, name)
+    _delete_state(desk, name)
 
 
 def load_state(desk: Desk, name: str) -> HeartbeatState:
     """Where it stands; one whose file was just put there begins now."""
     query = sa.select(heartbeats.c.state).where(heartbeats.c.name == name)
     with desk.database.connect() as connection:
-        found = connection.scalar(query)
-    if found is None:
+        stored = connection.scalar(query)
+    if stored is None:
         with desk.database.begin() as connection:
             insert_once(
-                connection, heartbeats, {"name": name, "state": _text(HeartbeatState(CadenceState(time.time())))}
+                connection, heartbeats, {"name": name, "state": _dump_state(HeartbeatState(CadenceState(time.time())))}
             )
-            found = connection.execute(query).scalar_one()
-    return _standing(found)
+            stored = connection.execute(query).scalar_one()
+    return _parse_state(stored)
 
 
 def update_state(desk: Desk, name: str, update: Callable[[HeartbeatState], HeartbeatState]) -> HeartbeatState:
@@ -112,8 +112,8 @@ def update_state(desk: Desk, name: str, update: Callable[[HeartbeatState], Heart
         text = connection.scalar(sa.select(heartbeats.c.state).where(row))
         if text is None:
             raise BadInput(f"{name}: no such heartbeat")
-        changed = update(_standing(text))
-        connection.execute(sa.update(heartbeats).where(row).values(state=_text(changed)))
+        changed = update(_parse_state(text))
+        connection.execute(sa.update(heartbeats).where(row).values(state=_dump_state(changed)))
     return changed
 
 
@@ -123,23 +123,23 @@ def set_paused(desk: Desk, name: str, now: float, pause: bool) -> None:
     read_config(desk, name)
     load_state(desk, name)
 
-    def how(old: HeartbeatState) -> HeartbeatState:
+    def update(old: HeartbeatState) -> HeartbeatState:
         if pause or not old.paused:
             return replace(old, paused=pause)
         return replace(old, paused=False, state=replace(old.state, anchor=now, last=now), event="", seen={})
 
-    update_state(desk, name, how)
+    update_state(desk, name, update)
 
 
 def tick_key(name: str, at: float) -> str:
     """A tick's id: the same heartbeat and instant are the same tick."""
-    told = datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return f"{TICKS}{name}/{told}"
+    moment = datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return f"{TICKS}{name}/{moment}"
 
 
-def tick_job(desk: Desk, name: str, plan: HeartbeatConfig, key: str, reason: str) -> Job:
+def tick_job(desk: Desk, name: str, config: HeartbeatConfig, key: str, reason: str) -> Job:
     """A tick to hand in, in the line of the thread that it asks in."""
-    thread = thread_directory(desk.home, plan.thread).root.name if plan.thread else load_state(desk, name).thread
+    thread = thread_directory(desk.home, config.thread).root.name if config.thread else load_state(desk, name).thread
     return Job("tick", key, {"heartbeat": name, "thread": thread, "reason": reason}, thread)
 
 
@@ -151,7 +151,7 @@ def record_tick(desk: Desk, record: TickRecord, update: Callable[[HeartbeatState
             return
         text = connection.scalar(sa.select(heartbeats.c.state).where(row))
         if text is not None:
-            connection.execute(sa.update(heartbeats).where(row).values(state=_text(update(_standing(text)))))
+            connection.execute(sa.update(heartbeats).where(row).values(state=_dump_state(update(_parse_state(text)))))
 
 
 def tick_log(desk: Desk, name: str, limit: int = 50) -> list[TickRecord]:
@@ -177,19 +177,19 @@ def last_spent(desk: Desk, name: str) -> tuple[int, float]:
         ticks.c.heartbeat == name, sa.or_(ticks.c.tokens > 0, ticks.c.cost_usd > 0)
     )
     with desk.database.connect() as connection:
-        found = connection.execute(query.order_by(ticks.c.at.desc()).limit(1)).one_or_none()
-    return (int(found[0]), float(found[1])) if found else (0, 0.0)
+        stored = connection.execute(query.order_by(ticks.c.at.desc()).limit(1)).one_or_none()
+    return (int(stored[0]), float(stored[1])) if stored else (0, 0.0)
 
 
-def _forget(desk: Desk, name: str) -> None:
+def _delete_state(desk: Desk, name: str) -> None:
     with desk.database.begin() as connection:
         connection.execute(sa.delete(heartbeats).where(heartbeats.c.name == name))
 
 
-def _text(standing: HeartbeatState) -> str:
-    return json.dumps(asdict(standing))
+def _dump_state(state: HeartbeatState) -> str:
+    return json.dumps(asdict(state))
 
 
-def _standing(text: str) -> HeartbeatState:
+def _parse_state(text: str) -> HeartbeatState:
     document = json.loads(text)
     return HeartbeatState(**{**document, "state": CadenceState(**document["state"])})

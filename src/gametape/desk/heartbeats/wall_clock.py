@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 from croniter import croniter
 
-_AROUND = timedelta(hours=3)
+_MAX_SHIFT = timedelta(hours=3)
 """No clock is moved by more."""
 _DAY = 86_400.0
 _MOMENT = timedelta(microseconds=1)
@@ -28,26 +28,26 @@ class CronCadence:
     def after(self, moment: float) -> float:
         """The first instant later than `moment`."""
         local = _naive(moment, self.zone)
-        course = croniter(self.expression, local - self._slack(moment) - _MOMENT)
-        found: float | None = None
+        iterator = croniter(self.expression, local - self._slack(moment) - _MOMENT)
+        best: float | None = None
         while True:
-            naive = course.get_next(datetime)
+            naive = iterator.get_next(datetime)
             later = [instant for instant in self._instants(naive) if instant > moment]
-            found = min([*later, *([] if found is None else [found])], default=None)
-            if found is not None and naive >= _naive(found, self.zone) + self._slack(found):
-                return found
+            best = min([*later, *([] if best is None else [best])], default=None)
+            if best is not None and naive >= _naive(best, self.zone) + self._slack(best):
+                return best
 
     def latest(self, moment: float, after: float) -> float | None:
         """The last instant up to `moment` that is later than `after`."""
         local = _naive(moment, self.zone)
-        course = croniter(self.expression, local + self._slack(moment) + _MOMENT)
-        found, end = None, _naive(after, self.zone) - _AROUND
-        while (naive := course.get_prev(datetime)) >= end:
+        iterator = croniter(self.expression, local + self._slack(moment) + _MOMENT)
+        best, end = None, _naive(after, self.zone) - _MAX_SHIFT
+        while (naive := iterator.get_prev(datetime)) >= end:
             earlier = [instant for instant in self._instants(naive) if after < instant <= moment]
-            found = max([*earlier, *([] if found is None else [found])], default=None)
-            if found is not None and naive <= _naive(found, self.zone) - self._slack(found):
+            best = max([*earlier, *([] if best is None else [best])], default=None)
+            if best is not None and naive <= _naive(best, self.zone) - self._slack(best):
                 break
-        return found
+        return best
 
     def _instants(self, naive: datetime) -> Sequence[float]:
         first = naive.replace(tzinfo=self.zone, fold=0).timestamp()
@@ -57,8 +57,9 @@ class CronCadence:
 
     def _slack(self, moment: float) -> timedelta:
         """How far around a moment the order of wall clock times may not be that of instants."""
-        around = _AROUND.total_seconds()
-        return _AROUND if _offset(moment - around, self.zone) != _offset(moment + around, self.zone) else timedelta(0)
+        shift = _MAX_SHIFT.total_seconds()
+        before, after = _offset(moment - shift, self.zone), _offset(moment + shift, self.zone)
+        return _MAX_SHIFT if before != after else timedelta(0)
 
 
 @dataclass(frozen=True)
@@ -85,20 +86,20 @@ class DailyHours:
             return moment
         day = _naive(moment, self.zone).date() - timedelta(days=1)
         while True:
-            begins = [*self._begins(day), *self._begins(day + timedelta(days=1))]
-            if found := [instant for instant in begins if instant >= moment and self.contains(instant)]:
-                return min(found)
+            starts = [*self._possible_starts(day), *self._possible_starts(day + timedelta(days=1))]
+            if openings := [instant for instant in starts if instant >= moment and self.contains(instant)]:
+                return min(openings)
             day += timedelta(days=1)
 
-    def _begins(self, day: date) -> Sequence[float]:
+    def _possible_starts(self, day: date) -> Sequence[float]:
         """The instants around a day at which the hours may begin: when the clock shows it, or when it is moved."""
         naive = datetime.combine(day, self.start)
         shown = [naive.replace(tzinfo=self.zone, fold=fold).timestamp() for fold in (0, 1)]
         noon = datetime.combine(day, time(12)).replace(tzinfo=self.zone).timestamp()
-        return [*shown, *_moved(noon - _DAY, noon, self.zone)]
+        return [*shown, *_offset_change(noon - _DAY, noon, self.zone)]
 
 
-def _moved(before: float, after: float, zone: ZoneInfo) -> Sequence[float]:
+def _offset_change(before: float, after: float, zone: ZoneInfo) -> Sequence[float]:
     """When the clock was moved, if it was."""
     if _offset(before, zone) == (new := _offset(after, zone)):
         return ()

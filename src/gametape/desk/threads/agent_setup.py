@@ -62,14 +62,14 @@ def check_open(thread: Thread, steps: Sequence[Step], anyway: bool = False) -> N
         raise ThreadRefused(f"{name} is archived; fork it to go on")
     if thread.paused and not anyway:
         raise ThreadRefused(f"{name} is paused: {thread.paused}; look at it, then say it with --anyway")
-    spent = usage_from_steps(steps)
-    if thread.budget_tokens is not None and spent.tokens >= thread.budget_tokens:
+    usage = usage_from_steps(steps)
+    if thread.budget_tokens is not None and usage.tokens >= thread.budget_tokens:
         raise ThreadRefused(
-            f"{name} has spent its budget: {spent.tokens} of {thread.budget_tokens} tokens; fork it to go on"
+            f"{name} has spent its budget: {usage.tokens} of {thread.budget_tokens} tokens; fork it to go on"
         )
-    if thread.budget_usd is not None and spent.cost_usd >= thread.budget_usd:
+    if thread.budget_usd is not None and usage.cost_usd >= thread.budget_usd:
         raise ThreadRefused(
-            f"{name} has spent its budget: ${spent.cost_usd:.4f} of ${thread.budget_usd:g}; fork it to go on"
+            f"{name} has spent its budget: ${usage.cost_usd:.4f} of ${thread.budget_usd:g}; fork it to go on"
         )
 
 
@@ -87,16 +87,16 @@ def limits_of(thread: Thread, steps: Sequence[Step], key: str, tokens: int | Non
     )
 
 
-def perimeter_of(thread: Thread, record: Trajectory) -> EgressPolicy:
+def egress_policy_of(thread: Thread, record: Trajectory) -> EgressPolicy:
     """What may leave this machine: what the thread's file says, and what its record says that it was begun with."""
-    ours = (record.agent.extra or {}).get("gametape") or {}
-    return EgressPolicy(local_only=thread.local_only or bool(ours.get("local_only")))
+    extra = (record.agent.extra or {}).get("gametape") or {}
+    return EgressPolicy(local_only=thread.local_only or bool(extra.get("local_only")))
 
 
-def open_model(home: Path, thread: Thread, record: Trajectory, perimeter: EgressPolicy) -> Model:
+def open_model(home: Path, thread: Thread, record: Trajectory, egress: EgressPolicy) -> Model:
     """The model that the thread was begun with, and no other."""
-    model = resolve_model(thread.model, home, perimeter)
-    if perimeter.local_only and not model.local:
+    model = resolve_model(thread.model, home, egress)
+    if egress.local_only and not model.local:
         raise BadInput(f"{thread.model}: not on this machine, and {thread.thread_id} is to stay here")
     if model.name != record.agent.model_name:
         raise BadInput(f"{thread.thread_id} was begun with {record.agent.model_name}, not with {model.name}")
@@ -104,13 +104,13 @@ def open_model(home: Path, thread: Thread, record: Trajectory, perimeter: Egress
 
 
 def thread_tools(
-    thread: Thread, work: AgentState, home: Path, outbox: Outbox, history: bool, longest: float
+    thread: Thread, work: AgentState, home: Path, outbox: Outbox, history: bool, max_seconds: float
 ) -> list[Tool]:
     """The standard tools over its sandbox, notes over its vault, drafts for the outbox."""
     notes = VaultNotes(Vault.open(Path(thread.vault)), thread.thread_id, lambda: work.turn)
     drafts = TurnKeys(thread.thread_id, lambda: work.turn, "draft")
     standard = standard_tools(
-        work, toolbox=StaticAnalyzer(home), python=sys.executable, history=history, max_seconds=longest
+        work, toolbox=StaticAnalyzer(home), python=sys.executable, history=history, max_seconds=max_seconds
     )
     return [*standard, *vault_tools(notes), DraftTool(outbox, drafts)]
 
@@ -121,11 +121,11 @@ def drop_old_checkpoints(home: Path, thread: Thread, store: SnapshotStore, kept:
         return
     keep = set(kept)
     for name in thread_ids(home):
-        place = thread_directory(home, name)
-        if place.read().store == thread.store:
+        directory = thread_directory(home, name)
+        if directory.read().store == thread.store:
             checkpoints = [
                 step.gametape_extra.checkpoint
-                for step in place.load_trajectory().steps
+                for step in directory.load_trajectory().steps
                 if step.gametape_extra.checkpoint
             ]
             keep |= {checkpoints[0], checkpoints[-1]}

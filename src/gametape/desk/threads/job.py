@@ -7,7 +7,7 @@ answer may take) and `anyway` (go on with a paused thread). The words' key is `k
 from dataclasses import asdict
 
 from gametape.desk.jobs import Desk, JobSteps, Json
-from gametape.desk.threads.agent_setup import perimeter_of
+from gametape.desk.threads.agent_setup import egress_policy_of
 from gametape.desk.threads.session import ThreadMessage, ThreadSession
 from gametape.desk.threads.thread import thread_directory
 
@@ -15,8 +15,8 @@ from gametape.desk.threads.thread import thread_directory
 async def run_turn_job(desk: Desk, steps: JobSteps, payload: dict[str, Json]) -> dict[str, Json]:
     """`thread, ended, answer, reason, turns, tokens, cost_usd, step`; `ended` is `answered`, `limit`, `error`, `paused`
     or `cancelled`. A pause is told to a person."""
-    place = thread_directory(desk.home, payload["thread"])
-    said = ThreadMessage(
+    directory = thread_directory(desk.home, payload["thread"])
+    message = ThreadMessage(
         text=payload["text"],
         key=payload.get("key") or steps.key,
         origin=payload.get("origin") or "person",
@@ -26,16 +26,17 @@ async def run_turn_job(desk: Desk, steps: JobSteps, payload: dict[str, Json]) ->
     )
 
     async def speak() -> Json:
-        return asdict(await ThreadSession(desk.home, place, desk.outbox).send(said, steps.cancelled))
+        return asdict(await ThreadSession(desk.home, directory, desk.outbox).send(message, steps.cancelled))
 
-    end: dict[str, Json] = await steps.once("speak", speak)
-    if end["ended"] == "paused":
-        thread = place.read()
+    result: dict[str, Json] = await steps.once("speak", speak)
+    if result["ended"] == "paused":
+        thread = directory.read()
 
-        async def tell() -> Json:
+        async def notify() -> Json:
             title = f"{thread.title or thread.thread_id} is paused"
-            stays = perimeter_of(thread, place.load_trajectory()).local_only
-            await desk.notifications.notify(f"{steps.key}/paused", thread.thread_id, title, end["reason"], stays)
+            local_only = egress_policy_of(thread, directory.load_trajectory()).local_only
+            key = f"{steps.key}/paused"
+            await desk.notifications.notify(key, thread.thread_id, title, result["reason"], local_only)
 
-        await steps.once("tell", tell)
-    return {"thread": place.root.name, **end}
+        await steps.once("tell", notify)
+    return {"thread": directory.root.name, **result}

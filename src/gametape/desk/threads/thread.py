@@ -106,16 +106,16 @@ def threads_root(home: Path) -> Path:
 
 def thread_directory(home: Path, thread_id: str) -> ThreadDirectory:
     """The place of a thread that is there; a beginning of its id is enough where it is one thread's only."""
-    found = [
+    matches = [
         name for name in thread_ids(home) if name == thread_id or (len(thread_id) > 7 and name.startswith(thread_id))
     ]
-    if thread_id in found:
-        found = [thread_id]
-    if len(found) > 1:
-        raise BadInput(f"{thread_id}: begins the names of {len(found)} threads; give more of it")
-    if not found:
+    if thread_id in matches:
+        matches = [thread_id]
+    if len(matches) > 1:
+        raise BadInput(f"{thread_id}: begins the names of {len(matches)} threads; give more of it")
+    if not matches:
         raise BadInput(f"{thread_id}: no such thread; gametape thread list shows them")
-    return ThreadDirectory(threads_root(home) / found[0])
+    return ThreadDirectory(threads_root(home) / matches[0])
 
 
 def thread_ids(home: Path) -> list[str]:

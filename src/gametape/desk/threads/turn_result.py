@@ -32,24 +32,24 @@ def message_key(step: Step) -> str | None:
 
 
 def make_turn_result(steps: Sequence[Step], ended: TurnEnd, reason: str) -> ThreadTurnResult:
-    spent = usage_from_steps(steps)
+    usage = usage_from_steps(steps)
     last = next((step for step in reversed(steps) if step.source == "agent"), None)
     answer = answer_text(last) if last and ended == "answered" else ""
-    return ThreadTurnResult(ended, answer, reason, spent.turns, spent.tokens, spent.cost_usd, steps[-1].step_id)
+    return ThreadTurnResult(ended, answer, reason, usage.turns, usage.tokens, usage.cost_usd, steps[-1].step_id)
 
 
 def find_turn_result(steps: Sequence[Step], key: str) -> ThreadTurnResult | None:
     """The end that what was said under a key has come to, where it has."""
-    line = active_steps(steps)
-    said = next((number for number, step in enumerate(line) if message_key(step) == key), None)
-    if said is None:
+    active = active_steps(steps)
+    start = next((number for number, step in enumerate(active) if message_key(step) == key), None)
+    if start is None:
         return None
-    end = next((number for number in range(said + 1, len(line)) if message_key(line[number])), len(line))
-    last = line[end - 1]
+    end = next((number for number in range(start + 1, len(active)) if message_key(active[number])), len(active))
+    last = active[end - 1]
     if is_answer(last):
-        return make_turn_result(line[:end], "answered", "answered")
+        return make_turn_result(active[:end], "answered", "answered")
     if is_halt(last):
-        return make_turn_result(line[:end], "paused", step_text(last))
+        return make_turn_result(active[:end], "paused", step_text(last))
     return None
 
 

@@ -49,19 +49,19 @@ def list_open_items(vault: Vault) -> list[OpenItem]:
     repository = vault.repository
     with repository.locked():
         files = repository.files(repository.head)
-        found = []
+        items = []
         for path in sorted(files):
             note = note_name(path)
             if note is None:
                 continue
             lines = repository.content(files[path]).decode("utf-8", "replace").splitlines()
-            opened = {number: match["what"] for number, line in enumerate(lines, 1) if (match := _OPEN.match(line))}
-            if opened:
+            open_lines = {number: match["what"] for number, line in enumerate(lines, 1) if (match := _OPEN.match(line))}
+            if open_lines:
                 blamed = _blame(vault, path)
-                found += [(note, number, text, blamed[number]) for number, text in opened.items()]
-        known = {name: list_commits(repository, "-1", name)[0] for name in {name for *_, name in found}}
-    every = [OpenItem(note, number, text, known[name]) for note, number, text, name in found]
-    return sorted(every, key=lambda loop: (loop.commit.time, loop.note, loop.line))
+                items += [(note, number, text, blamed[number]) for number, text in open_lines.items()]
+        known = {name: list_commits(repository, "-1", name)[0] for name in {name for *_, name in items}}
+    open_items = [OpenItem(note, number, text, known[name]) for note, number, text, name in items]
+    return sorted(open_items, key=lambda item: (item.commit.time, item.note, item.line))
 
 
 def _blame(vault: Vault, path: str) -> dict[int, str]:

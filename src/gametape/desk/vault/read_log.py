@@ -46,9 +46,9 @@ class ReadLog:
     def last_seen(self, attempt: str, note: str) -> str | None:
         """The version that an attempt knows: the one it last read or wrote."""
         with self._open() as database:
-            question = "select blob from seen where attempt = ? and note = ? order by rowid desc limit 1"
-            found = database.execute(question, (attempt, note)).fetchone()
-        return found[0] if found else None
+            query = "select blob from seen where attempt = ? and note = ? order by rowid desc limit 1"
+            row = database.execute(query, (attempt, note)).fetchone()
+        return row[0] if row else None
 
     def inherit(self, attempt: str, from_attempt: str, last_turn: int) -> None:
         """A fork knows what its origin knew at that turn."""
@@ -66,13 +66,13 @@ class ReadLog:
 
     def usage(self) -> list[NoteUsage]:
         """Every note that was read, the one that was read in most successes first."""
-        question = """
+        query = """
             select note, sum(succeeded is 1), sum(succeeded is 0), sum(succeeded is null)
             from (select distinct attempt, note from seen where not wrote) left join outcomes using (attempt)
             group by note order by 2 desc, 3, 4 desc, note
         """
         with self._open() as database:
-            return [NoteUsage(*row) for row in database.execute(question)]
+            return [NoteUsage(*row) for row in database.execute(query)]
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
@@ -82,6 +82,6 @@ class ReadLog:
                 database.executescript(_TABLES)
                 yield database
         except sqlite3.OperationalError as error:
-            if (found := disk_full_error(error, self.file)) is None:
+            if (full := disk_full_error(error, self.file)) is None:
                 raise
-            raise found from error
+            raise full from error

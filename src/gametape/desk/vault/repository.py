@@ -5,7 +5,6 @@ anywhere in between, the next writer finds either nothing or the branch moved, a
 """
 
 import getpass
-import hashlib
 import json
 import os
 import secrets
@@ -16,15 +15,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gametape.core.errors import BadInput
-from gametape.desk.vault.git import Git
+from gametape.desk.host_git import blob_id
+from gametape.desk.vault.git import VaultGit
 from gametape.desk.vault.note_files import note_name, read_notes, read_regular_file
 from gametape.record.atomic import write_atomically
 from gametape.sandbox.snapshots.durable_io import locked
 
 AGENT = "gametape"
 _FILE_MODES = ("100644", "100755")
-_UNFINISHED = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply")
-_NOWHERE = "0" * 40
+_GIT_OPERATIONS = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply")
+_ZERO_ID = "0" * 40
 
 
 class GitTreeEntry(NamedTuple):
@@ -44,8 +44,8 @@ class VaultRepository:
     root: Path
 
     @property
-    def git(self) -> Git:
-        return Git(self.root)
+    def git(self) -> VaultGit:
+        return VaultGit(self.root)
 
     @property
     def state_directory(self) -> Path:
@@ -59,7 +59,7 @@ class VaultRepository:
         self.state_directory.mkdir(exist_ok=True)
         with locked(self.state_directory / "lock"):
             self._refuse_unfinished()
-            self._settle()
+            self._finish_pending()
             self._commit_edits()
             yield
 
@@ -80,14 +80,14 @@ class VaultRepository:
         """Every path of a commit that is a file, links and modules left out."""
         if commit is None:
             return {}
-        found: Files = {}
+        files: Files = {}
         for line in self.git("ls-tree", "-r", "-z", commit).split(b"\0"):
             if line:
-                told, path = line.split(b"\t", 1)
-                mode, _, name = told.decode().split(" ")
+                fields, path = line.split(b"\t", 1)
+                mode, _, name = fields.decode().split(" ")
                 if mode in _FILE_MODES:
-                    found[path.decode("utf-8", "surrogateescape")] = GitTreeEntry(mode, name)
-        return found
+                    files[path.decode("utf-8", "surrogateescape")] = GitTreeEntry(mode, name)
+        return files
 
     def content(self, entry: GitTreeEntry | None) -> bytes:
         return self.git("cat-file", "blob", entry.id) if entry else b""
@@ -102,84 +102,84 @@ class VaultRepository:
 
     def store_blob(self, content: bytes) -> GitTreeEntry:
         """Content as an object of the repository; nothing refers to it yet."""
-        return GitTreeEntry(_FILE_MODES[0], self.git("hash-object", "-w", "--stdin", given=content).decode().strip())
+        return GitTreeEntry(_FILE_MODES[0], self.git.text("hash-object", "-w", "--stdin", data=content))
 
     def write_tree(self, base: str | None, changes: Changes) -> str:
         """The tree of a commit with some paths changed."""
         index = {"GIT_INDEX_FILE": str(self.state_directory / "index")}
-        self.git("read-tree", base or "--empty", environment=index)
+        self.git("read-tree", base or "--empty", env=index)
         lines = (_index_line(path, entry) for path, entry in changes.items())
-        self.git("update-index", "-z", "--index-info", given=b"".join(lines), environment=index)
-        return self.git("write-tree", environment=index).decode().strip()
+        self.git("update-index", "-z", "--index-info", data=b"".join(lines), env=index)
+        return self.git.text("write-tree", env=index)
 
     def commit(self, changes: Changes, message: str, author: str = AGENT, parents: Sequence[str] = ()) -> str:
         """Change some paths on the branch, with further `parents` where this is a merge. Within `locked` only."""
         head = self.head
         tree = self.write_tree(head, changes)
-        made = self.bare_commit(tree, message, [*([head] if head else []), *parents], author)
-        self._move(head, made, changes)
-        return made
+        commit_id = self.bare_commit(tree, message, [*([head] if head else []), *parents], author)
+        self._move_branch(head, commit_id, changes)
+        return commit_id
 
     def advance(self, commit: str) -> None:
         """Move the branch on to a commit that comes after it. Within `locked` only."""
         head = self.head
         before, after = self.files(head), self.files(commit)
         paths = sorted(path for path in {*before, *after} if before.get(path) != after.get(path))
-        self._move(head, commit, {path: after.get(path) for path in paths})
+        self._move_branch(head, commit, {path: after.get(path) for path in paths})
 
     def bare_commit(self, tree: str, message: str, parents: Sequence[str], author: str = AGENT) -> str:
         """A commit that no branch has yet."""
         person = {f"GIT_{role}_{what}": name for role in ("AUTHOR", "COMMITTER") for what, name in _identity(author)}
         words = [word for parent in parents for word in ("-p", parent)]
-        return self.git("commit-tree", tree, *words, given=message.encode(), environment=person).decode().strip()
+        return self.git.text("commit-tree", tree, *words, data=message.encode(), env=person)
 
     # The parts
 
-    def _move(self, head: str | None, made: str, changes: Changes) -> None:
+    def _move_branch(self, head: str | None, commit_id: str, changes: Changes) -> None:
         for path in changes:
             self._refuse_unsafe(path)
         before = self.files(head)
         todo = {path: (_id(before.get(path)), _id(entry)) for path, entry in changes.items()}
-        write_atomically(self._pending, json.dumps({"commit": made, "paths": todo}).encode())
-        self.git("update-ref", "HEAD", made, head or _NOWHERE)
-        self._settle()
+        write_atomically(self._pending, json.dumps({"commit": commit_id, "paths": todo}).encode())
+        self.git("update-ref", "HEAD", commit_id, head or _ZERO_ID)
+        self._finish_pending()
 
     @property
     def _pending(self) -> Path:
         return self.state_directory / "pending.json"
 
-    def _settle(self) -> None:
+    def _finish_pending(self) -> None:
         """Finish the commit that was under way, if its branch was moved; a person's edit since then stays."""
         with suppress(FileNotFoundError):
             pending = json.loads(self._pending.read_bytes())
-            made, head = pending["commit"], self.head
-            if head and self.is_ancestor(made, head):
+            commit_id, head = pending["commit"], self.head
+            if head and self.is_ancestor(commit_id, head):
                 for path, (old, new) in pending["paths"].items():
-                    self._lay_out(path, old, new)
+                    self._write_file(path, old, new)
                 self.git("read-tree", "HEAD")
             self._pending.unlink()
 
-    def _lay_out(self, path: str, old: str | None, new: str | None) -> None:
-        place = self.root / path
-        if _blob_id(place) != old:
+    def _write_file(self, path: str, old: str | None, new: str | None) -> None:
+        target = self.root / path
+        if _blob_id(target) != old:
             return
         if new is None:
-            place.unlink(missing_ok=True)
+            target.unlink(missing_ok=True)
             return
-        place.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(place, self.git("cat-file", "blob", new))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(target, self.git("cat-file", "blob", new))
 
     def _commit_edits(self) -> None:
         """What a person has done to the files is theirs, and goes first."""
         known = {path: entry for path, entry in self.files(self.head).items() if note_name(path) is not None}
-        found = read_notes(self.root)
+        notes = read_notes(self.root)
         changes: dict[str, GitTreeEntry | None] = {}
-        for path, content in found.items():
-            if path not in known or known[path].id != _id_of(content):
+        for path, content in notes.items():
+            if path not in known or known[path].id != blob_id(content):
                 changes[path] = GitTreeEntry(
                     known[path].mode if path in known else _FILE_MODES[0], self.store_blob(content).id
                 )
-        changes |= {path: None for path in known if path not in found and not os.path.lexists(self.root / path)}
+        changes |= {path: None for path in known if path not in notes and not os.path.lexists(self.root / path)}
         if changes:
             named = ", ".join(sorted(path.removesuffix(".md") for path in changes)[:3])
             more = f" and {len(changes) - 3} more" if len(changes) > 3 else ""
@@ -187,16 +187,16 @@ class VaultRepository:
 
     def _refuse_unsafe(self, path: str) -> None:
         """Trees of others may name what is no business of a vault."""
-        place = self.root
+        target = self.root
         for part in path.split("/"):
             if part.lower() in ("", ".", "..", ".git"):
                 raise BadInput(f"{path!r} is no path in a vault")
-            place = place / part
-            if place.is_symlink():
-                raise BadInput(f"{place} is a link, and a vault follows none; put a file or a directory there")
+            target = target / part
+            if target.is_symlink():
+                raise BadInput(f"{target} is a link, and a vault follows none; put a file or a directory there")
 
     def _refuse_unfinished(self) -> None:
-        if any((self.git.directory / name).exists() for name in _UNFINISHED):
+        if any((self.git.git_directory / name).exists() for name in _GIT_OPERATIONS):
             raise BadInput(f"{self.root}: a merge or the like is under way in this vault; finish it with git first")
 
 
@@ -222,7 +222,7 @@ def create_repository(root: Path, files: Mapping[str, bytes], message: str) -> V
 
 def open_repository(root: Path) -> VaultRepository:
     repository = VaultRepository(root.resolve())
-    if not repository.git.directory.is_dir():
+    if not repository.git.git_directory.is_dir():
         raise BadInput(f"{root}: no vault here; type: gametape vault init --vault {root}")
     if repository.head is None:
         raise BadInput(f"{root}: this vault has no commit yet; type: gametape vault init --vault {root}")
@@ -230,7 +230,7 @@ def open_repository(root: Path) -> VaultRepository:
 
 
 def _index_line(path: str, entry: GitTreeEntry | None) -> bytes:
-    mode, name = entry or GitTreeEntry("0", _NOWHERE)
+    mode, name = entry or GitTreeEntry("0", _ZERO_ID)
     return f"{mode} {name}\t".encode() + path.encode("utf-8", "surrogateescape") + b"\0"
 
 
@@ -238,16 +238,12 @@ def _id(entry: GitTreeEntry | None) -> str | None:
     return entry.id if entry else None
 
 
-def _blob_id(place: Path) -> str | None:
+def _blob_id(target: Path) -> str | None:
     """What git would call the content of a file; None where there is nothing, and no id where it is no file."""
-    content = read_regular_file(place)
+    content = read_regular_file(target)
     if content is not None:
-        return _id_of(content)
-    return "" if os.path.lexists(place) else None
-
-
-def _id_of(content: bytes) -> str:
-    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+        return blob_id(content)
+    return "" if os.path.lexists(target) else None
 
 
 def _identity(name: str) -> tuple[tuple[str, str], ...]:
@@ -262,7 +258,7 @@ def _person() -> str:
 
 
 _TRAILERS = "%(trailers:key=Gametape-Thread,valueonly)%x00%(trailers:key=Gametape-Turn,valueonly)"
-_FORM = f"%H%x00%at%x00%an%x00%s%x00{_TRAILERS}%x00"
+_LOG_FORMAT = f"%H%x00%at%x00%an%x00%s%x00{_TRAILERS}%x00"
 
 
 class Commit(NamedTuple):
@@ -284,10 +280,10 @@ class Commit(NamedTuple):
         return self.who if self.turn is None else f"{self.who}, turn {self.turn}"
 
 
-def list_commits(repository: VaultRepository, *span: str) -> list[Commit]:
+def list_commits(repository: VaultRepository, *revisions: str) -> list[Commit]:
     """The commits of a span, the newest first, each with the paths it changed; a merge changes none of its own."""
     mark = secrets.token_hex(16)  # that no commit of another machine can have in its subject
-    said = repository.git("log", f"--format={mark}{_FORM}", "-z", "--name-only", "--no-renames", *span)
+    said = repository.git("log", f"--format={mark}{_LOG_FORMAT}", "-z", "--name-only", "--no-renames", *revisions)
     return [_commit(part) for part in said.decode("utf-8", "surrogateescape").split(mark) if part]
 
 

@@ -3,18 +3,19 @@
 from typing import NamedTuple
 
 from gametape.core.errors import BadInput
-from gametape.desk.vault.git import GitError
+from gametape.desk.host_git import GitError
+from gametape.desk.vault.git import NETWORK
 from gametape.desk.vault.merge import merge_files
 from gametape.desk.vault.vault import Vault
 
-_THEIRS = "refs/gametape/theirs"
+_REMOTE_REF = "refs/gametape/theirs"
 _TRIES = 5
-_TAMED = (
+_REMOTE_COMMAND = (
     "GIT_ALLOW_PROTOCOL=none git -c core.hooksPath=/dev/null -c core.fsmonitor=false -c core.alternateRefsCommand=true "
     "-c receive.autogc=false -c receive.denyCurrentBranch=refuse "
 )
 """How the other side is run where it is a directory of this machine: its hooks and programs are not ours to run."""
-_FASTER = ("fetch first", "non-fast-forward", "cannot lock ref", "failed to update ref")
+_REJECTED = ("fetch first", "non-fast-forward", "cannot lock ref", "failed to update ref")
 
 
 class SyncResult(NamedTuple):
@@ -36,7 +37,7 @@ def sync(vault: Vault, remote: str) -> SyncResult:
         theirs = _fetch(vault, remote, branch)
         with vault.repository.locked():  # not while others are waited for: agents write meanwhile
             pulled += _count(vault, f"HEAD..{theirs}") if theirs else 0
-            aside += _take_in(vault, theirs) if theirs else []
+            aside += _merge_remote(vault, theirs) if theirs else []
             ours = str(vault.repository.head)
         pushed = _count(vault, f"{theirs}..{ours}" if theirs else ours)
         if not pushed or _push(vault, remote, ours, branch):
@@ -45,32 +46,32 @@ def sync(vault: Vault, remote: str) -> SyncResult:
 
 
 def _branch(vault: Vault) -> str:
-    code, said = vault.repository.git.ask("symbolic-ref", "--short", "-q", "HEAD")
+    code, output = vault.repository.git.ask("symbolic-ref", "--short", "-q", "HEAD")
     if code != 0:
         raise BadInput(f"{vault.root}: this vault is on no branch; type: git -C {vault.root} switch main")
-    return said.decode().strip()
+    return output.decode().strip()
 
 
 def _fetch(vault: Vault, remote: str, branch: str) -> str | None:
     """The remote's commit of our branch; None where it has none yet."""
     git = vault.repository.git
     other = _other_side(vault, remote, "upload-pack")
-    listed = git("ls-remote", "--heads", *other, "--", remote, f"refs/heads/{branch}", network=True)
+    listed = git("ls-remote", "--heads", *other, "--", remote, f"refs/heads/{branch}", env=NETWORK)
     if not listed.strip():
         return None
-    words = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
-    git("fetch", *words, *other, "--", remote, f"+refs/heads/{branch}:{_THEIRS}", network=True)
-    return vault.repository.resolve(_THEIRS)
+    options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
+    git("fetch", *options, *other, "--", remote, f"+refs/heads/{branch}:{_REMOTE_REF}", env=NETWORK)
+    return vault.repository.resolve(_REMOTE_REF)
 
 
 def _other_side(vault: Vault, remote: str, program: str) -> tuple[str, ...]:
     """On this machine git runs the other side's program here, in a repository of which nothing is known."""
     url = vault.repository.git("ls-remote", "--get-url", "--", remote).decode("utf-8", "replace").strip()
     local = url.startswith("file://") or ":" not in url.partition("/")[0]
-    return (f"--{program}={_TAMED}{program}",) if local else ()
+    return (f"--{program}={_REMOTE_COMMAND}{program}",) if local else ()
 
 
-def _take_in(vault: Vault, theirs: str) -> list[str]:
+def _merge_remote(vault: Vault, theirs: str) -> list[str]:
     """Merge a commit into our branch, as a merge commit where both sides have gone on."""
     repository = vault.repository
     head = repository.head
@@ -79,26 +80,26 @@ def _take_in(vault: Vault, theirs: str) -> list[str]:
     if repository.is_ancestor(head, theirs):
         repository.advance(theirs)
         return []
-    code, said = repository.git.ask("merge-base", head, theirs)
-    base = repository.files(said.decode().split()[0] if code == 0 else None)
-    changes, contradicted = merge_files(
+    code, output = repository.git.ask("merge-base", head, theirs)
+    base = repository.files(output.decode().split()[0] if code == 0 else None)
+    changes, conflicts = merge_files(
         repository, base, repository.files(head), repository.files(theirs), aside="elsewhere"
     )
     repository.commit(changes, "Take in what another machine has written\n", parents=[theirs])
-    return [path.removesuffix(".md") for path in contradicted]
+    return [path.removesuffix(".md") for path in conflicts]
 
 
 def _push(vault: Vault, remote: str, ours: str, branch: str) -> bool:
     """False where somebody was faster."""
     try:
-        words = ("--quiet", "--no-verify", *_other_side(vault, remote, "receive-pack"))
-        vault.repository.git("push", *words, "--", remote, f"{ours}:refs/heads/{branch}", network=True)
+        options = ("--quiet", "--no-verify", *_other_side(vault, remote, "receive-pack"))
+        vault.repository.git("push", *options, "--", remote, f"{ours}:refs/heads/{branch}", env=NETWORK)
     except GitError as trouble:
-        if any(word in trouble.stderr for word in _FASTER):
+        if any(word in trouble.stderr for word in _REJECTED):
             return False
         raise
     return True
 
 
-def _count(vault: Vault, span: str) -> int:
-    return int(vault.repository.git("rev-list", "--count", span))
+def _count(vault: Vault, revisions: str) -> int:
+    return int(vault.repository.git("rev-list", "--count", revisions))

@@ -13,8 +13,8 @@ from gametape.core.errors import BadInput
 from gametape.desk.vault.merge import conflict_path, merge_texts
 from gametape.desk.vault.note_files import (
     FOLDERS,
-    MOST_CHARACTERS,
-    MOST_NOTES,
+    MAX_CHARACTERS,
+    MAX_NOTES,
     clean_name,
     note_name,
     note_path,
@@ -25,7 +25,7 @@ from gametape.desk.vault.read_log import ReadLog
 from gametape.desk.vault.repository import GitTreeEntry, VaultRepository, create_repository, open_repository
 
 NoteWriteOutcome = Literal["kept", "merged", "aside"]
-_LARGEST_MERGED = 8 * MOST_CHARACTERS
+_MAX_MERGED_BYTES = 8 * MAX_CHARACTERS
 """In bytes: notes that others add to do not grow for ever."""
 _KEY = re.compile(r"[\w./:@+-]{1,300}", re.ASCII)
 _SUBJECTS: dict[NoteWriteOutcome, str] = {
@@ -33,7 +33,7 @@ _SUBJECTS: dict[NoteWriteOutcome, str] = {
     "merged": "merged with what others wrote",
     "aside": "kept beside what others wrote",
 }
-_HOWS: dict[str, NoteWriteOutcome] = {how: how for how in _SUBJECTS}
+_OUTCOMES: dict[str, NoteWriteOutcome] = {how: how for how in _SUBJECTS}
 _README = """\
 # Vault
 
@@ -110,12 +110,12 @@ class Vault:
         content = _content(text)
         note = self.resolve_name(name)
         with self.repository.locked():
-            kept = self._written(writer.key) or self._write(note, content, writer)
+            result = self._find_write(writer.key) or self._write(note, content, writer)
             known = self.repository.store_blob(content).id
             self.reads.record_read(writer.attempt, writer.turn, note, known, wrote=True)
-            if kept.note != note:
-                self.reads.record_read(writer.attempt, writer.turn, kept.note, known, wrote=True)
-        return kept
+            if result.note != note:
+                self.reads.record_read(writer.attempt, writer.turn, result.note, known, wrote=True)
+        return result
 
     def _write(self, note: str, content: bytes, writer: NoteWriter) -> NoteWriteResult:
         repository = self.repository
@@ -127,28 +127,28 @@ class Vault:
         if seen and repository.has(seen):
             base = repository.content(GitTreeEntry("100644", seen))
         merged = content if path not in files else merge_texts(repository.git, base, now, content)
-        if merged is not None and len(merged) > _LARGEST_MERGED:
+        if merged is not None and len(merged) > _MAX_MERGED_BYTES:
             merged = None
         how: NoteWriteOutcome = "kept" if merged == content else "merged"
         entry = repository.store_blob(content if merged is None else merged)
         if merged is None:
             how, path = "aside", conflict_path(path, _plain(writer.attempt), entry, files)
-        if path not in files and sum(note_name(one) is not None for one in files) >= MOST_NOTES:
-            raise BadInput(f"there are {MOST_NOTES} notes already, the most there can be; write over one of them")
-        kept = NoteWriteResult(path.removesuffix(".md"), how)
+        if path not in files and sum(note_name(path) is not None for path in files) >= MAX_NOTES:
+            raise BadInput(f"there are {MAX_NOTES} notes already, the most there can be; write over one of them")
+        result = NoteWriteResult(path.removesuffix(".md"), how)
         if path not in files or files[path].id != entry.id:
-            repository.commit({path: entry}, _message(kept, writer))
-        return kept
+            repository.commit({path: entry}, _message(result, writer))
+        return result
 
-    def _written(self, key: str) -> NoteWriteResult | None:
+    def _find_write(self, key: str) -> NoteWriteResult | None:
         """What became of the write with this key, if it was made."""
         line = f"Gametape-Key: {key}"
-        form = "--format=%x01%B"
-        for message in self.repository.git("log", form, "--fixed-strings", f"--grep={line}", "HEAD").split(b"\x01"):
+        log = self.repository.git("log", "--format=%x01%B", "--fixed-strings", f"--grep={line}", "HEAD")
+        for message in log.split(b"\x01"):
             lines = message.decode("utf-8", "replace").splitlines()
-            told = {name: value for name, _, value in (one.partition(": ") for one in lines)}
-            if line in lines and told.get("Gametape-How") in _HOWS and "Gametape-Note" in told:
-                return NoteWriteResult(told["Gametape-Note"], _HOWS[told["Gametape-How"]])
+            trailers = {name: value for name, _, value in (text.partition(": ") for text in lines)}
+            if line in lines and trailers.get("Gametape-How") in _OUTCOMES and "Gametape-Note" in trailers:
+                return NoteWriteResult(trailers["Gametape-Note"], _OUTCOMES[trailers["Gametape-How"]])
         return None
 
 
@@ -156,17 +156,17 @@ def _content(text: str) -> bytes:
     """A note as it is stored: in UTF-8, its lines ended by a line feed, the last one too."""
     if not text.strip():
         raise BadInput("a note of the vault is not emptied; say in it what holds now")
-    if len(text) > MOST_CHARACTERS:
-        raise BadInput(f"a note holds {MOST_CHARACTERS:,} characters at most, not {len(text):,}; keep what matters")
+    if len(text) > MAX_CHARACTERS:
+        raise BadInput(f"a note holds {MAX_CHARACTERS:,} characters at most, not {len(text):,}; keep what matters")
     plain = text.replace("\r\n", "\n").replace("\0", "")
     return (plain if plain.endswith("\n") else plain + "\n").encode("utf-8", "replace")
 
 
-def _message(kept: NoteWriteResult, writer: NoteWriter) -> str:
+def _message(result: NoteWriteResult, writer: NoteWriter) -> str:
     return (
-        f"{kept.note}: {_SUBJECTS[kept.how]}\n\n"
-        f"Gametape-Thread: {writer.attempt}\nGametape-Turn: {writer.turn}\nGametape-Note: {kept.note}\n"
-        f"Gametape-How: {kept.how}\nGametape-Key: {writer.key}\n"
+        f"{result.note}: {_SUBJECTS[result.how]}\n\n"
+        f"Gametape-Thread: {writer.attempt}\nGametape-Turn: {writer.turn}\nGametape-Note: {result.note}\n"
+        f"Gametape-How: {result.how}\nGametape-Key: {writer.key}\n"
     )
 
 

@@ -65,7 +65,7 @@ class MessageConversation:
         began = time.monotonic()
         completion = await self._complete(max_tokens)
         text, calls, problem = parse_calls(completion, f"call_{self._turn}_")
-        estimated = TokenUsage(prompt_tokens=self.length, completion_tokens=completion.pieces)
+        estimated = TokenUsage(prompt_tokens=self.length, completion_tokens=completion.event_count)
         usage = parse_usage(completion.usage, estimated, self._price, time.monotonic() - began)
         finish = finish_reason(completion)
         reply = Reply(text, calls, problem, finish, usage=usage, model_name=self._name)

@@ -1,4 +1,4 @@
-"""What leaves the desk: effects, notices and drafts, each once by its key, and nothing without a person's word."""
+"""What leaves the desk: notifications and drafts, each once by its key, and no draft before a person approves it."""
 
 import asyncio
 import json
@@ -43,19 +43,6 @@ def hook() -> Iterator[str]:
 def settings(home: Path, text: str) -> None:
     (home / "desk").mkdir(parents=True, exist_ok=True)
     (home / "desk" / "desk.toml").write_text(text)
-
-
-def test_an_effect_that_is_known_is_not_repeated(home: Path) -> None:
-    runs = []
-
-    async def act() -> int:
-        runs.append(1)
-        return len(runs)
-
-    for _ in range(2):
-        with open_desk(home) as desk:
-            assert asyncio.run(desk.effects.once("thread-1/3/charge", act)) == 1
-    assert runs == [1]
 
 
 def test_a_notice_is_kept_once_and_delivered_when_that_is_possible(home: Path, hook: str) -> None:
