@@ -63,7 +63,7 @@ def test_the_error_of_an_errand_is_raised_where_it_is_waited_for(desk: Desk) -> 
             asyncio.run(run_job(desk, Job("goal", "a", {"fail": True})))
         assert raised.value.exit_code == 2
     assert RAN == ["a"]
-    with pytest.raises(BadInput, match="no kind of work"):
+    with pytest.raises(BadInput, match="unknown kind of job"):
         asyncio.run(run_job(desk, Job("mischief", "b")))
 
 
@@ -108,7 +108,7 @@ def test_what_is_cut_off_is_taken_up_by_the_next(desk: Desk) -> None:
 def test_a_server_tells_of_every_errand_once_also_of_those_between_two_looks(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "_LOOK", 0.6)
+    monkeypatch.setattr(server, "_POLL_SECONDS", 0.6)
     asyncio.run(run_job(desk, Job("goal", "before")))
     said: list[str] = []
 

@@ -1,4 +1,4 @@
-"""The desk as work sees it, opened on a home and its database."""
+"""Opens the desk on a home directory and its database."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,8 +16,8 @@ from gametape.desk.outbox import Outbox
 
 @contextmanager
 def open_desk(home: Path, database: str | None = None) -> Iterator[Desk]:
-    """To look and to hand in; what runs errands is the runner. Raises `Lacking` where the database cannot be used, also
-    where it cannot be any longer."""
+    """Open the desk to read it and to submit jobs; the runner is what runs them. Raises `MissingDependency` where the
+    database cannot be used, `OutOfDiskSpace` where the disk is full."""
     url = database_url(home, database)
     engine = open_database(home, url)
     try:

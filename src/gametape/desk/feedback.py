@@ -1,4 +1,4 @@
-"""Feedback of people on an agent's work: written into its trajectory, or read from what became of its lines in git."""
+"""People's feedback on an agent's work: stated by a person, or measured by how much of a patch is left in git."""
 
 import re
 from collections import Counter
@@ -22,7 +22,7 @@ from gametape.record.trajectory_file import load_trajectory, save_trajectory
 
 _MAX_COMMITS = 1000
 _LANDED_SHARE = 0.5
-"""The share of added lines that a commit must have for the patch to have arrived with it."""
+"""The share of added lines that a commit must contain to count as the one that brought the patch."""
 _FILE = re.compile(r'^\+\+\+ (?:"?b/(?P<path>[^\t\n"]*)"?|/dev/null)')
 _OLD = re.compile(r"^index ([0-9a-f]{40})\.\.")
 LineCounts = Mapping[str, Counter[str]]
@@ -34,8 +34,8 @@ def utc_timestamp() -> str:
 
 
 def add_feedback(path: Path, feedback: Feedback) -> list[Feedback]:
-    """Add a word to a trajectory, whole or not at all, and give all there are. A journal that somebody is writing is
-    refused: it may be said when they have finished."""
+    """Add an entry to a trajectory, atomically, and return all of its entries. A journal that another process is
+    writing is refused until that process has finished."""
     if path.suffix == ".jsonl":
         with Journal.open(path) as journal:  # nobody else writes meanwhile
             trajectory, entries = _with(journal.trajectory, feedback, path)
@@ -66,7 +66,7 @@ class PatchAdditions:
 
 
 def parse_additions(patch: str) -> PatchAdditions:
-    """Blank lines say nothing about whether work was kept."""
+    """Count the added lines of a patch. Blank lines are left out: they do not show whether work was kept."""
     lines: dict[str, Counter[str]] = {}
     before: dict[str, str] = {}
     path, old, hunk = None, "", False
@@ -88,7 +88,7 @@ def parse_additions(patch: str) -> PatchAdditions:
 
 
 def kept_share(added: LineCounts, before: LineCounts, now: LineCounts) -> float:
-    """How many of the added lines are there now, beside those that were there before anyway."""
+    """The share of added lines that are there now, not counting lines that were there before the patch."""
     total = sum(counts.total() for counts in added.values())
     if not total:
         return 0.0
@@ -102,7 +102,7 @@ def kept_share(added: LineCounts, before: LineCounts, now: LineCounts) -> float:
 
 @dataclass(frozen=True)
 class PatchSurvival:
-    """What became of a patch: the commit it arrived with, and how much of it is left so many commits later."""
+    """The commit that brought a patch, and the share of it that is left so many commits later."""
 
     commit: str
     commits_since: int

@@ -1,4 +1,4 @@
-"""Agents draft, a person releases. Nothing an agent wrote leaves the machine before somebody has read it."""
+"""The outbox: agents draft messages, and a person approves or rejects each before it is sent."""
 
 import json
 import secrets
@@ -19,7 +19,7 @@ _CHARACTERS = 100_000
 
 
 class AlreadyDecided(GametapeError):
-    """It was decided otherwise before."""
+    """The draft was decided otherwise before."""
 
     exit_code = 1
 
@@ -40,11 +40,11 @@ class OutboxDraft:
 
 class Outbox:
     def __init__(self, database: sa.Engine, channel: DeliveryChannel, released: Path) -> None:
-        """Where no channel is set, what is released lies in the directory `released`, a file each."""
+        """Where no channel is set, approved drafts are written to the directory `released`, one file each."""
         self._database, self._channel, self._released = database, channel, released
 
     def draft(self, key: str, origin: str, recipient: str, subject: str, body: str) -> str:
-        """Put a draft before a person; its id. Exactly once by the key: the same key again is the same draft."""
+        """Store a draft for a person to decide on, and return its id. The same key again is the same draft."""
         if len(recipient) + len(subject) + len(body) > _CHARACTERS:
             raise BadInput(f"a draft is at most {_CHARACTERS} characters long")
         now = time.time()
@@ -70,8 +70,8 @@ class Outbox:
         return OutboxDraft(**row)
 
     async def approve(self, name: str) -> OutboxDraft:
-        """Release a draft. The decision is kept first; approving one that could not be sent sends it again, with the
-        same key. Raises `Undelivered`, and `Decided` where it was rejected."""
+        """Send a draft. The decision is stored first; approving one that could not be sent sends it again, with the
+        same key. Raises `DeliveryError`, and `AlreadyDecided` where it was rejected."""
         draft = self._decide(name, "approved", {"draft", "approved"})
         if draft.state == "sent":
             return draft
@@ -85,7 +85,7 @@ class Outbox:
         return self._decide(name, "sent", {"approved"})
 
     def reject(self, name: str, note: str = "") -> OutboxDraft:
-        """Raises `Decided` where it was released already."""
+        """Raises `AlreadyDecided` where it was sent or approved before."""
         return self._decide(name, "rejected", {"draft", "rejected"}, note)
 
     def _decide(self, name: str, state: DraftState, before: set[str], note: str = "") -> OutboxDraft:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from gametape.core.errors import BadInput
+from gametape.desk.vault.git import NETWORK
 from gametape.desk.vault.note_queries import list_open_items, search_notes
 from gametape.desk.vault.review import MARK, accept, revert, review
 from gametape.desk.vault.sync import sync
@@ -127,7 +128,7 @@ def test_a_hostile_tree_of_another_machine_is_refused(tmp_path: Path) -> None:
     inner = git("mktree", data=f"100644 blob {blob}\tconfig\n".encode()).decode().strip()
     tree = git("mktree", data=f"040000 tree {inner}\t.git\n".encode()).decode().strip()
     head = vault.repository.head
-    git("fetch", "-q", "--", str(vault.root), "main:refs/heads/theirs", network=True)
+    git("fetch", "-q", "--", str(vault.root), "main:refs/heads/theirs", env=NETWORK)
     made = evil.repository.bare_commit(tree, "evil\n", [str(evil.repository.resolve("theirs"))])
     git("update-ref", "refs/heads/main", made)
     before = (vault.root / ".git/config").read_bytes()

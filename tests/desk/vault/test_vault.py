@@ -49,7 +49,7 @@ def test_a_key_that_begins_another_is_another(tmp_path: Path) -> None:
     assert vault.read("b") == "one\n"
 
 
-@pytest.mark.parametrize("at", ["_move", "_lay_out", "_settle", "after"])
+@pytest.mark.parametrize("at", ["_move_branch", "_write_file", "_finish_pending", "after"])
 def test_killed_anywhere_a_write_is_made_once_and_is_no_persons_edit(
     tmp_path: Path, at: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -62,13 +62,13 @@ def test_killed_anywhere_a_write_is_made_once_and_is_no_persons_edit(
     with monkeypatch.context() as patched:
         if at == "after":
             patched.setattr("gametape.desk.vault.vault._message", _then_die(patched, vault))
-        elif at == "_settle":
-            lives = iter([VaultRepository._settle])
+        elif at == "_finish_pending":
+            lives = iter([VaultRepository._finish_pending])
 
             def settle(self: VaultRepository) -> None:
                 next(lives, die)(self)
 
-            patched.setattr(VaultRepository, "_settle", settle)
+            patched.setattr(VaultRepository, "_finish_pending", settle)
         else:
             patched.setattr(VaultRepository, at, die)
         with pytest.raises(Killed):

@@ -1,4 +1,4 @@
-"""What the success command said of the workspace before anybody touched it, kept for the life of a goal."""
+"""The baseline of a goal: what the success command reports for the untouched workspace, and the task made from it."""
 
 import random
 from collections.abc import Sequence
@@ -26,8 +26,8 @@ from gametape.verify.verifier_run import parse_report
 
 
 class GoalBaseline(StrictModel):
-    """Every test that the command selects has to pass in the end, but for those that were skipped or excused (xfail)
-    here: they may stay so, and may not fail. A strict goal lets none of them stay so."""
+    """The results before the first attempt. Every test that the command selects has to pass in the end, except those
+    that were skipped or excused (xfail) here: they may stay so, but may not fail. A strict goal excuses none."""
 
     test_paths: list[str]
     import_roots: list[str]
@@ -36,19 +36,19 @@ class GoalBaseline(StrictModel):
     results: dict[str, GoalTestResult] = Field(default_factory=dict)
     deselected: list[str] = Field(default_factory=list)
     broken: dict[str, str] = Field(default_factory=dict)
-    """Test files that could not be read, and what was said about it."""
+    """Test files that could not be collected, and the error message."""
     floors: dict[str, int] = Field(default_factory=dict)
-    """By test function of such a file: how many tests it must turn out to have."""
+    """For each test function of such a file, the minimum number of tests that it must have."""
     unread_excused: list[str] = Field(default_factory=list)
-    """Test functions of such files that their own marks skip or excuse."""
+    """Test functions of such files whose own marks skip or excuse them."""
     seconds: dict[str, float] = Field(default_factory=dict)
     """By test file."""
     exit_codes: list[int] = Field(default_factory=list)
-    """Of the conditions that are no runs of pytest."""
+    """The exit codes of the conditions that are not pytest runs."""
     usual: list[tuple[str, str]] = Field(default_factory=list)
-    """What the tests do to their process by themselves."""
+    """Process events (kind, detail) that the tests cause without any agent."""
     plan: dict[str, Any] = Field(default_factory=lambda: {"validated": []})
-    """Twins of tests that passed, each seen to fail."""
+    """Validated twins of the tests that passed, as JSON."""
 
     @property
     def collected(self) -> int:
@@ -58,7 +58,7 @@ class GoalBaseline(StrictModel):
         return [test for test, result in self.results.items() if result in what]
 
     def minimum_counts(self, strict: bool) -> dict[str, int]:
-        """How many tests each function must have that could not be read."""
+        """The minimum number of tests of each function that could not be collected."""
         return {**self.floors, **(dict.fromkeys(self.unread_excused, 1) if strict else {})}
 
     def excused(self, strict: bool) -> list[str]:
@@ -70,13 +70,13 @@ _MIN_FILE_SECONDS, _SLACK = 120.0, 10.0
 _MIN_TOTAL_SECONDS = 600.0
 _ROUNDS = 2
 _MAX_TWIN_FUNCTIONS = 24
-"""Functions whose tests passed before and whose twins are tried: no verdict lays more."""
+"""How many functions get twins, out of those whose tests passed: a verdict uses no more."""
 
 
 def goal_task(
     name: str, instruction: str, start: SourceTree, baseline: GoalBaseline, interpreter: Path | None, tests: TaskTests
 ) -> LoadedTask:
-    """Everything of the workspace may be changed but its tests and what configures their runner."""
+    """The goal as a task: everything in the workspace may be changed except its tests and the test configuration."""
     task = Task(
         name=name,
         mode="shared",
@@ -90,7 +90,7 @@ def goal_task(
 
 
 def prepare_goal_task(task: LoadedTask, baseline: GoalBaseline) -> PreparedTask:
-    """What a verifier would otherwise learn from a reference."""
+    """A prepared task with the facts that a verifier would otherwise learn from a reference solution."""
     files = jobs.group_by_file(task.task.tests.every)
     seconds = {file: max(_MIN_FILE_SECONDS, _SLACK * baseline.seconds.get(file, 0.0)) for file in files}
     patience = _MIN_TOTAL_SECONDS + 2 * _SLACK * sum(baseline.seconds.values())
@@ -114,7 +114,7 @@ def _twins_of_failing_tests(suite: SourceTree, tests: Sequence[str]) -> list[Val
 
 
 def with_twins(bare: GoalBaseline, start: SourceTree, interpreter: Path | None, zygotes: ZygotePool) -> GoalBaseline:
-    """A baseline with what the pinned tree shows about its tests: their twins, and what they do to their process."""
+    """The baseline with what runs over the pinned tree show: validated twins, and the tests' own process events."""
     passing = bare.tests("passed")
     if not passing:
         return bare
@@ -145,7 +145,8 @@ _CANNOT_START = (126, 127)
 def measure_baseline(
     start: SourceTree, success: str, interpreter: Path | None, strict: bool, zygotes: ZygotePool
 ) -> GoalBaseline:
-    """Raises `BadInput` for a command that cannot start, that collects no test, or that can never be satisfied."""
+    """Run the success command over the start tree. Raises `BadInput` for a command that cannot start, that collects no
+    test, or that can never be satisfied."""
     criterion = read_command(success)
     _refuse_other_roots(criterion, start)
     roots = _import_roots(start, criterion)
@@ -203,7 +204,7 @@ def _refuse_other_roots(criterion: SuccessCriterion, start: SourceTree) -> None:
     for run in criterion.pytest_runs:
         own = [f"{run.directory}/{name}" for name in _PYTEST_CONFIG_FILES[:2]] if run.directory != "." else []
         if any(path in start for path in own):
-            raise BadInput(f"{run.directory} has a configuration of its own; give it as --workspace")
+            raise BadInput(f"{run.directory} has a pytest configuration of its own; give it as --workspace")
 
 
 def _import_roots(start: SourceTree, criterion: SuccessCriterion) -> tuple[str, ...]:
@@ -215,7 +216,7 @@ def _import_roots(start: SourceTree, criterion: SuccessCriterion) -> tuple[str, 
 
 
 def _test_paths(start: SourceTree, files: set[str]) -> list[str]:
-    """Directories and files with tests: what is pinned, and where new files do not count."""
+    """Directories and files with tests: they are pinned, and new files in them do not count."""
     packages = tuple({path.split("/")[0] for path in start if path.endswith(".py")})
     paths = [*find_test_paths(start, packages)]
     paths += sorted(file for file in files if not is_under(file, paths))
@@ -223,7 +224,7 @@ def _test_paths(start: SourceTree, files: set[str]) -> list[str]:
 
 
 def _support(start: SourceTree, test_paths: list[str]) -> list[str]:
-    """Modules beside the tests that are written for them: they use a test library, and no product module uses them."""
+    """Support modules of the tests: they import a test library, and no product module imports them."""
     imported = {path: imported_modules(content) for path, content in start.files.items() if path.endswith(".py")}
     product = {path for path in imported if not is_under(path, test_paths)}
     support = {path for path in product if _LIBRARIES & {name.partition(".")[0] for name in imported[path]}}

@@ -1,8 +1,8 @@
-"""The result as a branch `gametape/goal-...`: a ref and its objects, made without touching a working tree, an index or
-HEAD. In the workspace's own repository where it is one, else in one beside the goal.
+"""The result as a branch `gametape/goal-...`: a ref and its objects, without touching a working tree, an index or HEAD.
 
-The branch stands on the commit that was checked out when the goal was taken up. What had not been committed then comes
-first, as a commit of its own, so that the second one is the agent's work alone. Made twice, it is the same branch.
+The branch is made in the workspace's own repository, or in one beside the goal where the workspace has none. It starts
+at the commit that was checked out when the goal was created. What had not been committed then is a commit of its own,
+so that the second commit is the agent's work alone. Made twice, it is the same branch.
 """
 
 import tempfile
@@ -17,7 +17,7 @@ _ZERO = "0" * 40
 
 
 def head_of(workspace: Path) -> str | None:
-    """The commit that a workspace stands on; None where it is no git repository, or has no commit yet."""
+    """The commit that is checked out in a workspace; None where there is no git repository or no commit."""
     try:
         return HostGit(workspace).text("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
     except (GitError, MissingDependency):
@@ -27,7 +27,7 @@ def head_of(workspace: Path) -> str | None:
 def make_branch(
     directory: GoalDirectory, goal: Goal, start: SourceTree, delivered: SourceTree, subject: str
 ) -> str | None:
-    """Its name; None where nothing is different, or where there is no git."""
+    """Make the branch and return its name; None where nothing changed, or where git is not installed."""
     if start == delivered:
         return None
     name = f"gametape/{goal.goal_id}"

@@ -1,4 +1,4 @@
-"""What is handed over: the best state among the tests and configuration that it was judged with, and nothing else."""
+"""What a goal delivers: the tree to hand over, its text for a pull request, and applying it to the workspace."""
 
 import difflib
 import os
@@ -17,12 +17,12 @@ from gametape.tasks.mining.project_layout.suite_discovery import pytest_settings
 from gametape.verify.submission import read_submission
 
 _SHARED_CONFIG_FILES = ("pyproject.toml", "setup.cfg", "tox.ini")
-"""Files in which the runner's configuration stands beside other things."""
+"""Files that hold the pytest configuration beside other things."""
 
 
 def deliverable_tree(task: LoadedTask, workspace: Path, pinned: SourceTree) -> tuple[SourceTree, list[str]]:
-    """The tree to hand over, and the files whose changes are left out: tests that were there, what configures their
-    runner, what else is pinned, and what is no source at all. New test files go along."""
+    """The tree to hand over, and the files whose changes are left out: existing tests, the test configuration, other
+    pinned files, and what is no source. New test files are included."""
     everything = replace(task, task=task.task.model_copy(update={"test_paths": []}))
     attempt = read_submission(everything, workspace)
     start, files = task.start, attempt.workspace
@@ -35,7 +35,7 @@ def deliverable_tree(task: LoadedTask, workspace: Path, pinned: SourceTree) -> t
 
 
 def _git_repository_files(tree: SourceTree) -> set[str]:
-    """What would make git take a directory for a repository, whose configuration names programs to run."""
+    """Files that would make git treat a directory as a repository, whose configuration can name programs to run."""
     heads = (path for path in tree if path.rpartition("/")[2].lower() == "head")
     bare = (path for path in heads if _is_bare(tree, path.rpartition("/")[0]))
     return {*bare, *(path for path in tree if any(map(_is_git, path.split("/"))))}
@@ -48,7 +48,7 @@ def _is_bare(tree: SourceTree, directory: str) -> bool:
 
 
 def _is_git(part: str) -> bool:
-    """Whether some file system takes a name for `.git`."""
+    """Whether any file system would treat this name as `.git`."""
     printable = "".join(char for char in part if char.isprintable()).lower()
     return any(name.partition(":")[0].rstrip(" .") in (".git", "git~1") for name in printable.split("\\"))
 
@@ -65,9 +65,9 @@ _MAX_NAMED = 5
 
 
 def apply_result(workspace: Path, start: SourceTree, delivered: SourceTree) -> list[str]:
-    """The files that were written or removed. Raises `BadInput`, with nothing changed, if any of them has moved on.
-
-    Killed halfway it can be called again: a file that already is what it should be has not moved on.
+    """Write the result into the workspace, and return the files that were written or removed. Raises `BadInput`, with
+    nothing changed, if one of them was changed by somebody else meanwhile. It can be called again after a kill: a file
+    that already has its new content counts as unchanged.
     """
     changed = sorted(path for path in {*start, *delivered} if _entry(start, path) != _entry(delivered, path))
     changed_since = [path for path in changed if not _may_write(workspace, path, start, delivered)]
@@ -87,7 +87,7 @@ def _entry(tree: SourceTree, path: str) -> tuple[bytes | None, bool]:
 
 
 def _may_write(workspace: Path, path: str, start: SourceTree, delivered: SourceTree) -> bool:
-    """Whether a file is still as it was, or already as it is to be, with no link on the way to it."""
+    """Whether a file still has its old content, or already has its new one, with no link on the path to it."""
     target = workspace / path
     parents = [parent for parent in target.parents if parent != workspace and parent.is_relative_to(workspace)]
     if target.is_symlink() or any(above.is_symlink() or (above.exists() and not above.is_dir()) for above in parents):
@@ -99,7 +99,7 @@ def _may_write(workspace: Path, path: str, start: SourceTree, delivered: SourceT
 
 
 def _write(workspace: Path, changed: list[str], delivered: SourceTree) -> None:
-    """Everything new is beside its place before the first file is replaced."""
+    """Write every new file beside its target before the first target is replaced."""
     staged: list[tuple[Path, Path]] = []
     try:
         for path in (path for path in changed if path in delivered):
@@ -128,7 +128,7 @@ def pull_request_text(
     after: SourceTree,
     left_out: list[str],
 ) -> str:
-    """What was asked, what changed, what the command said before and after, and what it cost."""
+    """The request, the changes, the results of the command before and after, and the cost, as markdown."""
     asked = goal.instruction.strip()
     title = asked.splitlines()[0][:72]
     body = [asked, ""] if asked != title else []

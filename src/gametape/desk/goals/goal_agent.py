@@ -1,7 +1,7 @@
-"""The agent's part of a goal: one conversation over all attempts, in one sandbox at a time, on disk after every turn.
+"""The agent that works on a goal: one conversation over all attempts, one sandbox at a time, recorded after every turn.
 
-Killed at any instant, an attempt is called again and goes on after its last finished turn. Between two attempts the
-agent is told what failed, in the same conversation, while the files are those of the best state so far.
+Killed at any instant, an attempt is called again and continues after its last finished turn. Between two attempts the
+agent gets feedback in the same conversation, and its files are reset to the best state so far.
 """
 
 import asyncio
@@ -45,7 +45,6 @@ from gametape.watch.monitor_set import MonitorSet
 
 _CHECKPOINT_BYTES = 2 << 30
 MAX_TURNS_PER_ATTEMPT = 50
-"""In one attempt."""
 _POLL_SECONDS = 0.5
 _FACTS = (
     "You are done when this command succeeds: `{success}`. Existing tests and their configuration stay as they are."
@@ -54,7 +53,7 @@ _FACTS = (
 
 @dataclass(frozen=True)
 class GoalAgent:
-    """What all attempts of one goal share."""
+    """Runs the attempts of one goal."""
 
     directory: GoalDirectory
     goal: Goal
@@ -63,8 +62,8 @@ class GoalAgent:
     home: Path
 
     async def attempt(self, cancelled: Callable[[], Awaitable[bool]], keep: Sequence[str]) -> dict[str, Any]:
-        """Turn after turn until the agent says it has finished or something is used up: how it ended, the file tree it
-        left and what it has cost in all. Of the checkpoints, those in `keep` stay."""
+        """Run turns until the agent finishes or a limit is reached. Returns how it ended, its last checkpoint, and the
+        cost of all attempts so far. The checkpoints in `keep` are not pruned."""
         with self._open() as (journal, store):
             recorder = JournalRecorder(journal)
             end = await self._run(recorder, store, cancelled, keep)
@@ -80,7 +79,7 @@ class GoalAgent:
             }
 
     async def give_feedback(self, number: int, text: str, checkpoint: str) -> None:
-        """Say what came of an attempt; what follows is worked on the files of a checkpoint. Said once."""
+        """Tell the agent the result of an attempt, once. The next attempt starts from the files of `checkpoint`."""
         with self._open() as (journal, _):
             steps = journal.trajectory.steps
             if not any((step.gametape_extra.model_extra or {}).get("after_attempt") == number for step in steps):
@@ -96,7 +95,7 @@ class GoalAgent:
             store.export(checkpoint, target)
 
     def close_record(self, extra: Extra) -> Path:
-        """End the record. Ended once, it stays as it is."""
+        """Close the journal, once, and return the path of the trajectory."""
         if self.directory.trajectory == self.directory.journal:
             with Journal.open(self.directory.journal) as journal:
                 steps = journal.trajectory.steps
@@ -136,14 +135,14 @@ class GoalAgent:
             return await self._run_until_deadline(rollout, cancelled)
 
     async def _run_until_deadline(self, rollout: Rollout, cancelled: Callable[[], Awaitable[bool]]) -> RolloutEnd:
-        """Whoever asks for the end of a goal, and its deadline, cut a turn short: that turn has not happened."""
+        """Run turns until the deadline or a cancellation. A turn that either cuts short has not happened."""
         running = asyncio.ensure_future(run_turns(rollout, cancelled))
         try:
             while not running.done():
                 if self.goal.deadline is not None and time.time() >= self.goal.deadline:
                     return RolloutEnd("limit", "the deadline has passed")
                 if await cancelled():
-                    return RolloutEnd("cancelled", "somebody asked for its end")
+                    return RolloutEnd("cancelled", "it was cancelled")
                 await asyncio.wait([running], timeout=_POLL_SECONDS)
             return running.result()
         finally:
@@ -177,7 +176,7 @@ class GoalAgent:
 
     @property
     def _request_digest(self) -> str:
-        """The same for goals that ask for the same thing of the same files."""
+        """A digest of the request and the files: the same for the same request over the same files."""
         parts = (self.task.start.digest, self.goal.success, self.goal.instruction)
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
@@ -189,13 +188,13 @@ class GoalAgent:
 
 
 def _last_feedback_index(steps: Sequence[Step]) -> int:
-    """The place of what was last said to the agent between attempts."""
+    """The index of the last feedback between attempts; 0 before the first."""
     after = [at for at, step in enumerate(steps) if (step.gametape_extra.model_extra or {}).get("after_attempt")]
     return after[-1] if after else 0
 
 
 def _has_finished(steps: Sequence[Step]) -> bool:
-    """Whether the last thing on record is the agent's own word that it has finished."""
+    """Whether the last recorded step is a successful call of `finish`."""
     last = steps[-1] if steps else None
     if last is None or last.source != "agent":
         return False

@@ -1,4 +1,4 @@
-"""Take up a goal: pin the workspace, run the command over it, and write both down. The workspace is only read."""
+"""Creates a goal: pins the workspace, measures the baseline, and writes both. The workspace is only read."""
 
 import os
 import re
@@ -28,7 +28,7 @@ _PYTHON = re.compile(r"(python|pypy)[\d.]*")
 
 @dataclass(frozen=True)
 class GoalRequest:
-    """What somebody asks for."""
+    """The request for a goal, as the command line gives it."""
 
     workspace: Path
     success: str
@@ -46,7 +46,8 @@ class GoalRequest:
 
 
 def create_goal(home: Path, request: GoalRequest) -> GoalDirectory:
-    """Raises `BadInput` for whatever could never be reached, before anything is spent."""
+    """Check a request, measure its baseline and write the goal. Raises `BadInput` for a goal that could never be
+    reached, before anything is spent."""
     workspace = request.workspace.absolute()
     if not workspace.is_dir():
         raise BadInput(f"no such workspace directory: {workspace}")
@@ -78,7 +79,8 @@ def create_goal(home: Path, request: GoalRequest) -> GoalDirectory:
 
 
 def write_goal(home: Path, goal: Goal, start: SourceTree, baseline: GoalBaseline) -> GoalDirectory:
-    """Write a goal down. It is there once `goal.json` is, which comes last; one that cannot be is not there at all."""
+    """Write a goal's directory. The goal exists once `goal.json` does, which is written last; if writing fails,
+    nothing is left behind."""
     directory = goal_directory(home, goal.goal_id)
     directory.root.mkdir(parents=True)
     try:
@@ -93,7 +95,7 @@ def write_goal(home: Path, goal: Goal, start: SourceTree, baseline: GoalBaseline
 
 
 def _checked_model(request: GoalRequest, home: Path) -> str:
-    """The model's name as any process can use it. Weights are not loaded for this."""
+    """The model's name with absolute paths, checked without loading weights."""
     kind, _, rest = request.model.partition(":")
     if kind == "scripted":
         resolve_model(request.model, home)
@@ -107,7 +109,7 @@ def _checked_model(request: GoalRequest, home: Path) -> str:
 
 
 def _interpreter(workspace: Path, python: Path | None) -> Path | None:
-    """The Python that was named, or that of the workspace's own environment if it has pytest, or None."""
+    """The Python that was given, or that of the workspace's virtual environment if it has pytest, or None."""
     if python is not None:
         if not python.exists():
             raise BadInput(f"no such interpreter: {python}")
@@ -121,7 +123,7 @@ def _interpreter(workspace: Path, python: Path | None) -> Path | None:
 
 
 def _require_installed(python: Path) -> Path:
-    """Whoever made the workspace may have made the environment, so its Python has to be one that was installed here."""
+    """Refuse a Python that is not installed on this machine: the author of the workspace may have made it."""
     real = Path(os.path.realpath(python))
     install_roots = ("/usr", "/opt", sys.base_prefix)
     at_home = real.is_relative_to(Path.home()) and real.relative_to(Path.home()).parts[0].startswith(".")
@@ -134,4 +136,4 @@ def _require_installed(python: Path) -> Path:
         and (python.parent.parent / "pyvenv.cfg").is_file()
     ):
         return python
-    raise BadInput(f"{python} is no link to a Python that is installed here; if you trust it, give it as --python")
+    raise BadInput(f"{python} is not a link to a Python that is installed here; if you trust it, give it as --python")

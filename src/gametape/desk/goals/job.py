@@ -1,4 +1,4 @@
-"""A goal from its first turn to its result, in steps that are each kept once they are done."""
+"""The job of a goal, from its first attempt to its result, in durable steps."""
 
 import asyncio
 import tempfile
@@ -36,12 +36,12 @@ _OUTCOMES = {
 
 
 async def run_goal_job(desk: Desk, steps: JobSteps, payload: dict[str, Json]) -> dict[str, Json]:
-    """The errand of a goal: `order` names it, its directory holds the rest."""
+    """Run the goal that the payload names by its `goal_id`."""
     return await pursue_goal(desk.home, steps, goal_directory(desk.home, str(payload["goal_id"])))
 
 
 async def pursue_goal(home: Path, steps: JobSteps, directory: GoalDirectory) -> dict[str, Json]:
-    """Attempt after attempt until the command is satisfied or something is used up; then the result."""
+    """Run attempts until the command is satisfied or a limit is reached; then deliver the result."""
     async with _open_goal_run(home, directory) as run:
         progress = GoalProgress(passed_before=run.before)
         while progress.reason is None:
@@ -66,7 +66,7 @@ async def pursue_goal(home: Path, steps: JobSteps, directory: GoalDirectory) -> 
 
 
 class _GoalRun:
-    """One goal with everything loaded."""
+    """One goal with its baseline, judge, model and agent loaded."""
 
     def __init__(self, home: Path, directory: GoalDirectory, goal: Goal, zygotes: ZygotePool) -> None:
         self.directory, self.goal = directory, goal
@@ -80,7 +80,7 @@ class _GoalRun:
 
     @property
     def before(self) -> int:
-        """How much the pinned tree passes by itself."""
+        """The number of tests, or of conditions, that the untouched workspace passes."""
         codes = sum(code == 0 for code in self.baseline.exit_codes)
         return len(self.baseline.tests("passed")) if self.criterion.pytest_runs else codes
 
@@ -103,7 +103,7 @@ class _GoalRun:
         return await asyncio.to_thread(self._deliver, answer, progress.checkpoint)
 
     def _deliver(self, answer: dict[str, Any], checkpoint: str | None) -> dict[str, Json]:
-        """Write down everything that stays. Done twice, it is the same."""
+        """Write the result. Done twice, it is the same."""
         directory = self.directory
         tree, left_out = self.start, list[str]()
         if checkpoint is not None:
@@ -132,7 +132,7 @@ class _GoalRun:
         }
 
     async def apply(self) -> dict[str, Json]:
-        """A refusal is an answer too: the result stays where it is."""
+        """Write the result into the workspace, or return why that was refused."""
         try:
             target, after = Path(self.goal.workspace), self.directory.read_workspace()
             changed = await asyncio.to_thread(apply_result, target, self.start, after)

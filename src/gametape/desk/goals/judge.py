@@ -1,8 +1,8 @@
-"""Whether a goal is reached by what an agent left, and what it is accused of.
+"""Judges an attempt at a goal: is the goal reached, and was anything tampered with?
 
-Decided are three things, all over the pinned tests and configuration: the verifier runs every test that is demanded,
-with twins, so that no process can speak for itself; tests that were excused before may not fail now; every other
-condition of the command ends with 0 in a sandbox of its own. An accusation of the verifier's is a no, whatever passed.
+Three checks decide, all with the pinned tests and configuration: the verifier runs every required test, with twins, so
+that a process cannot fake its result; tests that were excused before may not fail now; every other condition of the
+command exits with 0 in a sandbox of its own. If the verifier flags tampering, the goal is not reached.
 """
 
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ _MAX_FAILURES, _MAX_MESSAGE = 8, 1200
 
 @dataclass(frozen=True)
 class GoalVerdict:
-    """One attempt, judged. `told` is what the agent may know of it."""
+    """The verdict on one attempt. `feedback` is what the agent is told."""
 
     reached: bool
     criterion: dict[str, Any]
@@ -43,7 +43,7 @@ class GoalVerdict:
     required: int
     feedback: str
     flaky_reason: str = ""
-    """Why nothing can be said of an attempt that passed: its tests do not do the same thing twice."""
+    """Why the verdict is quarantined: the tests did not give the same result twice."""
 
 
 @dataclass(frozen=True)
@@ -63,18 +63,18 @@ class GoalJudge:
 
     @property
     def pinned_files(self) -> SourceTree:
-        """What the command's other conditions do stands in these files."""
+        """The files that decide what the shell conditions do."""
         return self.start.only(
             {path for command in self.criterion.shell_commands for path in command.pinned_files(self.start)}
         )
 
     @property
     def forbidden_files(self) -> set[str]:
-        """Files that nobody may add, for they would take the place of these."""
+        """Files that may not be added, because they would be used in place of the pinned ones."""
         return {path for command in self.criterion.shell_commands for path in command.forbidden_files(self.start)}
 
     def task(self, more: tuple[str, ...] = ()) -> LoadedTask:
-        """What is demanded: what the baseline selects, and what else was found in its test files."""
+        """The task with every required test: those that the baseline selects, and `more`."""
         excused = set(self.baseline.excused(self.goal.strict))
         passing = self.baseline.tests("passed")
         others = [test for test in self.baseline.results if test not in excused and test not in set(passing)]
@@ -83,7 +83,7 @@ class GoalJudge:
         return goal_task(goal.goal_id, goal.instruction, self.start, self.baseline, self.interpreter, tests)
 
     def judge(self, workspace: Path) -> GoalVerdict:
-        """Of a directory whose processes have ended."""
+        """Judge a workspace in which no process runs any more."""
         task = self.task()
         submission = read_submission(task, workspace)
         tree = self._judged_tree(submission)
@@ -130,11 +130,12 @@ class GoalJudge:
         )
 
     def _is_new(self, test: str) -> bool:
-        """A test of a pinned file that the baseline did not show: it could not be read then, or code makes its rows."""
+        """Whether the baseline does not have a test of a pinned file: the file could not be collected then, or code
+        makes its parameters."""
         return test not in self.baseline.results and test not in self.baseline.deselected
 
     def _judged_tree(self, submission: Submission) -> SourceTree:
-        """What is run: the agent's files among the pinned tests, configuration and programs of the command."""
+        """The agent's files together with the pinned tests, configuration and command files."""
         return self.pinned_files.overlaid_on(submission.loaded_task.suite.overlaid_on(submission.sources)).without(
             self.forbidden_files
         )
@@ -160,7 +161,7 @@ class GoalJudge:
         return [test for test in excused if report.result(test) not in ("passed", "skipped")]
 
     def _command_file_flags(self, submission: Submission) -> list[Flag]:
-        """Files that say what the command does, and now say something else, or are new."""
+        """Flags for files that decide what the command does and were changed or added."""
         files = submission.workspace.files
         changed = [path for path, content in self.pinned_files.files.items() if files.get(path) != content]
         return [
@@ -169,7 +170,7 @@ class GoalJudge:
         ]
 
     def _lost_test_flags(self, observed: PytestObservation) -> list[Flag]:
-        """Tests of the baseline that are not there any more, or that are passed over now: no honest change does it."""
+        """Flags for tests of the baseline that are gone, skipped or deselected now: no honest change causes that."""
         before = self.baseline
         readable = [test for test in before.results if jobs.file_of(test) not in observed.broken]
         active = before.tests("passed", "failed")
@@ -204,7 +205,7 @@ def _criterion(
 
 
 def _first_failure(exit_codes: list[int]) -> int:
-    """The first that is not 0, as a shell would end."""
+    """The first exit code that is not 0, as a shell would return; else 0."""
     return next((code for code in exit_codes if code != 0), 0)
 
 
@@ -213,7 +214,7 @@ def _first_names(tests: list[str]) -> str:
 
 
 def _feedback(verdict: Verdict, failing: list[str], exit_codes: list[int]) -> str:
-    """Which tests fail and what they say; nothing of how that is known, nor of any accusation."""
+    """The failing tests and their messages. Twins and flags are not mentioned."""
     counts = verdict.tests
     parts = [f"{counts.passed} of {counts.expected} tests that the command needs pass."]
     shown: set[str] = set()

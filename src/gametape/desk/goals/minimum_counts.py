@@ -1,8 +1,7 @@
-"""How many tests a file must have that cannot be read yet: goals are often about names that its tests already import.
+"""The minimum number of tests in files that cannot be collected yet, because the code they import is not written.
 
-The tests are in the pinned files, but pytest only counts them once the code exists, and that code is the agent's. So
-they are counted before: every test function has at least one, and with stand-ins for all that is missing pytest counts
-the rows of those that are parametrised.
+pytest can only count these tests once the code exists, and that code is the agent's. So they are counted before: every
+test function has at least one test, and with stub modules for all that is missing pytest counts the parameters.
 """
 
 import ast
@@ -20,7 +19,7 @@ from gametape.verify.jobs import function_of
 _MISSING_MODULE = re.compile(r"No module named '([\w.]+)'")
 _ROUNDS = 4
 _SECONDS = 20.0
-"""For tests among stand-ins, which may wait for ever for what a stand-in never says."""
+"""A limit for tests over stub modules, which may wait for ever."""
 _PLACEHOLDER = "[missing-"
 _STUB_MODULE = b"""
 
@@ -34,12 +33,12 @@ def __getattr__(name):
 
 @dataclass
 class MinimumCounts:
-    """What is known of tests that cannot be read yet."""
+    """What is known of tests that cannot be collected yet."""
 
     minimums: dict[str, int] = field(default_factory=dict)
-    """By test function (`file::function`): the least number of tests that it must turn out to have."""
+    """For each test function (`file::function`), the minimum number of tests that it must have."""
     excused: list[str] = field(default_factory=list)
-    """Functions whose tests are skipped or excused by their own marks."""
+    """Functions whose own marks skip or excuse their tests."""
 
     def merge(self, other: "MinimumCounts") -> None:
         self.minimums = dict(Counter(self.minimums) | Counter(other.minimums))
@@ -49,7 +48,7 @@ class MinimumCounts:
 def count_minimums(
     observer: PytestObserver, run: PytestRun, broken: Mapping[str, str], test_paths: list[str]
 ) -> MinimumCounts:
-    """Of the test files of a run that are broken."""
+    """Count the tests in the broken test files of a run."""
     if not broken:
         return MinimumCounts()
     missing = _MISSING_MODULE.findall("\n".join(broken.values()))
@@ -71,8 +70,8 @@ def count_minimums(
 
 
 def required_tests(minimums: Mapping[str, int], collected: Iterable[str]) -> list[str]:
-    """The tests that an attempt must pass in such files: all that are there, and ids that nothing answers to for those
-    that should be."""
+    """The tests that an attempt must pass in such files: all that exist, and placeholder ids for those that are
+    missing."""
     existing = [test for test in collected if "::".join(function_of(test)) in minimums]
     counts = Counter("::".join(function_of(test)) for test in existing)
     missing_ids = [
@@ -88,7 +87,7 @@ def is_placeholder(test: str) -> bool:
 
 
 def _test_functions_in(start: SourceTree, file: str) -> list[str]:
-    """The test functions in the text of a file. Where the project has names of its own for tests, none are known."""
+    """The test functions in the source of a file; none where the project configures other names for tests."""
     if {"python_functions", "python_classes"} & {*pytest_settings(start)}:
         return []
     try:
@@ -120,7 +119,7 @@ def _is_collected(node: ast.ClassDef) -> bool:
 def _with_stubs(
     observer: PytestObserver, files: Iterable[str], missing: Iterable[str], test_paths: list[str]
 ) -> SourceTree:
-    """The tree with modules that have every name, and those modules that the tests import and nobody has written."""
+    """The tree in which every product module has every name, and modules that the tests import exist."""
     start = observer.start
     changed = {
         path: (content if _parses(content) else b"") + _STUB_MODULE
@@ -142,7 +141,7 @@ def _below(start: SourceTree, root: str) -> list[str]:
 
 
 def imported_modules(source: bytes) -> set[str]:
-    """The modules that a text imports by their whole names."""
+    """The modules that a source imports by absolute name."""
     try:
         nodes = [*ast.walk(ast.parse(source))]
     except (SyntaxError, ValueError):

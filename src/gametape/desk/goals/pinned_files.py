@@ -1,7 +1,7 @@
-"""Which files of a workspace say what a shell command does, as far as its words and those files tell.
+"""The files of a workspace that decide what a shell command does, as far as the command and those files show.
 
-The command may be somebody's `make check`: then the Makefile decides, and so do the files it includes and the shell
-scripts it runs. Product code that is run is not pinned by that, or nothing could ever be mended.
+For `make check` that is the Makefile, the files it includes and the shell scripts it runs. Product code that it runs
+is not pinned: the agent has to be able to change it.
 """
 
 import itertools
@@ -28,14 +28,14 @@ _BY_PROGRAM = {
     "invoke": ("tasks.py",),
     "inv": ("tasks.py",),
 }
-"""Programs that do what a file of the workspace says: of several names the one that is there first counts."""
+"""Programs that read their instructions from a file in the workspace; of several names the first that exists."""
 _SETTINGS = {
     **dict.fromkeys(("npm", "npx", "pnpm"), (".npmrc",)),
     "yarn": (".yarnrc", ".yarnrc.yml"),
     "bun": ("bunfig.toml",),
     "cargo": (".cargo/config.toml", ".cargo/config"),
 }
-"""Where such a program is told which other programs to use."""
+"""Configuration files in which such a program finds other programs to use."""
 _SHELL = re.compile(rb"#!.*\b(ba|da|z|k)?sh\b")
 _SCRIPT, _INCLUDED = (".sh", ".bash"), (".mk", ".mak")
 _WORD = re.compile(r"[\w./+-]+")
@@ -43,7 +43,7 @@ _VALUE = re.compile(r"(?:--[\w-]+=|-[A-Za-z]=?)(.+)", re.DOTALL)
 
 
 def pinned_files(words: Iterable[str], directory: str, tree: SourceTree) -> set[str]:
-    """The files of a tree that the words of a command lead to."""
+    """The files of a tree that decide what a command with these words does."""
     words = [*_expand_words(words)]
     directories = _working_directories(words, directory, tree)
     files = {file for word in words for file in _files_named_by(word)}
@@ -63,7 +63,7 @@ def pinned_files(words: Iterable[str], directory: str, tree: SourceTree) -> set[
 
 
 def shadowing_files(words: Iterable[str], directory: str, tree: SourceTree) -> set[str]:
-    """Files that a tree does not have and that would decide in the place of those it has."""
+    """Files that the tree does not have and that would be used in place of those it has."""
     words = [*_expand_words(words)]
     directories = _working_directories(words, directory, tree)
     programs = {posixpath.basename(word) for word in words}
@@ -77,7 +77,7 @@ def shadowing_files(words: Iterable[str], directory: str, tree: SourceTree) -> s
 
 
 def _expand_words(words: Iterable[str]) -> Iterable[str]:
-    """The words, the values that options have in one word with them, and the words of scripts in quotes."""
+    """The words, the values of options such as --file=X, and the words of quoted scripts."""
     for word in words:
         yield word
         if value := _VALUE.fullmatch(word):
@@ -90,7 +90,7 @@ def _expand_words(words: Iterable[str]) -> Iterable[str]:
 
 
 def _working_directories(words: Iterable[str], directory: str, tree: SourceTree) -> set[str]:
-    """Where the command may be at work: its directory, and those that it names."""
+    """The directories in which the command may run: its own, and those that it names."""
     named = {_join(directory, word) for word in words}
     return {directory, *(path for path in named if path != "." and tree.under([path]).without({path}).files)}
 

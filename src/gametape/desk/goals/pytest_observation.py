@@ -1,7 +1,7 @@
-"""What pytest makes of a tree, file by file: which tests there are, which the command selects, what becomes of them.
+"""Runs pytest over a tree, file by file: which tests exist, which the command selects, and their results.
 
-Over the pinned tree this is the baseline. Over an agent's tree it is the word of hostile code: it may add to what is
-demanded and be shown, and it is never a reason to believe that a test passed.
+Over the pinned tree this gives the baseline. Over an agent's tree the output comes from untrusted code: it may add
+required tests and be shown, but it never counts as proof that a test passed.
 """
 
 import shlex
@@ -27,13 +27,13 @@ _MAX_TESTS = 50_000
 
 @dataclass
 class PytestObservation:
-    """What one run of pytest, or several, made of a tree."""
+    """The results of one or more pytest runs over a tree."""
 
     collected: dict[str, None] = field(default_factory=dict)
     results: dict[str, GoalTestResult] = field(default_factory=dict)
-    """Of the tests that are selected."""
+    """The results of the selected tests."""
     broken: dict[str, str] = field(default_factory=dict)
-    """Files that could not be read, and what was said about it."""
+    """Files that could not be collected, and the error message."""
     seconds: dict[str, float] = field(default_factory=dict)
     """By file."""
 
@@ -45,7 +45,7 @@ class PytestObservation:
         return [test for test, result in self.results.items() if result == what]
 
     def merge(self, other: "PytestObservation") -> None:
-        """Of a test that several runs select, the worst counts."""
+        """Add another run. For a test that several runs select, the worst result counts."""
         self.collected |= other.collected
         self.broken |= other.broken
         for test, result in other.results.items():
@@ -57,16 +57,15 @@ class PytestObservation:
 
 @dataclass(frozen=True)
 class PytestObserver:
-    """Where trees are looked at: an interpreter (None: our own, without plugins), and what the pinned tree says about
-    pytest."""
+    """Runs pytest with one interpreter (None: gametape's own, without plugins) and the pinned configuration."""
 
     start: SourceTree
     interpreter: Path | None
     import_roots: tuple[str, ...]
 
     def survey(self, run: PytestRun) -> tuple[list[str], PytestObservation]:
-        """The test files that a run reads in the pinned tree, by pytest's own word where it can give one, and what
-        becomes of their tests."""
+        """The test files that a run collects in the pinned tree, by pytest's own answer where it gives one, and the
+        results of their tests."""
         with self._open_runner(self.start, run) as runner:
             result = runner.run(PytestRequest(self._run_targets(run), collect=True, seconds=_SECONDS))
             refused = str(result.collection_errors.get("", "")).strip()
@@ -81,14 +80,14 @@ class PytestObserver:
     def observe(
         self, tree: SourceTree, run: PytestRun, files: Iterable[str], seconds: float = _SECONDS
     ) -> PytestObservation:
-        """What becomes of the tests of these files in another tree."""
+        """The results of the tests of these files in another tree."""
         with self._open_runner(tree, run) as runner:
             return self._observe_files(runner, run, files, seconds)
 
     def _observe_files(
         self, runner: WarmTestRunner, run: PytestRun, files: Iterable[str], seconds: float = _SECONDS
     ) -> PytestObservation:
-        """A process to find the tests of each file and one to run those that are selected."""
+        """For each file, one process collects its tests and another runs the selected ones."""
         observation = PytestObservation()
         for file in files:
             self._observe_file(runner, run, file, observation, seconds)
@@ -128,7 +127,7 @@ class PytestObserver:
 
 
 def _configured_selection(start: SourceTree) -> list[str]:
-    """What the pinned configuration chooses among tests by itself; its other options are about output or plugins."""
+    """The test selection of the pinned configuration; its other options are about output or plugins."""
     words: list[str] = []
     for line in pytest_settings(start).get("addopts", "").splitlines():
         words += [line.strip()] if words[-1:] in (["-k"], ["-m"]) else _split(line)
@@ -143,7 +142,7 @@ def _split(line: str) -> list[str]:
 
 
 def _run_request(runner: WarmTestRunner, request: PytestRequest) -> PytestResult:
-    """What hostile code may have garbled has said nothing."""
+    """Run a request. A malformed answer from untrusted code is treated as no answer."""
     try:
         return runner.run(request)
     except _MALFORMED:
@@ -158,7 +157,7 @@ def _ids(result: PytestResult, file: str) -> list[str]:
 
 
 def _is_named(test: str, targets: Sequence[str]) -> bool:
-    """Whether a test belongs to the ids that the command names, if it names any of its file."""
+    """Whether the command selects a test; if it names no id in the test's file, it selects all of them."""
     named = [target for target in targets if "::" in target and file_of(target) == file_of(test)]
     return not named or any(test == target or test.startswith((f"{target}::", f"{target}[")) for target in named)
 

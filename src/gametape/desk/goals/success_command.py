@@ -1,7 +1,7 @@
-"""What a success command asks for, read from its text: runs of pytest, and commands of which only the exit code counts.
+"""Parses a success command into conditions: pytest runs, and shell commands of which only the exit code counts.
 
-Conditions are joined with `&&`. Of pytest only what chooses tests and what changes its output is understood: with an
-option that nobody here understands, the protected run would not be the command any more.
+Conditions are joined with `&&`. Of pytest's options, those that select tests and those that change its output are
+supported. Any other option is refused: the protected run would no longer be the same command.
 """
 
 import posixpath
@@ -22,12 +22,12 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 _PYTHON = re.compile(r"(.*/)?(python|pypy)[\d.]*")
 _OPERATORS = re.compile(r"[;&|<>()]+")
 _WRAPPERS = (("uv", "run"), ("poetry", "run"), ("pipenv", "run"), ("hatch", "run"), ("pdm", "run"), ("env",), ("time",))
-"""What a command is often put behind, and what is done here in another way."""
+"""Prefixes of a command that are dropped: the interpreter is chosen in another way."""
 _ALLOWED_VARIABLES = _words(
     """PYTHONDONTWRITEBYTECODE PYTHONHASHSEED PYTHONUNBUFFERED PYTHONWARNINGS PYTHONFAULTHANDLER CI NO_COLOR FORCE_COLOR
     PY_COLORS COLUMNS LINES TERM"""
 )
-"""Variables that choose no test and decide no result."""
+"""Variables that neither select tests nor change results."""
 _SELECTION_OPTIONS = ("-k", "-m", "--deselect", "--ignore", "--ignore-glob")
 _WITH_VALUE = _words(
     """--tb --maxfail --durations --durations-min --color --capture --show-capture --verbosity --import-mode --timeout
@@ -44,30 +44,30 @@ _GROUPED = re.compile(r"-[qvxsl]{2,}")
 
 @dataclass(frozen=True)
 class PytestRun:
-    """One run of pytest: where, which places or ids, and the options that choose among them."""
+    """One pytest run: its directory, its targets, and the options that select among the tests."""
 
     targets: tuple[str, ...]
-    """Relative to the workspace; ids have `::` in them. Empty: wherever pytest looks by itself."""
+    """Paths relative to the workspace, or test ids with `::`. Empty: wherever pytest looks by itself."""
     selection_options: tuple[str, ...] = ()
     directory: str = "."
     import_roots: tuple[str, ...] = ()
-    """Directories that the command puts on the path of imports."""
+    """Directories that the command puts on PYTHONPATH."""
 
 
 @dataclass(frozen=True)
 class ShellCommand:
-    """Anything else."""
+    """Any other command."""
 
     text: str
     words: tuple[str, ...]
     directory: str = "."
 
     def pinned_files(self, tree: SourceTree) -> set[str]:
-        """Files of the workspace that decide what the command does, as far as that is known."""
+        """Files of the workspace that decide what the command does."""
         return pinned_files(self.words, self.directory, tree)
 
     def forbidden_files(self, tree: SourceTree) -> set[str]:
-        """Files that are not there, and that would decide instead if they were."""
+        """Files that do not exist, and that would decide what the command does if they did."""
         return shadowing_files(self.words, self.directory, tree)
 
 
@@ -76,7 +76,7 @@ Condition = PytestRun | ShellCommand
 
 @dataclass(frozen=True)
 class SuccessCriterion:
-    """All of these must hold."""
+    """The conditions of a success command. All of them must hold."""
 
     conditions: tuple[Condition, ...]
 
@@ -90,7 +90,7 @@ class SuccessCriterion:
 
 
 def read_command(text: str) -> SuccessCriterion:
-    """Raises `BadInput` for an empty command, and for one that hides a run of pytest from this reader."""
+    """Parse a success command. Raises `BadInput` for an empty one, and for one that hides a pytest run."""
     try:
         lexer = shlex.shlex(text, posix=True, punctuation_chars=True)
         lexer.whitespace_split, lexer.commenters = True, ""
@@ -134,7 +134,7 @@ def _conditions(words: list[str]) -> list[Condition]:
 
 
 def _pytest_arguments(words: list[str]) -> tuple[list[str] | None, dict[str, str]]:
-    """The arguments of a run of pytest, None for any other command, and the variables that are set for it."""
+    """The arguments of a pytest run (None for any other command), and the variables that are set for it."""
     variables: dict[str, str] = {}
     while words:
         if _ASSIGNMENT.fullmatch(words[0]):
@@ -180,7 +180,7 @@ def _pytest(words: list[str], directory: str, variables: dict[str, str]) -> Pyte
 
 
 def read_options(words: list[str]) -> tuple[list[str], list[str], list[str]]:
-    """What follows `pytest`: places, options that choose tests, and options that are not understood."""
+    """Parse the arguments of pytest into targets, options that select tests, and options that are not supported."""
     targets: list[str] = []
     selection: list[str] = []
     unknown: list[str] = []

@@ -1,4 +1,4 @@
-"""A heartbeat as its file says it: front matter in YAML, then what the agent is asked."""
+"""The file of a heartbeat: YAML front matter, then the text that the agent is asked."""
 
 import re
 from datetime import time
@@ -46,7 +46,7 @@ class AdaptiveConfig(_ConfigTable):
 
 
 class CadenceConfig(_ConfigTable):
-    """One of them, or none: then it ticks only when its event is seen."""
+    """Exactly one of these. A heartbeat without a cadence ticks on its event only."""
 
     every: Duration | None = None
     cron: str | None = None
@@ -60,7 +60,7 @@ class CadenceConfig(_ConfigTable):
         try:
             croniter(value or "* * * * *").get_next()
         except CroniterBadDateError:
-            raise ValueError(f"{value!r} names no day that there is") from None
+            raise ValueError(f"{value!r} names no day that exists") from None
         return value
 
     @model_validator(mode="after")
@@ -78,7 +78,7 @@ class ActiveHours(_ConfigTable):
     @field_validator("start", "end", mode="before")
     @classmethod
     def _clock(cls, value: object) -> object:
-        """YAML reads 9:30 as a number in base sixty."""
+        """YAML reads 9:30 as the number 570, in base sixty."""
         if isinstance(value, int) and not isinstance(value, bool):
             hour, minute = divmod(value, 60)
             return f"{hour:02}:{minute:02}"
@@ -91,7 +91,7 @@ class GitRef(_ConfigTable):
 
 
 class McpSource(_ConfigTable):
-    """A tool of an MCP server, which is started in a sandbox over the workspace at each look and then ended."""
+    """A tool of an MCP server, which is started in a sandbox over the workspace at each check and then stopped."""
 
     command: Annotated[tuple[str, ...], Field(min_length=1)]
     tool: Annotated[str, Field(min_length=1)]
@@ -99,19 +99,19 @@ class McpSource(_ConfigTable):
 
 
 class EventConfig(_ConfigTable):
-    """What is looked at without asking anybody; a change makes the heartbeat tick."""
+    """Sources that are checked without a model; a change makes the heartbeat tick."""
 
     files: tuple[str, ...] = ()
     """Paths or globs in the workspace."""
     git_ref: GitRef | None = None
     command: str = ""
-    """Run in a sandbox over the workspace; its output is what may change."""
+    """Run in a sandbox over the workspace; a change of its output is an event."""
     heartbeat: str = ""
-    """Another one, whose answers are seen."""
+    """The name of another heartbeat; an answer of its agent is an event."""
     mcp: McpSource | None = None
-    """A tool whose answer is what may change."""
+    """A tool; a change of its answer is an event."""
     every: Duration = 5.0
-    """How often it is looked at."""
+    """The interval between two checks."""
 
     @model_validator(mode="after")
     def _is_something(self) -> "EventConfig":
@@ -121,7 +121,7 @@ class EventConfig(_ConfigTable):
 
 
 class HeartbeatBudget(_ConfigTable):
-    """Per day of the heartbeat's time zone; what is not named is not bounded."""
+    """Per day in the heartbeat's time zone. What is not named has no limit."""
 
     tokens: Annotated[int, Field(ge=0)] | None = None
     usd: Annotated[float, Field(ge=0)] | None = None
@@ -134,14 +134,14 @@ class HeartbeatConfig(_ConfigTable):
     active_hours: ActiveHours | None = None
     timezone: str = "UTC"
     guard: str = ""
-    """A command in a sandbox over the workspace; only if it exits 0 is the agent asked."""
+    """A command in a sandbox over the workspace. The agent is asked only if it exits with 0."""
     budget: HeartbeatBudget = HeartbeatBudget()
     thread: str = ""
-    """A thread to ask in; its own standing one where none is named."""
+    """The thread to ask in; the heartbeat's own where none is named."""
     workspace: Path | None = None
     local_only: bool = False
     notify: bool = True
-    """Whether a person is told what the agent answered."""
+    """Whether a person is notified of the agent's answer."""
     text: Annotated[str, Field(min_length=1, max_length=_CHARACTERS)]
 
     @field_validator("timezone")
@@ -192,10 +192,10 @@ def check_name(name: str) -> str:
 
 
 def parse_config(content: str, where: str) -> HeartbeatConfig:
-    """A plan from its file's content; `where` names it in errors. Raises `BadInput`, in one line."""
+    """Parse a file's content; `where` names the file in errors. Raises `BadInput` with a message of one line."""
     match = re.fullmatch(r"---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n(.*))?", content, re.DOTALL)
     if not match:
-        raise BadInput(f"{where}: begins with front matter between two lines of ---, then what the agent is asked")
+        raise BadInput(f"{where}: expected front matter between two lines of ---, then the text for the agent")
     try:
         matter = yaml.safe_load(match[1]) or {}
     except (yaml.YAMLError, ValueError, RecursionError) as error:

@@ -1,7 +1,7 @@
-"""What a heartbeat may notice for nothing: each source gives a fingerprint, and a change of it is an event.
+"""The event sources of a heartbeat, which cost no tokens: each gives a fingerprint, and a change of it is an event.
 
-Files and refs are read in this process, without following links out of what was named; commands and MCP servers run in
-a sandbox that sees the workspace read-only and has no network.
+Files and refs are read in this process, without following links out of the named directory. Commands and MCP servers
+run in a sandbox with the workspace read-only and no network.
 """
 
 import asyncio
@@ -32,8 +32,8 @@ ASKED = "asked"
 
 
 async def read_fingerprints(desk: Desk, config: HeartbeatConfig) -> dict[str, str]:
-    """The fingerprints of a plan's sources, by source. Raises `GametapeError` where one of them cannot be looked at:
-    what is out of reach has not changed."""
+    """The fingerprints of the configured sources, by source. Raises `GametapeError` where one of them cannot be
+    read: that is no change."""
     event, fingerprints = config.event, dict[str, str]()
     if event is None:
         return fingerprints
@@ -55,14 +55,14 @@ async def read_fingerprints(desk: Desk, config: HeartbeatConfig) -> dict[str, st
 
 
 async def _mcp_answer(config: HeartbeatConfig, source: McpSource) -> str:
-    """The answer of a tool. One that fails is no answer, and no event."""
+    """The answer of a tool. Raises `BadInput` where it fails: that is no event."""
     server = McpServer("source", source.command, SandboxPolicy(read_only=(_workspace(config),)), _SECONDS, _SECONDS)
     async with attach_server(server) as tools:
         tool = next((tool for tool in tools if tool.name == f"{server.name}.{source.tool}"), None)
         if tool is None:
             raise BadInput(f"the MCP server {source.command[0]} has no tool {source.tool!r}")
-        environment: Any = None  # a server sees nothing of an agent's environment
-        result = await tool.call(source.arguments, environment)
+        workspace: Any = None  # an MCP tool does not use the workspace
+        result = await tool.call(source.arguments, workspace)
     if result.failed:
         raise BadInput(f"the MCP tool {source.tool}: {result.content[:200]}")
     return result.content
@@ -75,7 +75,7 @@ def _workspace(config: HeartbeatConfig) -> str:
 
 
 async def run_in_sandbox(config: HeartbeatConfig, command: str) -> ExecResult:
-    """Run a command of a plan, with the workspace at its own path, read-only."""
+    """Run a command of a heartbeat, with the workspace read-only at its own path."""
     workspace = _workspace(config)
     policy = SandboxPolicy(read_only=(workspace,)).with_limits(wall_seconds=_SECONDS)
     line = f"cd -- {shlex.quote(workspace)} && {command}"
@@ -109,7 +109,7 @@ def _matches(path: str, pattern: str) -> bool:
 
 
 def _git_ref(source: GitRef) -> str:
-    """The commit a ref names, read from its files: no git is run in a repository that an agent may have prepared."""
+    """The commit of a ref, read from git's files: git is not run in a repository that an agent may have prepared."""
     if not source.repository.is_dir():
         raise BadInput(f"no such repository: {source.repository}")
     directory = source.repository / ".git"

@@ -1,4 +1,4 @@
-"""How a heartbeat asks: a turn in its thread, which is its own unless it names another."""
+"""The job of a tick: check budget and guard, ask the agent in a thread, notify a person, and record the outcome."""
 
 import asyncio
 import time
@@ -30,14 +30,14 @@ from gametape.sandbox.snapshots.store import SnapshotStore
 @dataclass(frozen=True)
 class HeartbeatAnswer:
     ended: str
-    """As the thread says it: `answered`, or why not."""
+    """`answered`, or another `TurnEnd` of the thread."""
     text: str
     tokens: int
     cost_usd: float
 
 
 async def check_targets(home: Path, config: HeartbeatConfig) -> None:
-    """Refuse now what every tick would be refused for: a workspace, a thread or a model that is not there."""
+    """Raise `BadInput` for what every tick would be refused for: a missing workspace, thread or model."""
     if config.workspace is not None and not config.workspace.is_dir():
         raise BadInput(f"{config.workspace}: no such workspace directory")
     if config.thread:
@@ -49,8 +49,7 @@ async def check_targets(home: Path, config: HeartbeatConfig) -> None:
 async def ask_agent(
     desk: Desk, steps: JobSteps, payload: dict[str, Json], config: HeartbeatConfig, remaining: dict[str, Json]
 ) -> HeartbeatAnswer:
-    """Say the plan's text in the thread, with the tick as its key, and give what was answered and what that took.
-    `left` is what it may take."""
+    """Send the configured text to the thread, with the tick as its key. `remaining` is the budget that is left."""
     thread, name = payload["thread"], payload["heartbeat"]
     tokens, usd = remaining["tokens_left"], remaining.get("usd_left")
     message = ThreadMessage(
@@ -71,7 +70,7 @@ async def ask_agent(
 
 
 async def is_local_only(home: Path, thread: str) -> bool:
-    """Whether what is said in a thread may not leave this machine. One that was never begun has said nothing."""
+    """Whether the content of a thread may not leave this machine. A thread that does not exist has no content."""
     directory = ThreadDirectory(threads_root(home) / thread)
     return directory.thread_file.exists() and egress_policy_of(directory.read(), directory.load_trajectory()).local_only
 
@@ -79,8 +78,8 @@ async def is_local_only(home: Path, thread: str) -> bool:
 async def _prepare_thread(
     home: Path, thread: str, name: str, config: HeartbeatConfig, message: ThreadMessage
 ) -> dict[str, Json]:
-    """See that the thread is there; what it has spent up to now. A heartbeat's own thread is begun when it is first
-    needed, and is shown the workspace as it is at every tick."""
+    """Make sure that the thread exists, and return its usage so far. A heartbeat's own thread is created when it is
+    first needed, and gets a fresh copy of the workspace at every tick."""
     if config.thread:
         directory = thread_directory(home, thread)
     else:
@@ -92,15 +91,15 @@ async def _prepare_thread(
 
 
 async def _own_thread(home: Path, thread: str, name: str, config: HeartbeatConfig) -> ThreadDirectory:
-    """One whose beginning was cut off has no file that says what it is, and is begun again. A plan that has become
-    local-only makes its thread so."""
+    """The heartbeat's own thread. One whose creation was cut off has no thread.json and is created again. If the
+    heartbeat has become local-only, so does its thread."""
     directory = ThreadDirectory(threads_root(home) / thread)
     if directory.thread_file.exists():
         if config.local_only and not directory.read().local_only:
             directory.update(local_only=True)
         return directory
     remove_tree(directory.root)
-    fresh = Thread(
+    new_thread = Thread(
         thread_id=thread,
         title=f"heartbeat {name}",
         model=config.model,
@@ -110,12 +109,12 @@ async def _own_thread(home: Path, thread: str, name: str, config: HeartbeatConfi
         local_only=config.local_only,
         store=thread,
     )
-    return await create_thread(home, fresh)
+    return await create_thread(home, new_thread)
 
 
 async def _record_with_workspace(directory: ThreadDirectory, workspace: Path, message: ThreadMessage) -> None:
-    """Put the words on record, once, with the files that the workspace has now in the place of those of before. The
-    turn finds them there and goes on."""
+    """Record the message, once, with the current files of the workspace in place of the thread's old ones. The turn
+    that follows finds it recorded and continues."""
     thread, steps = directory.read(), directory.load_trajectory().steps
     if any(message_key(step) == message.key for step in steps):
         return
@@ -129,11 +128,12 @@ async def _record_with_workspace(directory: ThreadDirectory, workspace: Path, me
 
 
 _NOTHING = "nothing"
-"""What an agent answers that has nothing to tell."""
+"""What an agent answers when it has nothing to say."""
 
 
 async def run_tick_job(desk: Desk, steps: JobSteps, payload: dict[str, Json]) -> dict[str, Json]:
-    """`order`: heartbeat, thread (whose line this is), reason. The result: outcome, detail, tokens, cost_usd."""
+    """Run a tick. The payload has `heartbeat`, `thread` (the partition key) and `reason`; the result has `outcome`,
+    `detail`, `tokens` and `cost_usd`."""
     name = payload["heartbeat"]
     begun = await steps.now()
     config = HeartbeatConfig.model_validate_json(await steps.once("plan", lambda: _read_config(desk, name)))
@@ -154,7 +154,7 @@ async def run_tick_job(desk: Desk, steps: JobSteps, payload: dict[str, Json]) ->
 
 
 def midnight(config: HeartbeatConfig, now: float) -> float:
-    """When the day began whose budget is being spent."""
+    """When the current day began in the heartbeat's time zone."""
     return datetime.fromtimestamp(now, config.zone).replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
 
 
@@ -165,12 +165,12 @@ def _outcome(answer: HeartbeatAnswer) -> str:
 
 
 async def _read_config(desk: Desk, name: str) -> str:
-    """Kept, so that a file that is edited meanwhile changes the next tick and not half of this one."""
+    """The configuration as JSON. It is stored, so that an edit during a tick takes effect with the next one."""
     return (await asyncio.to_thread(registry.read_config, desk, name)).model_dump_json(by_alias=True)
 
 
 async def _check_blocked(desk: Desk, name: str, config: HeartbeatConfig, now: float) -> dict[str, Json]:
-    """What keeps the agent from being asked; `outcome` is empty if nothing does."""
+    """The outcome `budget` or `guard` if the agent may not be asked; else an empty outcome and the budget left."""
     tokens, usd = await asyncio.to_thread(registry.spent_since, desk, name, midnight(config, now))
     tokens_left = None if config.budget.tokens is None else config.budget.tokens - tokens
     usd_left = None if config.budget.usd is None else config.budget.usd - usd
@@ -188,20 +188,21 @@ async def _check_blocked(desk: Desk, name: str, config: HeartbeatConfig, now: fl
 
 
 def _is_short(left: float | None, last: float) -> bool:
-    """Whether too little is left of a budget to ask once more. An answer is likely to take what the last one took; the
-    first one of a day is let through, for it cannot know."""
+    """Whether too little of a budget is left to ask again: an answer is expected to cost what the last one did. The
+    first answer of a day has no estimate and is allowed."""
     return left is not None and (left <= 0 or left < last)
 
 
 async def _notify(desk: Desk, key: str, payload: dict[str, Json], config: HeartbeatConfig, text: str) -> None:
-    """An answer stays on this machine if the heartbeat does, or the thread that gave it."""
+    """Notify a person. The answer stays on this machine if the heartbeat or its thread is local-only."""
     name = f"heartbeat {payload['heartbeat']}"
     local_only = config.local_only or await is_local_only(desk.home, payload["thread"])
     await desk.notifications.notify(f"{key}/tell", name, name, text, local_only)
 
 
 async def _record(desk: Desk, key: str, name: str, config: HeartbeatConfig, result: dict[str, Json]) -> None:
-    """The scheduled instant is in the key; a tick of another heartbeat's life under the same name changes nothing."""
+    """Record a tick's outcome. The scheduled instant is in the key. A tick of a removed heartbeat with the same name
+    does not change the state of the present one."""
 
     def update(old: HeartbeatState) -> HeartbeatState:
         if old.pending != key:

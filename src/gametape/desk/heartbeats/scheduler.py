@@ -1,7 +1,7 @@
-"""Looking after the heartbeats of a home: who has seen something, whose tick is due. Costs no token.
+"""The scheduler of a home's heartbeats: it checks event sources and submits the ticks that are due. Costs no tokens.
 
-A tick is taken in two moves, each of which may be repeated: first the database says that it was taken and under which
-key, then it is handed in under that key. Killed in between, the next process hands it in.
+A tick is taken in two steps, each of which may be repeated: first its key is stored as pending, then its job is
+submitted under that key. After a kill in between, the next process submits it.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ _SECONDS_BETWEEN_ROUNDS = 0.5
 
 @dataclass
 class _CachedConfig:
-    """What this process remembers of a heartbeat's file, so as not to read and reckon again at every round."""
+    """A heartbeat's configuration and next tick, cached so that they are not computed in every round."""
 
     changed: int
     config: HeartbeatConfig | None
@@ -31,7 +31,7 @@ class _CachedConfig:
 
 
 class HeartbeatScheduler:
-    """The heartbeats of one desk, for as long as this process is the runner."""
+    """Schedules the heartbeats of one desk while this process is the runner."""
 
     def __init__(self, desk: Desk, client: JobClient, log: Callable[[str], None]) -> None:
         self._desk, self._client, self._log = desk, client, log
@@ -44,8 +44,8 @@ class HeartbeatScheduler:
             await asyncio.sleep(_SECONDS_BETWEEN_ROUNDS)
 
     async def round(self, now: float) -> None:
-        """Look at each heartbeat once. One that cannot be used is told of, and does not keep the others: a file is not
-        read again until it changes, everything else is tried again."""
+        """Check each heartbeat once. An error is logged and does not stop the others. A file with an error is not read
+        again until it changes; everything else is tried again."""
         for name in registry.heartbeat_names(self._desk):
             try:
                 if (config := self._load_config(name)) is not None:
@@ -88,8 +88,8 @@ class HeartbeatScheduler:
             await asyncio.to_thread(self._submit, name, config, key, reason)
 
     async def _check_sources(self, name: str, config: HeartbeatConfig, state: HeartbeatState) -> HeartbeatState:
-        """The first look at a source is what later ones are compared with. A source that fails has not changed: it is
-        told of once, looked at again at its next time, and the cadence goes on without it."""
+        """Compare the sources with their last fingerprints; the first check only stores them. A source that fails is no
+        event: the error is logged once, and the cadence goes on."""
         try:
             seen = await read_fingerprints(self._desk, config)
         except GametapeError as error:
@@ -104,13 +104,13 @@ class HeartbeatScheduler:
         return await asyncio.to_thread(registry.update_state, self._desk, name, update)
 
     def _log_once(self, name: str, error: GametapeError) -> None:
-        """Not again at every round, but again if it was well in between."""
+        """Log an error once, and again only if the heartbeat worked in between."""
         if self._reported.get(name) != str(error):
             self._reported[name] = str(error)
             self._log(f"heartbeat {name}: {error}")
 
     def _check_pending(self, name: str, config: HeartbeatConfig, key: str, now: float) -> None:
-        """A tick that was taken: hand it in if that was not done, and go on if it ended without saying so."""
+        """Submit a pending tick that was not submitted, and record one whose job ended without recording an outcome."""
         match self._client.state(key):
             case None:
                 self._submit(name, config, key, "taken before a restart")

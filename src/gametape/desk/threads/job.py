@@ -1,7 +1,7 @@
-"""The errand of the kind `turn`: something is said to a thread, and answered.
+"""The job of kind `turn`: a message to a thread, and the agent's answer.
 
-The order: `thread` and `text`, and as one likes `origin` (who says it), `budget_tokens` and `budget_usd` (what the
-answer may take) and `anyway` (go on with a paused thread). The words' key is `key`, or the errand's own.
+The payload has `thread` and `text`, and optionally `origin` (the sender), `budget_tokens` and `budget_usd` (limits of
+the answer), `anyway` (go on with a paused thread) and `key` (the message's key, else the job's own).
 """
 
 from dataclasses import asdict
@@ -13,8 +13,8 @@ from gametape.desk.threads.thread import thread_directory
 
 
 async def run_turn_job(desk: Desk, steps: JobSteps, payload: dict[str, Json]) -> dict[str, Json]:
-    """`thread, ended, answer, reason, turns, tokens, cost_usd, step`; `ended` is `answered`, `limit`, `error`, `paused`
-    or `cancelled`. A pause is told to a person."""
+    """Run a turn; a person is notified of a pause. The result has `thread, ended, answer, reason, turns, tokens,
+    cost_usd, step`; `ended` is a `TurnEnd`."""
     directory = thread_directory(desk.home, payload["thread"])
     message = ThreadMessage(
         text=payload["text"],
@@ -25,10 +25,10 @@ async def run_turn_job(desk: Desk, steps: JobSteps, payload: dict[str, Json]) ->
         budget_usd=payload.get("budget_usd"),
     )
 
-    async def speak() -> Json:
+    async def send() -> Json:
         return asdict(await ThreadSession(desk.home, directory, desk.outbox).send(message, steps.cancelled))
 
-    result: dict[str, Json] = await steps.once("speak", speak)
+    result: dict[str, Json] = await steps.once("speak", send)
     if result["ended"] == "paused":
         thread = directory.read()
 

@@ -1,4 +1,4 @@
-"""New threads: from nothing, from a directory, or from another thread. The directory itself is never touched."""
+"""Creating and forking threads, and recording their outcome. A thread works on a copy of its workspace."""
 
 import os
 import shutil
@@ -22,7 +22,7 @@ from gametape.sandbox.snapshots.cleanup import remove_tree
 from gametape.sandbox.snapshots.store import SnapshotStore
 
 CHECKPOINT_BYTES = 2 << 30
-"""What the checkpoints of a thread and its forks may take on disk; old ones are dropped when half of it is used."""
+"""The disk space for the checkpoints of a thread and its forks; old ones are deleted when half of it is used."""
 _MAX_LISTED = 5_000
 _SYSTEM_PROMPT = """\
 You are an agent in a conversation that goes on for days. You work on the files below /workspace, in a sandbox without \
@@ -39,7 +39,7 @@ async def create_thread(
     instructions: str = "",
     egress: EgressPolicy | None = None,
 ) -> ThreadDirectory:
-    """Make a thread: its files are copied, its model is opened once so that a name that is none is refused now."""
+    """Create a thread and copy its files. Its model is opened once, so that an unknown name is refused now."""
     name = await resolve_model_name(home, thread.model, egress or EgressPolicy(local_only=thread.local_only))
     Vault.init(Path(thread.vault))
     directory = ThreadDirectory(threads_root(home) / thread.thread_id)
@@ -61,7 +61,7 @@ async def create_thread(
 
 
 def absolute_model_name(model: str) -> str:
-    """The name of a model that means the same from any directory."""
+    """A model's name with an absolute path, so that it means the same from any directory."""
     kind, separator, rest = model.partition(":")
     if kind == "scripted" and separator and Path(rest).is_file():
         return f"{kind}:{Path(rest).absolute()}"
@@ -69,7 +69,7 @@ def absolute_model_name(model: str) -> str:
 
 
 def fork_thread(home: Path, thread_id: str, at: int | None = None, title: str | None = None) -> ThreadDirectory:
-    """A thread with the same past up to a step, files included. Nothing is copied but the words."""
+    """A new thread with the same steps and files up to a step. The steps are copied, the checkpoints are shared."""
     origin = thread_directory(home, thread_id)
     thread, record = origin.read(), origin.load_trajectory()
     shared = active_steps(record.steps, at)
@@ -102,19 +102,19 @@ def fork_thread(home: Path, thread_id: str, at: int | None = None, title: str | 
 
 
 def _header(thread: Thread, model_name: str, steps: Sequence[Step]) -> Trajectory:
-    """The record says itself that it must not leave this machine: changing thread.json does not change that."""
+    """The record itself holds `local_only`: editing thread.json does not lift it."""
     extra = {"local_only": thread.local_only}
     return new_trajectory(thread.thread_id, model_name, {"thread": thread.thread_id}, agent_extra=extra, steps=steps)
 
 
 async def resolve_model_name(home: Path, model_name: str, egress: EgressPolicy) -> str:
-    """What a model calls itself; a name that is none is refused. Weights that lie here are not loaded for it."""
+    """The name that a model reports; an unknown one is refused. Local weights are not loaded for this."""
     if Path(model_name).is_dir() or (home / "models" / model_name).is_dir():
         return model_name
     model = resolve_model(model_name, home, egress)
     try:
         if egress.local_only and not model.local:
-            raise BadInput(f"{model_name}: not on this machine, and the thread is to stay here")
+            raise BadInput(f"{model_name}: not on this machine, and the thread is local-only")
         return model.name
     finally:
         await model.close()
@@ -141,7 +141,7 @@ def _system_text(workspace: Path | None, instructions: str, thread: Thread) -> s
 
 
 def _paths(workspace: Path) -> Iterator[str]:
-    """The files of a directory, hidden places and links left out."""
+    """The files of a directory, without links and hidden directories."""
     listed = 0
     for top, below, files in os.walk(workspace):
         below[:] = sorted(name for name in below if not name.startswith("."))
@@ -153,7 +153,7 @@ def _paths(workspace: Path) -> Iterator[str]:
 
 
 def record_outcome(trajectory: Path, succeeded: bool) -> None:
-    """Say what came of a thread, whose record this is; of any other trajectory there is nothing to say."""
+    """Record in the vault whether the thread of this trajectory succeeded. Other trajectories are ignored."""
     directory = ThreadDirectory(trajectory.absolute().parent)
     if directory.thread_file.is_file() and directory.trajectory.name == trajectory.name:
         thread = directory.read()

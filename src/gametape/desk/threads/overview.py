@@ -1,4 +1,4 @@
-"""What a person sees of threads: a line for each, the words of one, what it made of its files."""
+"""Listing, archiving and comparing threads, for a person to read."""
 
 import os
 import tempfile
@@ -21,7 +21,7 @@ _SKIPPED_NAMES = ("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", 
 
 
 class ThreadSummary(NamedTuple):
-    """A thread and what it has come to."""
+    """A thread and its counts."""
 
     thread: Thread
     said: int
@@ -56,7 +56,7 @@ def summarize_thread(directory: ThreadDirectory) -> ThreadSummary:
 
 
 def archive_thread(directory: ThreadDirectory) -> Path:
-    """Close a thread: its record becomes one ATIF file, and nothing more is said to it. Done twice it is done once."""
+    """Close a thread: its record becomes one ATIF file, and it takes no more messages. Repeating it changes nothing."""
     if directory.trajectory == directory.journal:
         with Journal.open(directory.journal) as journal:
             directory.update(archived=True)
@@ -68,8 +68,7 @@ def archive_thread(directory: ThreadDirectory) -> Path:
 
 
 def thread_patch(directory: ThreadDirectory) -> str:
-    """What is different about the files since the thread began, in git's format; what tools leave behind is left out,
-    and so are links and what is huge."""
+    """The changes to the files since the thread began, in git's format, without caches, links and huge files."""
     thread, steps = directory.read(), directory.load_trajectory().steps
     checkpoints = [step.gametape_extra.checkpoint for step in steps if step.gametape_extra.checkpoint]
     with SnapshotStore(directory.store_of(thread)) as store:

@@ -1,6 +1,7 @@
-"""What a model said is kept before anything is done about it: a turn that a kill cut off is run again, not asked again.
+"""A session with a thread: send a message, and let the agent work until it answers.
 
-So it is paid for once, its calls are the same, and what they do outside the workspace has the same keys.
+The model's reply is stored before its tool calls run. A turn that a kill cut off is run again from the stored reply: it
+is paid for once, its calls are the same, and their effects outside the workspace have the same keys.
 """
 
 import json
@@ -51,7 +52,7 @@ _REPLY: TypeAdapter[Reply] = TypeAdapter(Reply)
 
 @dataclass(frozen=True)
 class ThreadReplyCache:
-    """Room for one reply: the one after so many recorded steps. The next takes its place."""
+    """Stores one reply together with the number of recorded steps it follows. The next reply replaces it."""
 
     file: Path
     position: Callable[[], int]
@@ -69,7 +70,7 @@ class ThreadReplyCache:
 
 
 class ReplyCachedConversation(ConversationWrapper):
-    """A conversation whose replies go through a slot."""
+    """A conversation that stores each reply, and answers from the cache where it can."""
 
     def __init__(self, inner: Conversation, cache: ThreadReplyCache) -> None:
         super().__init__(inner)
@@ -77,7 +78,7 @@ class ReplyCachedConversation(ConversationWrapper):
 
     @property
     def failures(self) -> Sequence[object]:
-        """Questions that had to be asked again, where the conversation says so."""
+        """Requests that had to be repeated, where the conversation counts them."""
         return getattr(self._inner, "failures", ())
 
     async def ask(self, max_tokens: int) -> Reply:
@@ -95,13 +96,13 @@ _TURN_ENDS: dict[str | None, TurnEnd] = {None: "answered", "limit": "limit", "ca
 
 @dataclass(frozen=True)
 class ThreadMessage:
-    """Words, under the key by which they are said once."""
+    """A message. One with a known key is not sent again."""
 
     text: str
     key: str
     origin: str = "person"
     budget_tokens: int | None = None
-    """What this answer may take, beside the budget of the thread."""
+    """The limit of this answer, beside the budget of the thread."""
     anyway: bool = False
     """Go on with a thread that is paused."""
     budget_usd: float | None = None
@@ -109,16 +110,16 @@ class ThreadMessage:
 
 @dataclass(frozen=True)
 class ThreadSession:
-    """A thread that is spoken to, and what it reaches outside its sandbox."""
+    """Sends messages to one thread."""
 
     home: Path
     directory: ThreadDirectory
     outbox: Outbox
 
     async def send(self, message: ThreadMessage, cancelled: CancelCheck) -> ThreadTurnResult:
-        """Say something and let the agent work until it answers or may not go on. `cancelled` is asked every turn.
+        """Send a message and let the agent work until it answers or reaches a limit. `cancelled` is asked every turn.
 
-        Raises `Refused` where nothing may be said to the thread, and `GametapeError` where it cannot be opened.
+        Raises `ThreadRefused` where the thread takes no messages, and `GametapeError` where it cannot be opened.
         """
         thread = self.directory.read()
         record = self.directory.load_trajectory()
@@ -139,7 +140,7 @@ class ThreadSession:
         return self._update_pause(make_turn_result(recorder.steps, ended, reason))
 
     def _update_pause(self, end: ThreadTurnResult) -> ThreadTurnResult:
-        """A thread that was paused before stays so only if it was stopped again."""
+        """Store whether the thread is paused now: a new answer lifts an earlier pause."""
         paused = end.reason if end.ended == "paused" else None
         if self.directory.read().paused != paused:
             self.directory.update(paused=paused)
@@ -184,7 +185,7 @@ class ThreadSession:
 
 
 async def _record_message(recorder: JournalRecorder, message: ThreadMessage) -> None:
-    """Once, with the files and the work in hand as they were before: a thread can be gone back to here."""
+    """Record the message, once, with the current checkpoint and agent state: a fork can start here."""
     if any(message_key(step) == message.key for step in recorder.steps):
         return
     checkpoint, work = checkpoint_at(active_steps(recorder.steps))

@@ -1,7 +1,7 @@
-"""Two versions of a note, or of a whole vault, made into one without a line lost.
+"""Merges two versions of a note, or of a whole vault, without losing a line.
 
-Where git's three-way merge finds no answer and both sides only added, both additions stay. Where that is not so either,
-there is no merge: whoever asked keeps both versions.
+Where git's three-way merge has a conflict and both sides only added lines, both additions stay. Otherwise there is no
+merge, and the caller keeps both versions.
 """
 
 import tempfile
@@ -14,7 +14,7 @@ from gametape.desk.vault.repository import Files, GitTreeEntry, VaultRepository
 
 
 def merge_texts(git: VaultGit, base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
-    """What both made of `base`; None where they contradict each other."""
+    """The merge of both versions; None where they conflict."""
     if theirs in (ours, base):
         return ours
     if ours == base:
@@ -38,10 +38,10 @@ def merge_texts(git: VaultGit, base: bytes, ours: bytes, theirs: bytes) -> bytes
 def merge_files(
     repository: VaultRepository, base: Files, ours: Files, theirs: Files, aside: str | None
 ) -> tuple[dict[str, GitTreeEntry | None], list[str]]:
-    """What of `ours` changes to take in what `theirs` has made of `base`, and the paths where both contradict.
+    """The changes to `ours` that take in what `theirs` changed since `base`, and the paths with conflicts.
 
-    Of those ours stays, and theirs goes beside it, named after `aside`, whose it is; a change then prevails over a
-    removal. Without `aside` that too is a contradiction.
+    In a conflict ours stays, and theirs is stored beside it under a name with `aside`, its owner; a change then wins
+    over a removal. Without `aside` that too is a conflict.
     """
     changes: dict[str, GitTreeEntry | None] = {}
     conflicts = []
@@ -69,7 +69,7 @@ def merge_files(
 
 
 def conflict_path(path: str, owner: str, entry: GitTreeEntry, files: Mapping[str, GitTreeEntry | None]) -> str:
-    """Where the version of somebody else is kept: a name that holds nothing yet, or just this."""
+    """The path for another's version: one that is free, or that already holds this version."""
     ending = ENDING if path.endswith(ENDING) else ""
     stem = f"{path.removesuffix(ending)}-conflict-{owner}"
     candidate, number = f"{stem}{ending}", 1
@@ -80,6 +80,6 @@ def conflict_path(path: str, owner: str, entry: GitTreeEntry, files: Mapping[str
 
 
 def _only_added(base: bytes, changed: bytes) -> bool:
-    """Whether every line of the one is in the other, in the same order."""
+    """Whether every line of `base` is in `changed`, in the same order."""
     lines = iter(changed.splitlines())
     return all(line in lines for line in base.splitlines())

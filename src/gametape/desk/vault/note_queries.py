@@ -1,4 +1,4 @@
-"""Words in notes, the best lines first."""
+"""Queries over notes: search by words, and the list of open items."""
 
 import re
 from typing import NamedTuple
@@ -17,8 +17,8 @@ class NoteSearchHit(NamedTuple):
 
 
 def search_notes(vault: Vault, query: str) -> list[NoteSearchHit]:
-    """Lines that hold words of the query: those with the whole of it first, then by how many of its words they or the
-    name of their note hold."""
+    """Lines with words of the query: first those with the whole query, then by the number of its words in the line or
+    in the name of the note."""
     whole, words = " ".join(query.lower().split()), set(_WORD.findall(query.lower()))
     scored = []
     for path, content in read_notes(vault.root).items():
@@ -42,10 +42,11 @@ class OpenItem(NamedTuple):
     line: int
     text: str
     commit: Commit
-    """The one that wrote the line as it is."""
+    """The commit that last changed the line."""
 
 
 def list_open_items(vault: Vault) -> list[OpenItem]:
+    """Unticked boxes and lines that begin with `open:`, the oldest first."""
     repository = vault.repository
     with repository.locked():
         files = repository.files(repository.head)
@@ -65,7 +66,7 @@ def list_open_items(vault: Vault) -> list[OpenItem]:
 
 
 def _blame(vault: Vault, path: str) -> dict[int, str]:
-    """The commit of every line."""
+    """The commit of every line, by its number."""
     said = vault.repository.git("blame", "--porcelain", "--no-textconv", "HEAD", "--", path).decode("utf-8", "replace")
     matches = (_BLAMED.fullmatch(line) for line in said.split("\n"))
     return {int(match[2]): match[1] for match in matches if match}

@@ -1,4 +1,4 @@
-"""The vault as an agent's notes: what it reads is kept as read, what it writes is a commit that names its turn."""
+"""The vault as an agent's notes: each read is logged, each write is a commit that names the turn."""
 
 import asyncio
 from collections.abc import Callable
@@ -16,9 +16,9 @@ _PREVIEW_LENGTH = 100
 
 
 class VaultNotes:
-    """`Notes` over a vault for one attempt: a thread, or an attempt at a goal. `turn` says which turn is under way.
+    """A note store over a vault for one attempt, such as a thread. `turn` gives the number of the current turn.
 
-    A turn that is run again, after a kill, writes nothing twice.
+    A turn that is run again after a kill writes nothing twice.
     """
 
     def __init__(self, vault: Vault, attempt: str, turn: Callable[[], int]) -> None:
@@ -35,13 +35,13 @@ class VaultNotes:
         await self.keep(name, text)
 
     async def keep(self, name: str, text: str) -> NoteWriteResult:
-        """`write`, and what became of it."""
+        """Write a note, and return what became of it."""
         writer = NoteWriter(self._keys.attempt, self._keys.turn, self._keys.next())
         return await asyncio.to_thread(self.vault.write, name, text, writer)
 
 
 class RememberInVault(RememberTool):
-    """Says what became of the note: a writer must know when another's words are in it, or its own are elsewhere."""
+    """Tells the agent whether its note was merged with another version or stored under another name."""
 
     description = (
         "Keep a note for later, such as a finding or a decision, as people/NAME, projects/NAME or agent/NAME. "
@@ -64,7 +64,7 @@ class RememberInVault(RememberTool):
 
 
 class RecallFromVault(RecallTool):
-    """Searching and listing show lines only: no note counts as read for it."""
+    """Searching and listing show single lines and do not count as reading a note."""
 
     def __init__(self, notes: VaultNotes) -> None:
         super().__init__(notes)

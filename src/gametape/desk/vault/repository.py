@@ -1,7 +1,7 @@
-"""The vault's repository: one writer at a time, commits that a kill cannot tear, and a person's edits before all else.
+"""The git repository of a vault: one writer at a time, commits that survive a kill, and a person's edits first.
 
-A commit is made in this order: objects, a note of what is about to change, the branch, the files, the note away. Killed
-anywhere in between, the next writer finds either nothing or the branch moved, and lays out the files that are missing.
+A commit is made in this order: write the objects, write pending.json with the changes, move the branch, write the
+files, delete pending.json. After a kill in between, the next writer either finds no commit or writes the missing files.
 """
 
 import getpass
@@ -28,7 +28,7 @@ _ZERO_ID = "0" * 40
 
 
 class GitTreeEntry(NamedTuple):
-    """What a path is in a tree."""
+    """The mode and blob id of a path in a tree."""
 
     mode: str
     id: str
@@ -36,7 +36,7 @@ class GitTreeEntry(NamedTuple):
 
 Files = dict[str, GitTreeEntry]
 Changes = Mapping[str, GitTreeEntry | None]
-"""Paths with what they become; None is gone."""
+"""The new entry of each changed path; None removes it."""
 
 
 @dataclass(frozen=True)
@@ -49,13 +49,13 @@ class VaultRepository:
 
     @property
     def state_directory(self) -> Path:
-        """What is kept beside the history: the lock, a commit under way, who read what."""
+        """The directory for the lock, the pending commit and the read log."""
         return self.root / ".git" / "gametape"
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Nobody else of ours writes meanwhile, and everything written before is committed: what a killed writer has
-        left, and what a person has edited."""
+        """Lock the vault against other writers, after committing what a killed writer has left and what a person has
+        edited."""
         self.state_directory.mkdir(exist_ok=True)
         with locked(self.state_directory / "lock"):
             self._refuse_unfinished()
@@ -63,21 +63,21 @@ class VaultRepository:
             self._commit_edits()
             yield
 
-    # Looking
+    # Reading
 
     def resolve(self, name: str) -> str | None:
-        """The commit that a name stands for."""
+        """The commit id of a revision, or None."""
         if name.startswith("-"):
             return None
-        code, said = self.git.ask("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
-        return said.decode().strip() if code == 0 else None
+        code, commit = self.git.ask("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+        return commit.decode().strip() if code == 0 else None
 
     @property
     def head(self) -> str | None:
         return self.resolve("HEAD")
 
     def files(self, commit: str | None) -> Files:
-        """Every path of a commit that is a file, links and modules left out."""
+        """Every file of a commit, without links and submodules."""
         if commit is None:
             return {}
         files: Files = {}
@@ -101,11 +101,11 @@ class VaultRepository:
     # Writing
 
     def store_blob(self, content: bytes) -> GitTreeEntry:
-        """Content as an object of the repository; nothing refers to it yet."""
+        """Store content as a blob that nothing refers to yet."""
         return GitTreeEntry(_FILE_MODES[0], self.git.text("hash-object", "-w", "--stdin", data=content))
 
     def write_tree(self, base: str | None, changes: Changes) -> str:
-        """The tree of a commit with some paths changed."""
+        """Write the tree of a commit with some paths changed, and return its id."""
         index = {"GIT_INDEX_FILE": str(self.state_directory / "index")}
         self.git("read-tree", base or "--empty", env=index)
         lines = (_index_line(path, entry) for path, entry in changes.items())
@@ -113,7 +113,7 @@ class VaultRepository:
         return self.git.text("write-tree", env=index)
 
     def commit(self, changes: Changes, message: str, author: str = AGENT, parents: Sequence[str] = ()) -> str:
-        """Change some paths on the branch, with further `parents` where this is a merge. Within `locked` only."""
+        """Commit changes to the branch, with further `parents` for a merge. Only within `locked`."""
         head = self.head
         tree = self.write_tree(head, changes)
         commit_id = self.bare_commit(tree, message, [*([head] if head else []), *parents], author)
@@ -121,19 +121,19 @@ class VaultRepository:
         return commit_id
 
     def advance(self, commit: str) -> None:
-        """Move the branch on to a commit that comes after it. Within `locked` only."""
+        """Fast-forward the branch to a later commit. Only within `locked`."""
         head = self.head
         before, after = self.files(head), self.files(commit)
         paths = sorted(path for path in {*before, *after} if before.get(path) != after.get(path))
         self._move_branch(head, commit, {path: after.get(path) for path in paths})
 
     def bare_commit(self, tree: str, message: str, parents: Sequence[str], author: str = AGENT) -> str:
-        """A commit that no branch has yet."""
+        """Make a commit without moving the branch."""
         person = {f"GIT_{role}_{what}": name for role in ("AUTHOR", "COMMITTER") for what, name in _identity(author)}
         words = [word for parent in parents for word in ("-p", parent)]
         return self.git.text("commit-tree", tree, *words, data=message.encode(), env=person)
 
-    # The parts
+    # Internal
 
     def _move_branch(self, head: str | None, commit_id: str, changes: Changes) -> None:
         for path in changes:
@@ -149,7 +149,7 @@ class VaultRepository:
         return self.state_directory / "pending.json"
 
     def _finish_pending(self) -> None:
-        """Finish the commit that was under way, if its branch was moved; a person's edit since then stays."""
+        """Write the files of a pending commit if the branch was moved; a person's edit since then stays."""
         with suppress(FileNotFoundError):
             pending = json.loads(self._pending.read_bytes())
             commit_id, head = pending["commit"], self.head
@@ -170,7 +170,7 @@ class VaultRepository:
         write_atomically(target, self.git("cat-file", "blob", new))
 
     def _commit_edits(self) -> None:
-        """What a person has done to the files is theirs, and goes first."""
+        """Commit what a person has edited, in their name."""
         known = {path: entry for path, entry in self.files(self.head).items() if note_name(path) is not None}
         notes = read_notes(self.root)
         changes: dict[str, GitTreeEntry | None] = {}
@@ -186,11 +186,11 @@ class VaultRepository:
             self.commit(changes, f"{named}{more}: edited by hand\n", author=_person())
 
     def _refuse_unsafe(self, path: str) -> None:
-        """Trees of others may name what is no business of a vault."""
+        """Refuse a path that leads out of the vault: another machine's tree may contain anything."""
         target = self.root
         for part in path.split("/"):
             if part.lower() in ("", ".", "..", ".git"):
-                raise BadInput(f"{path!r} is no path in a vault")
+                raise BadInput(f"{path!r} is not a path in a vault")
             target = target / part
             if target.is_symlink():
                 raise BadInput(f"{target} is a link, and a vault follows none; put a file or a directory there")
@@ -201,8 +201,8 @@ class VaultRepository:
 
 
 def create_repository(root: Path, files: Mapping[str, bytes], message: str) -> VaultRepository:
-    """The repository in this directory, made and given a first commit if there is none. One whose making was cut off is
-    made again."""
+    """The repository in this directory; one that does not exist, or whose creation was cut off, is created with a first
+    commit."""
     try:
         root.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -239,7 +239,7 @@ def _id(entry: GitTreeEntry | None) -> str | None:
 
 
 def _blob_id(target: Path) -> str | None:
-    """What git would call the content of a file; None where there is nothing, and no id where it is no file."""
+    """The blob id of a file's content; None where nothing exists, and an empty text where it is not a file."""
     content = read_regular_file(target)
     if content is not None:
         return blob_id(content)
@@ -276,15 +276,15 @@ class Commit(NamedTuple):
 
     @property
     def author_text(self) -> str:
-        """Who it was, in words."""
+        """The author, with the turn if there is one."""
         return self.who if self.turn is None else f"{self.who}, turn {self.turn}"
 
 
 def list_commits(repository: VaultRepository, *revisions: str) -> list[Commit]:
-    """The commits of a span, the newest first, each with the paths it changed; a merge changes none of its own."""
-    mark = secrets.token_hex(16)  # that no commit of another machine can have in its subject
-    said = repository.git("log", f"--format={mark}{_LOG_FORMAT}", "-z", "--name-only", "--no-renames", *revisions)
-    return [_commit(part) for part in said.decode("utf-8", "surrogateescape").split(mark) if part]
+    """The commits of a revision range, the newest first, each with the paths it changed; a merge has none."""
+    mark = secrets.token_hex(16)  # no commit from another machine can have it in its subject
+    log = repository.git("log", f"--format={mark}{_LOG_FORMAT}", "-z", "--name-only", "--no-renames", *revisions)
+    return [_commit(part) for part in log.decode("utf-8", "surrogateescape").split(mark) if part]
 
 
 def _commit(text: str) -> Commit:

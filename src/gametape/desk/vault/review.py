@@ -1,7 +1,7 @@
-"""What is new since a person last looked, note by note; and what the person makes of it.
+"""Reviewing a vault: what changed since a person last accepted it, accepting notes, and reverting changes.
 
-The mark `refs/gametape/reviewed` is a commit whose tree is what was accepted: accepting one note moves that note alone.
-Taking something back is a new commit. No commit is ever rewritten.
+`refs/gametape/reviewed` is a commit whose tree is what was accepted; accepting one note changes that note alone in it.
+A revert is a new commit. No commit is ever rewritten.
 """
 
 import difflib
@@ -18,7 +18,7 @@ MARK = "refs/gametape/reviewed"
 
 
 class NoteChange(NamedTuple):
-    """One note that differs from what was accepted: its diff, and the commits that made it so, the newest first."""
+    """A note that differs from its accepted version: its diff, and the commits since, the newest first."""
 
     note: str
     diff: tuple[str, ...]
@@ -26,7 +26,7 @@ class NoteChange(NamedTuple):
 
 
 def review(vault: Vault) -> list[NoteChange]:
-    """Every note that a person has not accepted as it is, in the order of their names."""
+    """Every note that differs from its accepted version, sorted by name."""
     repository = vault.repository
     with repository.locked():
         before, now = _accepted_files(repository), repository.files(repository.head)
@@ -39,7 +39,7 @@ def review(vault: Vault) -> list[NoteChange]:
 
 
 def accept(vault: Vault, names: Sequence[str] = ()) -> list[str]:
-    """Accept notes as they are now, all of them if none is named; says which were new."""
+    """Accept the present version of notes, or of all if none is named; returns those that had changed."""
     repository = vault.repository
     with repository.locked():
         head = repository.head
@@ -60,9 +60,9 @@ def accept(vault: Vault, names: Sequence[str] = ()) -> list[str]:
 
 
 def revert(vault: Vault, target: str) -> Commit:
-    """Take back a commit, or all that was done to a note since it was accepted, with a new commit.
+    """Undo a commit, or all changes to a note since it was accepted, with a new commit.
 
-    Raises `BadInput` where nothing is to be taken back, or where what came later stands on it.
+    Raises `BadInput` where there is nothing to undo, or where later changes depend on it.
     """
     repository = vault.repository
     with repository.locked():
@@ -81,7 +81,7 @@ def revert(vault: Vault, target: str) -> Commit:
 
 
 def _undo_changes(repository: VaultRepository, commit: str, now: Files) -> dict[str, GitTreeEntry | None]:
-    """What is to change so that this commit is undone and all that came later stays."""
+    """The changes that undo a commit and keep everything that came later."""
     parents = repository.git("rev-list", "--parents", "-n1", commit).decode().split()[1:]
     if len(parents) != 1:
         raise BadInput(f"{commit[:10]}: a merge or the first commit; take back the commits that it brought")
@@ -103,7 +103,7 @@ def _accepted_files(repository: VaultRepository) -> Files:
 
 
 def _path(vault: Vault, name: str, known: set[str]) -> str | None:
-    """The path of a note that is there, or was."""
+    """The path of a note that exists, or did."""
     exact = note_path(name.removesuffix(".md"))
     if exact in known:
         return exact
@@ -121,7 +121,7 @@ def _refuse_unknown(name: str) -> NoReturn:
 def _diff(
     repository: VaultRepository, path: str, before: GitTreeEntry | None, now: GitTreeEntry | None
 ) -> tuple[str, ...]:
-    """Without a header: whose it is, is told elsewhere."""
+    """The diff without its header."""
     old, new = (repository.content(entry).decode("utf-8", "replace").splitlines() for entry in (before, now))
     return tuple(list(difflib.unified_diff(old, new, path, path, lineterm="", n=2))[2:])
 

@@ -1,4 +1,4 @@
-"""A vault on two machines: fetch, merge, push. Nothing is forced, and no commit is rewritten on either side."""
+"""Synchronises a vault with a git remote: fetch, merge, push. Nothing is forced, no commit is rewritten."""
 
 from typing import NamedTuple
 
@@ -14,35 +14,35 @@ _REMOTE_COMMAND = (
     "GIT_ALLOW_PROTOCOL=none git -c core.hooksPath=/dev/null -c core.fsmonitor=false -c core.alternateRefsCommand=true "
     "-c receive.autogc=false -c receive.denyCurrentBranch=refuse "
 )
-"""How the other side is run where it is a directory of this machine: its hooks and programs are not ours to run."""
+"""How git runs the remote side where the remote is a directory on this machine: without its hooks and programs."""
 _REJECTED = ("fetch first", "non-fast-forward", "cannot lock ref", "failed to update ref")
 
 
 class SyncResult(NamedTuple):
     pulled: int
-    """Commits that came."""
+    """Commits that were fetched."""
     pushed: int
-    """Commits that went."""
+    """Commits that were pushed."""
     aside: tuple[str, ...]
-    """Notes that both sides changed in ways that cannot be merged: the other's version lies beside ours."""
+    """Notes with conflicts: the other version is stored beside ours."""
 
 
 def sync(vault: Vault, remote: str) -> SyncResult:
-    """Take in what the remote has and give it what we have. Where somebody pushes meanwhile, it is done again."""
+    """Merge what the remote has and push what we have. If somebody else pushes meanwhile, start again."""
     if remote.startswith("-") or not remote.strip():
-        raise BadInput(f"{remote!r} is no remote; give a URL, a path or the name of one")
+        raise BadInput(f"{remote!r} is not a remote; give a URL, a path or the name of one")
     pulled, aside = 0, []
     branch = _branch(vault)
     for _ in range(_TRIES):
         theirs = _fetch(vault, remote, branch)
-        with vault.repository.locked():  # not while others are waited for: agents write meanwhile
+        with vault.repository.locked():  # not held during the fetch and the push: agents write meanwhile
             pulled += _count(vault, f"HEAD..{theirs}") if theirs else 0
             aside += _merge_remote(vault, theirs) if theirs else []
             ours = str(vault.repository.head)
         pushed = _count(vault, f"{theirs}..{ours}" if theirs else ours)
         if not pushed or _push(vault, remote, ours, branch):
             return SyncResult(pulled, pushed, tuple(aside))
-    raise BadInput(f"{remote}: others pushed to it {_TRIES} times while we merged; try again")
+    raise BadInput(f"{remote}: others pushed {_TRIES} times during the merge; try again")
 
 
 def _branch(vault: Vault) -> str:
@@ -53,7 +53,7 @@ def _branch(vault: Vault) -> str:
 
 
 def _fetch(vault: Vault, remote: str, branch: str) -> str | None:
-    """The remote's commit of our branch; None where it has none yet."""
+    """Fetch the remote's commit of our branch; None where it has none yet."""
     git = vault.repository.git
     other = _other_side(vault, remote, "upload-pack")
     listed = git("ls-remote", "--heads", *other, "--", remote, f"refs/heads/{branch}", env=NETWORK)
@@ -65,14 +65,14 @@ def _fetch(vault: Vault, remote: str, branch: str) -> str | None:
 
 
 def _other_side(vault: Vault, remote: str, program: str) -> tuple[str, ...]:
-    """On this machine git runs the other side's program here, in a repository of which nothing is known."""
+    """An option that hardens the remote program where git runs it on this machine, in an unknown repository."""
     url = vault.repository.git("ls-remote", "--get-url", "--", remote).decode("utf-8", "replace").strip()
     local = url.startswith("file://") or ":" not in url.partition("/")[0]
     return (f"--{program}={_REMOTE_COMMAND}{program}",) if local else ()
 
 
 def _merge_remote(vault: Vault, theirs: str) -> list[str]:
-    """Merge a commit into our branch, as a merge commit where both sides have gone on."""
+    """Merge a commit into our branch, with a merge commit where both sides have new commits. Returns the conflicts."""
     repository = vault.repository
     head = repository.head
     if head is None or repository.is_ancestor(theirs, head):
@@ -90,12 +90,12 @@ def _merge_remote(vault: Vault, theirs: str) -> list[str]:
 
 
 def _push(vault: Vault, remote: str, ours: str, branch: str) -> bool:
-    """False where somebody was faster."""
+    """Push; False where somebody else pushed first."""
     try:
         options = ("--quiet", "--no-verify", *_other_side(vault, remote, "receive-pack"))
         vault.repository.git("push", *options, "--", remote, f"{ours}:refs/heads/{branch}", env=NETWORK)
-    except GitError as trouble:
-        if any(word in trouble.stderr for word in _REJECTED):
+    except GitError as error:
+        if any(word in error.stderr for word in _REJECTED):
             return False
         raise
     return True

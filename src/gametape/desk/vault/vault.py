@@ -1,7 +1,7 @@
-"""A vault: notes that agents write and people read. Every write is a commit that says which thread and turn wrote it.
+"""A vault: notes that agents write and people read. Every write is a commit that names its thread and turn.
 
-Nothing that was written is lost. A write with a key that is in the history has happened. One that does not know the
-newest version of its note is merged with it, and where that cannot be, it is kept beside it under a name of its own.
+Nothing that was written is lost. A write whose key is in the history is not repeated. A write whose author has not seen
+the newest version of the note is merged with it; where that fails, it is stored beside it under another name.
 """
 
 import re
@@ -26,7 +26,7 @@ from gametape.desk.vault.repository import GitTreeEntry, VaultRepository, create
 
 NoteWriteOutcome = Literal["kept", "merged", "aside"]
 _MAX_MERGED_BYTES = 8 * MAX_CHARACTERS
-"""In bytes: notes that others add to do not grow for ever."""
+"""A limit for merged notes, so that they do not grow for ever."""
 _KEY = re.compile(r"[\w./:@+-]{1,300}", re.ASCII)
 _SUBJECTS: dict[NoteWriteOutcome, str] = {
     "kept": "remembered",
@@ -43,7 +43,7 @@ agent/ what agents keep for themselves. Edit it as you like. `gametape vault rev
 
 
 class NoteWriter(NamedTuple):
-    """Who writes, in which turn of theirs, and the key under which the same write is never made twice."""
+    """The attempt and turn that write, and the key by which the same write is never made twice."""
 
     attempt: str
     turn: int
@@ -51,7 +51,7 @@ class NoteWriter(NamedTuple):
 
 
 class NoteWriteResult(NamedTuple):
-    """What became of a write: as it was, merged with another's, or aside under a name of its own."""
+    """What became of a write: stored as given, merged with another version, or stored under another name."""
 
     note: str
     how: NoteWriteOutcome
@@ -63,7 +63,7 @@ class Vault:
 
     @classmethod
     def init(cls, root: Path) -> "Vault":
-        """The vault in this directory, made if there is none. Markdown that is already there is taken in."""
+        """The vault in this directory; it is created if there is none, and existing markdown becomes notes."""
         repository = create_repository(root, {"README.md": _README.encode()}, "A vault\n")
         for place in FOLDERS:
             (repository.root / place).mkdir(exist_ok=True)
@@ -85,17 +85,17 @@ class Vault:
         return sorted(note for path in read_notes(self.root) if (note := note_name(path)))
 
     def resolve_name(self, name: str) -> str:
-        """The note that is meant: one that is there under exactly this name, or the cleaned name."""
+        """The note with exactly this name if it exists, else the cleaned name."""
         exact = name.removesuffix(".md")
         return exact if read_note(self.root, exact) is not None else clean_name(name)
 
     def read(self, name: str) -> str | None:
-        """A note as it lies on disk, edits of a person included."""
+        """The text of a note on disk, including a person's edits."""
         content = read_note(self.root, self.resolve_name(name))
         return None if content is None else content.decode("utf-8", "replace")
 
     def read_by(self, name: str, attempt: str, turn: int) -> str | None:
-        """The same for an agent: what it has seen is kept, for its next write and for those who ask what helped."""
+        """The same for an agent: the read is logged, for its next write and for the usage statistics."""
         note = self.resolve_name(name)
         content = read_note(self.root, note)
         if content is None:
@@ -104,9 +104,9 @@ class Vault:
         return content.decode("utf-8", "replace")
 
     def write(self, name: str, text: str, writer: NoteWriter) -> NoteWriteResult:
-        """Write a note, whatever happens to others meanwhile and to us. When this returns it is in the history."""
+        """Write a note. When this returns, it is committed."""
         if not _KEY.fullmatch(writer.key):
-            raise BadInput(f"{writer.key[:80]!r} is no key for a write; use letters, digits and ./:@+-")
+            raise BadInput(f"{writer.key[:80]!r} is not a key for a write; use letters, digits and ./:@+-")
         content = _content(text)
         note = self.resolve_name(name)
         with self.repository.locked():
@@ -141,7 +141,7 @@ class Vault:
         return result
 
     def _find_write(self, key: str) -> NoteWriteResult | None:
-        """What became of the write with this key, if it was made."""
+        """The result of the write with this key, if it was made."""
         line = f"Gametape-Key: {key}"
         log = self.repository.git("log", "--format=%x01%B", "--fixed-strings", f"--grep={line}", "HEAD")
         for message in log.split(b"\x01"):
@@ -153,9 +153,9 @@ class Vault:
 
 
 def _content(text: str) -> bytes:
-    """A note as it is stored: in UTF-8, its lines ended by a line feed, the last one too."""
+    """A note in its stored form: UTF-8, with a line feed after every line."""
     if not text.strip():
-        raise BadInput("a note of the vault is not emptied; say in it what holds now")
+        raise BadInput("a note cannot be emptied; write in it what holds now")
     if len(text) > MAX_CHARACTERS:
         raise BadInput(f"a note holds {MAX_CHARACTERS:,} characters at most, not {len(text):,}; keep what matters")
     plain = text.replace("\r\n", "\n").replace("\0", "")
