@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from gametape.agent.solve import SolveResult
+from gametape.cli.solve import _show
 from gametape.record.trajectory_file import load_trajectory
 
 TASK = Path(__file__).parents[2] / "examples/tasks/slugs"
@@ -190,3 +192,9 @@ def test_a_bad_script_is_named_with_its_line(tmp_path: Path, line: str) -> None:
     assert done.returncode == 2
     assert str(path) in done.stderr
     assert ("line 1" in done.stderr) == bool(line)
+
+
+def test_a_reason_with_markup_in_it_is_text(capfd: pytest.CaptureFixture[str]) -> None:
+    odd = Path("/tmp/[/x]")
+    _show(SolveResult("error", "a server said [/b] and [red]", odd, odd, odd, None, 1, 2, 0.0, 3.0))
+    assert "a server said [/b] and [red]" in capfd.readouterr().out

@@ -16,9 +16,9 @@ def audit(
     judge: JudgeModel = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say where agents tried to be rewarded without the work, step by step.
+    """List the steps in which an agent tried to get a reward without doing the work.
 
-    Exit code 0 if there is no flag, 1 if there is one, 2 if a file is no trajectory, 3 if the judge is missing.
+    Exit code 0 if there is no flag, 1 if there is one, 2 if a file is not a trajectory, 3 if the judge is missing.
 
     Example: gametape audit runs/first/trajectories/*.json
     """
@@ -51,7 +51,7 @@ def audit(
 
 
 def _files(paths: list[Path]) -> list[Path]:
-    """Files as they are, and every trajectory file of a directory."""
+    """The given files, and every trajectory file of the given directories."""
     from gametape.core.errors import BadInput
     from gametape.record.errors import printable_path
 

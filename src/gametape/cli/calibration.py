@@ -1,4 +1,4 @@
-"""`gametape calibration`: how far an agent's confidence can be trusted."""
+"""`gametape calibration`: score an agent's forecasts of success."""
 
 from typing import Annotated, Any
 
@@ -12,18 +12,18 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 @app.command()
 def calibration(
     paths: TrajectoryPaths,
-    seed: Annotated[int, typer.Option(metavar="N", help="Of the bootstrap.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="The seed of the bootstrap.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Score forecasts of success against outcomes.
 
     \b
-    before, after   what the agent said itself (`extra.confidence` of a trajectory)
-    calibrated      from the trajectory's features, learnt on attempts at other tasks
+    before, after   the agent's own forecast (`extra.confidence` of a trajectory)
+    calibrated      from the trajectory's features, learned on attempts at other tasks
     skill           1 is perfect, 0 is no better than the base rate
-    ECE             says something only where it is above a perfect forecaster's own
+    ECE             is meaningful only where it is above that of a perfect forecaster
 
-    Exit code 0; 1 if no attempt has an outcome; 2 if a file is no trajectory.
+    Exit code 0; 1 if no attempt has an outcome; 2 if a file is not a trajectory.
 
     Example: gametape calibration runs/first/trajectories
     """

@@ -1,4 +1,4 @@
-"""`gametape coach`: where a rollout went wrong, what to say there, and whether it helps."""
+"""`gametape coach`: find the turns of a rollout that went wrong, write hints for them, and test the hints."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -32,37 +32,48 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 @app.command()
 def coach(
     trajectory: Annotated[Path, typer.Argument(help="A finished rollout with token ids, as .json or .jsonl.")],
-    task: Annotated[str, typer.Option(help="What it was about: a task, a world, a suite with it, or worlds:NAME.")],
-    model: Annotated[str, typer.Option(help="Who reads the hints: the policy whose ids are on record.")],
-    gates: Annotated[str, typer.Option(help="Which of g0, g1 and g2 a hint has to pass.")] = "g0",
-    target: Annotated[int | None, typer.Option(metavar="STEP", help="A step that somebody says went wrong.")] = None,
-    hint: Annotated[str | None, typer.Option(metavar="TEXT", help="What to say before --target: one line.")] = None,
+    task: Annotated[
+        str, typer.Option(help="The task of the rollout: a task, a world, a suite that contains it, or worlds:NAME.")
+    ],
+    model: Annotated[
+        str, typer.Option(help="The policy that the hints are for: the one whose token ids are recorded.")
+    ],
+    gates: Annotated[str, typer.Option(help="The gates that a hint has to pass: g0, g1, g2.")] = "g0",
+    target: Annotated[int | None, typer.Option(metavar="STEP", help="The step to give --hint for.")] = None,
+    hint: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="A hint of one line, to test before --target.")
+    ] = None,
     judge: JudgeModel = None,
     bisect: Annotated[
         bool,
-        typer.Option("--bisect", help="Where nothing shows a fault, play on from turns to find the decisive one."),
+        typer.Option(
+            "--bisect", help="If nothing shows a fault, continue rollouts from earlier turns to find the decisive one."
+        ),
     ] = False,
     again: Annotated[
-        bool, typer.Option("--again", help="Score the targets in the file against --model, and look for no others.")
+        bool, typer.Option("--again", help="Only score the targets that are in the file, against --model.")
     ] = False,
-    forks: Annotated[int, typer.Option(min=2, help="How many of them g2 plays for a type of hint.")] = 32,
-    temperature: Annotated[float, typer.Option(min=0.0, max=100.0, help="Of the policy, in forks.")] = 1.0,
-    max_turn_tokens: Annotated[int, typer.Option(min=1, help="What one turn may have in new tokens.")] = 512,
+    forks: Annotated[int, typer.Option(min=2, help="The number of forks that g2 plays for a type of hint.")] = 32,
+    temperature: Annotated[
+        float, typer.Option(min=0.0, max=100.0, help="The temperature of the policy in forks.")
+    ] = 1.0,
+    max_turn_tokens: Annotated[int, typer.Option(min=1, help="The maximum number of new tokens in a turn.")] = 512,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Keep the trajectory with its targets here, not in place.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the trajectory with its targets here instead of in place."),
     ] = None,
     local_only: LocalOnly = False,
     home: Home = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find the turns of a rollout that went wrong, and say before each, in one line, which rule was broken.
+    """Find the turns of a rollout that went wrong, and give a hint of one line for each: the rule that was broken.
 
     \b
-      g0  with the hint the model turns away from what it did
-      g1  what it likes best then is a call that can be made
-      g2  more forks succeed with the hint than without it, with all other targets hinted in both
+      g0  with the hint, what the model did becomes less likely
+      g1  the most likely turn with the hint is a valid call
+      g2  more forks succeed with the hint than without it; all other targets are hinted in both
 
-    All that is decided is kept in the trajectory file, with its evidence, under extra.gametape.targets.
+    Every decision is stored in the trajectory file, with its evidence, under extra.gametape.targets.
 
     Exits 0 if a hint is worth using (the given one, where one is given), 1 if none is, 2 for bad input, 3 if something
     is missing here.
@@ -96,7 +107,7 @@ def coach(
     hint_coach = Coach(settings)
     given = (target, hint) if target is not None and hint is not None else None
     if again and (given or judge or bisect):
-        raise BadInput("--again looks for no targets; leave --target, --judge and --bisect away")
+        raise BadInput("--again looks for no new targets; leave out --target, --judge and --bisect")
     hints = asyncio.run(run.rescore(hint_coach) if again else run.find_hints(hint_coach, given, judge))
     stored = _store_hints(record, hints, out or (None if parsed.is_journal else trajectory), asked_for=out is not None)
     answer = _answer(trajectory, task, model, hints, hint_coach) | {"stored": stored}
@@ -106,7 +117,7 @@ def coach(
 
 
 class _CoachRun:
-    """One look at one trajectory: the task and the model are open while it lasts."""
+    """Coaches one trajectory; opens the task and the model for it."""
 
     def __init__(self, record: "Trajectory", task: str, model: str, home: Path, perimeter: "EgressPolicy") -> None:
         self._record, self._task, self._model = record, task, model
@@ -132,17 +143,17 @@ class _CoachRun:
             )
 
     async def rescore(self, coach: "Coach") -> "list[Hint]":
-        """At the targets of an earlier look, as this model sees them."""
+        """Score the targets of an earlier run against this model."""
         from gametape.coach.hint_store import hints_with_turns, rescore_hints, stored_hints_of
         from gametape.core.errors import BadInput
 
         stored = hints_with_turns(self._record.steps, stored_hints_of(self._record))
         if not stored:
-            raise BadInput("the trajectory holds no targets of an earlier look; leave --again away")
+            raise BadInput("the trajectory has no targets of an earlier run; leave out --again")
         async with self._opened() as (_, model):
             again = await rescore_hints(stored, model, coach.statistics, coach.settings.delta)
-        coach.cost.tokens += sum(gate.tokens for one in again if (gate := one.hint.gates.g0))
-        return [one.hint for one in again]
+        coach.cost.tokens += sum(gate.tokens for scored in again if (gate := scored.hint.gates.g0))
+        return [scored.hint for scored in again]
 
     @asynccontextmanager
     async def _opened(self) -> "AsyncIterator[tuple[Environment, TokenModel]]":
@@ -154,14 +165,14 @@ class _CoachRun:
 
         turns = agent_turns(self._record.steps)
         if not any(turn.step.tokens() for turn in turns):
-            raise BadInput("the trajectory has no token ids, and hints are spliced in token space; record it anew")
+            raise BadInput("the trajectory has no token ids, and hints are spliced into token ids; record it again")
         matches = _matching_task(self._task, self._home, str((self._record.extra or {}).get("task") or ""))
         async with open_suite(matches, self._home) as (item,):
             selector = ModelSelector.for_items(self._model, self._home, [item], self._perimeter)
             try:
                 model = selector.model_for(item, 0)
                 if not isinstance(model, TokenModel):
-                    raise BadInput(f"{self._model} is not given token ids, so that no hint can be spliced for it")
+                    raise BadInput(f"{self._model} does not take token ids, so no hint can be spliced for it")
                 if not ids_match_record(turns, model.chat_format):
                     raise BadInput(f"the token ids of this trajectory are not those of {self._model}")
                 yield item.environment, model
@@ -179,7 +190,7 @@ def _gates(text: str) -> "frozenset[Any]":
 
 
 def _matching_task(task: str, home: Path, name: str) -> "list[World] | list[LoadedTask]":
-    """The one world or task that a trajectory is of, out of what `--task` stands for."""
+    """The one world or task of a trajectory, out of those that `--task` names."""
     from gametape.core.errors import BadInput
     from gametape.evals.suite import WORLDS_PREFIX, find_tasks
     from gametape.tasks.worlds.spec import preset
@@ -192,15 +203,15 @@ def _matching_task(task: str, home: Path, name: str) -> "list[World] | list[Load
         every = [_world_in(path)]
     else:
         every = list(find_tasks(task, home))
-    named = [one for one in every if (one.name if isinstance(one, World) else one.task.name) == name]
+    named = [item for item in every if (item.name if isinstance(item, World) else item.task.name) == name]
     matching = named or (every if not name else [])
     if len(matching) != 1:
-        raise BadInput(f"{task}: the trajectory is of {name or 'a task without a name'}, which is not there")
+        raise BadInput(f"{task}: the trajectory is of {name or 'a task without a name'}, which is not among them")
     return matching
 
 
 def _world_candidates(spec: "WorldSpec", seed: str) -> "Iterator[World]":
-    """Those of a name and a seed: as they are evaluated, trained on and held out."""
+    """The worlds of a preset and a seed, one for each split."""
     from gametape.tasks.worlds.spec import RuleSplit
     from gametape.tasks.worlds.world import World
 
@@ -258,8 +269,8 @@ def _given_candidate(episode: "Episode", step: int, text: str) -> "HintCandidate
 
 
 def _store_hints(record: "Trajectory", hints: "list[Hint]", path: Path | None, asked_for: bool) -> str | None:
-    """Where the trajectory with its targets is now. A journal, and a file that may not be written, stay as they are
-    unless another name was given."""
+    """Write the trajectory with its targets, and return its path. A journal, and a file that may not be written, stay
+    as they are unless another name was given."""
     from gametape.coach.hint_store import with_stored_hints
     from gametape.core.errors import BadInput
     from gametape.record.trajectory_file import save_trajectory
@@ -271,7 +282,7 @@ def _store_hints(record: "Trajectory", hints: "list[Hint]", path: Path | None, a
     except BadInput as error:
         if asked_for:
             raise
-        typer.echo(f"targets not kept: {error}", err=True)
+        typer.echo(f"targets not stored: {error}", err=True)
         return None
     return str(path.absolute())
 

@@ -1,4 +1,4 @@
-"""`gametape costs`: what attempts cost, and how much of it went into failures."""
+"""`gametape costs`: add up what attempts cost, and how much of it was spent on failures."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,9 +21,9 @@ def costs(
 ) -> None:
     """Add up dollars, tokens and CPU seconds: in all, and by model, task, tool and hint.
 
-    A turn's cost falls on the tools it called, in equal parts. Attempts without an outcome are told and not counted.
+    The cost of a turn is split equally among the tools it called. Attempts without an outcome are listed, not counted.
 
-    Exit code 0, or 2 if a file is no trajectory.
+    Exit code 0, or 2 if a file is not a trajectory.
 
     Example: gametape costs runs/first/trajectories
     """
@@ -51,7 +51,7 @@ def _show(report: dict[str, Any]) -> None:
 
 
 def _short(name: str) -> str:
-    """Of a script only its file's name: the numbers beside it need the room. Whatever it holds is shown as text."""
+    """A name for a table cell: of a script only the file's name, without control characters."""
     from gametape.watch.text_features import printable
 
     return printable(f"scripted:{Path(name).name}" if name.startswith("scripted:") and "/" in name else name)

@@ -22,12 +22,12 @@ def demo(
     home: Home = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the whole loop on this machine: mine, attempt, verify, warm-start, train with and without hints, report.
+    """Run the whole loop on this machine: mine, attempt, verify, warm-start, train with and without hints, report.
 
     A few tasks are mined from a small example project. One is attempted in the sandbox by a script that solves it and
-    by one that cheats, and the verifier says what each is worth. Then a tiny policy is warm-started, and trained twice
+    by one that cheats, and the verifier scores each. Then a tiny policy is warm-started, and trained twice
     from the same weights with the same budget of operations: with rewards alone (RLVR), and with a hint at the turn
-    that went wrong (RLVR+TTF). Everything lies in DIR; DIR/report.html has the plots and the tape of one rollout.
+    that went wrong (RLVR+TTF). Everything is written to DIR; DIR/report.html has the plots and the tape of one rollout.
 
     \b
     Exit code 0 if every stage ran, with or without a gain; `gained` in the JSON says which.

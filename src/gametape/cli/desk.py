@@ -14,10 +14,9 @@ app = typer.Typer(
 
 @app.command()
 def serve(home: Home = None, database: Database = None, as_json: AsJson = False) -> None:
-    """Run what is handed in and what was left, and look after the heartbeats, until Ctrl-C.
+    """Run submitted and unfinished jobs, and schedule heartbeats, until Ctrl-C.
 
-    Killed at any instant, the next one goes on where it was. There is one for a database: exit code 1 if another
-    process is at it.
+    After a kill, the next one continues where it was. One process serves a database: exit code 1 if another one does.
 
     Example: gametape desk serve
     """
@@ -34,7 +33,7 @@ def serve(home: Home = None, database: Database = None, as_json: AsJson = False)
 
 @app.command()
 def status(home: Home = None, database: Database = None, as_json: AsJson = False) -> None:
-    """Say who runs the desk, what is under way, and what people were told in the last day.
+    """Show who runs the desk, the unfinished jobs, and the notifications of the last day.
 
     Example: gametape desk status
     """
@@ -49,17 +48,17 @@ def status(home: Home = None, database: Database = None, as_json: AsJson = False
             lock.release()
         runner = None if lock is not None else lock_holder(desk)
         with open_job_client(desk) as jobs:
-            under_way = [{"key": key, "state": jobs.state(key)} for key in jobs.unfinished()]
+            unfinished = [{"key": key, "state": jobs.state(key)} for key in jobs.unfinished()]
         notices = [
             {"at": notice.at, "origin": notice.origin, "text": notice.text, "problem": notice.problem}
             for notice in desk.notifications.since(time.time() - 86_400)
         ]
     if as_json:
-        emit_json({"runner": runner, "errands": under_way, "notices": notices})
+        emit_json({"runner": runner, "errands": unfinished, "notices": notices})
         return
-    typer.echo(f"run by {runner}" if runner else "nobody runs it: gametape desk serve")
-    for errand in under_way:
-        typer.echo(f"{errand['state']:8} {errand['key']}")
+    typer.echo(f"run by {runner}" if runner else "nobody runs it; start it with: gametape desk serve")
+    for job in unfinished:
+        typer.echo(f"{job['state']:8} {job['key']}")
     for notice in notices:
         moment = time.strftime("%a %H:%M", time.localtime(float(str(notice["at"]))))
         typer.echo(f"{moment}  {notice['origin']}: {printable(' '.join(str(notice['text']).split()))}")

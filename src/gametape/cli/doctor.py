@@ -1,4 +1,4 @@
-"""`gametape doctor`: what this machine can do, found out by trying."""
+"""`gametape doctor`: test what this machine can do."""
 
 import platform
 import shutil
@@ -17,7 +17,7 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 def doctor(
     as_json: AsJson = False,
 ) -> None:
-    """Try every sandbox backend and look for torch and a GPU; say how to get what is missing.
+    """Test every sandbox backend, look for torch and a GPU, and say how to get what is missing.
 
     Exits 0 when at least one sandbox works, else 3.
     """

@@ -1,4 +1,4 @@
-"""`gametape eval`: what a model can do on a suite."""
+"""`gametape eval`: measure a model on a suite."""
 
 import asyncio
 import json
@@ -28,28 +28,28 @@ def evaluate(
     model: Annotated[
         str, typer.Option(help="smollm2, a directory of weights, openai:MODEL@URL, scripted:FILE, scripted:expert.")
     ],
-    k: Annotated[int, typer.Option("-k", min=1, help="For pass@k and pass^k.")] = 1,
-    n: Annotated[int | None, typer.Option("-n", min=1, help="Attempts at each task; K if not given.")] = None,
-    seed: Annotated[int, typer.Option(help="Decides every attempt's sampling, and which worlds worlds:NAME are.")] = 0,
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep all in a new directory.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out where it ended.")] = False,
-    trajectories: Annotated[bool, typer.Option("--trajectories", help="Keep every rollout too, in --out.")] = False,
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="Only the first so many tasks; 100 for worlds:NAME if not given.")
-    ] = None,
+    k: Annotated[int, typer.Option("-k", min=1, help="The k of pass@k and pass^k.")] = 1,
+    n: Annotated[int | None, typer.Option("-n", min=1, help="Attempts at each task (K).")] = None,
+    seed: Annotated[int, typer.Option(help="The seed of all sampling, and of the worlds of worlds:NAME.")] = 0,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="A new directory for the results.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
+    trajectories: Annotated[bool, typer.Option("--trajectories", help="Also write every rollout to --out.")] = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first N tasks (100 for worlds:NAME).")] = None,
     temperature: Annotated[float, typer.Option(min=0.0, max=100.0, help="0 is greedy.")] = 1.0,
-    max_turns: Annotated[int, typer.Option(min=1, help="A task's attempt ends after so many; worlds say so.")] = 50,
-    max_turn_tokens: Annotated[int, typer.Option(min=1, help="What one turn may have in new tokens.")] = 512,
-    jobs: Annotated[int, typer.Option(min=1, max=4096, help="Attempts under way at a time.")] = 16,
+    max_turns: Annotated[
+        int, typer.Option(min=1, help="The maximum number of turns at a task; a world has its own.")
+    ] = 50,
+    max_turn_tokens: Annotated[int, typer.Option(min=1, help="The maximum number of new tokens in a turn.")] = 512,
+    jobs: Annotated[int, typer.Option(min=1, max=4096, help="Attempts that run at the same time.")] = 16,
     constraints: ConstraintsFile = None,
     local_only: LocalOnly = False,
     home: Home = None,
     as_json: AsJson = False,
 ) -> None:
-    """Let MODEL attempt every task of SUITE N times, and say how often, how far and at what cost it succeeds.
+    """Let MODEL attempt every task of SUITE N times, and measure how often, how far and at what cost it succeeds.
 
-    Attempts run side by side through one engine and are on disk as they end: after kill -9, --resume plays only what
-    is missing. Katas are put as questions, other tasks as work in a sandbox, worlds in memory.
+    Attempts share one engine and are written as they end: after kill -9, --resume runs only what is missing. Katas
+    are asked as questions, other tasks run in a sandbox, worlds in memory.
 
     Exits 0 when every attempt was made, 2 for bad input, 3 if something is missing here.
 
@@ -69,7 +69,7 @@ def evaluate(
 
     attempts = n or k
     if attempts < k:
-        raise BadInput(f"-n {attempts} attempts say nothing about pass@{k}; give -n {k} or more")
+        raise BadInput(f"pass@{k} needs at least {k} attempts, not {attempts}; give -n {k} or more")
     if out is None and (resume or trajectories):
         raise BadInput("--resume and --trajectories need --out")
     root = home_directory(home)
@@ -104,12 +104,12 @@ def evaluate(
 
 
 class _EvalRun:
-    """Everything that has to be open while a suite is played."""
+    """Opens a suite and a model, and evaluates one on the other."""
 
     def __init__(
         self, model: str, home: Path, perimeter: "EgressPolicy", turns: int, rules: "Constraints", out: Path | None
     ) -> None:
-        """`out` is where rollouts are kept, if they are."""
+        """`out` is the directory for rollouts, or None."""
         self._model, self._home, self._perimeter = model, home, perimeter
         self._turns, self._forbidden, self._out = turns, rules, out
 
@@ -130,7 +130,7 @@ class _EvalRun:
             finally:
                 await selector.close()
         if all(attempt.passed is None for attempt in attempts):
-            raise MissingDependency(f"no attempt came to an end: {next(error_reasons(attempts))}")
+            raise MissingDependency(f"no attempt ended: {next(error_reasons(attempts))}")
         return build_report(attempts, eval_settings.attempts, k)
 
     def _record(self, episode: "Episode", model: "Model", number: int) -> None:
@@ -150,7 +150,7 @@ def _write_report(out: Path, answer: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Bar:
-    """A line on stderr: how many attempts are done, how many passed."""
+    """A progress bar on stderr: attempts that ended, and the share that passed."""
 
     def __init__(self, total: int) -> None:
         from rich.console import Console
@@ -209,7 +209,7 @@ def _show(answer: dict[str, Any]) -> None:
 
 
 def _far(survival: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """The curve in a few points."""
+    """A few points of the survival curve."""
     last = survival[-1:]
     picked = [point for point in survival if point["step"] in (1, 2, 4, 8, 16, 32, 48, 64) or point in last]
     return [(f"on track after {point['step']}", _with_interval(point["s"], point)) for point in picked]

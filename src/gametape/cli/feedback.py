@@ -1,4 +1,4 @@
-"""`gametape feedback`: say what became of an agent's work."""
+"""`gametape feedback`: record what people did with an agent's work."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,19 +17,19 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 def feedback(
     trajectory: Annotated[Path, typer.Argument(help="A trajectory, finished or not.")],
     kept: Annotated[bool, typer.Option("--kept", help="The work was kept.")] = False,
-    reverted: Annotated[bool, typer.Option("--reverted", help="It was undone.")] = False,
-    accepted: Annotated[bool, typer.Option("--accepted", help="It was accepted, as a pull request is.")] = False,
-    rejected: Annotated[bool, typer.Option("--rejected", help="It was not.")] = False,
+    reverted: Annotated[bool, typer.Option("--reverted", help="The work was reverted.")] = False,
+    accepted: Annotated[bool, typer.Option("--accepted", help="The work was accepted, as a pull request is.")] = False,
+    rejected: Annotated[bool, typer.Option("--rejected", help="The work was rejected.")] = False,
     from_git: Annotated[
-        Path | None, typer.Option(help="See in this repository how many of its lines are still there.")
+        Path | None, typer.Option(help="Measure in this repository how many of its lines are still there.")
     ] = None,
     patch: Annotated[
-        Path | None, typer.Option(help="With --from-git: its patch, if not beside the trajectory.")
+        Path | None, typer.Option(help="With --from-git: the patch, if it is not beside the trajectory.")
     ] = None,
-    note: Annotated[str, typer.Option(help="Why.")] = "",
+    note: Annotated[str, typer.Option(help="The reason.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Write into TRAJECTORY what people did with the work: training can add it to the reward.
+    """Record in TRAJECTORY what people did with the work: training can add it to the reward.
 
     Exits 1 if --from-git does not find the patch in the history: then nothing is written.
 
@@ -43,7 +43,7 @@ def feedback(
 
     choices = {"kept": kept, "reverted": reverted, "accepted": accepted, "rejected": rejected}
     if sum([*choices.values(), from_git is not None]) != 1:
-        raise typer.BadParameter("say exactly one of --kept, --reverted, --accepted, --rejected and --from-git")
+        raise typer.BadParameter("give exactly one of --kept, --reverted, --accepted, --rejected and --from-git")
     if patch is not None and from_git is None:
         raise typer.BadParameter("--patch goes with --from-git")
     kind = next((kind for kind, chosen in choices.items() if chosen), "")

@@ -1,4 +1,4 @@
-"""`gametape goal`: let an agent work until a protected command says it is done."""
+"""`gametape goal`: let an agent work until a protected command succeeds."""
 
 import asyncio
 from pathlib import Path
@@ -28,42 +28,46 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     add_completion=False,
-    help="Let an agent work until a protected command says it is done.",
+    help="Let an agent work until a protected command succeeds.",
 )
 
-_Id = Annotated[str, typer.Argument(metavar="ID", help="As `goal list` shows it.")]
+_Id = Annotated[str, typer.Argument(metavar="ID", help="The id, as `goal list` shows it.")]
 
 
 @app.command()
 def run(
-    workspace: Annotated[Path, typer.Option(help="A directory, git repository or not. It is only read.")],
-    success: Annotated[str, typer.Option(help="The command that decides, such as 'pytest -q'; join several with &&.")],
+    workspace: Annotated[
+        Path, typer.Option(help="The directory to work on, a git repository or not. It is only read.")
+    ],
+    success: Annotated[
+        str, typer.Option(help="The command that has to succeed, such as 'pytest -q'; join several with &&.")
+    ],
     model: Annotated[str, typer.Option(help="smollm2, a directory of weights, openai:MODEL@URL or scripted:FILE.")],
-    instruction: Annotated[str, typer.Option(help="What to do; else only to make the command succeed.")] = "",
-    budget_tokens: Annotated[int | None, typer.Option(min=1, help="Read and written in all.")] = None,
+    instruction: Annotated[str, typer.Option(help="What to do (default: make the command succeed).")] = "",
+    budget_tokens: Annotated[int | None, typer.Option(min=1, help="Tokens read and written in all.")] = None,
     deadline: Annotated[
-        float | None, typer.Option(min=0.1, max=1e9, help="In seconds from now; survives restarts.")
+        float | None, typer.Option(min=0.1, max=1e9, help="Seconds from now; survives restarts.")
     ] = None,
-    attempts: Annotated[int, typer.Option(min=1, help="How often the agent may say that it is done.")] = 5,
-    strict: Annotated[bool, typer.Option(help="Let no test be skipped, xfailed or deselected at all.")] = False,
-    apply: Annotated[bool, typer.Option(help="If it is reached, write the result into the workspace.")] = False,
+    attempts: Annotated[int, typer.Option(min=1, help="How often the agent may call its work finished.")] = 5,
+    strict: Annotated[bool, typer.Option(help="Allow no skipped, xfailed or deselected test.")] = False,
+    apply: Annotated[bool, typer.Option(help="Write the result into the workspace if the goal is reached.")] = False,
     constraints: ConstraintsFile = None,
     local_only: LocalOnly = False,
     python: Annotated[
-        Path | None, typer.Option(help="The Python that has the tests' dependencies; else the workspace's own .venv.")
+        Path | None, typer.Option(help="The Python with the tests' dependencies (default: the workspace's .venv).")
     ] = None,
     home: Home = None,
     database: Database = None,
     as_json: AsJson = False,
 ) -> None:
-    """Let MODEL work on a copy of --workspace until --success succeeds, judged where the agent never was.
+    """Let MODEL work on a copy of --workspace until --success succeeds in a sandbox that the agent cannot reach.
 
-    For pytest commands every test is run again from the pinned files, and no exit code is believed; other commands
+    For pytest commands every test is run again from the pinned files, and the exit code is not used; other commands
     count by their exit code. The result is a branch, a patch, a summary and the trajectory; the workspace stays as it
     is unless --apply is given and the goal is reached.
 
-    Exits 0 if it is reached, 1 if not, 2 for bad input, 3 if something is missing here. Ctrl-C loses nothing:
-    `gametape goal resume ID` goes on.
+    Exits 0 if it is reached, 1 if not, 2 for bad input, 3 if something is missing here. After Ctrl-C,
+    `gametape goal resume ID` continues.
 
     \b
     Examples:
@@ -89,13 +93,13 @@ def run(
     )
     with open_desk(root, database) as desk:
         directory = create_goal(root, request)
-        typer.echo(f"{directory.root.name}: taken up", err=True)
+        typer.echo(f"{directory.root.name}: created", err=True)
         _pursue(desk, directory, as_json)
 
 
 @app.command()
 def resume(goal_id: _Id, home: Home = None, database: Database = None, as_json: AsJson = False) -> None:
-    """Go on with a goal that was interrupted, after its last finished turn. One that has ended is only shown.
+    """Continue an interrupted goal after its last finished turn. A goal that has ended is only shown.
 
     Example: gametape goal resume goal-20261115-3f9a2c
     """
@@ -126,7 +130,7 @@ def list_goals(home: Home = None, as_json: AsJson = False) -> None:
 
 @app.command()
 def show(goal_id: _Id, home: Home = None, as_json: AsJson = False) -> None:
-    """Show one goal: what was asked for, and what came of it.
+    """Show a goal: the request and the result.
 
     Example: gametape goal show goal-20261115-3f9a2c
     """
@@ -147,7 +151,7 @@ def show(goal_id: _Id, home: Home = None, as_json: AsJson = False) -> None:
 
 @app.command()
 def cancel(goal_id: _Id, home: Home = None, database: Database = None, as_json: AsJson = False) -> None:
-    """Ask for the end of a goal. Its best state is kept. Exits 1 if it has ended already.
+    """Cancel a goal. Its best state is kept. Exits 1 if it has ended already.
 
     Example: gametape goal cancel goal-20261115-3f9a2c
     """
@@ -164,7 +168,7 @@ def cancel(goal_id: _Id, home: Home = None, database: Database = None, as_json: 
     emit(
         {"goal_id": goal_id, "cancelled": not ended},
         as_json,
-        f"{goal_id}: {'has ended already' if ended else 'its end was asked for'}",
+        f"{goal_id}: {'has ended already' if ended else 'cancelled'}",
     )
     raise typer.Exit(1 if ended else 0)
 

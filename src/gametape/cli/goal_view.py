@@ -1,4 +1,4 @@
-"""A goal on the terminal while it is pursued, whichever process works on it. Whatever was written is shown as text."""
+"""Shows the progress of a goal on the terminal, whichever process works on it. Agents' output is plain text."""
 
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ _MOST_LINES = 8
 
 
 def goal_follower(directory: "GoalDirectory") -> JournalFollower:
-    """Shows each turn that is recorded from now on, and between two attempts what the agent was told; on stderr."""
+    """Follows a goal's journal: shows each new turn, and the feedback between attempts, on stderr."""
     console = Console(stderr=True, highlight=False)
     begun = directory.load_trajectory().turns if directory.trajectory.exists() else 0
     view = LiveView(MAX_TURNS_PER_ATTEMPT * directory.read_goal().attempts, begun, console)

@@ -1,4 +1,4 @@
-"""`gametape heartbeat`: an agent that looks at something again and again."""
+"""`gametape heartbeat`: ask an agent on a schedule or on events."""
 
 import asyncio
 import time
@@ -13,7 +13,7 @@ from gametape.cli.shared import AsJson, Database, Home, emit, emit_json, open_de
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Let an agent look at something again and again, at no cost while nothing happens.",
+    help="Ask an agent on a schedule or on events, at no cost while nothing happens.",
 )
 
 Name = Annotated[str, typer.Argument(metavar="NAME")]
@@ -22,15 +22,15 @@ Name = Annotated[str, typer.Argument(metavar="NAME")]
 @app.command()
 def add(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Markdown with front matter; see docs/desk.md.")],
-    name: Annotated[str | None, typer.Option(help="Default: the file's name.")] = None,
+    name: Annotated[str | None, typer.Option(help="The heartbeat's name (default: the file's name).")] = None,
     home: Home = None,
     database: Database = None,
     as_json: AsJson = False,
 ) -> None:
     """Add a heartbeat. It ticks while `gametape desk serve` runs.
 
-    A model, workspace or thread that is not there is refused. What its event looks at is looked at now: a change after
-    this is seen, also one before the desk runs.
+    A missing model, workspace or thread is refused. Event sources are read now: every later change is an event, even
+    one before the desk runs.
 
     Example: gametape heartbeat add nightly.md
     """
@@ -40,17 +40,17 @@ def add(
     from gametape.desk.heartbeats.event_sources import read_fingerprints
     from gametape.desk.heartbeats.job import check_targets
 
-    config, chosen = load_config(file), name or file.stem
+    config, name = load_config(file), name or file.stem
     with open_desk(home, database) as desk:
         asyncio.run(check_targets(desk.home, config))
-        registry.add(desk, chosen, file.read_text(encoding="utf-8"), asyncio.run(read_fingerprints(desk, config)))
-        path = registry.path_of(desk, chosen)
-    emit({"name": chosen, "file": str(path)}, as_json, f"{chosen}: added; it ticks while `gametape desk serve` runs")
+        registry.add(desk, name, file.read_text(encoding="utf-8"), asyncio.run(read_fingerprints(desk, config)))
+        path = registry.path_of(desk, name)
+    emit({"name": name, "file": str(path)}, as_json, f"{name}: added; it ticks while `gametape desk serve` runs")
 
 
 @app.command("list")
 def list_(home: Home = None, database: Database = None, as_json: AsJson = False) -> None:
-    """List heartbeats: when each ticks next, and what its last tick came to.
+    """List heartbeats: when each ticks next, and the outcome of its last tick.
 
     Example: gametape heartbeat list
     """
@@ -70,9 +70,9 @@ def list_(home: Home = None, database: Database = None, as_json: AsJson = False)
 
 @app.command()
 def run(name: Name, home: Home = None, database: Database = None, as_json: AsJson = False) -> None:
-    """Tick now, once. Guard and budget hold, active hours do not.
+    """Run one tick now. Guard and budget apply, active hours do not.
 
-    Exit code 0 if the agent was asked, 1 if guard or budget kept it from that.
+    Exit code 0 if the agent was asked, 1 if the guard or the budget prevented it.
 
     Example: gametape heartbeat run nightly
     """
@@ -83,7 +83,7 @@ def run(name: Name, home: Home = None, database: Database = None, as_json: AsJso
 
     with open_desk(home, database) as desk:
         config = registry.read_config(desk, name)
-        job = registry.tick_job(desk, name, config, registry.tick_key(name, time.time()), "asked for by hand")
+        job = registry.tick_job(desk, name, config, registry.tick_key(name, time.time()), "run by hand")
         result = asyncio.run(run_job(desk, job))
     emit({"name": name, "key": job.key, **result}, as_json, f"{result['outcome']}: {printable(str(result['detail']))}")
     raise typer.Exit(0 if result["outcome"] in ("asked", "nothing") else 1)
@@ -92,12 +92,12 @@ def run(name: Name, home: Home = None, database: Database = None, as_json: AsJso
 @app.command()
 def log(
     name: Name,
-    last: Annotated[int, typer.Option(metavar="N", min=1, help="How many ticks.")] = 50,
+    last: Annotated[int, typer.Option(metavar="N", min=1, help="The number of ticks.")] = 50,
     home: Home = None,
     database: Database = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what its ticks came to.
+    """Show the outcomes of its ticks.
 
     Example: gametape heartbeat log nightly --last 5
     """
@@ -119,19 +119,19 @@ def log(
 
 @app.command()
 def pause(name: Name, home: Home = None, database: Database = None, as_json: AsJson = False) -> None:
-    """Stop ticking until it is resumed. Example: gametape heartbeat pause nightly"""
+    """Pause a heartbeat. Example: gametape heartbeat pause nightly"""
     _pause(name, home, database, as_json, True)
 
 
 @app.command()
 def resume(name: Name, home: Home = None, database: Database = None, as_json: AsJson = False) -> None:
-    """Tick again; what was missed meanwhile is not made up for. Example: gametape heartbeat resume nightly"""
+    """Resume a heartbeat; missed ticks are not made up for. Example: gametape heartbeat resume nightly"""
     _pause(name, home, database, as_json, False)
 
 
 @app.command()
 def remove(name: Name, home: Home = None, database: Database = None, as_json: AsJson = False) -> None:
-    """Remove a heartbeat; what its ticks came to is kept. Example: gametape heartbeat remove nightly"""
+    """Remove a heartbeat; the log of its ticks is kept. Example: gametape heartbeat remove nightly"""
     from gametape.desk.heartbeats import registry
 
     with open_desk(home, database) as desk:
@@ -169,4 +169,4 @@ def _row(desk: Any, name: str) -> dict[str, Any]:
 
 def _moment(at: float | None) -> str:
 
-    return time.strftime("%a %d %b %H:%M:%S", time.localtime(at)) if at else "when something is seen"
+    return time.strftime("%a %d %b %H:%M:%S", time.localtime(at)) if at else "on an event"

@@ -1,4 +1,4 @@
-"""`gametape katas`: make small Python functions to write."""
+"""`gametape katas`: make tasks that ask for small Python functions."""
 
 from pathlib import Path
 from typing import Annotated
@@ -12,20 +12,20 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=T
 
 @app.callback()
 def katas() -> None:
-    """Small Python functions to write, each a whole task with visible and held-out tests."""
+    """Small Python functions to write, each a task with visible and held-out tests."""
 
 
 @app.command()
 def make(
     out: Annotated[Path, typer.Option(metavar="DIR", help="A new directory for the tasks.")],
-    count: Annotated[int, typer.Option(min=1, metavar="N", help="How many.")] = 100,
-    seed: Annotated[int, typer.Option(metavar="N", help="Decides every one of them.")] = 0,
+    count: Annotated[int, typer.Option(min=1, metavar="N", help="The number of katas.")] = 100,
+    seed: Annotated[int, typer.Option(metavar="N", help="The seed of all katas.")] = 0,
     family: Annotated[
-        str | None, typer.Option(metavar="F", help="Only arithmetic, strings, lists or dicts; else all take turns.")
+        str | None, typer.Option(metavar="F", help="Only arithmetic, strings, lists or dicts (default: all in turn).")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write katas as task directories, each asking for something else. The same options give the same katas anywhere.
+    """Write katas as task directories, all different. The same options give the same katas on any machine.
 
     Exit code 0 if they are written, 2 for bad input.
 

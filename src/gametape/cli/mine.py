@@ -21,8 +21,10 @@ def mine(
     source: Annotated[Path, typer.Argument(help="A directory with a Python package and its tests, or an sdist.")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="A new directory for the tasks.")],
     limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="Try at most N candidates.")] = None,
-    tests: Annotated[str | None, typer.Option(metavar="PATH", help="Where the tests lie, if not where usual.")] = None,
-    seed: Annotated[int, typer.Option(metavar="N", help="Decides the order of candidates and every split.")] = 0,
+    tests: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Where the tests are, if not in a usual place.")
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", help="The seed of the order of candidates and of every split.")] = 0,
     tier: Annotated[
         Literal["stub", "removal"],
         typer.Option(help="stub: signatures and docstrings stay. removal: functions go, with what imports them."),
@@ -32,23 +34,25 @@ def mine(
     ] = "deletion",
     union: Annotated[int, typer.Option(min=1, max=16, metavar="N", help="Delete N features at once.")] = 1,
     chain: Annotated[
-        int, typer.Option(min=0, max=48, metavar="N", help="One long task: N features, to be brought back in turn.")
+        int,
+        typer.Option(min=0, max=48, metavar="N", help="One long task: N features, to be restored one after another."),
     ] = 0,
     jobs: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Sandboxes at a time; as many as cores if not given.")
+        int | None, typer.Option(min=1, metavar="N", help="Sandboxes at the same time (default: the number of cores).")
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with DIR where an earlier run ended.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an earlier run in DIR.")] = False,
     python: Annotated[
-        Path | None, typer.Option(metavar="P", help="An interpreter that has what the tests need; else one is built.")
+        Path | None,
+        typer.Option(metavar="P", help="An interpreter with the tests' dependencies (default: one is built)."),
     ] = None,
     home: Home = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make tasks from SOURCE: take out code that only some of its tests reach, and ask for it back.
+    """Make tasks from SOURCE: remove code that only some of its tests reach, and ask for it to be restored.
 
     No model and no container is needed. All tests run in the sandbox, without network. Every candidate goes through
     every gate: the tests that need the code fail and all others pass, the author's code restores it, part of the
-    failing tests can be held back, and the deleted code can be read nowhere.
+    failing tests can be held out, and the deleted code is readable nowhere.
 
     \b
     Exit code 0 if there are tasks, 1 if SOURCE is refused or no candidate is valid (the reason is printed),
@@ -86,7 +90,7 @@ def mine(
 
 
 def _run_mining(request: "MiningRequest", as_json: bool) -> "MiningSummary":
-    """How the run went, if it came to an end; else the program ends here, with a line about why."""
+    """Run the miner and return its summary. A refusal or Ctrl-C ends the program here, with one line about why."""
     from gametape.tasks.mining.miner import mine as run
     from gametape.tasks.project import ProjectRefused
     from gametape.terminal.mining_view import mining_progress

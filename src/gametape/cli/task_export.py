@@ -1,4 +1,4 @@
-"""`gametape task export`: hand tasks to tools that know other formats."""
+"""`gametape task export`: write tasks in the formats of other tools."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -22,12 +22,12 @@ def export(
     out: Annotated[Path, typer.Option("--out", metavar="PATH", help="A new file (swebench) or directory (verifiers).")],
     as_json: AsJson = False,
 ) -> None:
-    """Write tasks in another format, for whoever grades: held-out tests and solutions are in it.
+    """Write tasks in another format, for a grader: held-out tests and solutions are included.
 
     Nothing is run and nothing is built. If it cannot be written whole, nothing is left behind.
 
     \b
-    Exit code 0, or 2 if a TASK is not sound or has no solution, or PATH cannot be written.
+    Exit code 0, or 2 if a TASK is not valid or has no solution, or PATH cannot be written.
 
     \b
     Examples:

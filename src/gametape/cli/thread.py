@@ -28,31 +28,31 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     add_completion=False,
-    help="Talk with an agent over days; kill -9 loses nothing.",
+    help="Talk with an agent over days; nothing is lost after kill -9.",
 )
 
-Name = Annotated[str, typer.Argument(metavar="THREAD", help="As `thread list` names it; a beginning is enough.")]
+Name = Annotated[str, typer.Argument(metavar="THREAD", help="The id, as `thread list` shows it; a prefix is enough.")]
 
 
 @app.command()
 def new(
     model: Annotated[str, typer.Option(help="smollm2, a directory of weights, openai:MODEL@URL, scripted:FILE.")],
-    title: Annotated[str, typer.Option(help="What it is about.")] = "",
+    title: Annotated[str, typer.Option(help="The title.")] = "",
     workspace: Annotated[
-        Path | None, typer.Option(help="Files to work on: they are copied, and the directory is not touched.")
+        Path | None, typer.Option(help="The files to work on. They are copied; the directory is not touched.")
     ] = None,
     instructions: Annotated[
-        Path | None, typer.Option(help="Standing instructions, beside the AGENTS.md of the workspace.")
+        Path | None, typer.Option(help="A file of instructions, beside the AGENTS.md of the workspace.")
     ] = None,
-    vault: Annotated[Path | None, typer.Option(help="Where it keeps its notes (HOME/vault unless given).")] = None,
+    vault: Annotated[Path | None, typer.Option(help="The vault for its notes (default: HOME/vault).")] = None,
     constraints: ConstraintsFile = None,
-    budget_tokens: Annotated[int | None, typer.Option(min=1, help="Read and written in all its life.")] = None,
-    budget_usd: Annotated[float | None, typer.Option(min=0.000001, max=1e9, help="Dollars in all its life.")] = None,
+    budget_tokens: Annotated[int | None, typer.Option(min=1, help="Tokens read and written in its whole life.")] = None,
+    budget_usd: Annotated[float | None, typer.Option(min=0.000001, max=1e9, help="Dollars in its whole life.")] = None,
     local_only: Annotated[bool, typer.Option(help="Nothing of it ever leaves this machine.")] = False,
     home: Home = None,
     as_json: AsJson = False,
 ) -> None:
-    """Begin a thread.
+    """Create a thread.
 
     Example: gametape thread new --title "the flaky test" --model smollm2 --workspace .
     """
@@ -82,20 +82,20 @@ def new(
 @app.command()
 def say(
     name: Name,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What you want to say; - reads it from stdin.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The message; - reads it from stdin.")],
     key: Annotated[
-        str | None, typer.Option(help="Said twice under the same key, it is said once, and the answer is the same.")
+        str | None, typer.Option(help="A message with a known key is not sent again; its answer is returned.")
     ] = None,
-    budget_tokens: Annotated[int | None, typer.Option(min=1, help="What this answer may take.")] = None,
-    anyway: Annotated[bool, typer.Option(help="Go on with a thread that is paused.")] = False,
+    budget_tokens: Annotated[int | None, typer.Option(min=1, help="The token limit of this answer.")] = None,
+    anyway: Annotated[bool, typer.Option(help="Continue a thread that is paused.")] = False,
     home: Home = None,
     database: Database = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say something and wait for the answer, which goes to stdout; what the agent does meanwhile goes to stderr.
+    """Send a message and wait for the answer, which goes to stdout; the agent's work is shown on stderr.
 
-    Exit code 0 if it answered; 1 if it may not be spoken to (a spent budget, paused, archived) or came to no answer.
-    Ctrl-C or kill -9 loses nothing: the words stay, and whoever runs the desk next goes on with them.
+    Exit code 0 if it answered; 1 if it takes no messages (a spent budget, paused, archived) or did not answer.
+    After Ctrl-C or kill -9 the message is kept, and the next process that runs the desk continues with it.
 
     Example: gametape thread say thread-20261115-3f9a2c "Why does it fail on Mondays?"
     """
@@ -111,7 +111,7 @@ def say(
 
     message = sys.stdin.read() if text == "-" else text
     if not message.strip():
-        raise BadInput("nothing was said; give a text")
+        raise BadInput("the message is empty; give a text")
     directory = _thread_directory(name, home)
     thread, steps = directory.read(), directory.load_trajectory().steps
     message_key = f"{thread.thread_id}/said-{key or secrets.token_hex(6)}"
@@ -129,12 +129,12 @@ def say(
 @app.command()
 def show(
     name: Name,
-    last: Annotated[int | None, typer.Option(min=1, help="Only so many of the latest steps.")] = None,
-    patch: Annotated[bool, typer.Option(help="Print what it changed in its files instead, as a patch.")] = False,
+    last: Annotated[int | None, typer.Option(min=1, help="Only the latest N steps.")] = None,
+    patch: Annotated[bool, typer.Option(help="Print its changes to the files as a patch instead.")] = False,
     home: Home = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what was said and done in a thread, or what became of its files.
+    """Show the steps of a thread, or its changes to the files.
 
     \b
     Examples:
@@ -162,7 +162,7 @@ def show(
 
 @app.command("list")
 def list_(
-    include_archived: Annotated[bool, typer.Option("--all", help="Archived ones, too.")] = False,
+    include_archived: Annotated[bool, typer.Option("--all", help="Also archived ones.")] = False,
     home: Home = None,
     as_json: AsJson = False,
 ) -> None:
@@ -173,19 +173,23 @@ def list_(
     from gametape.cli.thread_view import print_threads, thread_to_dict
     from gametape.desk.threads.overview import list_threads
 
-    summaries = [one for one in list_threads(home_directory(home)) if include_archived or not one.thread.archived]
-    emit_json({"threads": [thread_to_dict(one) for one in summaries]}) if as_json else print_threads(summaries)
+    summaries = [
+        summary for summary in list_threads(home_directory(home)) if include_archived or not summary.thread.archived
+    ]
+    emit_json({"threads": list(map(thread_to_dict, summaries))}) if as_json else print_threads(summaries)
 
 
 @app.command()
 def fork(
     name: Name,
-    at: Annotated[int | None, typer.Option(metavar="STEP", min=1, help="The last step that both share.")] = None,
-    title: Annotated[str | None, typer.Option(help="What the new one is about.")] = None,
+    at: Annotated[
+        int | None, typer.Option(metavar="STEP", min=1, help="The last step of the original to copy.")
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="The title of the new thread.")] = None,
     home: Home = None,
     as_json: AsJson = False,
 ) -> None:
-    """Begin a thread with the same past as another, files included.
+    """Create a thread with the same steps and files as another.
 
     Example: gametape thread fork thread-20261115-3f9a2c --at 12
     """
@@ -197,7 +201,7 @@ def fork(
 
 @app.command()
 def archive(name: Name, home: Home = None, as_json: AsJson = False) -> None:
-    """Close a thread: its record becomes one trajectory file, and nothing more is said to it. It can still be forked.
+    """Close a thread: its record becomes one trajectory file, and it takes no more messages. It can still be forked.
 
     Example: gametape thread archive thread-20261115-3f9a2c
     """

@@ -1,4 +1,4 @@
-"""Threads on the terminal. Whatever an agent wrote is shown as text, never obeyed."""
+"""Shows threads on the terminal. Agents' output is shown as plain text, without markup or control characters."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ _STATES = {"open": "green", "paused": "yellow", "archived": "dim"}
 
 
 def thread_to_dict(summary: "ThreadSummary") -> dict[str, Any]:
-    """As JSON says it."""
+    """The JSON form of a thread."""
     thread = summary.thread
     return {
         "thread": thread.thread_id,
@@ -46,7 +46,7 @@ def thread_to_dict(summary: "ThreadSummary") -> dict[str, Any]:
 
 
 def step_to_dict(step: "Step") -> dict[str, Any]:
-    """What was said and done, without the ids of its tokens."""
+    """The JSON form of a step, without token ids."""
     answers, notices = recorded_answers(step)
     return {
         "step": step.step_id,
@@ -110,7 +110,7 @@ def print_thread(summary: "ThreadSummary", steps: Sequence["Step"]) -> None:
 
 
 def show_work(view: "LiveView") -> Callable[["Step"], None]:
-    """Shows what the agent does, but neither what it was told nor its answer, which is printed elsewhere."""
+    """Shows the agent's work, but not its answer, which is printed elsewhere."""
 
     def show(step: "Step") -> None:
         if step.source == "agent" and not (is_answer(step) and not step.tool_calls):

@@ -1,4 +1,4 @@
-"""`gametape trajectory`: is this file a trajectory, can it be trained on, and how to bring it up to date."""
+"""`gametape trajectory`: check, convert and export trajectory files."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -29,12 +29,12 @@ def check(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Trajectories, as .json or .jsonl.")],
     as_json: AsJson = False,
 ) -> None:
-    """Say whether files are valid trajectories, and where they are not.
+    """Check whether files are valid trajectories, and list the errors.
 
     \b
     Exit code 0 if all are valid, 1 if one is not, 2 if one cannot be read.
       tokens exact   every turn's prompt continues the turn before it, token by token
-      mask ok        every turn with token ids says which of them to train on
+      mask ok        every turn with token ids has a mask of those to train on
 
     \b
     Example:
@@ -52,10 +52,10 @@ def check(
 @app.command()
 def convert(
     source: Annotated[Path, typer.Argument(metavar="IN", help="A trajectory of any version, or a journal.")],
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where to write it.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The file to write.")],
     as_json: AsJson = False,
 ) -> None:
-    """Write a trajectory as ATIF 1.7. The input is left as it is; fields we do not know are kept.
+    """Write a trajectory as ATIF 1.7. The input is not changed; unknown fields are kept.
 
     \b
     Example:
@@ -90,7 +90,7 @@ def export(
 
 
 def _refuse_target(out: Path, source: Path) -> None:
-    """Only a new name or another regular file may be written: never the input, a directory or a device."""
+    """Refuse to write over the input, a directory or a device."""
     if not out.exists():
         return
     if out.samefile(source):

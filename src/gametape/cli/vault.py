@@ -1,4 +1,4 @@
-"""`gametape vault`: what agents thought worth remembering, read and reviewed by a person."""
+"""`gametape vault`: read and review the notes of agents."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,15 +14,15 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     add_completion=False,
-    help="Read and review what agents thought worth remembering.",
+    help="Read and review the notes of agents.",
 )
 
-VaultDir = Annotated[Path | None, typer.Option("--vault", metavar="DIR", help="The vault (HOME/vault unless given).")]
+VaultDir = Annotated[Path | None, typer.Option("--vault", metavar="DIR", help="The vault (default: HOME/vault).")]
 
 
 @app.command()
 def init(vault: VaultDir = None, home: Home = None, as_json: AsJson = False) -> None:
-    """Make a vault: a git repository of markdown notes. What is there already is taken in; done twice it is done once.
+    """Create a vault: a git repository of markdown notes. Existing markdown becomes notes.
 
     Example: gametape vault init --vault ~/notes
     """
@@ -36,7 +36,7 @@ def init(vault: VaultDir = None, home: Home = None, as_json: AsJson = False) -> 
 @app.command()
 def show(
     note: Annotated[str | None, typer.Argument(metavar="[NOTE]", help="Such as people/ada.")] = None,
-    used: Annotated[bool, typer.Option(help="List notes by what came of the attempts that read them.")] = False,
+    used: Annotated[bool, typer.Option(help="List notes by the outcomes of the attempts that read them.")] = False,
     vault: VaultDir = None,
     home: Home = None,
     as_json: AsJson = False,
@@ -75,7 +75,7 @@ def search(
     home: Home = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find lines of notes by their words, the best first.
+    """Search the lines of notes by words, the best match first.
 
     Exit code 1 if there is none.
 
@@ -91,9 +91,9 @@ def search(
 
 @app.command()
 def review(vault: VaultDir = None, home: Home = None, as_json: AsJson = False) -> None:
-    """Show what is new since you last accepted it, note by note, with the thread and turn that wrote it.
+    """Show the changes since you last accepted a note, with the thread and turn that wrote them.
 
-    Exits 0, whether or not there is something new.
+    Exits 0, with or without changes.
 
     Example: gametape vault review
     """
@@ -117,12 +117,12 @@ def review(vault: VaultDir = None, home: Home = None, as_json: AsJson = False) -
 
 @app.command()
 def accept(
-    notes: Annotated[list[str] | None, typer.Argument(metavar="[NOTE...]", help="All that is new, if none.")] = None,
+    notes: Annotated[list[str] | None, typer.Argument(metavar="[NOTE...]", help="Default: all that changed.")] = None,
     vault: VaultDir = None,
     home: Home = None,
     as_json: AsJson = False,
 ) -> None:
-    """Accept notes as they are: `review` then shows only what comes later.
+    """Accept the present version of notes: `review` then shows only later changes.
 
     Example: gametape vault accept people/ada
     """
@@ -140,7 +140,7 @@ def revert(
     home: Home = None,
     as_json: AsJson = False,
 ) -> None:
-    """Take back a commit, or all that was done to a note since it was accepted. History stays: this is a new commit.
+    """Undo a commit, or all changes to a note since it was accepted, with a new commit.
 
     Example: gametape vault revert people/ada
     """
@@ -159,7 +159,7 @@ def sync(
     home: Home = None,
     as_json: AsJson = False,
 ) -> None:
-    """Take in what another machine has written and give it what we have, without rewriting history on either side.
+    """Merge with a git remote: fetch, merge and push, without rewriting history on either side.
 
     Example: gametape vault sync --remote git@example.org:notes.git
     """
@@ -170,14 +170,14 @@ def sync(
     if as_json:
         emit_json({"pulled": result.pulled, "pushed": result.pushed, "aside": list(result.aside)})
         return
-    typer.echo(f"{result.pulled} commits came, {result.pushed} went")
+    typer.echo(f"{result.pulled} commits pulled, {result.pushed} pushed")
     for note in result.aside:
-        typer.echo(f"both sides changed {printable(note)}: the other's version lies beside it")
+        typer.echo(f"both sides changed {printable(note)}: the other version is stored beside it")
 
 
 @app.command()
 def loops(vault: VaultDir = None, home: Home = None, as_json: AsJson = False) -> None:
-    """List what is still open, the oldest first: boxes that nobody has ticked, lines that begin with `open:`.
+    """List open items, the oldest first: unticked boxes, and lines that begin with `open:`.
 
     Example: gametape vault loops
     """

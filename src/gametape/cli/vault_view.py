@@ -1,4 +1,4 @@
-"""A vault on the terminal. Whatever an agent wrote is shown as text, never obeyed."""
+"""Shows a vault on the terminal. Agents' output is shown as plain text, without markup or control characters."""
 
 import time
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ _STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
 def commit_to_dict(commit: "Commit") -> dict[str, Any]:
-    """As JSON says it."""
+    """The JSON form of a commit."""
     return {
         "commit": commit.id,
         "time": commit.time,

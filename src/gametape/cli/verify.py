@@ -1,4 +1,4 @@
-"""`gametape verify`: decide what a workspace is worth."""
+"""`gametape verify`: score a workspace with the tests of its task."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -24,13 +24,13 @@ def verify(
         typer.Option(help="train: tests, twins, held-out tests, integrity. full: also a second order and all layers."),
     ] = "full",
     reward: Annotated[
-        Literal["layered", "pass_rate", "binary"], typer.Option(help="How the verdict becomes a number.")
+        Literal["layered", "pass_rate", "binary"], typer.Option(help="How the verdict is turned into a number.")
     ] = "layered",
     home: Home = None,
-    cache: Annotated[bool, typer.Option(help="Answer from an earlier verdict on the same bytes.")] = True,
+    cache: Annotated[bool, typer.Option(help="Reuse an earlier verdict on the same files.")] = True,
     as_json: AsJson = False,
 ) -> None:
-    """Run the tests of TASK against a workspace, where nothing in it can decide the outcome.
+    """Run the tests of TASK against a workspace, so that nothing in the workspace can fake the outcome.
 
     Only the declared sources are taken from the workspace. Exits 0 if it passed; 1 if it is wrong, hacked, flaky,
     hanging or empty; 2 if TASK or the workspace cannot be used.

@@ -1,4 +1,4 @@
-"""`gametape watch`: has an agent narrowed to a phrase, a template, a tic, a loop or silence?"""
+"""`gametape watch`: detect when an agent falls into a phrase, a template, a tic, a loop or silence."""
 
 import re
 from collections.abc import Iterator
@@ -27,23 +27,24 @@ def watch(
     baseline: Annotated[
         str | None,
         typer.Option(
-            metavar="PATH|N", help="A healthy log, or how many first steps are (200, a third of a short log)."
+            metavar="PATH|N",
+            help="A healthy log, or the number of first steps that are healthy (200, or a third of a short log).",
         ),
     ] = None,
     tics: Annotated[
-        list[str] | None, typer.Option("--tic", metavar="REGEX", help="A tic to look for, besides the known ones.")
+        list[str] | None, typer.Option("--tic", metavar="REGEX", help="A tic to look for, beside the known ones.")
     ] = None,
     false_alarm: Annotated[
-        int, typer.Option("--steps-to-false-alarm", metavar="N", min=1, help="On average, at least.")
+        int, typer.Option("--steps-to-false-alarm", metavar="N", min=1, help="The minimum on average.")
     ] = 10_000,
-    follow: Annotated[bool, typer.Option("--follow", help="Go on as the file grows, until interrupted.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Continue as the file grows, until interrupted.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Watch behaviour over many steps. All files are one stream, one agent's.
+    """Watch an agent's behaviour over many steps. All files together are one stream of one agent.
 
     Reads trajectories (ATIF, ours or others', and running journals), JSON lines with `text` and optional `time`,
-    `tool_calls`, `result`, `model`, chat messages and events of other makers, and plain text. What is usual is learnt
-    from a baseline; every monitor shares one promise on false alarms. With --follow, alarms are told as they come.
+    `tool_calls`, `result`, `model`, chat messages and events of other tools, and plain text. Normal behaviour is
+    learned from a baseline; all monitors share one rate of false alarms. With --follow, alarms are printed live.
 
     Exit code 0 if there is no alarm, 1 if there is one, 2 if a file cannot be read.
 
@@ -103,7 +104,7 @@ def _make_monitors(baseline: str, tics: list[str], false_alarm: int, log_format:
 
 
 def _baseline_steps(path: Path, log_format: "LogFormat") -> "Iterator[LoggedStep]":
-    """A baseline may be of another format than what is watched."""
+    """The steps of a baseline, whose format may differ from that of the watched log."""
     from gametape.watch.log_reader import log_files, read_log
 
     for file in log_files([path]):
@@ -131,9 +132,9 @@ def _show(report: "WatchReport", monitors: "MonitorSet") -> None:
         typer.echo(line)
     saturated = [channel.spec.name for channel in monitors.channels if channel.saturated]
     if saturated:
-        typer.echo(f"blind, for the baseline is already like that: {', '.join(saturated)}")
+        typer.echo(f"cannot detect a change, because the baseline is already like that: {', '.join(saturated)}")
     uncalibrated = [channel.spec.name for channel in monitors.channels if channel.tolerated is None]
     if uncalibrated and not monitors.learning:
-        typer.echo(f"too little to look at so far: {', '.join(uncalibrated)}")
-    learning = ", still learning what is usual" if monitors.learning else ""
+        typer.echo(f"too few steps so far for: {', '.join(uncalibrated)}")
+    learning = ", still learning the baseline" if monitors.learning else ""
     typer.echo(f"{report.steps} steps, {len(report.episodes)} alarms{learning}")

@@ -14,7 +14,7 @@ from gametape.engines.egress_policy import EgressDenied, EgressPolicy
 from gametape.engines.router import Router, RouterArm
 from tests.engines.openai.server import FaultServer, Said, Status
 
-from .made import Bench, says
+from .bench import Bench, says
 
 
 @pytest.fixture

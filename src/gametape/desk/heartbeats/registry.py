@@ -100,11 +100,8 @@ def load_state(desk: Desk, name: str) -> HeartbeatState:
         stored = connection.scalar(query)
     if stored is None:
         with desk.database.begin() as connection:
-            insert_once(
-                connection,
-                heartbeats,
-                {"name": name, "state": _STATE.dump_json(HeartbeatState(CadenceState(time.time()))).decode()},
-            )
+            fresh = _dump(HeartbeatState(CadenceState(time.time())))
+            insert_once(connection, heartbeats, {"name": name, "state": fresh})
             stored = connection.execute(query).scalar_one()
     return _STATE.validate_json(stored)
 

@@ -23,7 +23,7 @@ from tests.engines.openai.server import FaultServer
 from tests.engines.openai.server import Said as Reply
 
 from ..steps import Killed
-from .made import Bench, runs, says
+from .bench import Bench, runs, says
 
 LOOK = [
     runs("echo 2 >> a.txt; cd sub 2>/dev/null || mkdir sub", "I look."),
@@ -255,7 +255,7 @@ def test_compaction_keeps_what_was_asked_last(tmp_path: Path) -> None:
 def test_several_threads_work_at_once(tmp_path: Path) -> None:
     from gametape.desk.threads.session import ThreadMessage, ThreadSession
 
-    from .made import never
+    from .bench import never
 
     bench = Bench(tmp_path, LOOK)
     places = [bench.begin() for _ in range(3)]
