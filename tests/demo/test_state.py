@@ -23,8 +23,14 @@ def test_a_demo_is_taken_up_as_it_was_begun(tmp_path: Path) -> None:
         DemoState.new(tmp_path / "demo" / "demo.json" / "below", tmp_path, seed=7, quick=True)
     with pytest.raises(BadInput, match="no demo here"):
         DemoState.resume(tmp_path, tmp_path)
-    for told in ("[]", "{}", again_with(again, seed="x"), again_with(again, seconds=None), again_with(again, mined=5)):
-        (tmp_path / "demo" / "demo.json").write_text(told)
+    for output in (
+        "[]",
+        "{}",
+        again_with(again, seed="x"),
+        again_with(again, seconds=None),
+        again_with(again, mined=5),
+    ):
+        (tmp_path / "demo" / "demo.json").write_text(output)
         with pytest.raises(BadInput, match=r"demo.json: .*not what a demo writes there"):
             DemoState.resume(tmp_path / "demo", tmp_path)
 

@@ -25,13 +25,13 @@ class MemoryRecorder:
     def __init__(
         self,
         key: str = "errand",
-        kept: Kept | None = None,
+        stored: Kept | None = None,
         die_at: int | None = None,
         after_keeping: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.key = key
-        self.kept = kept if kept is not None else Kept()
+        self.kept = stored if stored is not None else Kept()
         self._die_at, self._after_keeping, self._clock = die_at, after_keeping, clock
         self._asked = 0
         self._new = 0

@@ -51,7 +51,9 @@ def test_a_notice_is_kept_once_and_delivered_when_that_is_possible(home: Path, h
         Hook.status = 503
         asyncio.run(desk.notifications.notify("k", "goal-1", "reached", "all tests pass"))
         asyncio.run(desk.notifications.notify("k", "goal-1", "reached", "all tests pass"))
-        assert [(told.key, told.problem) for told in desk.notifications.since(0)] == [("k", f"{hook}: answered 503")]
+        assert [(output.key, output.problem) for output in desk.notifications.since(0)] == [
+            ("k", f"{hook}: answered 503")
+        ]
         Hook.status = 200
         asyncio.run(desk.notifications.retry())
         asyncio.run(desk.notifications.retry())
@@ -67,9 +69,9 @@ def test_what_is_local_is_told_to_no_webhook_elsewhere(home: Path) -> None:
 
 
 def test_a_command_reads_what_is_told_and_its_failure_is_kept(tmp_path: Path) -> None:
-    told = tmp_path / "told"
-    asyncio.run(DeliveryChannel(command=("/bin/sh", "-c", f"cat > {told}")).deliver("k", {"text": "$(reboot)"}))
-    assert json.loads(told.read_text()) == {"text": "$(reboot)", "key": "k"}
+    output = tmp_path / "told"
+    asyncio.run(DeliveryChannel(command=("/bin/sh", "-c", f"cat > {output}")).deliver("k", {"text": "$(reboot)"}))
+    assert json.loads(output.read_text()) == {"text": "$(reboot)", "key": "k"}
     with pytest.raises(DeliveryError, match="exit code 3 oh"):
         asyncio.run(DeliveryChannel(command=("/bin/sh", "-c", "echo oh >&2; exit 3")).deliver("k", {}))
     with pytest.raises(DeliveryError, match="No such file"):

@@ -53,8 +53,8 @@ def test_no_repository_is_handed_over(tmp_path: Path) -> None:
         **{f"evil/{path}": "x\n" for path in ("HEAD", "objects/x", "refs/x", "config")},
     }
     bare = GoalBaseline(test_paths=["tests"], import_roots=["."], files=[])
-    subject = goal_task("goal", "", START, bare, None, TaskTests(fail_to_pass=[], pass_to_pass=[]))
-    tree, left_out = deliverable_tree(subject, lay(tmp_path, {**traps, "shop.py": MENDED}), SourceTree())
+    task = goal_task("goal", "", START, bare, None, TaskTests(fail_to_pass=[], pass_to_pass=[]))
+    tree, left_out = deliverable_tree(task, lay(tmp_path, {**traps, "shop.py": MENDED}), SourceTree())
     assert set(tree) - set(START) == {"evil/objects/x", "evil/refs/x", "evil/config"}
     assert tree.text("shop.py") == MENDED
     assert {".git", "b/.GIT", "evil/HEAD"} <= set(left_out)

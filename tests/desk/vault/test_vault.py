@@ -114,8 +114,8 @@ def test_contradicting_writers_keep_both_and_the_second_is_told(tmp_path: Path) 
         await one.keep("port", "the port is 1")
         assert await two.read("port") == "the port is 1\n"
         await one.keep("port", "the port is 2")
-        told = await remember.call({"name": "port", "text": "the port is 3"}, None)  # type: ignore[arg-type]
-        assert "agent/port-conflict-t2" in told.content
+        output = await remember.call({"name": "port", "text": "the port is 3"}, None)  # type: ignore[arg-type]
+        assert "agent/port-conflict-t2" in output.content
         assert vault.read("port") == "the port is 2\n"
         assert vault.read("port-conflict-t2") == "the port is 3\n"
         again = await remember.call({"name": "port", "text": "the port is 4"}, None)  # type: ignore[arg-type]
@@ -164,8 +164,8 @@ def test_no_interleaving_of_two_writers_loses_a_line(
             lines.insert({"top": 0, "middle": len(lines) // 2}.get(what, len(lines)), line)
         written.add(line)
         vault.write("n", "\n".join(lines), by(who, turn))
-    kept = {line for note in vault.names() for line in (vault.read(note) or "").splitlines()}
-    assert written <= kept
+    stored = {line for note in vault.names() for line in (vault.read(note) or "").splitlines()}
+    assert written <= stored
 
 
 def test_writers_in_threads_and_processes_wait_for_each_other(tmp_path: Path) -> None:
