@@ -1,4 +1,4 @@
-"""An errand's steps kept in memory, with a death at will: what a kill does to work, without a process to kill."""
+"""Job steps in memory that can die at will: what a kill does to a job, without a process to kill."""
 
 import time
 from collections.abc import Awaitable, Callable
@@ -19,7 +19,7 @@ class Kept:
 
 
 class MemoryRecorder:
-    """`Steps` over `kept`. It dies in the `die_at`-th new step (from 1) of this life: after `act` was run, and before
+    """`JobSteps` over `stored`. It dies in the `die_at`-th new step (from 1) of this life: after `act` was run, and before
     its result was kept, or with `after_keeping` right after that."""
 
     def __init__(
