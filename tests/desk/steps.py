@@ -19,8 +19,8 @@ class Kept:
 
 
 class MemoryRecorder:
-    """`JobSteps` over `stored`. It dies in the `die_at`-th new step (from 1) of this life: after `act` was run, and before
-    its result was kept, or with `after_keeping` right after that."""
+    """`JobSteps` over `stored`. It dies in the `die_at`-th new step (from 1): after `act` was run and before its result
+    was stored, or with `after_keeping` right after that."""
 
     def __init__(
         self,
