@@ -33,13 +33,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--seed", type=int, default=0)
-    chosen = parser.parse_args()
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="gametape-desk-live-") as root:
         home = Path(root) / "home"
         names = _add(home, Path(root))
-        begun = time.time()
-        kills = _serve(home, chosen.minutes * 60, random.Random(chosen.seed))
-        answer = _answer(home, names, time.time() - begun, kills)
+        started = time.time()
+        kills = _serve(home, arguments.minutes * 60, random.Random(arguments.seed))
+        answer = _answer(home, names, time.time() - started, kills)
     RESULT.write_text(json.dumps(answer, indent=1) + "\n")
     print(json.dumps(answer))
     return 0 if not answer["broken"] else 1
@@ -86,23 +86,23 @@ def _serve(home: Path, seconds: float, chance: random.Random) -> int:
 def _answer(home: Path, names: list[str], seconds: float, kills: int) -> dict[str, Any]:
     with open_desk(home) as desk:
         ticks = {name: registry.tick_log(desk, name, 100_000) for name in names}
-    late = [tick.at - tick.scheduled for found in ticks.values() for tick in found]
+    late = [tick.at - tick.scheduled for records in ticks.values() for tick in records]
     return {
         "seconds": round(seconds, 1),
         "cores": os.cpu_count(),
         "kills": kills,
         "heartbeats": len(names),
-        "ticks": sum(len(found) for found in ticks.values()),
+        "ticks": sum(len(records) for records in ticks.values()),
         "ticks_by_outcome": {
-            outcome: sum(tick.outcome == outcome for found in ticks.values() for tick in found)
+            outcome: sum(tick.outcome == outcome for records in ticks.values() for tick in records)
             for outcome in ("asked", "guard", "budget", "nothing", "refused", "failed")
         },
         "seconds_late_median": round(statistics.median(late), 2) if late else None,
         "tokens_by_asking": {
-            name: sum(tick.tokens for tick in found) for name, found in ticks.items() if "asks" in name
+            name: sum(tick.tokens for tick in records) for name, records in ticks.items() if "asks" in name
         },
         "tokens_by_idle": sum(tick.tokens for name in names if _is_idle(name) for tick in ticks[name]),
-        "broken": [told for name, found in ticks.items() for told in _broken(name, found)],
+        "broken": [problem for name, records in ticks.items() for problem in _broken_promises(name, records)],
     }
 
 
@@ -110,21 +110,21 @@ def _is_idle(name: str) -> bool:
     return name.startswith(("guarded", "watching"))
 
 
-def _broken(name: str, ticks: list[TickRecord]) -> list[str]:
+def _broken_promises(name: str, ticks: list[TickRecord]) -> list[str]:
     """A tick that came too early or twice; a budget overrun; tokens of one that had nothing to ask; an outcome that
     should not be."""
     instants = sorted(tick.scheduled for tick in ticks)
-    told = []
+    problems = []
     if any(later - earlier < 0.99 for earlier, later in pairwise(instants)):
-        told.append(f"{name}: two ticks within a second")
+        problems.append(f"{name}: two ticks within a second")
     if _is_idle(name) and any(tick.tokens for tick in ticks):
-        told.append(f"{name}: spent tokens on nothing")
+        problems.append(f"{name}: spent tokens on nothing")
     if name.startswith("watching") and ticks:
-        told.append(f"{name}: ticked although nothing changed")
+        problems.append(f"{name}: ticked although nothing changed")
     if (spent := sum(tick.tokens for tick in ticks)) > BUDGET:
-        told.append(f"{name}: {spent} tokens of a budget of {BUDGET}")
-    told += [f"{name}: {tick.outcome}: {tick.detail}" for tick in ticks if tick.outcome in ("failed", "refused")]
-    return told
+        problems.append(f"{name}: {spent} tokens of a budget of {BUDGET}")
+    problems += [f"{name}: {tick.outcome}: {tick.detail}" for tick in ticks if tick.outcome in ("failed", "refused")]
+    return problems
 
 
 if __name__ == "__main__":

@@ -1,16 +1,16 @@
-"""Replay a week at the desk, and write docs/a-week.md with what every command said.
+"""Replay a week at the desk, and write docs/a-week.md with the output of every command.
 
     python scripts/week.py [--out FILE]
 
-The week is told in examples/week/week.md: prose, and blocks of commands that begin with `$ `. They run one after the
-other in one shell, as somebody called Ann whose home is a directory that is made for it; the models are scripts. The
-document is the same text with the output under each command, in a terminal of 100 columns; the name of that directory
-is replaced by /home/ann, and nothing else is.
+The source is examples/week/week.md: prose, and blocks of commands that begin with `$ `. The commands run one after the
+other in one shell, in a temporary home directory; the models are scripts. The document is the same text with the output
+under each command, in a terminal of 100 columns; the name of the temporary directory is replaced by /home/ann, and
+nothing else is changed.
 
-A command that is to say no ends in `# exit code N`. `{goal}`, `{thread}` and `{draft}` are the first such id that was
-printed. What stands in `<!-- until: COMMAND -->` is waited for, and `<!-- run: COMMAND -->` is run; neither is shown.
+A command that is to fail ends in `# exit code N`. `{goal}`, `{thread}` and `{draft}` are the first such id that was
+printed. `<!-- until: COMMAND -->` waits for a command to succeed, `<!-- run: COMMAND -->` runs one; neither is shown.
 
-Exits 1 if a command ended with another exit code than was told.
+Exits 1 if a command ended with an unexpected exit code.
 """
 
 import argparse
@@ -32,12 +32,12 @@ _MARK = "\x1eexit code "
 _SECONDS = 300.0
 
 
-class Unexpected(Exception):
-    """A command that did not end as it was told to."""
+class UnexpectedExit(Exception):
+    """A command ended with an unexpected exit code."""
 
 
 class Shell:
-    """One bash for the whole week, so that a server in the background is there the next day."""
+    """One bash for the whole week, so that a server in the background keeps running."""
 
     def __init__(self, home: Path) -> None:
         identity = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in _IDENTITY.items()}
@@ -72,7 +72,7 @@ class Shell:
             printed += before
             if mark:
                 return int(code), printed
-        raise Unexpected(f"the shell ended: {command}")
+        raise UnexpectedExit(f"the shell ended: {command}")
 
     def close(self) -> None:
         self._bash.communicate("jobs -p | xargs -r kill; wait\n")
@@ -88,33 +88,33 @@ class Week:
         for line in text.splitlines():
             hidden = _HIDDEN.fullmatch(line)
             if hidden:
-                self._unseen(hidden[1] == "until", self._filled(hidden[2]))
+                self._run_hidden(hidden[1] == "until", self._fill_ids(hidden[2]))
             elif line.startswith("$ "):
-                command = self._filled(line[2:])
+                command = self._fill_ids(line[2:])
                 yield f"$ {command}"
-                yield from self._seen(command).splitlines()
+                yield from self._run_shown(command).splitlines()
             else:
                 yield line
 
-    def _seen(self, command: str) -> str:
+    def _run_shown(self, command: str) -> str:
         print(f"$ {command}", file=sys.stderr, flush=True)
         expected = re.search(r"# exit code (\d+)$", command)
         code, printed = self._shell.run(command)
         if code != int(expected[1] if expected else 0):
-            raise Unexpected(f"{command}: exit code {code}\n{printed}")
-        for found in _ID.finditer(printed):
-            self._ids.setdefault(found[1], found[0])
+            raise UnexpectedExit(f"{command}: exit code {code}\n{printed}")
+        for match in _ID.finditer(printed):
+            self._ids.setdefault(match[1], match[0])
         return printed.replace(str(self._home), _HOME)
 
-    def _unseen(self, until: bool, command: str) -> None:
+    def _run_hidden(self, until: bool, command: str) -> None:
         deadline = time.monotonic() + _SECONDS
         while (code := self._shell.run(command)[0]) and until and time.monotonic() < deadline:
             time.sleep(0.2)
         if code:
-            raise Unexpected(f"{command}: exit code {code}")
+            raise UnexpectedExit(f"{command}: exit code {code}")
 
-    def _filled(self, command: str) -> str:
-        return re.sub(r"\{(\w+)\}", lambda found: self._ids.get(found[1], found[0]), command)
+    def _fill_ids(self, command: str) -> str:
+        return re.sub(r"\{(\w+)\}", lambda match: self._ids.get(match[1], match[0]), command)
 
 
 def main() -> int:
@@ -125,7 +125,7 @@ def main() -> int:
         shell = Shell(Path(root))
         try:
             lines = list(Week(Path(root), shell).replay((ROOT / "examples" / "week" / "week.md").read_text()))
-        except Unexpected as error:
+        except UnexpectedExit as error:
             print(error, file=sys.stderr)
             return 1
         finally:

@@ -133,8 +133,8 @@ def evaluate(
     limits: RolloutLimits | None = None,
     home: Path | str | None = None,
 ) -> dict[str, Any]:
-    """Measure a model on a directory of tasks, on `worlds:NAME` or on environments of your own: pass@k, pass^k, survival
-    by step, and what a success costs."""
+    """Measure a model on a directory of tasks, on `worlds:NAME` or on environments of your own: pass@k, pass^k,
+    survival by step, and what a success costs."""
     settings = EvalSettings(
         attempts=attempts,
         jobs=jobs,

@@ -132,10 +132,10 @@ def test_without_token_ids_there_is_nothing_to_splice_into(clumsy: Path, tmp_pat
 
 
 def test_stored_targets_that_are_none_are_one_line(clumsy: Path, tmp_path: Path) -> None:
-    told = json.loads(sorted((clumsy / "eval/trajectories").glob("*.json"))[0].read_text())
-    told["extra"]["gametape"] = {"targets": [{"foo": 1}]}
+    output = json.loads(sorted((clumsy / "eval/trajectories").glob("*.json"))[0].read_text())
+    output["extra"]["gametape"] = {"targets": [{"foo": 1}]}
     kept = tmp_path / "kept.json"
-    kept.write_text(json.dumps(told))
+    kept.write_text(json.dumps(output))
     done = run("coach", kept, "--task", clumsy / "suite", "--model", "scripted:clumsy", "--again")
     assert (done.code, len(done.err.splitlines())) == (2, 1)
     assert "extra.gametape.targets[0]: " in done.err
@@ -143,12 +143,12 @@ def test_stored_targets_that_are_none_are_one_line(clumsy: Path, tmp_path: Path)
 
 def test_what_a_rollout_said_cannot_command_the_terminal(clumsy: Path, tmp_path: Path) -> None:
     rollout, *_ = sorted((clumsy / "eval/trajectories").glob("*.json"))
-    told = json.loads(rollout.read_text())
-    for step in told["steps"]:
+    output = json.loads(rollout.read_text())
+    for step in output["steps"]:
         for result in (step.get("observation") or {"results": []})["results"]:
             result["content"] = result["content"].replace("error", "\x1b[2J\x1b]0;mine\x07 error")
     hostile = tmp_path / "hostile.json"
-    hostile.write_text(json.dumps(told))
+    hostile.write_text(json.dumps(output))
     words = ("--task", clumsy / "suite", "--model", "scripted:clumsy", "--out", tmp_path / "kept.json")
     done = run("coach", hostile, *words)
     assert (done.code, "mine" in done.out, "\x1b" in done.out + done.err) == (1, True, False), done.err

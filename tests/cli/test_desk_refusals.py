@@ -48,4 +48,4 @@ def test_what_cannot_be_meant_is_refused(
     error = capsys.readouterr().err
     assert (ended.value.code, error.count("\n")) == (2, 1), error
     assert said in error
-    assert not any((tmp_path / "home" / place).exists() for place in ("goals", "threads", "heartbeats"))
+    assert not any((tmp_path / "home" / directory).exists() for directory in ("goals", "threads", "heartbeats"))

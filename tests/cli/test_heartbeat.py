@@ -22,9 +22,9 @@ def call(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str
     """Exit code, the JSON answer, and stderr."""
     with pytest.raises(SystemExit) as ended:
         main([*words, "--json"])
-    told = capsys.readouterr()
-    lines = told.out.splitlines()
-    return int(ended.value.code or 0), json.loads(lines[-1]) if lines else {}, told.err
+    output = capsys.readouterr()
+    lines = output.out.splitlines()
+    return int(ended.value.code or 0), json.loads(lines[-1]) if lines else {}, output.err
 
 
 def test_a_heartbeat_from_its_file_to_its_log(tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -195,9 +195,9 @@ def test_an_interrupted_run_says_so_and_goes_on(mined: Mined, home: Path, tmp_pa
     out = prepared(mined, tmp_path / "out", seed=1)
     process = begun([mined.source, "--seed", "1"], home, out, 1)
     process.send_signal(signal.SIGINT)
-    told, said = process.communicate(timeout=60)
+    output, said = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert told == ""
+    assert output == ""
     assert said.splitlines()[-1] == f"gametape: interrupted; --resume goes on with {out}"
     assert "Traceback" not in said
     first = len(records(out))

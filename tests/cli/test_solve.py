@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from gametape.agent.solve import SolveResult
+from gametape.cli.solve import _show
 from gametape.record.trajectory_file import load_trajectory
 
 TASK = Path(__file__).parents[2] / "examples/tasks/slugs"
@@ -43,28 +45,28 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
 
 def test_the_expert_passes_and_everything_the_contract_names_is_there(tmp_path: Path) -> None:
     done = solve(tmp_path / "out", "--json", "--seed", "1", "--temperature", "0", "--max-turns", "9")
-    told = answer(done)
+    output = answer(done)
     assert done.returncode == 0, done.stderr
-    assert (told["outcome"], told["turns"], told["cost_usd"]) == ("passed", 4, 0.0)
-    assert told["verdict"]["passed"] is True
-    assert told["tokens"] > 0
-    assert told["seconds"] > 0
-    record = load_trajectory(Path(told["trajectory"]))
+    assert (output["outcome"], output["turns"], output["cost_usd"]) == ("passed", 4, 0.0)
+    assert output["verdict"]["passed"] is True
+    assert output["tokens"] > 0
+    assert output["seconds"] > 0
+    record = load_trajectory(Path(output["trajectory"]))
     assert (record.outcome, record.tokens_exact(), record.mask_ok()) == ("passed", True, True)
-    assert "def slugify" in (Path(told["workspace"]) / "slugs.py").read_text()
+    assert "def slugify" in (Path(output["workspace"]) / "slugs.py").read_text()
     applied = tmp_path / "applied"
     subprocess.run(["cp", "-r", TASK / "environment/workspace", applied], check=True)
-    subprocess.run(["git", "apply", told["patch"]], cwd=applied, check=True)
-    assert (applied / "slugs.py").read_bytes() == (Path(told["workspace"]) / "slugs.py").read_bytes()
+    subprocess.run(["git", "apply", output["patch"]], cwd=applied, check=True)
+    assert (applied / "slugs.py").read_bytes() == (Path(output["workspace"]) / "slugs.py").read_bytes()
 
 
 @pytest.mark.parametrize(("policy", "code"), [("clumsy", 0), ("cheat", 1)])
 def test_the_clumsy_one_recovers_and_the_cheat_earns_nothing(tmp_path: Path, policy: str, code: int) -> None:
     done = solve(tmp_path / "out", "--json", model=f"scripted:{policy}")
-    told = answer(done)
+    output = answer(done)
     assert done.returncode == code, done.stderr
-    assert (told["verdict"]["reward"] > 0) == (code == 0)
-    assert bool(told["verdict"]["integrity"]) == (code == 1)
+    assert (output["verdict"]["reward"] > 0) == (code == 0)
+    assert bool(output["verdict"]["integrity"]) == (code == 1)
 
 
 def test_a_limit_leaves_a_verdict_and_can_be_raised_with_resume(tmp_path: Path) -> None:
@@ -98,9 +100,9 @@ def test_an_interrupt_leaves_a_valid_trajectory_and_an_intact_workspace(tmp_path
     wait_for_turns(out / "trajectory.jsonl", 1)
     running.send_signal(signal.SIGINT)
     stdout, _ = running.communicate(timeout=60)
-    told = json.loads(stdout.splitlines()[-1])
+    output = json.loads(stdout.splitlines()[-1])
     assert running.returncode == 130
-    assert (told["outcome"], told["verdict"], told["turns"]) == ("cancelled", None, 1)
+    assert (output["outcome"], output["verdict"], output["turns"]) == ("cancelled", None, 1)
     assert (out / "workspace/log").read_text() == "one\n"
     assert load_trajectory(out / "trajectory.json").outcome == "cancelled"
     script(tmp_path / "s.jsonl", ["echo one >> log", "echo two >> log", "echo three >> log"])
@@ -133,8 +135,8 @@ def kill_and_resume(tmp_path: Path, kills: int, seed: int) -> None:
         assert now[: len(finished)] == finished, "a finished turn is gone or has changed"
         finished = now
     done = solve(out, "--json", "--resume", model=model)
-    told = answer(done)
-    assert told["turns"] == TURNS + 1, done.stderr
+    output = answer(done)
+    assert output["turns"] == TURNS + 1, done.stderr
     assert (out / "workspace/log").read_text().split() == [str(number) for number in range(TURNS)]
     record = load_trajectory(out / "trajectory.json")
     assert [step.model_dump_json() for step in record.steps][: len(finished)] == finished
@@ -190,3 +192,9 @@ def test_a_bad_script_is_named_with_its_line(tmp_path: Path, line: str) -> None:
     assert done.returncode == 2
     assert str(path) in done.stderr
     assert ("line 1" in done.stderr) == bool(line)
+
+
+def test_a_reason_with_markup_in_it_is_text(capfd: pytest.CaptureFixture[str]) -> None:
+    odd = Path("/tmp/[/x]")
+    _show(SolveResult("error", "a server said [/b] and [red]", odd, odd, odd, None, 1, 2, 0.0, 3.0))
+    assert "a server said [/b] and [red]" in capfd.readouterr().out

@@ -49,9 +49,9 @@ def test_show_tells_everything_but_the_held_out_tests(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda path: path.name)
 def test_show_is_readable_and_names_no_held_out_test(task: Path) -> None:
-    told, ran = gametape("show", task, "--json").answer, gametape("show", task)
+    output, ran = gametape("show", task, "--json").answer, gametape("show", task)
     assert ran.code == 0
-    assert f"{len(told['tests']['fail_to_pass']) or len(told['tests']['pass_to_pass'])} to" in ran.out
+    assert f"{len(output['tests']['fail_to_pass']) or len(output['tests']['pass_to_pass'])} to" in ran.out
     assert "_held_out" not in ran.out
 
 

@@ -127,6 +127,6 @@ def test_costs_and_calibration_of_a_directory(tmp_path: Path, capsys: pytest.Cap
     assert scores["forecasts"]["calibrated"]["skill"]["low"] > 0.3
     _main(["costs", directory])
     _main(["calibration", directory])
-    told = capsys.readouterr().out
-    assert "model: m" in told
-    assert "40 attempts" in told
+    output = capsys.readouterr().out
+    assert "model: m" in output
+    assert "40 attempts" in output

@@ -1,4 +1,4 @@
-"""An errand's steps kept in memory, with a death at will: what a kill does to work, without a process to kill."""
+"""Job steps in memory that can die at will: what a kill does to a job, without a process to kill."""
 
 import time
 from collections.abc import Awaitable, Callable
@@ -19,19 +19,19 @@ class Kept:
 
 
 class MemoryRecorder:
-    """`Steps` over `kept`. It dies in the `die_at`-th new step (from 1) of this life: after `act` was run, and before
-    its result was kept, or with `after_keeping` right after that."""
+    """`JobSteps` over `stored`. It dies in the `die_at`-th new step (from 1): after `act` was run and before its result
+    was stored, or with `after_keeping` right after that."""
 
     def __init__(
         self,
         key: str = "errand",
-        kept: Kept | None = None,
+        stored: Kept | None = None,
         die_at: int | None = None,
         after_keeping: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.key = key
-        self.kept = kept if kept is not None else Kept()
+        self.kept = stored if stored is not None else Kept()
         self._die_at, self._after_keeping, self._clock = die_at, after_keeping, clock
         self._asked = 0
         self._new = 0

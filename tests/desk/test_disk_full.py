@@ -90,8 +90,8 @@ def test_verbs_say_so_in_a_line_and_nothing_is_half_there(
     def ran(*words: str) -> tuple[object, str]:
         with pytest.raises(SystemExit) as ended:
             main([*words])
-        told = capsys.readouterr()
-        return ended.value.code, told.err or told.out.strip()
+        output = capsys.readouterr()
+        return ended.value.code, output.err or output.out.strip()
 
     code, thread = ran("thread", "new", "--model", "scripted:turns.jsonl")
     assert code == 0

@@ -40,8 +40,8 @@ def test_it_is_added_to_what_is_there(tmp_path: Path) -> None:
     path = tmp_path / "trajectory.json"
     save_trajectory(path, _trajectory())
     add_feedback(path, _KEPT)
-    told = add_feedback(path, Feedback(kind="reverted", time="2026-11-16T10:00:00+00:00"))
-    assert [one.kind for one in told] == ["kept", "reverted"]
+    output = add_feedback(path, Feedback(kind="reverted", time="2026-11-16T10:00:00+00:00"))
+    assert [one.kind for one in output] == ["kept", "reverted"]
     extra = load_trajectory(path).extra or {}
     assert extra["theirs"] == 1
     assert extra["feedback"][0] == {"kind": "kept", "time": "2026-11-15T10:00:00+00:00", "note": "fine"}

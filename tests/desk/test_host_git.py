@@ -7,7 +7,7 @@ import pytest
 
 from gametape.desk.feedback import patch_survival
 from gametape.desk.goals.branch import head_of
-from gametape.desk.host_git import host_git
+from gametape.desk.host_git import HostGit
 
 _PATCH = f"""\
 diff --git a/a.py b/a.py
@@ -50,7 +50,7 @@ def test_no_object_is_fetched_for_a_repository_that_lacks_it(trapped: Path, tmp_
     assert patch_survival(_PATCH, trapped) is None
     head = head_of(trapped)
     assert head
-    assert host_git(trapped, "update-ref", "refs/heads/other", head).returncode == 0
+    HostGit(trapped)("update-ref", "refs/heads/other", head)
     (trapped / ".git/objects" / head[:2] / head[2:]).unlink()
     assert head_of(trapped) is None
     assert not (tmp_path / "sprung").exists()

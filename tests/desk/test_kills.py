@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.desk.killing import check, kill_often, set_up
+from tests.desk.kill_bench import check, kill_often, set_up
 from tests.desk.postgres import running_postgres
 
 

@@ -63,7 +63,7 @@ def test_the_error_of_an_errand_is_raised_where_it_is_waited_for(desk: Desk) -> 
             asyncio.run(run_job(desk, Job("goal", "a", {"fail": True})))
         assert raised.value.exit_code == 2
     assert RAN == ["a"]
-    with pytest.raises(BadInput, match="no kind of work"):
+    with pytest.raises(BadInput, match="unknown kind of job"):
         asyncio.run(run_job(desk, Job("mischief", "b")))
 
 
@@ -108,7 +108,7 @@ def test_what_is_cut_off_is_taken_up_by_the_next(desk: Desk) -> None:
 def test_a_server_tells_of_every_errand_once_also_of_those_between_two_looks(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "_LOOK", 0.6)
+    monkeypatch.setattr(server, "_POLL_SECONDS", 0.6)
     asyncio.run(run_job(desk, Job("goal", "before")))
     said: list[str] = []
 
@@ -186,12 +186,12 @@ def test_no_variable_of_the_environment_makes_the_engine_speak_to_anybody_else(h
     """DBOS has a mode in which others choose its database, its names and whom it reports to."""
     code = (
         "import asyncio, sys; from pathlib import Path; from dbos._utils import GlobalParams\n"
-        "from gametape.desk import durable; from gametape.desk.desk import open_desk\n"
+        "from gametape.desk import workflow_engine; from gametape.desk.desk import open_desk\n"
         "async def run():\n"
         "    with open_desk(Path(sys.argv[1])) as desk:\n"
-        "        durable.launch(desk)\n"
+        "        workflow_engine.launch(desk)\n"
         "        print(GlobalParams.executor_id, GlobalParams.app_version)\n"
-        "        await durable.close()\n"
+        "        await workflow_engine.close()\n"
         "asyncio.run(run())\n"
     )
     others = {"DBOS__CLOUD": "true", "DBOS__VMID": "other", "DBOS__APPVERSION": "other", "DBOS_APP_NAME": "other"}

@@ -1,1 +1,1 @@
-"""One small file per verb."""
+"""The command line: one small file per verb."""

@@ -1,40 +1,38 @@
 """`gametape audit`: look for reward hacks in finished trajectories."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
+
+from gametape.cli.shared import AsJson, JudgeModel, TrajectoryPaths, emit_json
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 
 @app.command()
 def audit(
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Trajectory files, or directories of them.")],
-    judge: Annotated[
-        str | None, typer.Option(metavar="M", help="Also ask a model: scripted:FILE or openai:MODEL@URL.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line of stdout.")] = False,
+    paths: TrajectoryPaths,
+    judge: JudgeModel = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Say where agents tried to be rewarded without the work, step by step.
+    """List the steps in which an agent tried to get a reward without doing the work.
 
-    Exit code 0 if there is no flag, 1 if there is one, 2 if a file is no trajectory, 3 if the judge is missing.
+    Exit code 0 if there is no flag, 1 if there is one, 2 if a file is not a trajectory, 3 if the judge is missing.
 
     Example: gametape audit runs/first/trajectories/*.json
     """
-    from gametape.cli.shared import emit_json
     from gametape.record.errors import printable_path
     from gametape.record.trajectory_file import load_trajectory
-    from gametape.verify.integrity.llm_judge import judge_trajectory as judged
-    from gametape.verify.integrity.llm_judge import open_judge
-    from gametape.verify.integrity.trajectory_audit import audit_trajectory as audited
+    from gametape.verify.integrity.llm_judge import judge_trajectory, open_judge
+    from gametape.verify.integrity.trajectory_audit import audit_trajectory
 
     ask = open_judge(judge) if judge else None
-    found: list[dict[str, Any]] = []
+    flags: list[dict[str, Any]] = []
     for file in _files(paths):
         trajectory = load_trajectory(file)
-        for flag in [*audited(trajectory), *(judged(trajectory, ask) if ask else [])]:
-            found.append(
+        for flag in [*audit_trajectory(trajectory), *(judge_trajectory(trajectory, ask) if ask else [])]:
+            flags.append(
                 {
                     "trajectory": str(file.absolute()),
                     "step": flag.step,
@@ -46,24 +44,24 @@ def audit(
             if not as_json:
                 typer.echo(f"{printable_path(file)}: step {flag.step}: {flag.rule} ({flag.severity}) {flag.evidence}")
     if as_json:
-        emit_json({"flags": found})
-    elif not found:
+        emit_json({"flags": flags})
+    elif not flags:
         typer.echo("no flag")
-    raise typer.Exit(1 if found else 0)
+    raise typer.Exit(1 if flags else 0)
 
 
 def _files(paths: list[Path]) -> list[Path]:
-    """Files as they are, and every trajectory file of a directory."""
+    """The given files, and every trajectory file of the given directories."""
     from gametape.core.errors import BadInput
     from gametape.record.errors import printable_path
 
-    found: list[Path] = []
+    files: list[Path] = []
     for path in paths:
         if path.is_dir():
             inside = sorted({*path.rglob("*.json"), *path.rglob("*.jsonl")})
             if not inside:
                 raise BadInput(f"{printable_path(path)}: a directory without trajectory files")
-            found += inside
+            files += inside
         else:
-            found.append(path)
-    return found
+            files.append(path)
+    return files

@@ -1,32 +1,32 @@
-"""`gametape calibration`: how far an agent's confidence can be trusted."""
+"""`gametape calibration`: score an agent's forecasts of success."""
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from gametape.cli.shared import AsJson, TrajectoryPaths, emit
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 
 @app.command()
 def calibration(
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Trajectory files, or directories of them.")],
-    seed: Annotated[int, typer.Option(metavar="N", help="Of the bootstrap.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line of stdout.")] = False,
+    paths: TrajectoryPaths,
+    seed: Annotated[int, typer.Option(metavar="N", help="The seed of the bootstrap.")] = 0,
+    as_json: AsJson = False,
 ) -> None:
     """Score forecasts of success against outcomes.
 
     \b
-    before, after   what the agent said itself (`extra.confidence` of a trajectory)
-    calibrated      from the trajectory's features, learnt on attempts at other tasks
+    before, after   the agent's own forecast (`extra.confidence` of a trajectory)
+    calibrated      from the trajectory's features, learned on attempts at other tasks
     skill           1 is perfect, 0 is no better than the base rate
-    ECE             says something only where it is above a perfect forecaster's own
+    ECE             is meaningful only where it is above that of a perfect forecaster
 
-    Exit code 0; 1 if no attempt has an outcome; 2 if a file is no trajectory.
+    Exit code 0; 1 if no attempt has an outcome; 2 if a file is not a trajectory.
 
     Example: gametape calibration runs/first/trajectories
     """
-    from gametape.cli.shared import emit_json
     from gametape.record.trajectory_file import load_trajectory
     from gametape.watch.calibration import forecast_attempt, forecasts_by_kind, score_forecasts
     from gametape.watch.log_reader import trajectory_files
@@ -38,10 +38,7 @@ def calibration(
     }
     passed = sum(attempt.passed for attempt in attempts)
     answer = {"n": len(attempts), "base_rate": passed / len(attempts) if attempts else None, "forecasts": scores}
-    if as_json:
-        emit_json(answer)
-    else:
-        _show(answer)
+    emit(answer, as_json, _show)
     raise typer.Exit(0 if attempts else 1)
 
 

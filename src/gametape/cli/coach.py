@@ -1,11 +1,14 @@
-"""`gametape coach`: where a rollout went wrong, what to say there, and whether it helps."""
+"""`gametape coach`: find the turns of a rollout that went wrong, write hints for them, and test the hints."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
+
+from gametape.cli.shared import AsJson, Home, JudgeModel, LocalOnly, emit, home_directory
 
 if TYPE_CHECKING:
     from gametape.agent.episode import Episode
@@ -29,41 +32,48 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 @app.command()
 def coach(
     trajectory: Annotated[Path, typer.Argument(help="A finished rollout with token ids, as .json or .jsonl.")],
-    task: Annotated[str, typer.Option(help="What it was about: a task, a world, a suite with it, or worlds:NAME.")],
-    model: Annotated[str, typer.Option(help="Who reads the hints: the policy whose ids are on record.")],
-    gates: Annotated[str, typer.Option(help="Which of g0, g1 and g2 a hint has to pass.")] = "g0",
-    target: Annotated[int | None, typer.Option(metavar="STEP", help="A step that somebody says went wrong.")] = None,
-    hint: Annotated[str | None, typer.Option(metavar="TEXT", help="What to say before --target: one line.")] = None,
-    judge: Annotated[
-        str | None, typer.Option(metavar="M", help="Also ask a model: scripted:FILE or openai:MODEL@URL.")
+    task: Annotated[
+        str, typer.Option(help="The task of the rollout: a task, a world, a suite that contains it, or worlds:NAME.")
+    ],
+    model: Annotated[
+        str, typer.Option(help="The policy that the hints are for: the one whose token ids are recorded.")
+    ],
+    gates: Annotated[str, typer.Option(help="The gates that a hint has to pass: g0, g1, g2.")] = "g0",
+    target: Annotated[int | None, typer.Option(metavar="STEP", help="The step to give --hint for.")] = None,
+    hint: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="A hint of one line, to test before --target.")
     ] = None,
+    judge: JudgeModel = None,
     bisect: Annotated[
         bool,
         typer.Option(
-            "--bisect", help="Where nothing shows a fault, play on from turns to find_tasks the decisive one."
+            "--bisect", help="If nothing shows a fault, continue rollouts from earlier turns to find the decisive one."
         ),
     ] = False,
     again: Annotated[
-        bool, typer.Option("--again", help="Score the targets in the file against --model, and look for no others.")
+        bool, typer.Option("--again", help="Only score the targets that are in the file, against --model.")
     ] = False,
-    forks: Annotated[int, typer.Option(min=2, help="How many of them g2 plays for a type of hint.")] = 32,
-    temperature: Annotated[float, typer.Option(min=0.0, max=100.0, help="Of the policy, in forks.")] = 1.0,
-    max_turn_tokens: Annotated[int, typer.Option(min=1, help="What one turn may have in new tokens.")] = 512,
+    forks: Annotated[int, typer.Option(min=2, help="The number of forks that g2 plays for a type of hint.")] = 32,
+    temperature: Annotated[
+        float, typer.Option(min=0.0, max=100.0, help="The temperature of the policy in forks.")
+    ] = 1.0,
+    max_turn_tokens: Annotated[int, typer.Option(min=1, help="The maximum number of new tokens in a turn.")] = 512,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Keep the trajectory with its targets here, not in place.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the trajectory with its targets here instead of in place."),
     ] = None,
-    local_only: Annotated[bool, typer.Option(help="Refuse every model that is not on this machine.")] = False,
-    home: Annotated[Path | None, typer.Option(help="Where models and verdicts are kept ($GAMETAPE_HOME).")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line of stdout.")] = False,
+    local_only: LocalOnly = False,
+    home: Home = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Find the turns of a rollout that went wrong, and say before each, in one line, which rule was broken.
+    """Find the turns of a rollout that went wrong, and give a hint of one line for each: the rule that was broken.
 
     \b
-      g0  with the hint the model turns away from what it did
-      g1  what it likes best then is a call that can be made
-      g2  more forks succeed with the hint than without it, with all other targets hinted in both
+      g0  with the hint, what the model did becomes less likely
+      g1  the most likely turn with the hint is a valid call
+      g2  more forks succeed with the hint than without it; all other targets are hinted in both
 
-    All that is decided is kept in the trajectory file, with its evidence, under extra.gametape.targets.
+    Every decision is stored in the trajectory file, with its evidence, under extra.gametape.targets.
 
     Exits 0 if a hint is worth using (the given one, where one is given), 1 if none is, 2 for bad input, 3 if something
     is missing here.
@@ -73,10 +83,8 @@ def coach(
       gametape coach rollout.json --task worlds:moderate --model runs/first --gates g0,g1,g2
       gametape coach rollout.json --task worlds:moderate --model runs/later --again
     """
-    import asyncio
 
     from gametape.agent.limits import RolloutLimits
-    from gametape.cli.shared import emit_json, home_directory
     from gametape.coach.coach import Coach, CoachSettings
     from gametape.core.errors import BadInput
     from gametape.engines.egress_policy import EgressPolicy
@@ -86,66 +94,66 @@ def coach(
         raise BadInput("--target and --hint belong together")
     if hint is not None and (not hint.strip() or len(hint.splitlines()) != 1):
         raise BadInput("--hint is one line of text")
-    examined = parse_file(trajectory)
-    record = require_trajectory(examined, trajectory)
-    looking = CoachSettings(
+    parsed = parse_file(trajectory)
+    record = require_trajectory(parsed, trajectory)
+    settings = CoachSettings(
         gates=_gates(gates),
         forks=forks,
         bisect=bisect,
         temperature=temperature,
         limits=RolloutLimits(turns=1_000_000, turn_tokens=max_turn_tokens),
     )
-    run = _Run(record, task, model, home_directory(home), EgressPolicy(local_only=local_only))
-    looker = Coach(looking)
+    run = _CoachRun(record, task, model, home_directory(home), EgressPolicy(local_only=local_only))
+    hint_coach = Coach(settings)
     given = (target, hint) if target is not None and hint is not None else None
     if again and (given or judge or bisect):
-        raise BadInput("--again looks for no targets; leave --target, --judge and --bisect away")
-    hints = asyncio.run(run.look_again(looker) if again else run.look(looker, given, judge))
-    kept = _keep(record, hints, out or (None if examined.is_journal else trajectory), asked_for=out is not None)
-    answer = _answer(trajectory, task, model, hints, looker) | {"stored": kept}
-    emit_json(answer) if as_json else _show(answer)
-    wanted = [one for one in hints if target is None or one.step == target]
-    raise typer.Exit(0 if any(one.used for one in wanted) else 1)
+        raise BadInput("--again looks for no new targets; leave out --target, --judge and --bisect")
+    hints = asyncio.run(run.rescore(hint_coach) if again else run.find_hints(hint_coach, given, judge))
+    stored = _store_hints(record, hints, out or (None if parsed.is_journal else trajectory), asked_for=out is not None)
+    answer = _answer(trajectory, task, model, hints, hint_coach) | {"stored": stored}
+    emit(answer, as_json, _show)
+    worth_using = any(item.used for item in hints if target is None or item.step == target)
+    raise typer.Exit(0 if worth_using else 1)
 
 
-class _Run:
-    """One look at one trajectory: the task and the model are open while it lasts."""
+class _CoachRun:
+    """Coaches one trajectory; opens the task and the model for it."""
 
     def __init__(self, record: "Trajectory", task: str, model: str, home: Path, perimeter: "EgressPolicy") -> None:
         self._record, self._task, self._model = record, task, model
         self._home, self._perimeter = home, perimeter
 
-    async def look(self, coach: "Coach", given: tuple[int, str] | None, judge: str | None) -> "list[Hint]":
+    async def find_hints(self, coach: "Coach", given: tuple[int, str] | None, judge: str | None) -> "list[Hint]":
         from gametape.coach.sources.judge import candidates_from_judge
         from gametape.train.coach_annotator import leak_checker_for
         from gametape.verify.integrity.llm_judge import open_judge
         from gametape.verify.integrity.trajectory_audit import audit_trajectory
 
         ask = open_judge(judge) if judge else None
-        async with self._opened() as (assignment, model):
-            played = _played(assignment, self._record)
+        async with self._opened() as (environment, model):
+            episode = _episode_from_record(environment, self._record)
             return await coach.annotate(
-                played,
+                episode,
                 model,
                 self._record.trajectory_id or self._record.session_id or "trajectory",
-                leak_checker_for(assignment),
-                [_given(played, *given)] if given else (),
+                leak_checker_for(environment),
+                [_given_candidate(episode, *given)] if given else (),
                 [lambda case: candidates_from_judge(case, ask)] if ask else (),
                 audit_trajectory(self._record),
             )
 
-    async def look_again(self, coach: "Coach") -> "list[Hint]":
-        """At the targets of an earlier look, as this model sees them."""
+    async def rescore(self, coach: "Coach") -> "list[Hint]":
+        """Score the targets of an earlier run against this model."""
         from gametape.coach.hint_store import hints_with_turns, rescore_hints, stored_hints_of
         from gametape.core.errors import BadInput
 
-        kept = hints_with_turns(self._record.steps, stored_hints_of(self._record))
-        if not kept:
-            raise BadInput("the trajectory holds no targets of an earlier look; leave --again away")
+        stored = hints_with_turns(self._record.steps, stored_hints_of(self._record))
+        if not stored:
+            raise BadInput("the trajectory has no targets of an earlier run; leave out --again")
         async with self._opened() as (_, model):
-            again = await rescore_hints(kept, model, coach.statistics, coach.settings.delta)
-        coach.cost.tokens += sum(gate.tokens for one in again if (gate := one.hint.gates.g0))
-        return [one.hint for one in again]
+            again = await rescore_hints(stored, model, coach.statistics, coach.settings.delta)
+        coach.cost.tokens += sum(gate.tokens for scored in again if (gate := scored.hint.gates.g0))
+        return [scored.hint for scored in again]
 
     @asynccontextmanager
     async def _opened(self) -> "AsyncIterator[tuple[Environment, TokenModel]]":
@@ -157,19 +165,19 @@ class _Run:
 
         turns = agent_turns(self._record.steps)
         if not any(turn.step.tokens() for turn in turns):
-            raise BadInput("the trajectory has no token ids, and hints are spliced in token space; record it anew")
-        found = _found(self._task, self._home, str((self._record.extra or {}).get("task") or ""))
-        async with open_suite(found, self._home) as (item,):
-            cast = ModelSelector.for_items(self._model, self._home, [item], self._perimeter)
+            raise BadInput("the trajectory has no token ids, and hints are spliced into token ids; record it again")
+        matches = _matching_task(self._task, self._home, str((self._record.extra or {}).get("task") or ""))
+        async with open_suite(matches, self._home) as (item,):
+            selector = ModelSelector.for_items(self._model, self._home, [item], self._perimeter)
             try:
-                model = cast.model_for(item, 0)
+                model = selector.model_for(item, 0)
                 if not isinstance(model, TokenModel):
-                    raise BadInput(f"{self._model} is not given token ids, so that no hint can be spliced for it")
+                    raise BadInput(f"{self._model} does not take token ids, so no hint can be spliced for it")
                 if not ids_match_record(turns, model.chat_format):
                     raise BadInput(f"the token ids of this trajectory are not those of {self._model}")
                 yield item.environment, model
             finally:
-                await cast.close()
+                await selector.close()
 
 
 def _gates(text: str) -> "frozenset[Any]":
@@ -181,8 +189,8 @@ def _gates(text: str) -> "frozenset[Any]":
     return names
 
 
-def _found(task: str, home: Path, name: str) -> "list[World] | list[LoadedTask]":
-    """The one world or task that a trajectory is of, out of what `--task` stands for."""
+def _matching_task(task: str, home: Path, name: str) -> "list[World] | list[LoadedTask]":
+    """The one world or task of a trajectory, out of those that `--task` names."""
     from gametape.core.errors import BadInput
     from gametape.evals.suite import WORLDS_PREFIX, find_tasks
     from gametape.tasks.worlds.spec import preset
@@ -190,20 +198,20 @@ def _found(task: str, home: Path, name: str) -> "list[World] | list[LoadedTask]"
 
     path = Path(task)
     if task.startswith(WORLDS_PREFIX):
-        every: list[Any] = [*_worlds(preset(task.removeprefix(WORLDS_PREFIX)), name.rpartition("-")[2])]
+        every: list[Any] = [*_world_candidates(preset(task.removeprefix(WORLDS_PREFIX)), name.rpartition("-")[2])]
     elif path.is_file() and path.suffix == ".json":
         every = [_world_in(path)]
     else:
         every = list(find_tasks(task, home))
-    named = [one for one in every if (one.name if isinstance(one, World) else one.task.name) == name]
-    chosen = named or (every if not name else [])
-    if len(chosen) != 1:
-        raise BadInput(f"{task}: the trajectory is of {name or 'a task without a name'}, which is not there")
-    return chosen
+    named = [item for item in every if (item.name if isinstance(item, World) else item.task.name) == name]
+    matching = named or (every if not name else [])
+    if len(matching) != 1:
+        raise BadInput(f"{task}: the trajectory is of {name or 'a task without a name'}, which is not among them")
+    return matching
 
 
-def _worlds(spec: "WorldSpec", seed: str) -> "Iterator[World]":
-    """Those of a name and a seed: as they are evaluated, trained on and held out."""
+def _world_candidates(spec: "WorldSpec", seed: str) -> "Iterator[World]":
+    """The worlds of a preset and a seed, one for each split."""
     from gametape.tasks.worlds.spec import RuleSplit
     from gametape.tasks.worlds.world import World
 
@@ -223,7 +231,7 @@ def _world_in(path: Path) -> "World":
         raise BadInput(f"{path} is not the file of a world: {str(error).splitlines()[0]}") from error
 
 
-def _played(environment: "Environment", record: "Trajectory") -> "Episode":
+def _episode_from_record(environment: "Environment", record: "Trajectory") -> "Episode":
     from pydantic import ValidationError
 
     from gametape.agent.episode import Episode
@@ -234,22 +242,22 @@ def _played(environment: "Environment", record: "Trajectory") -> "Episode":
     from gametape.core.validation import problems_from
     from gametape.core.verdict import Verdict
 
-    told = record.extra or {}
+    data = record.extra or {}
     try:
-        verdict = Verdict.model_validate(told["verdict"]) if told.get("verdict") else None
+        verdict = Verdict.model_validate(data["verdict"]) if data.get("verdict") else None
     except ValidationError as error:
-        raise BadInput(f"extra.verdict: {problems_from(error, told['verdict'])[0]}") from error
-    judged = None
+        raise BadInput(f"extra.verdict: {problems_from(error, data['verdict'])[0]}") from error
+    score = None
     if verdict is not None:
-        judged = EpisodeScore(verdict.passed, verdict.reward, verdict=verdict)
+        score = EpisodeScore(verdict.passed, verdict.reward, verdict=verdict)
     elif record.outcome in ("passed", "failed", "limit"):
-        judged = EpisodeScore(record.outcome == "passed", float(record.outcome == "passed"))
+        score = EpisodeScore(record.outcome == "passed", float(record.outcome == "passed"))
     return Episode(
-        environment, record.steps, RolloutEnd(None, str(told.get("reason", ""))), judged, usage_from_steps(record.steps)
+        environment, record.steps, RolloutEnd(None, str(data.get("reason", ""))), score, usage_from_steps(record.steps)
     )
 
 
-def _given(episode: "Episode", step: int, text: str) -> "HintCandidate":
+def _given_candidate(episode: "Episode", step: int, text: str) -> "HintCandidate":
     from gametape.coach.evidence import HintCandidate, collect_evidence
     from gametape.core.errors import BadInput
 
@@ -260,9 +268,9 @@ def _given(episode: "Episode", step: int, text: str) -> "HintCandidate":
     return HintCandidate(step, turn.number, "given", f"given: {words.lower()}", words, "given by a person", step)
 
 
-def _keep(record: "Trajectory", hints: "list[Hint]", path: Path | None, asked_for: bool) -> str | None:
-    """Where the trajectory with its targets is now. A journal, and a file that may not be written, stay as they are
-    unless another name was given."""
+def _store_hints(record: "Trajectory", hints: "list[Hint]", path: Path | None, asked_for: bool) -> str | None:
+    """Write the trajectory with its targets, and return its path. A journal, and a file that may not be written, stay
+    as they are unless another name was given."""
     from gametape.coach.hint_store import with_stored_hints
     from gametape.core.errors import BadInput
     from gametape.record.trajectory_file import save_trajectory
@@ -274,7 +282,7 @@ def _keep(record: "Trajectory", hints: "list[Hint]", path: Path | None, asked_fo
     except BadInput as error:
         if asked_for:
             raise
-        typer.echo(f"targets not kept: {error}", err=True)
+        typer.echo(f"targets not stored: {error}", err=True)
         return None
     return str(path.absolute())
 
@@ -292,9 +300,9 @@ def _answer(path: Path, task: str, model: str, hints: "list[Hint]", coach: "Coac
 
 
 def _target(hint: "Hint") -> dict[str, Any]:
-    told = hint.model_dump(mode="json", exclude={"schema_version", "trajectory_id", "text", "hint_ids", "gates"})
+    data = hint.model_dump(mode="json", exclude={"schema_version", "trajectory_id", "text", "hint_ids", "gates"})
     gates = hint.gates.model_dump(mode="json", exclude_none=True)
-    return told | {"hint": hint.text, "hint_tokens": len(hint.hint_ids), "gates": gates}
+    return data | {"hint": hint.text, "hint_tokens": len(hint.hint_ids), "gates": gates}
 
 
 def _show(answer: dict[str, Any]) -> None:
@@ -304,14 +312,14 @@ def _show(answer: dict[str, Any]) -> None:
     from gametape.watch.text_features import one_line
 
     console = Console(highlight=False, soft_wrap=True)
-    for told in answer["targets"]:
-        console.print(Text(f"step {told['step']}: {one_line(told['evidence'])}"))
-        console.print(Text(f"  {one_line(told['hint'])}", style="bold" if told["used"] else "dim"))
-        for name, gate in told["gates"].items():
+    for data in answer["targets"]:
+        console.print(Text(f"step {data['step']}: {one_line(data['evidence'])}"))
+        console.print(Text(f"  {one_line(data['hint'])}", style="bold" if data["used"] else "dim"))
+        for name, gate in data["gates"].items():
             passed = "passed" if gate["passed"] else "failed"
             console.print(Text(f"  {name} {passed} ({gate['value']:.2f}) {one_line(gate['detail'])}", style="dim"))
-        if told["refused"]:
-            console.print(Text(f"  refused: {one_line(told['refused'])}", style="dim"))
-    used = sum(told["used"] for told in answer["targets"])
+        if data["refused"]:
+            console.print(Text(f"  refused: {one_line(data['refused'])}", style="dim"))
+    used = sum(data["used"] for data in answer["targets"])
     cost = f"{answer['forks']} forks, {answer['tokens']:,} tokens"
     console.print(Text(f"{len(answer['targets'])} targets, {used} to be used ({cost})"))

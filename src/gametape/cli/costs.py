@@ -1,59 +1,57 @@
-"""`gametape costs`: what attempts cost, and how much of it went into failures."""
+"""`gametape costs`: add up what attempts cost, and how much of it was spent on failures."""
 
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from gametape.cli.shared import AsJson, TrajectoryPaths, emit
+
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 
 @app.command()
 def costs(
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Trajectory files, or directories of them.")],
+    paths: TrajectoryPaths,
     cpu_hour: Annotated[
         float,
         typer.Option("--cpu-hour", metavar="USD", min=0, max=1e6, help="The price of an hour of a sandbox's CPU time."),
     ] = 0.0,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line of stdout.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Add up dollars, tokens and CPU seconds: in all, and by model, task, tool and hint.
 
-    A turn's cost falls on the tools it called, in equal parts. Attempts without an outcome are told and not counted.
+    The cost of a turn is split equally among the tools it called. Attempts without an outcome are listed, not counted.
 
-    Exit code 0, or 2 if a file is no trajectory.
+    Exit code 0, or 2 if a file is not a trajectory.
 
     Example: gametape costs runs/first/trajectories
     """
-    from gametape.cli.shared import emit_json
     from gametape.record.trajectory_file import load_trajectory
     from gametape.watch.costs import cost_report
     from gametape.watch.log_reader import trajectory_files
 
-    found = cost_report(map(load_trajectory, trajectory_files(paths)), cpu_hour).to_dict()
-    if as_json:
-        emit_json(found)
-    else:
-        _show(found)
+    report = cost_report(map(load_trajectory, trajectory_files(paths)), cpu_hour).to_dict()
+    emit(report, as_json, _show)
 
 
-def _show(found: dict[str, Any]) -> None:
+def _show(report: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table
 
     table = Table("", "attempts", "passed", "dollars", "per success", "on failures", "tokens", "CPU s", box=None)
-    table.add_row("all", *_cells(found))
-    for key, accounts in found["by"].items():
+    table.add_row("all", *_cells(report))
+    for key, accounts in report["by"].items():
         table.add_section()
         for name, account in accounts.items():
             table.add_row(f"{key}: {_short(name)}", *_cells(account))
     Console(highlight=False, markup=False).print(table)
-    if found["unfinished"]:
-        typer.echo(f"{found['unfinished']} without an outcome are not counted")
+    if report["unfinished"]:
+        typer.echo(f"{report['unfinished']} without an outcome are not counted")
 
 
 def _short(name: str) -> str:
-    """Of a script only its file's name: the numbers beside it need the room. Whatever it holds is shown as text."""
+    """A name for a table cell: of a script only the file's name, without control characters."""
     from gametape.watch.text_features import printable
 
     return printable(f"scripted:{Path(name).name}" if name.startswith("scripted:") and "/" in name else name)

@@ -1,44 +1,42 @@
-"""`gametape doctor`: what this machine can do, found out by trying."""
+"""`gametape doctor`: test what this machine can do."""
 
 import platform
 import shutil
 import subprocess
 from importlib import metadata
-from typing import Annotated, Any
+from typing import Any
 
 import typer
+
+from gametape.cli.shared import AsJson, emit
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 
 @app.command()
 def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line of stdout.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Try every sandbox backend and look for torch and a GPU; say how to get what is missing.
+    """Test every sandbox backend, look for torch and a GPU, and say how to get what is missing.
 
     Exits 0 when at least one sandbox works, else 3.
     """
-    from gametape.cli.shared import emit_json
 
-    found = examine()
-    if as_json:
-        emit_json(found)
-    else:
-        _show(found)
-    raise typer.Exit(0 if any(backend["available"] for backend in found["backends"].values()) else 3)
+    facts = examine()
+    emit(facts, as_json, _show)
+    raise typer.Exit(0 if any(backend["available"] for backend in facts["backends"].values()) else 3)
 
 
 def examine() -> dict[str, Any]:
     from gametape.engines.torch.cpu_dtype import probe_bfloat16
     from gametape.sandbox.backend import backends
 
-    found = probe_bfloat16()
+    facts = probe_bfloat16()
     return {
         "backends": {name: backend.probe().model_dump(mode="json") for name, backend in backends().items()},
         "python": platform.python_version(),
         "torch": _version("torch"),
-        "cpu_bfloat16": found.model_dump() if found else None,
+        "cpu_bfloat16": facts.model_dump() if facts else None,
         "gpu": _gpu(),
     }
 
@@ -59,19 +57,19 @@ def _gpu() -> str | None:
     return answer.stdout.strip() or None if answer.returncode == 0 else None
 
 
-def _show(found: dict[str, Any]) -> None:
+def _show(facts: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table
 
     table = Table(title="Sandbox backends", title_justify="left")
     for column in ("backend", "works", "has", "missing"):
         table.add_column(column, overflow="fold")
-    for name, backend in found["backends"].items():
+    for name, backend in facts["backends"].items():
         has = [key if value is True else f"{key} {value}" for key, value in backend["capabilities"].items() if value]
         table.add_row(name, "yes" if backend["available"] else "no", ", ".join(has), "; ".join(backend["missing"]))
     console = Console()
     console.print(table)
-    console.print(f"Python {found['python']}, torch {found['torch'] or 'not installed'}, GPU {found['gpu'] or 'none'}")
-    if trial := found["cpu_bfloat16"]:
+    console.print(f"Python {facts['python']}, torch {facts['torch'] or 'not installed'}, GPU {facts['gpu'] or 'none'}")
+    if trial := facts["cpu_bfloat16"]:
         pays = f"{trial['speedup']} times as fast as float32" if trial["works"] else "does not work"
         console.print(f"bfloat16 on this CPU: {pays}")

@@ -1,9 +1,13 @@
-"""`gametape eval`: what a model can do on a suite."""
+"""`gametape eval`: measure a model on a suite."""
 
+import asyncio
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from gametape.cli.shared import AsJson, ConstraintsFile, Home, LocalOnly, emit, home_directory, load_constraints
 
 if TYPE_CHECKING:
     from gametape.agent.constraints import Constraints
@@ -24,30 +28,28 @@ def evaluate(
     model: Annotated[
         str, typer.Option(help="smollm2, a directory of weights, openai:MODEL@URL, scripted:FILE, scripted:expert.")
     ],
-    k: Annotated[int, typer.Option("-k", min=1, help="For pass@k and pass^k.")] = 1,
-    n: Annotated[int | None, typer.Option("-n", min=1, help="Attempts at each task; K if not given.")] = None,
-    seed: Annotated[int, typer.Option(help="Decides every attempt's sampling, and which worlds worlds:NAME are.")] = 0,
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep all in a new directory.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out where it ended.")] = False,
-    trajectories: Annotated[bool, typer.Option("--trajectories", help="Keep every rollout too, in --out.")] = False,
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="Only the first so many tasks; 100 for worlds:NAME if not given.")
-    ] = None,
+    k: Annotated[int, typer.Option("-k", min=1, help="The k of pass@k and pass^k.")] = 1,
+    n: Annotated[int | None, typer.Option("-n", min=1, help="Attempts at each task (K).")] = None,
+    seed: Annotated[int, typer.Option(help="The seed of all sampling, and of the worlds of worlds:NAME.")] = 0,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="A new directory for the results.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
+    trajectories: Annotated[bool, typer.Option("--trajectories", help="Also write every rollout to --out.")] = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first N tasks (100 for worlds:NAME).")] = None,
     temperature: Annotated[float, typer.Option(min=0.0, max=100.0, help="0 is greedy.")] = 1.0,
-    max_turns: Annotated[int, typer.Option(min=1, help="A task's attempt ends after so many; worlds say so.")] = 50,
-    max_turn_tokens: Annotated[int, typer.Option(min=1, help="What one turn may have in new tokens.")] = 512,
-    jobs: Annotated[int, typer.Option(min=1, max=4096, help="Attempts under way at a time.")] = 16,
-    constraints: Annotated[
-        Path | None, typer.Option(help="A TOML file: what no agent at a task may touch, run or say.")
-    ] = None,
-    local_only: Annotated[bool, typer.Option(help="Refuse every model that is not on this machine.")] = False,
-    home: Annotated[Path | None, typer.Option(help="Where models and verdicts are kept ($GAMETAPE_HOME).")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line of stdout.")] = False,
+    max_turns: Annotated[
+        int, typer.Option(min=1, help="The maximum number of turns at a task; a world has its own.")
+    ] = 50,
+    max_turn_tokens: Annotated[int, typer.Option(min=1, help="The maximum number of new tokens in a turn.")] = 512,
+    jobs: Annotated[int, typer.Option(min=1, max=4096, help="Attempts that run at the same time.")] = 16,
+    constraints: ConstraintsFile = None,
+    local_only: LocalOnly = False,
+    home: Home = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Let MODEL attempt every task of SUITE N times, and say how often, how far and at what cost it succeeds.
+    """Let MODEL attempt every task of SUITE N times, and measure how often, how far and at what cost it succeeds.
 
-    Attempts run side by side through one engine and are on disk as they end: after kill -9, --resume plays only what
-    is missing. Katas are put as questions, other tasks as work in a sandbox, worlds in memory.
+    Attempts share one engine and are written as they end: after kill -9, --resume runs only what is missing. Katas
+    are asked as questions, other tasks run in a sandbox, worlds in memory.
 
     Exits 0 when every attempt was made, 2 for bad input, 3 if something is missing here.
 
@@ -56,11 +58,8 @@ def evaluate(
       gametape eval examples/tasks --model scripted:expert -n 2 -k 2
       gametape eval worlds:moderate --model runs/first -n 8 -k 8 --out evals/first
     """
-    import asyncio
 
-    from gametape.agent.constraints import Constraints, read_constraints
     from gametape.agent.limits import RolloutLimits
-    from gametape.cli.shared import emit_json, home_directory
     from gametape.core.errors import BadInput
     from gametape.core.messages import Sampling
     from gametape.engines.egress_policy import EgressPolicy
@@ -70,13 +69,13 @@ def evaluate(
 
     attempts = n or k
     if attempts < k:
-        raise BadInput(f"-n {attempts} attempts say nothing about pass@{k}; give -n {k} or more")
+        raise BadInput(f"pass@{k} needs at least {k} attempts, not {attempts}; give -n {k} or more")
     if out is None and (resume or trajectories):
         raise BadInput("--resume and --trajectories need --out")
-    kept = home_directory(home)
-    forbidden = read_constraints(constraints) if constraints else Constraints()
-    found = find_tasks(suite, kept, limit, seed)
-    order = EvalSettings(
+    root = home_directory(home)
+    rules = load_constraints(constraints)
+    tasks = find_tasks(suite, root, limit, seed)
+    eval_settings = EvalSettings(
         attempts=attempts,
         jobs=jobs,
         seed=seed,
@@ -85,37 +84,37 @@ def evaluate(
     )
     settings: dict[str, Any] = {
         "suite": suite if suite.startswith(WORLDS_PREFIX) else str(Path(suite).absolute()),
-        "suite_digest": suite_digest(found),
+        "suite_digest": suite_digest(tasks),
         "model": model,
         "seed": seed,
         "temperature": temperature,
         "max_turns": max_turns,
         "max_turn_tokens": max_turn_tokens,
-        "constraints": forbidden.model_dump(exclude_defaults=True),
+        "constraints": rules.model_dump(exclude_defaults=True),
     }
     rollouts = out / "trajectories" if out and trajectories else None
-    run = _Run(model, kept, EgressPolicy(local_only=local_only), max_turns, forbidden, rollouts)
+    run = _EvalRun(model, root, EgressPolicy(local_only=local_only), max_turns, rules, rollouts)
     if out is None:
-        answer = settings | asyncio.run(run.play(found, order, NullAttemptStore(), k))
+        answer = settings | asyncio.run(run.evaluate(tasks, eval_settings, NullAttemptStore(), k))
     else:
-        with AttemptLog.open(out, settings, resume) as ledger:
-            answer = settings | asyncio.run(run.play(found, order, ledger, k))
-            answer |= _kept(out, answer)
-    emit_json(answer) if as_json else _show(answer)
+        with AttemptLog.open(out, settings, resume) as log:
+            answer = settings | asyncio.run(run.evaluate(tasks, eval_settings, log, k))
+            answer |= _write_report(out, answer)
+    emit(answer, as_json, _show)
 
 
-class _Run:
-    """Everything that has to be open while a suite is played."""
+class _EvalRun:
+    """Opens a suite and a model, and evaluates one on the other."""
 
     def __init__(
-        self, model: str, home: Path, perimeter: "EgressPolicy", turns: int, forbidden: "Constraints", out: Path | None
+        self, model: str, home: Path, perimeter: "EgressPolicy", turns: int, rules: "Constraints", out: Path | None
     ) -> None:
-        """`out` is where rollouts are kept, if they are."""
+        """`out` is the directory for rollouts, or None."""
         self._model, self._home, self._perimeter = model, home, perimeter
-        self._turns, self._forbidden, self._out = turns, forbidden, out
+        self._turns, self._forbidden, self._out = turns, rules, out
 
-    async def play(
-        self, found: "list[World] | list[LoadedTask]", order: "EvalSettings", keeper: "AttemptStore", k: int
+    async def evaluate(
+        self, tasks: "list[World] | list[LoadedTask]", eval_settings: "EvalSettings", store: "AttemptStore", k: int
     ) -> dict[str, Any]:
         from gametape.core.errors import MissingDependency
         from gametape.evals.model_selector import ModelSelector
@@ -123,16 +122,16 @@ class _Run:
         from gametape.evals.runner import error_reasons, evaluate
         from gametape.evals.suite import open_suite
 
-        async with open_suite(found, self._home, self._turns, self._forbidden) as items:
-            cast = ModelSelector.for_items(self._model, self._home, items, self._perimeter)
+        async with open_suite(tasks, self._home, self._turns, self._forbidden) as items:
+            selector = ModelSelector.for_items(self._model, self._home, items, self._perimeter)
             try:
-                with _Bar(len(items) * order.attempts) as bar:
-                    attempts = await evaluate(items, cast, order, keeper, bar.show, self._record)
+                with _Bar(len(items) * eval_settings.attempts) as bar:
+                    attempts = await evaluate(items, selector, eval_settings, store, bar.show, self._record)
             finally:
-                await cast.close()
+                await selector.close()
         if all(attempt.passed is None for attempt in attempts):
-            raise MissingDependency(f"no attempt came to an end: {next(error_reasons(attempts))}")
-        return build_report(attempts, order.attempts, k)
+            raise MissingDependency(f"no attempt ended: {next(error_reasons(attempts))}")
+        return build_report(attempts, eval_settings.attempts, k)
 
     def _record(self, episode: "Episode", model: "Model", number: int) -> None:
         from gametape.evals.episode_file import save_episode
@@ -141,8 +140,7 @@ class _Run:
             save_episode(episode, model, number, self._out)
 
 
-def _kept(out: Path, answer: dict[str, Any]) -> dict[str, Any]:
-    import json
+def _write_report(out: Path, answer: dict[str, Any]) -> dict[str, Any]:
 
     from gametape.record.atomic import write_atomically
 
@@ -152,7 +150,7 @@ def _kept(out: Path, answer: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Bar:
-    """A line on stderr: how many attempts are done, how many passed."""
+    """A progress bar on stderr: attempts that ended, and the share that passed."""
 
     def __init__(self, total: int) -> None:
         from rich.console import Console
@@ -192,7 +190,7 @@ def _show(answer: dict[str, Any]) -> None:
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(style="dim")
     table.add_column()
-    for title, told in (
+    for title, text in (
         ("success", _with_interval(success["rate"], success)),
         (f"pass@{answer['k']}", _percent(answer["pass_at_k"])),
         (f"pass^{answer['k']}", _percent(answer["pass_hat_k"])),
@@ -204,21 +202,21 @@ def _show(answer: dict[str, Any]) -> None:
         ("seconds for a success", _number(answer["cost_per_success"]["seconds"])),
         ("spent on failures", _percent(answer["cost_per_success"]["spent_on_failures"])),
     ):
-        table.add_row(title, told)
+        table.add_row(title, text)
     console.print(table)
     if "report" in answer:
         console.print(Text(f"report {answer['report']}", style="dim"), soft_wrap=True)
 
 
 def _far(survival: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """The curve in a few points."""
+    """A few points of the survival curve."""
     last = survival[-1:]
     picked = [point for point in survival if point["step"] in (1, 2, 4, 8, 16, 32, 48, 64) or point in last]
     return [(f"on track after {point['step']}", _with_interval(point["s"], point)) for point in picked]
 
 
-def _with_interval(share: float | None, told: dict[str, Any]) -> str:
-    return f"{_percent(share)}  ({_percent(told['low'])} to {_percent(told['high'])})"
+def _with_interval(share: float | None, text: dict[str, Any]) -> str:
+    return f"{_percent(share)}  ({_percent(text['low'])} to {_percent(text['high'])})"
 
 
 def _percent(share: float | None) -> str:

@@ -1,72 +1,83 @@
-"""`gametape goal`: let an agent work until a protected command says it is done."""
+"""`gametape goal`: let an agent work until a protected command succeeds."""
 
+import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gametape.cli.shared import (
+    AsJson,
+    ConstraintsFile,
+    Database,
+    Home,
+    LocalOnly,
+    cancel_on_interrupt,
+    emit,
+    emit_json,
+    home_directory,
+    load_constraints,
+    open_desk,
+)
+
 if TYPE_CHECKING:
     from gametape.desk.goals.goal import GoalDirectory
     from gametape.desk.jobs import Desk
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    add_completion=False,
+    help="Let an agent work until a protected command succeeds.",
+)
 
-_Home = Annotated[Path | None, typer.Option(help="Where goals are kept ($GAMETAPE_HOME).")]
-_Database = Annotated[str | None, typer.Option(help="A PostgreSQL URL ($GAMETAPE_DATABASE); SQLite under --home else.")]
-_Json = Annotated[bool, typer.Option("--json", help="One JSON object on the last line of stdout.")]
-_Id = Annotated[str, typer.Argument(metavar="ID", help="As `goal list` shows it.")]
-
-
-@app.callback()
-def goal() -> None:
-    """Let an agent work until a protected command says it is done."""
+_Id = Annotated[str, typer.Argument(metavar="ID", help="The id, as `goal list` shows it.")]
 
 
 @app.command()
 def run(
-    workspace: Annotated[Path, typer.Option(help="A directory, git repository or not. It is only read.")],
-    success: Annotated[str, typer.Option(help="The command that decides, such as 'pytest -q'; join several with &&.")],
+    workspace: Annotated[
+        Path, typer.Option(help="The directory to work on, a git repository or not. It is only read.")
+    ],
+    success: Annotated[
+        str, typer.Option(help="The command that has to succeed, such as 'pytest -q'; join several with &&.")
+    ],
     model: Annotated[str, typer.Option(help="smollm2, a directory of weights, openai:MODEL@URL or scripted:FILE.")],
-    instruction: Annotated[str, typer.Option(help="What to do; else only to make the command succeed.")] = "",
-    budget_tokens: Annotated[int | None, typer.Option(min=1, help="Read and written in all.")] = None,
+    instruction: Annotated[str, typer.Option(help="What to do (default: make the command succeed).")] = "",
+    budget_tokens: Annotated[int | None, typer.Option(min=1, help="Tokens read and written in all.")] = None,
     deadline: Annotated[
-        float | None, typer.Option(min=0.1, max=1e9, help="In seconds from now; survives restarts.")
+        float | None, typer.Option(min=0.1, max=1e9, help="Seconds from now; survives restarts.")
     ] = None,
-    attempts: Annotated[int, typer.Option(min=1, help="How often the agent may say that it is done.")] = 5,
-    strict: Annotated[bool, typer.Option(help="Let no test be skipped, xfailed or deselected at all.")] = False,
-    apply: Annotated[bool, typer.Option(help="If it is reached, write the result into the workspace.")] = False,
-    constraints: Annotated[
-        Path | None, typer.Option(help="A TOML file: what the agent must not touch, run or say.")
-    ] = None,
-    local_only: Annotated[bool, typer.Option(help="Refuse every model that is not on this machine.")] = False,
+    attempts: Annotated[int, typer.Option(min=1, help="How often the agent may call its work finished.")] = 5,
+    strict: Annotated[bool, typer.Option(help="Allow no skipped, xfailed or deselected test.")] = False,
+    apply: Annotated[bool, typer.Option(help="Write the result into the workspace if the goal is reached.")] = False,
+    constraints: ConstraintsFile = None,
+    local_only: LocalOnly = False,
     python: Annotated[
-        Path | None, typer.Option(help="The Python that has the tests' dependencies; else the workspace's own .venv.")
+        Path | None, typer.Option(help="The Python with the tests' dependencies (default: the workspace's .venv).")
     ] = None,
-    home: _Home = None,
-    database: _Database = None,
-    as_json: _Json = False,
+    home: Home = None,
+    database: Database = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Let MODEL work on a copy of --workspace until --success succeeds, judged where the agent never was.
+    """Let MODEL work on a copy of --workspace until --success succeeds in a sandbox that the agent cannot reach.
 
-    For pytest commands every test is run again from the pinned files, and no exit code is believed; other commands
+    For pytest commands every test is run again from the pinned files, and the exit code is not used; other commands
     count by their exit code. The result is a branch, a patch, a summary and the trajectory; the workspace stays as it
     is unless --apply is given and the goal is reached.
 
-    Exits 0 if it is reached, 1 if not, 2 for bad input, 3 if something is missing here. Ctrl-C loses nothing:
-    `gametape goal resume ID` goes on.
+    Exits 0 if it is reached, 1 if not, 2 for bad input, 3 if something is missing here. After Ctrl-C,
+    `gametape goal resume ID` continues.
 
     \b
     Examples:
       gametape goal run --workspace . --success 'pytest -q tests' --model openai:MODEL@http://127.0.0.1:8000/v1
       gametape goal run --workspace . --success 'ruff check . && pytest' --model smollm2 --budget-tokens 200000 --apply
     """
-    from gametape.agent.constraints import Constraints, read_constraints
-    from gametape.cli.shared import home_directory
-    from gametape.desk.desk import open_desk
     from gametape.desk.goals.goal_request import GoalRequest, create_goal
 
-    kept = home_directory(home)
-    wish = GoalRequest(
+    root = home_directory(home)
+    request = GoalRequest(
         workspace=workspace,
         success=success,
         model=model,
@@ -78,41 +89,38 @@ def run(
         apply=apply,
         local_only=local_only,
         python=python,
-        constraints=read_constraints(constraints) if constraints else Constraints(),
+        constraints=load_constraints(constraints),
     )
-    with open_desk(kept, database) as desk:
-        place = create_goal(kept, wish)
-        typer.echo(f"{place.root.name}: taken up", err=True)
-        _pursue(desk, place, as_json)
+    with open_desk(root, database) as desk:
+        directory = create_goal(root, request)
+        typer.echo(f"{directory.root.name}: created", err=True)
+        _pursue(desk, directory, as_json)
 
 
 @app.command()
-def resume(goal_id: _Id, home: _Home = None, database: _Database = None, as_json: _Json = False) -> None:
-    """Go on with a goal that was interrupted, after its last finished turn. One that has ended is only shown.
+def resume(goal_id: _Id, home: Home = None, database: Database = None, as_json: AsJson = False) -> None:
+    """Continue an interrupted goal after its last finished turn. A goal that has ended is only shown.
 
     Example: gametape goal resume goal-20261115-3f9a2c
     """
-    from gametape.cli.shared import home_directory
-    from gametape.desk.desk import open_desk
     from gametape.desk.goals.goal import goal_directory
 
-    kept = home_directory(home)
-    place = goal_directory(kept, goal_id)
-    place.read_goal()
-    with open_desk(kept, database) as desk:
-        _pursue(desk, place, as_json)
+    root = home_directory(home)
+    directory = goal_directory(root, goal_id)
+    directory.read_goal()
+    with open_desk(root, database) as desk:
+        _pursue(desk, directory, as_json)
 
 
 @app.command(name="list")
-def list_goals(home: _Home = None, as_json: _Json = False) -> None:
+def list_goals(home: Home = None, as_json: AsJson = False) -> None:
     """Show every goal, the oldest first.
 
     Example: gametape goal list
     """
-    from gametape.cli.shared import emit_json, home_directory
     from gametape.desk.goals.goal import list_goal_directories
 
-    rows = [_row(place) for place in list_goal_directories(home_directory(home))]
+    rows = [_row(directory) for directory in list_goal_directories(home_directory(home))]
     if as_json:
         emit_json({"goals": rows})
         return
@@ -121,56 +129,54 @@ def list_goals(home: _Home = None, as_json: _Json = False) -> None:
 
 
 @app.command()
-def show(goal_id: _Id, home: _Home = None, as_json: _Json = False) -> None:
-    """Show one goal: what was asked for, and what came of it.
+def show(goal_id: _Id, home: Home = None, as_json: AsJson = False) -> None:
+    """Show a goal: the request and the result.
 
     Example: gametape goal show goal-20261115-3f9a2c
     """
-    from gametape.cli.shared import emit_json, home_directory
     from gametape.desk.goals.goal import goal_directory
     from gametape.watch.text_features import printable
 
-    place = goal_directory(home_directory(home), goal_id)
-    answer = place.read_result()
+    directory = goal_directory(home_directory(home), goal_id)
+    answer = directory.read_result()
     if as_json:
-        emit_json({**_row(place), "goal": place.read_goal().model_dump(mode="json"), **(answer or {})})
+        emit_json({**_row(directory), "goal": directory.read_goal().model_dump(mode="json"), **(answer or {})})
     elif answer:
-        for line in place.summary.read_text("utf-8").splitlines():
+        for line in directory.summary.read_text("utf-8").splitlines():
             typer.echo(printable(line))
     else:
-        row = _row(place)
+        row = _row(directory)
         typer.echo(f"{row['goal_id']}: {row['state']}, {row['turns']} turns so far\n{row['instruction']}")
 
 
 @app.command()
-def cancel(goal_id: _Id, home: _Home = None, database: _Database = None, as_json: _Json = False) -> None:
-    """Ask for the end of a goal. Its best state is kept. Exits 1 if it has ended already.
+def cancel(goal_id: _Id, home: Home = None, database: Database = None, as_json: AsJson = False) -> None:
+    """Cancel a goal. Its best state is kept. Exits 1 if it has ended already.
 
     Example: gametape goal cancel goal-20261115-3f9a2c
     """
-    from gametape.cli.shared import emit_json, home_directory
-    from gametape.desk.desk import open_desk
     from gametape.desk.goals.goal import goal_directory
-    from gametape.desk.workflow_engine import request_cancel as ask_for_end
+    from gametape.desk.workflow_engine import request_cancel
 
-    kept = home_directory(home)
-    place = goal_directory(kept, goal_id)
-    place.read_goal()
-    over = place.read_result() is not None
-    if not over:
-        with open_desk(kept, database) as desk:
-            ask_for_end(desk, goal_id)
-    if as_json:
-        emit_json({"goal_id": goal_id, "cancelled": not over})
-    else:
-        typer.echo(f"{goal_id}: {'has ended already' if over else 'its end was asked for'}")
-    raise typer.Exit(1 if over else 0)
+    root = home_directory(home)
+    directory = goal_directory(root, goal_id)
+    directory.read_goal()
+    ended = directory.read_result() is not None
+    if not ended:
+        with open_desk(root, database) as desk:
+            request_cancel(desk, goal_id)
+    emit(
+        {"goal_id": goal_id, "cancelled": not ended},
+        as_json,
+        f"{goal_id}: {'has ended already' if ended else 'cancelled'}",
+    )
+    raise typer.Exit(1 if ended else 0)
 
 
-def _row(place: "GoalDirectory") -> dict[str, Any]:
-    goal, answer = place.read_goal(), place.read_result()
+def _row(directory: "GoalDirectory") -> dict[str, Any]:
+    goal, answer = directory.read_goal(), directory.read_result()
     state = ("reached" if answer["reached"] else str(answer["reason"])) if answer else "open"
-    turns = place.load_trajectory().turns if place.trajectory.exists() else 0
+    turns = directory.load_trajectory().turns if directory.trajectory.exists() else 0
     return {
         "goal_id": goal.goal_id,
         "state": state,
@@ -181,40 +187,21 @@ def _row(place: "GoalDirectory") -> dict[str, Any]:
     }
 
 
-def _pursue(desk: "Desk", place: "GoalDirectory", as_json: bool) -> None:
-    import asyncio
+def _pursue(desk: "Desk", directory: "GoalDirectory", as_json: bool) -> None:
 
-    from gametape.cli.shared import emit_json
-
-    name = place.root.name
-    try:
-        answer = asyncio.run(_performed(desk, place))
-    except asyncio.CancelledError:
-        typer.echo(f"gametape: interrupted; nothing is lost: gametape goal resume {name}", err=True)
-        raise typer.Exit(130) from None
-    emit_json(answer) if as_json else _show(answer)
-    raise typer.Exit(0 if answer["reached"] else 1)
-
-
-async def _performed(desk: "Desk", place: "GoalDirectory") -> dict[str, Any]:
-    """The first Ctrl-C ends this in order; a second one ends everything."""
-    import asyncio
-    import signal
-
-    from gametape.cli.goal_view import follower
+    from gametape.cli.goal_view import goal_follower
     from gametape.desk.jobs import Job
     from gametape.desk.runner import run_job
 
-    errand = Job(kind="goal", key=place.root.name, payload={"goal_id": place.root.name})
-    running = asyncio.ensure_future(run_job(desk, errand, follower(place).poll))
-    loop = asyncio.get_running_loop()
-
-    def stop() -> None:
-        running.cancel()
-        loop.remove_signal_handler(signal.SIGINT)
-
-    loop.add_signal_handler(signal.SIGINT, stop)
-    return await running
+    name = directory.root.name
+    job = Job(kind="goal", key=name, payload={"goal_id": name})
+    try:
+        answer = asyncio.run(cancel_on_interrupt(run_job(desk, job, goal_follower(directory).poll)))
+    except asyncio.CancelledError:
+        typer.echo(f"gametape: interrupted; nothing is lost: gametape goal resume {name}", err=True)
+        raise typer.Exit(130) from None
+    emit(answer, as_json, _show)
+    raise typer.Exit(0 if answer["reached"] else 1)
 
 
 def _show(answer: dict[str, Any]) -> None:
@@ -227,8 +214,12 @@ def _show(answer: dict[str, Any]) -> None:
     reason = escape(printable(answer["reason"]))
     console.print("[green]reached[/]" if answer["reached"] else f"[red]not reached[/] ({reason})")
     for attempt in answer["attempts"]:
-        told = attempt["criterion"]
-        counts = f"{told['passed']} passed" if told["collected"] is not None else f"exit code {told['exit_code']}"
+        criterion = attempt["criterion"]
+        counts = (
+            f"{criterion['passed']} passed"
+            if criterion["collected"] is not None
+            else f"exit code {criterion['exit_code']}"
+        )
         named = ", ".join(sorted({flag["rule"] for flag in attempt["tampering"]}))
         accused = f"  [red]{escape(named)}[/]" if named else ""
         console.print(f"  attempt {attempt['n']}: {counts}, {attempt['tokens']} tokens{accused}")

@@ -1,4 +1,4 @@
-"""A goal on the terminal while it is pursued, whichever process works on it. Whatever was written is shown as text."""
+"""Shows the progress of a goal on the terminal, whichever process works on it. Agents' output is plain text."""
 
 from typing import TYPE_CHECKING
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 _MOST_LINES = 8
 
 
-def follower(place: "GoalDirectory") -> JournalFollower:
-    """Shows each turn that is recorded from now on, and between two attempts what the agent was told; on stderr."""
+def goal_follower(directory: "GoalDirectory") -> JournalFollower:
+    """Follows a goal's journal: shows each new turn, and the feedback between attempts, on stderr."""
     console = Console(stderr=True, highlight=False)
-    begun = place.load_trajectory().turns if place.trajectory.exists() else 0
-    view = LiveView(MAX_TURNS_PER_ATTEMPT * place.read_goal().attempts, begun, console)
+    begun = directory.load_trajectory().turns if directory.trajectory.exists() else 0
+    view = LiveView(MAX_TURNS_PER_ATTEMPT * directory.read_goal().attempts, begun, console)
 
     def show(step: "Step") -> None:
         if step.source == "agent":
@@ -33,4 +33,4 @@ def follower(place: "GoalDirectory") -> JournalFollower:
             for line in [*lines[:_MOST_LINES], *more]:
                 console.print(Text(f"  {printable(line)}", style="yellow"), soft_wrap=True)
 
-    return JournalFollower(place.journal, show)
+    return JournalFollower(directory.journal, show)

@@ -1,206 +1,172 @@
-"""`gametape heartbeat`: an agent that looks at something again and again."""
+"""`gametape heartbeat`: ask an agent on a schedule or on events."""
 
+import asyncio
+import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from gametape.cli.desk import AsJson, Database, Home
+from gametape.cli.shared import AsJson, Database, Home, emit, emit_json, open_desk
 
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Let an agent look at something again and again, at no cost while nothing happens.",
+    help="Ask an agent on a schedule or on events, at no cost while nothing happens.",
 )
 
 Name = Annotated[str, typer.Argument(metavar="NAME")]
 
 
-@app.callback()
-def group() -> None:
-    """Let an agent look at something again and again, at no cost while nothing happens."""
-
-
 @app.command()
 def add(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Markdown with front matter; see docs/desk.md.")],
-    name: Annotated[str | None, typer.Option(help="Default: the file's name.")] = None,
+    name: Annotated[str | None, typer.Option(help="The heartbeat's name (default: the file's name).")] = None,
     home: Home = None,
     database: Database = None,
     as_json: AsJson = False,
 ) -> None:
     """Add a heartbeat. It ticks while `gametape desk serve` runs.
 
-    A model, workspace or thread that is not there is refused. What its event looks at is looked at now: a change after
-    this is seen, also one before the desk runs.
+    A missing model, workspace or thread is refused. Event sources are read now: every later change is an event, even
+    one before the desk runs.
 
     Example: gametape heartbeat add nightly.md
     """
-    import asyncio
 
-    from gametape.cli.shared import emit_json, home_directory
-    from gametape.desk.desk import open_desk
     from gametape.desk.heartbeats import registry
     from gametape.desk.heartbeats.config import load_config
     from gametape.desk.heartbeats.event_sources import read_fingerprints
     from gametape.desk.heartbeats.job import check_targets
 
-    plan, chosen = load_config(file), name or file.stem
-    with open_desk(home_directory(home), database) as desk:
-        asyncio.run(check_targets(desk.home, plan))
-        registry.add(desk, chosen, file.read_text(encoding="utf-8"), asyncio.run(read_fingerprints(desk, plan)))
-        path = registry.path_of(desk, chosen)
-    if as_json:
-        emit_json({"name": chosen, "file": str(path)})
-    else:
-        typer.echo(f"{chosen}: added; it ticks while `gametape desk serve` runs")
+    config, name = load_config(file), name or file.stem
+    with open_desk(home, database) as desk:
+        asyncio.run(check_targets(desk.home, config))
+        registry.add(desk, name, file.read_text(encoding="utf-8"), asyncio.run(read_fingerprints(desk, config)))
+        path = registry.path_of(desk, name)
+    emit({"name": name, "file": str(path)}, as_json, f"{name}: added; it ticks while `gametape desk serve` runs")
 
 
 @app.command("list")
 def list_(home: Home = None, database: Database = None, as_json: AsJson = False) -> None:
-    """List heartbeats: when each ticks next, and what its last tick came to.
+    """List heartbeats: when each ticks next, and the outcome of its last tick.
 
     Example: gametape heartbeat list
     """
-    from gametape.cli.shared import emit_json, home_directory
-    from gametape.desk.desk import open_desk
     from gametape.desk.heartbeats.registry import heartbeat_names
 
-    with open_desk(home_directory(home), database) as desk:
-        found = [_row(desk, name) for name in heartbeat_names(desk)]
+    with open_desk(home, database) as desk:
+        rows = [_row(desk, name) for name in heartbeat_names(desk)]
     if as_json:
-        emit_json({"heartbeats": found})
+        emit_json({"heartbeats": rows})
         return
-    for row in found:
+    for row in rows:
         last = row["last"]
-        told = f"last: {last['outcome']} {_moment(last['at'])}" if last else "has not ticked"
+        last_text = f"last: {last['outcome']} {_moment(last['at'])}" if last else "has not ticked"
         coming = row["problem"] or ("paused" if row["paused"] else f"next: {_moment(row['next'])}")
-        typer.echo(f"{row['name']:20}  {coming}  {told}  today: {row['tokens_today']} tokens")
+        typer.echo(f"{row['name']:20}  {coming}  {last_text}  today: {row['tokens_today']} tokens")
 
 
 @app.command()
 def run(name: Name, home: Home = None, database: Database = None, as_json: AsJson = False) -> None:
-    """Tick now, once. Guard and budget hold, active hours do not.
+    """Run one tick now. Guard and budget apply, active hours do not.
 
-    Exit code 0 if the agent was asked, 1 if guard or budget kept it from that.
+    Exit code 0 if the agent was asked, 1 if the guard or the budget prevented it.
 
     Example: gametape heartbeat run nightly
     """
-    import asyncio
-    import time
 
-    from gametape.cli.shared import emit_json, home_directory
-    from gametape.desk.desk import open_desk
     from gametape.desk.heartbeats import registry
     from gametape.desk.runner import run_job
     from gametape.watch.text_features import printable
 
-    with open_desk(home_directory(home), database) as desk:
-        plan = registry.read_config(desk, name)
-        errand = registry.tick_job(desk, name, plan, registry.tick_key(name, time.time()), "asked for by hand")
-        result = asyncio.run(run_job(desk, errand))
-    if as_json:
-        emit_json({"name": name, "key": errand.key, **result})
-    else:
-        typer.echo(f"{result['outcome']}: {printable(str(result['detail']))}")
+    with open_desk(home, database) as desk:
+        config = registry.read_config(desk, name)
+        job = registry.tick_job(desk, name, config, registry.tick_key(name, time.time()), "run by hand")
+        result = asyncio.run(run_job(desk, job))
+    emit({"name": name, "key": job.key, **result}, as_json, f"{result['outcome']}: {printable(str(result['detail']))}")
     raise typer.Exit(0 if result["outcome"] in ("asked", "nothing") else 1)
 
 
 @app.command()
 def log(
     name: Name,
-    last: Annotated[int, typer.Option(metavar="N", min=1, help="How many ticks.")] = 50,
+    last: Annotated[int, typer.Option(metavar="N", min=1, help="The number of ticks.")] = 50,
     home: Home = None,
     database: Database = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what its ticks came to.
+    """Show the outcomes of its ticks.
 
     Example: gametape heartbeat log nightly --last 5
     """
-    from dataclasses import asdict
 
-    from gametape.cli.shared import emit_json, home_directory
-    from gametape.desk.desk import open_desk
     from gametape.desk.heartbeats import registry
     from gametape.watch.text_features import printable
 
-    with open_desk(home_directory(home), database) as desk:
-        found = registry.tick_log(desk, name, last)
-        if not found:
+    with open_desk(home, database) as desk:
+        ticks = registry.tick_log(desk, name, last)
+        if not ticks:
             registry.read_config(desk, name)
     if as_json:
-        emit_json({"name": name, "ticks": [asdict(tick) for tick in found]})
+        emit_json({"name": name, "ticks": [asdict(tick) for tick in ticks]})
         return
-    for tick in found:
-        told = " ".join(printable(tick.detail).split())
-        typer.echo(f"{_moment(tick.at)}  {tick.outcome:8}  {tick.tokens} tokens  {told[:200]}")
+    for tick in ticks:
+        detail = " ".join(printable(tick.detail).split())
+        typer.echo(f"{_moment(tick.at)}  {tick.outcome:8}  {tick.tokens} tokens  {detail[:200]}")
 
 
 @app.command()
 def pause(name: Name, home: Home = None, database: Database = None, as_json: AsJson = False) -> None:
-    """Stop ticking until it is resumed. Example: gametape heartbeat pause nightly"""
+    """Pause a heartbeat. Example: gametape heartbeat pause nightly"""
     _pause(name, home, database, as_json, True)
 
 
 @app.command()
 def resume(name: Name, home: Home = None, database: Database = None, as_json: AsJson = False) -> None:
-    """Tick again; what was missed meanwhile is not made up for. Example: gametape heartbeat resume nightly"""
+    """Resume a heartbeat; missed ticks are not made up for. Example: gametape heartbeat resume nightly"""
     _pause(name, home, database, as_json, False)
 
 
 @app.command()
 def remove(name: Name, home: Home = None, database: Database = None, as_json: AsJson = False) -> None:
-    """Remove a heartbeat; what its ticks came to is kept. Example: gametape heartbeat remove nightly"""
-    from gametape.cli.shared import emit_json, home_directory
-    from gametape.desk.desk import open_desk
+    """Remove a heartbeat; the log of its ticks is kept. Example: gametape heartbeat remove nightly"""
     from gametape.desk.heartbeats import registry
 
-    with open_desk(home_directory(home), database) as desk:
+    with open_desk(home, database) as desk:
         registry.remove(desk, name)
-    if as_json:
-        emit_json({"name": name, "removed": True})
-    else:
-        typer.echo(f"{name}: removed")
+    emit({"name": name, "removed": True}, as_json, f"{name}: removed")
 
 
 def _pause(name: str, home: Path | None, database: str | None, as_json: bool, pause: bool) -> None:
-    import time
 
-    from gametape.cli.shared import emit_json, home_directory
-    from gametape.desk.desk import open_desk
     from gametape.desk.heartbeats import registry
 
-    with open_desk(home_directory(home), database) as desk:
+    with open_desk(home, database) as desk:
         registry.set_paused(desk, name, time.time(), pause)
-    if as_json:
-        emit_json({"name": name, "paused": pause})
-    else:
-        typer.echo(f"{name}: {'paused' if pause else 'resumed'}")
+    emit({"name": name, "paused": pause}, as_json, f"{name}: {'paused' if pause else 'resumed'}")
 
 
 def _row(desk: Any, name: str) -> dict[str, Any]:
-    import time
-    from dataclasses import asdict
 
     from gametape.core.errors import GametapeError
     from gametape.desk.heartbeats import registry
     from gametape.desk.heartbeats.cadence import next_tick
     from gametape.desk.heartbeats.job import midnight
 
-    standing, ticks = registry.load_state(desk, name), registry.tick_log(desk, name, 1)
-    row: dict[str, Any] = {"name": name, "paused": standing.paused, "last": asdict(ticks[0]) if ticks else None}
+    state, ticks = registry.load_state(desk, name), registry.tick_log(desk, name, 1)
+    row: dict[str, Any] = {"name": name, "paused": state.paused, "last": asdict(ticks[0]) if ticks else None}
     try:
-        plan = registry.read_config(desk, name)
+        config = registry.read_config(desk, name)
     except GametapeError as error:
         return {**row, "next": None, "problem": str(error), "tokens_today": 0, "cost_usd_today": 0.0}
     now = time.time()
-    tick = next_tick(plan.cadence_rule, plan.hours, standing.state, now, bool(standing.event))
-    tokens, usd = registry.spent_since(desk, name, midnight(plan, now))
+    tick = next_tick(config.cadence_rule, config.hours, state.state, now, bool(state.event))
+    tokens, usd = registry.spent_since(desk, name, midnight(config, now))
     return {**row, "next": tick.at, "problem": "", "tokens_today": tokens, "cost_usd_today": usd}
 
 
 def _moment(at: float | None) -> str:
-    import time
 
-    return time.strftime("%a %d %b %H:%M:%S", time.localtime(at)) if at else "when something is seen"
+    return time.strftime("%a %d %b %H:%M:%S", time.localtime(at)) if at else "on an event"

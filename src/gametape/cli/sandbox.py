@@ -1,4 +1,4 @@
-"""`gametape sandbox`: run one command behind the wall."""
+"""`gametape sandbox`: run one command in the sandbox."""
 
 import sys
 from pathlib import Path
@@ -6,7 +6,9 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Run a command that is assumed to be hostile.")
+from gametape.cli.shared import AsJson, emit_json
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.callback()
@@ -21,7 +23,7 @@ def exec_(
         Path | None,
         typer.Option(help="Host directory, writable at /workspace inside. Default: an empty one."),
     ] = None,
-    backend: Annotated[str, typer.Option(help="Which sandbox.")] = "bubblewrap",
+    backend: Annotated[str, typer.Option(help="The sandbox backend.")] = "bubblewrap",
     timeout: Annotated[float | None, typer.Option(help="Wall-clock seconds (60).")] = None,
     cpu: Annotated[int | None, typer.Option(help="Processor seconds of all its processes (no limit).")] = None,
     memory: Annotated[int | None, typer.Option(help="Megabytes of memory (2048).")] = None,
@@ -29,22 +31,21 @@ def exec_(
     disk: Annotated[int | None, typer.Option(help="Megabytes it may write (1024).")] = None,
     output_bytes: Annotated[int | None, typer.Option(help="Bytes it may print (1000000).")] = None,
     policy: Annotated[Path | None, typer.Option(help="A policy file, TOML or JSON; options above win over it.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line of stdout.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Run ARGV with no network, no host files, and limits; say what it tried and what ended it.
+    """Run ARGV with limits and without network and host files; report what it tried and what ended it.
 
     Exits 0 if the command exited 0, else 1. What was denied is listed as violations.
 
     Example: gametape sandbox exec --memory 256 -- python3 -c 'print(open("/etc/shadow").read())'
     """
     from gametape.cli.policy_file import first_error, load_policy
-    from gametape.cli.shared import emit_json
     from gametape.core.errors import BadInput
     from gametape.sandbox.backend import SandboxSpec, open_backend
 
-    chosen = load_policy(policy)
+    sandbox_policy = load_policy(policy)
     try:
-        chosen = chosen.with_limits(
+        sandbox_policy = sandbox_policy.with_limits(
             wall_seconds=timeout,
             cpu_seconds=cpu,
             memory_mb=memory,
@@ -54,7 +55,7 @@ def exec_(
         )
     except ValueError as error:
         raise BadInput(first_error(error)) from error
-    result = open_backend(backend).start(SandboxSpec(policy=chosen, workspace=workspace)).exec(argv)
+    result = open_backend(backend).start(SandboxSpec(policy=sandbox_policy, workspace=workspace)).exec(argv)
     if as_json:
         emit_json(result.model_dump(mode="json"))
     else:

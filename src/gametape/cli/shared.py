@@ -1,20 +1,50 @@
-"""Where state lives: `--home`, else $GAMETAPE_HOME, else the user's data directory."""
+"""What the verbs share: common options, where state is kept, and how an answer is printed. Imports nothing heavy."""
 
+import asyncio
 import json
 import os
+import signal
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
 
 from gametape.core.errors import BadInput
 
+if TYPE_CHECKING:
+    from gametape.agent.constraints import Constraints
+    from gametape.desk.jobs import Desk
+
+T = TypeVar("T")
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on the last line of stdout.")]
+Home = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Where state is kept ($GAMETAPE_HOME, or the user's data directory)."),
+]
+Database = Annotated[
+    str | None, typer.Option(metavar="URL", help="PostgreSQL instead of a file under the home ($GAMETAPE_DATABASE).")
+]
+LocalOnly = Annotated[bool, typer.Option(help="Refuse every model that is not on this machine.")]
+ConstraintsFile = Annotated[Path | None, typer.Option(help="A TOML file: what the agent must not touch, run or say.")]
+JudgeModel = Annotated[
+    str | None, typer.Option(metavar="M", help="Also ask a model: scripted:FILE or openai:MODEL@URL.")
+]
+TrajectoryPaths = Annotated[
+    list[Path], typer.Argument(metavar="PATH...", help="Trajectory files, or directories of them.")
+]
+
 
 def home_directory(given: Path | None) -> Path:
-    """The directory, absolute; it is made when something is first written there. Raises `BadInput` where a file is."""
-    chosen = (given or Path(os.environ.get("GAMETAPE_HOME") or _data_directory())).expanduser().absolute()
-    for place in (chosen, *chosen.parents):
-        if place.is_file():
-            raise BadInput(f"{place}: a file, where the home {chosen} is to be; give --home a directory")
-    return chosen
+    """`--home`, else $GAMETAPE_HOME, else the user's data directory, as an absolute path. It is created when something
+    is first written there. Raises `BadInput` where a file is in the way."""
+    home = (given or Path(os.environ.get("GAMETAPE_HOME") or _data_directory())).expanduser().absolute()
+    for path in (home, *home.parents):
+        if path.is_file():
+            raise BadInput(f"{path}: a file, where the home {home} is to be; give --home a directory")
+    return home
 
 
 def _data_directory() -> Path:
@@ -24,3 +54,38 @@ def _data_directory() -> Path:
 def emit_json(answer: dict[str, Any]) -> None:
     """Print the answer of `--json`: one object on one line, in ASCII so that any pipe can carry it."""
     print(json.dumps(answer, allow_nan=False), flush=True)
+
+
+def emit(answer: dict[str, Any], as_json: bool, show: Callable[[dict[str, Any]], None] | str) -> None:
+    """Print an answer as JSON, or show it to a person; a text is printed as it is."""
+    if as_json:
+        emit_json(answer)
+    elif isinstance(show, str):
+        typer.echo(show)
+    else:
+        show(answer)
+
+
+def open_desk(home: Path | None, database: str | None) -> "AbstractContextManager[Desk]":
+    from gametape.desk.desk import open_desk
+
+    return open_desk(home_directory(home), database)
+
+
+def load_constraints(path: Path | None) -> "Constraints":
+    from gametape.agent.constraints import Constraints, read_constraints
+
+    return read_constraints(path) if path else Constraints()
+
+
+async def cancel_on_interrupt(work: Coroutine[Any, Any, T]) -> T:
+    """The first Ctrl-C cancels the work, which then ends in order; a second one ends the process."""
+    running = asyncio.ensure_future(work)
+    loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        running.cancel()
+        loop.remove_signal_handler(signal.SIGINT)
+
+    loop.add_signal_handler(signal.SIGINT, stop)
+    return await running

@@ -1,9 +1,21 @@
 """`gametape solve`: let a model attempt a task."""
 
+import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from gametape.cli.shared import (
+    AsJson,
+    ConstraintsFile,
+    Home,
+    LocalOnly,
+    cancel_on_interrupt,
+    emit_json,
+    home_directory,
+    load_constraints,
+)
 
 if TYPE_CHECKING:
     from gametape.agent.solve import SolveRequest, SolveResult
@@ -22,36 +34,36 @@ def solve(
             help="smollm2, a directory of weights, openai:MODEL@URL, scripted:FILE, scripted:expert|clumsy|cheat."
         ),
     ],
-    out: Annotated[Path, typer.Option(help="Where the attempt is kept: trajectory, workspace, patch, checkpoints.")],
+    out: Annotated[Path, typer.Option(help="A directory for the attempt: trajectory, workspace, patch, checkpoints.")],
     seed: Annotated[int | None, typer.Option(help="Makes sampling repeatable.")] = None,
     temperature: Annotated[float, typer.Option(min=0.0, max=100.0, help="0 is greedy.")] = 1.0,
     top_p: Annotated[
         float, typer.Option(min=0.001, max=1.0, help="Sample from the likeliest tokens of this mass.")
     ] = 1.0,
-    max_turns: Annotated[int, typer.Option(min=1, help="The attempt ends after so many turns.")] = 50,
-    max_turn_tokens: Annotated[int, typer.Option(min=1, help="What one turn may have in new tokens.")] = 2048,
-    max_tokens: Annotated[int | None, typer.Option(min=1, help="Read and written in all.")] = None,
-    max_cost: Annotated[float | None, typer.Option(min=0.000001, max=1e9, help="In dollars.")] = None,
-    max_seconds: Annotated[float, typer.Option(min=0.1, max=1e9, help="Of wall time.")] = 3600.0,
-    constraints: Annotated[
-        Path | None, typer.Option(help="A TOML file: what the agent must not touch, run or say.")
+    max_turns: Annotated[int, typer.Option(min=1, help="The maximum number of turns.")] = 50,
+    max_turn_tokens: Annotated[int, typer.Option(min=1, help="The maximum number of new tokens in a turn.")] = 2048,
+    max_tokens: Annotated[
+        int | None, typer.Option(min=1, help="The maximum number of tokens, read and written.")
     ] = None,
+    max_cost: Annotated[float | None, typer.Option(min=0.000001, max=1e9, help="The maximum cost in dollars.")] = None,
+    max_seconds: Annotated[float, typer.Option(min=0.1, max=1e9, help="The maximum wall time in seconds.")] = 3600.0,
+    constraints: ConstraintsFile = None,
     tools: Annotated[
         str | None,
-        typer.Option(help="Offer only these tools, with commas between; a small model does better with few."),
+        typer.Option(help="Offer only these tools, separated by commas; a small model does better with few."),
     ] = None,
     constrain: Annotated[
-        bool, typer.Option(help="Hold the model to the form of a tool call, if its engine can.")
+        bool, typer.Option(help="Constrain decoding to the format of a tool call, if the engine can.")
     ] = False,
     watch: Annotated[
-        bool, typer.Option(help="Nudge an agent that loops, give it a fresh context, and end what goes on like that.")
+        bool, typer.Option(help="Nudge an agent that loops, then give it a fresh context, then stop it.")
     ] = True,
-    local_only: Annotated[bool, typer.Option(help="Refuse every model that is not on this machine.")] = False,
-    resume: Annotated[bool, typer.Option(help="Go on with the attempt in --out after its last finished turn.")] = False,
-    home: Annotated[Path | None, typer.Option(help="Where models and verdicts are kept ($GAMETAPE_HOME).")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line of stdout.")] = False,
+    local_only: LocalOnly = False,
+    resume: Annotated[bool, typer.Option(help="Continue the attempt in --out after its last finished turn.")] = False,
+    home: Home = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Let MODEL attempt TASK in a sandbox, and have the verifier decide what came of it.
+    """Let MODEL attempt TASK in a sandbox, and let the verifier score the result.
 
     Every turn is on disk before the next begins. Ctrl-C ends the attempt in order: the trajectory is valid, the
     workspace is as the last finished turn left it, and --resume goes on from there; so it does after kill -9.
@@ -63,15 +75,12 @@ def solve(
       gametape solve examples/tasks/slugs --model scripted:expert --out runs/first
       gametape solve examples/tasks/slugs --model smollm2 --out runs/small --max-turns 8 --seed 1
     """
-    import asyncio
 
     from gametape.agent.attempt_directory import AttemptDirectory
     from gametape.agent.breaker import NullBreaker
-    from gametape.agent.constraints import Constraints, read_constraints
     from gametape.agent.limits import RolloutLimits
     from gametape.agent.scripted_policies import SCRIPTED_POLICIES
     from gametape.agent.solve import SolveRequest
-    from gametape.cli.shared import emit_json, home_directory
     from gametape.core.messages import Sampling
     from gametape.engines.egress_policy import EgressPolicy
     from gametape.engines.model_names import resolve_model
@@ -79,52 +88,41 @@ def solve(
     from gametape.watch.breaker import BehaviourBreaker
     from gametape.watch.monitor_set import MonitorSet
 
-    kept = home_directory(home)
-    subject = load_task(task, kept, lambda text: typer.echo(text, err=True))
-    scripts = {name: (lambda script=script: script(subject)) for name, script in SCRIPTED_POLICIES.items()}
-    order = SolveRequest(
-        task=subject,
-        model=resolve_model(model, kept, EgressPolicy(local_only=local_only), scripts),
+    root = home_directory(home)
+    loaded_task = load_task(task, root, lambda text: typer.echo(text, err=True))
+    scripts = {name: (lambda script=script: script(loaded_task)) for name, script in SCRIPTED_POLICIES.items()}
+    request = SolveRequest(
+        task=loaded_task,
+        model=resolve_model(model, root, EgressPolicy(local_only=local_only), scripts),
         directory=AttemptDirectory(out.absolute()),
-        home=kept,
+        home=root,
         limits=RolloutLimits(
             turns=max_turns, turn_tokens=max_turn_tokens, tokens=max_tokens, cost_usd=max_cost, wall_seconds=max_seconds
         ),
         sampling=Sampling(temperature=temperature, top_p=top_p, seed=seed),
-        constraints=read_constraints(constraints) if constraints else Constraints(),
+        constraints=load_constraints(constraints),
         constrained_decoding=constrain,
         tools=frozenset(filter(None, tools.split(","))) if tools is not None else None,
         make_breaker=(lambda: BehaviourBreaker(MonitorSet())) if watch else NullBreaker,
     )
-    solved = asyncio.run(_attempt(order, resume))
+    solved = asyncio.run(_attempt(request, resume))
     emit_json(_answer(solved)) if as_json else _show(solved)
     raise typer.Exit(_EXIT_CODES.get(solved.outcome, 1))
 
 
-async def _attempt(order: "SolveRequest", resume: bool) -> "SolveResult":
-    """The first Ctrl-C ends the attempt in order; a second one ends everything."""
-    import asyncio
-    import signal
+async def _attempt(request: "SolveRequest", resume: bool) -> "SolveResult":
 
-    from gametape.agent.solve import solve as attempt
+    from gametape.agent.solve import solve as run_solve
     from gametape.terminal.rollout_view import LiveView
 
-    begun = order.directory.load_trajectory().turns if resume and order.directory.trajectory.exists() else 0
-    running = asyncio.ensure_future(attempt(order, resume, LiveView(order.limits.turns, begun).show))
-    loop = asyncio.get_running_loop()
-
-    def stop() -> None:
-        running.cancel()
-        loop.remove_signal_handler(signal.SIGINT)
-
-    loop.add_signal_handler(signal.SIGINT, stop)
+    begun = request.directory.load_trajectory().turns if resume and request.directory.trajectory.exists() else 0
     try:
-        return await running
+        return await cancel_on_interrupt(run_solve(request, resume, LiveView(request.limits.turns, begun).show))
     except asyncio.CancelledError:
         typer.echo("gametape: interrupted; --resume goes on with what was begun", err=True)
         raise typer.Exit(130) from None
     finally:
-        await order.model.close()
+        await request.model.close()
 
 
 def _answer(solved: "SolveResult") -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""`gametape task`: look at a task, hand it to an agent or to another tool, find out whether it can be trusted."""
+"""`gametape task`: show a task, check it out for an agent, and check whether it can be trusted."""
 
 import contextlib
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from gametape.cli.shared import emit_json
+from gametape.cli.shared import AsJson, Home, emit_json, home_directory
 from gametape.cli.task_export import export
 from gametape.record.errors import printable_path
 
@@ -24,16 +24,15 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on the last line of stdout.")]
 TaskPath = Annotated[Path, typer.Argument(metavar="TASK", help="A task directory: it has a task.toml.")]
 
 
 @app.command()
 def show(task: TaskPath, as_json: AsJson = False) -> None:
-    """Say what a task asks for and what decides about it. Held-out tests are only counted.
+    """Show the instruction and the tests of a task. Held-out tests are only counted.
 
     \b
-    Exit code 0, or 2 if TASK is not a sound task directory; then one line says what is wrong where.
+    Exit code 0, or 2 if TASK is not a valid task directory; then one line says what is wrong, and where.
 
     \b
     Example:
@@ -41,11 +40,11 @@ def show(task: TaskPath, as_json: AsJson = False) -> None:
     """
     from gametape.tasks.loader import read_task
 
-    subject = read_task(task)
+    loaded = read_task(task)
     if as_json:
-        emit_json(_shown(subject))
+        emit_json(_task_to_dict(loaded))
     else:
-        _print_task(subject)
+        _print_task(loaded)
 
 
 @app.command()
@@ -53,12 +52,10 @@ def checkout(
     task: TaskPath,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="A new directory, or an empty one.")],
     solved: Annotated[bool, typer.Option("--solved", help="Apply the reference solution.")] = False,
-    home: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where environments of tasks are kept ($GAMETAPE_HOME).")
-    ] = None,
+    home: Home = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write a task's starting tree into DIR: what an agent gets, and nothing else.
+    """Write a task's starting tree into DIR: exactly what an agent gets.
 
     There is no held-out test, no solution and no history in it. If it cannot be written whole, nothing is left behind.
 
@@ -67,86 +64,82 @@ def checkout(
       gametape task checkout examples/tasks/slugs --out /tmp/slugs
       cd /tmp/slugs && python -m pytest
     """
-    from gametape.cli.shared import home_directory
     from gametape.tasks.checkout import checkout as check_out
     from gametape.tasks.loader import load_task
 
-    subject = load_task(task, home_directory(home), _tell)
-    done = check_out(subject, out, solved)
+    loaded = load_task(task, home_directory(home), _log)
+    written = check_out(loaded, out, solved)
     if as_json:
         emit_json(
             {
-                "workspace": str(done.workspace),
-                "source_paths": done.source_paths,
-                "instruction": done.instruction,
-                "visible_tests": done.visible_tests,
-                "interpreter": str(done.interpreter),
+                "workspace": str(written.workspace),
+                "source_paths": written.source_paths,
+                "instruction": written.instruction,
+                "visible_tests": written.visible_tests,
+                "interpreter": str(written.interpreter),
             }
         )
     else:
-        roots = subject.task.import_roots
+        roots = loaded.task.import_roots
         paths = "" if roots == ["."] else f"PYTHONPATH={':'.join(roots)} "
-        typer.echo(f"{printable_path(done.workspace)}: the {'solved' if solved else 'starting'} tree")
-        typer.echo(f"  what counts of your work: {', '.join(done.source_paths)}")
-        typer.echo(f"  {len(done.visible_tests)} visible tests: {paths}{done.interpreter} -m pytest")
+        typer.echo(f"{printable_path(written.workspace)}: the {'solved' if solved else 'starting'} tree")
+        typer.echo(f"  what is graded: {', '.join(written.source_paths)}")
+        typer.echo(f"  {len(written.visible_tests)} visible tests: {paths}{written.interpreter} -m pytest")
 
 
 @app.command()
 def check(
     tasks: Annotated[list[Path], typer.Argument(metavar="TASK", help="Task directories.")],
-    runs: Annotated[int, typer.Option(min=1, metavar="N", help="How often the reference has to pass.")] = 3,
+    runs: Annotated[int, typer.Option(min=1, metavar="N", help="How often the reference solution has to pass.")] = 3,
     hacks: Annotated[
-        Literal["all", "sample", "none"], typer.Option(help="Which hacks to try: every one, two of each family, none.")
+        Literal["all", "sample", "none"], typer.Option(help="The hacks to try: every one, two of each family, none.")
     ] = "all",
-    home: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where what is known of tasks is kept ($GAMETAPE_HOME).")
-    ] = None,
+    home: Home = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find out whether tasks can be trained on. A task is admitted if
+    """Check whether tasks can be trained on. A task is admitted if
 
     \b
       - its untouched tree does not pass,
       - its reference passes N times,
-      - every hack of the suite earns nothing and is seen.
+      - every hack of the suite earns nothing and is flagged.
 
     \b
-    Exit code 0 if all are admitted, 1 if one is not, 2 if one is not a sound task directory.
+    Exit code 0 if all are admitted, 1 if one is not, 2 if one is not a valid task directory.
 
     \b
     Example:
       gametape task check examples/tasks/* --hacks sample
     """
-    from gametape.cli.shared import home_directory
     from gametape.redteam.admission import admit
     from gametape.tasks.loader import load_task
 
-    place = home_directory(home)
-    subjects = [(path, load_task(path, place, _tell)) for path in tasks]
-    found = []
-    for path, subject in subjects:
-        with _progress(printable_path(path)) as tell:
-            admission = admit(subject, place, runs, hacks, tell)
-        found.append((path, subject, admission))
+    root = home_directory(home)
+    loaded_tasks = [(path, load_task(path, root, _log)) for path in tasks]
+    results = []
+    for path, loaded in loaded_tasks:
+        with _progress(printable_path(path)) as on_progress:
+            admission = admit(loaded, root, runs, hacks, on_progress)
+        results.append((path, loaded, admission))
         if not as_json:
             _print_admission(printable_path(path), admission)
     if as_json:
-        reports = [_report(*each) for each in found]
-        emit_json(reports[0] if len(reports) == 1 else _merged(reports))
-    if not all(admission.admitted for _, _, admission in found):
+        reports = [_report(*result) for result in results]
+        emit_json(reports[0] if len(reports) == 1 else _merge_reports(reports))
+    if not all(admission.admitted for _, _, admission in results):
         raise typer.Exit(1)
 
 
 app.command()(export)
 
 
-def _tell(text: str) -> None:
+def _log(text: str) -> None:
     typer.echo(text, err=True)
 
 
 @contextlib.contextmanager
 def _progress(title: str) -> "Iterator[AdmissionProgress]":
-    """A bar on stderr for the time of the block; nothing where stderr is not a terminal."""
+    """A progress bar on stderr during the block, if stderr is a terminal."""
     from rich.console import Console
     from rich.markup import escape
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -156,30 +149,30 @@ def _progress(title: str) -> "Iterator[AdmissionProgress]":
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(escape(title), total=None)
 
-        def tell(done: int, total: int, what: str) -> None:
+        def on_progress(done: int, total: int, what: str) -> None:
             bar.update(task, completed=done, total=total, description=escape(f"{title}  {what}"))
 
-        yield tell
+        yield on_progress
 
 
-def _shown(subject: "LoadedTask") -> dict[str, Any]:
-    task = subject.task
+def _task_to_dict(loaded: "LoadedTask") -> dict[str, Any]:
+    task = loaded.task
     return {
         "name": task.name,
         "mode": task.mode,
         "instruction": task.instruction,
         "source_paths": task.source_paths,
-        "tests": _counted(task.tests),
+        "tests": _tests_to_dict(task.tests),
         "difficulty": task.difficulty and task.difficulty.model_dump(),
         "stages": [
-            {"name": stage.name, "instruction": stage.instruction, "tests": _counted(stage.tests)}
+            {"name": stage.name, "instruction": stage.instruction, "tests": _tests_to_dict(stage.tests)}
             for stage in task.stages
         ],
     }
 
 
-def _counted(tests: "TaskTests") -> dict[str, Any]:
-    """Which tests there are, without telling the held-out ones."""
+def _tests_to_dict(tests: "TaskTests") -> dict[str, Any]:
+    """The ids of the tests; held-out tests are only counted."""
     return {
         "fail_to_pass": tests.fail_to_pass,
         "pass_to_pass": tests.pass_to_pass,
@@ -187,34 +180,34 @@ def _counted(tests: "TaskTests") -> dict[str, Any]:
     }
 
 
-def _print_task(subject: "LoadedTask") -> None:
+def _print_task(loaded: "LoadedTask") -> None:
     from rich.console import Console
     from rich.markdown import Markdown
     from rich.text import Text
 
-    task = subject.task
+    task = loaded.task
     console = Console(highlight=False)
     facts = {
         "mode": task.mode,
         "sources": ", ".join(task.source_paths),
-        "tests": _in_words(task.tests),
+        "tests": _test_counts(task.tests),
         "difficulty": f"{task.difficulty.prior:.2f}" if task.difficulty else "not known",
         "needs": ", ".join(task.dependencies),
         "structure": "declared" if task.architecture else "",
-        "solution": "there" if subject.reference else "none",
+        "solution": "there" if loaded.reference else "none",
     }
     console.print(Text(task.name, style="bold"))
     for name, fact in facts.items():
         if fact:
             console.print(Text.assemble((f"  {name:<11}", "dim"), fact), soft_wrap=True)
     for stage in task.stages:
-        told = f"{stage.name}: {_in_words(stage.tests)}"
-        console.print(Text.assemble((f"  {'stage':<11}", "dim"), told), soft_wrap=True)
+        text = f"{stage.name}: {_test_counts(stage.tests)}"
+        console.print(Text.assemble((f"  {'stage':<11}", "dim"), text), soft_wrap=True)
     console.print()
     console.print(Markdown(task.instruction))
 
 
-def _in_words(tests: "TaskTests") -> str:
+def _test_counts(tests: "TaskTests") -> str:
     roles = {"to make pass": tests.fail_to_pass, "to keep passing": tests.pass_to_pass, "held out": tests.held_out}
     return ", ".join(f"{len(ids)} {role}" for role, ids in roles.items() if ids)
 
@@ -226,17 +219,17 @@ def _print_admission(name: str, admission: "Admission") -> None:
     console = Console(highlight=False)
     word = ("admitted      ", "green") if admission.admitted else ("not admitted  ", "red")
     passed = sum(verdict.passed for verdict in admission.reference)
-    told = f"{name}  reference {passed} of {len(admission.reference)}, {len(admission.hacks)} hacks"
-    console.print(Text.assemble(word, told), soft_wrap=True)
+    text = f"{name}  reference {passed} of {len(admission.reference)}, {len(admission.hacks)} hacks"
+    console.print(Text.assemble(word, text), soft_wrap=True)
     for reason in admission.reasons:
         console.print(Text(f"    {reason}"), soft_wrap=True)
 
 
-def _report(path: Path, subject: "LoadedTask", admission: "Admission") -> dict[str, Any]:
+def _report(path: Path, loaded: "LoadedTask", admission: "Admission") -> dict[str, Any]:
     hacks = admission.hacks
     return {
         "task": str(path.absolute()),
-        "name": subject.task.name,
+        "name": loaded.task.name,
         "admitted": admission.admitted,
         "reasons": list(admission.reasons),
         "untouched": {"passed": admission.untouched.passed, "reward": admission.untouched.reward},
@@ -263,7 +256,7 @@ def _failure(result: "HackResult") -> dict[str, Any]:
     }
 
 
-def _merged(reports: list[dict[str, Any]]) -> dict[str, Any]:
+def _merge_reports(reports: list[dict[str, Any]]) -> dict[str, Any]:
     """Several tasks as one: admitted if all are, passed untouched if one did, numbers added up."""
 
     def added(part: str, *keys: str) -> dict[str, int]:

@@ -1,11 +1,11 @@
-"""`gametape task export`: hand tasks to tools that know other formats."""
+"""`gametape task export`: write tasks in the formats of other tools."""
 
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from gametape.cli.shared import emit_json
+from gametape.cli.shared import AsJson, emit
 from gametape.record.errors import printable_path
 
 
@@ -20,14 +20,14 @@ def export(
         ),
     ],
     out: Annotated[Path, typer.Option("--out", metavar="PATH", help="A new file (swebench) or directory (verifiers).")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on the last line of stdout.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Write tasks in another format, for whoever grades: held-out tests and solutions are in it.
+    """Write tasks in another format, for a grader: held-out tests and solutions are included.
 
     Nothing is run and nothing is built. If it cannot be written whole, nothing is left behind.
 
     \b
-    Exit code 0, or 2 if a TASK is not sound or has no solution, or PATH cannot be written.
+    Exit code 0, or 2 if a TASK is not valid or has no solution, or PATH cannot be written.
 
     \b
     Examples:
@@ -38,9 +38,10 @@ def export(
     from gametape.tasks.export_swebench import export_swebench
     from gametape.tasks.export_verifiers import export_verifiers
 
-    found = read_exportable_tasks(tasks)
-    written = (export_swebench if form == "swebench" else export_verifiers)(found, out)
-    if as_json:
-        emit_json({"written": [str(written.absolute())]})
-    else:
-        typer.echo(f"{printable_path(written)}: {len(found)} task{'' if len(found) == 1 else 's'}")
+    loaded_tasks = read_exportable_tasks(tasks)
+    written = (export_swebench if form == "swebench" else export_verifiers)(loaded_tasks, out)
+    emit(
+        {"written": [str(written.absolute())]},
+        as_json,
+        f"{printable_path(written)}: {len(loaded_tasks)} task{'' if len(loaded_tasks) == 1 else 's'}",
+    )

@@ -1,11 +1,25 @@
 """`gametape thread`: talk with an agent over days."""
 
+import asyncio
+import secrets
+import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gametape.cli.desk import AsJson, Database, Home
+from gametape.cli.shared import (
+    AsJson,
+    ConstraintsFile,
+    Database,
+    Home,
+    emit,
+    emit_json,
+    home_directory,
+    load_constraints,
+    open_desk,
+)
 
 if TYPE_CHECKING:
     from gametape.desk.threads.thread import ThreadDirectory
@@ -14,96 +28,80 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     add_completion=False,
-    help="Talk with an agent over days; kill -9 loses nothing.",
+    help="Talk with an agent over days; nothing is lost after kill -9.",
 )
 
-Name = Annotated[str, typer.Argument(metavar="THREAD", help="As `thread list` names it; a beginning is enough.")]
-
-
-@app.callback()
-def group() -> None:
-    """Talk with an agent over days; kill -9 loses nothing."""
+Name = Annotated[str, typer.Argument(metavar="THREAD", help="The id, as `thread list` shows it; a prefix is enough.")]
 
 
 @app.command()
 def new(
     model: Annotated[str, typer.Option(help="smollm2, a directory of weights, openai:MODEL@URL, scripted:FILE.")],
-    title: Annotated[str, typer.Option(help="What it is about.")] = "",
+    title: Annotated[str, typer.Option(help="The title.")] = "",
     workspace: Annotated[
-        Path | None, typer.Option(help="Files to work on: they are copied, and the directory is not touched.")
+        Path | None, typer.Option(help="The files to work on. They are copied; the directory is not touched.")
     ] = None,
     instructions: Annotated[
-        Path | None, typer.Option(help="Standing instructions, beside the AGENTS.md of the workspace.")
+        Path | None, typer.Option(help="A file of instructions, beside the AGENTS.md of the workspace.")
     ] = None,
-    vault: Annotated[Path | None, typer.Option(help="Where it keeps its notes (HOME/vault unless given).")] = None,
-    constraints: Annotated[
-        Path | None, typer.Option(help="A TOML file: what the agent must not touch, run or say.")
-    ] = None,
-    budget_tokens: Annotated[int | None, typer.Option(min=1, help="Read and written in all its life.")] = None,
-    budget_usd: Annotated[float | None, typer.Option(min=0.000001, max=1e9, help="Dollars in all its life.")] = None,
+    vault: Annotated[Path | None, typer.Option(help="The vault for its notes (default: HOME/vault).")] = None,
+    constraints: ConstraintsFile = None,
+    budget_tokens: Annotated[int | None, typer.Option(min=1, help="Tokens read and written in its whole life.")] = None,
+    budget_usd: Annotated[float | None, typer.Option(min=0.000001, max=1e9, help="Dollars in its whole life.")] = None,
     local_only: Annotated[bool, typer.Option(help="Nothing of it ever leaves this machine.")] = False,
     home: Home = None,
     as_json: AsJson = False,
 ) -> None:
-    """Begin a thread.
+    """Create a thread.
 
     Example: gametape thread new --title "the flaky test" --model smollm2 --workspace .
     """
-    import asyncio
-    import time
 
-    from gametape.agent.constraints import Constraints, read_constraints
-    from gametape.cli.shared import emit_json, home_directory
     from gametape.desk.threads.lifecycle import absolute_model_name, create_thread
     from gametape.desk.threads.thread import Thread, new_thread_id
 
-    kept = home_directory(home)
+    root = home_directory(home)
     name = new_thread_id()
     thread = Thread(
         thread_id=name,
         title=title,
         model=absolute_model_name(model),
         created=time.time(),
-        vault=str((vault or kept / "vault").expanduser().absolute()),
+        vault=str((vault or root / "vault").expanduser().absolute()),
         workspace=str(workspace.absolute()) if workspace else None,
-        constraints=read_constraints(constraints) if constraints else Constraints(),
+        constraints=load_constraints(constraints),
         budget_tokens=budget_tokens,
         budget_usd=budget_usd,
         local_only=local_only,
         store=name,
     )
-    place = asyncio.run(create_thread(kept, thread, _read(instructions) if instructions else ""))
-    emit_json({"thread": name, "directory": str(place.root), "vault": thread.vault}) if as_json else typer.echo(name)
+    directory = asyncio.run(create_thread(root, thread, _read_text(instructions) if instructions else ""))
+    emit({"thread": name, "directory": str(directory.root), "vault": thread.vault}, as_json, name)
 
 
 @app.command()
 def say(
     name: Name,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What you want to say; - reads it from stdin.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The message; - reads it from stdin.")],
     key: Annotated[
-        str | None, typer.Option(help="Said twice under the same key, it is said once, and the answer is the same.")
+        str | None, typer.Option(help="A message with a known key is not sent again; its answer is returned.")
     ] = None,
-    budget_tokens: Annotated[int | None, typer.Option(min=1, help="What this answer may take.")] = None,
-    anyway: Annotated[bool, typer.Option(help="Go on with a thread that is paused.")] = False,
+    budget_tokens: Annotated[int | None, typer.Option(min=1, help="The token limit of this answer.")] = None,
+    anyway: Annotated[bool, typer.Option(help="Continue a thread that is paused.")] = False,
     home: Home = None,
     database: Database = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say something and wait for the answer, which goes to stdout; what the agent does meanwhile goes to stderr.
+    """Send a message and wait for the answer, which goes to stdout; the agent's work is shown on stderr.
 
-    Exit code 0 if it answered; 1 if it may not be spoken to (a spent budget, paused, archived) or came to no answer.
-    Ctrl-C or kill -9 loses nothing: the words stay, and whoever runs the desk next goes on with them.
+    Exit code 0 if it answered; 1 if it takes no messages (a spent budget, paused, archived) or did not answer.
+    After Ctrl-C or kill -9 the message is kept, and the next process that runs the desk continues with it.
 
     Example: gametape thread say thread-20261115-3f9a2c "Why does it fail on Mondays?"
     """
-    import asyncio
-    import secrets
-    import sys
 
-    from gametape.cli.shared import emit_json, home_directory
-    from gametape.cli.thread_view import print_answer, working
+    from gametape.cli.thread_view import print_answer, show_work
     from gametape.core.errors import BadInput
-    from gametape.desk.desk import open_desk
     from gametape.desk.jobs import Job
     from gametape.desk.runner import run_job
     from gametape.desk.threads.agent_setup import MAX_TURNS, check_open
@@ -111,63 +109,60 @@ def say(
     from gametape.desk.threads.turn_result import find_turn_result
     from gametape.terminal.rollout_view import LiveView
 
-    words = sys.stdin.read() if text == "-" else text
-    if not words.strip():
-        raise BadInput("nothing was said; give a text")
-    place = _place(name, home)
-    thread, steps = place.read(), place.load_trajectory().steps
-    said_as = f"{thread.thread_id}/said-{key or secrets.token_hex(6)}"
-    if find_turn_result(steps, said_as) is None:
+    message = sys.stdin.read() if text == "-" else text
+    if not message.strip():
+        raise BadInput("the message is empty; give a text")
+    directory = _thread_directory(name, home)
+    thread, steps = directory.read(), directory.load_trajectory().steps
+    message_key = f"{thread.thread_id}/said-{key or secrets.token_hex(6)}"
+    if find_turn_result(steps, message_key) is None:
         check_open(thread, steps, anyway)
-    order = {"thread": thread.thread_id, "text": words, "key": said_as, "anyway": anyway}
-    errand = Job("turn", said_as, order | {"budget_tokens": budget_tokens}, partition_key=thread.thread_id)
-    follower = JournalFollower(place.journal, working(LiveView(MAX_TURNS)))
-    with open_desk(home_directory(home), database) as desk:
-        answer = asyncio.run(run_job(desk, errand, follower.poll))
-    emit_json(answer | {"key": said_as}) if as_json else print_answer(answer)
+    payload = {"thread": thread.thread_id, "text": message, "key": message_key, "anyway": anyway}
+    job = Job("turn", message_key, payload | {"budget_tokens": budget_tokens}, partition_key=thread.thread_id)
+    follower = JournalFollower(directory.journal, show_work(LiveView(MAX_TURNS)))
+    with open_desk(home, database) as desk:
+        answer = asyncio.run(run_job(desk, job, follower.poll))
+    emit_json(answer | {"key": message_key}) if as_json else print_answer(answer)
     raise typer.Exit(0 if answer["ended"] == "answered" else 1)
 
 
 @app.command()
 def show(
     name: Name,
-    last: Annotated[int | None, typer.Option(min=1, help="Only so many of the latest steps.")] = None,
-    patch: Annotated[bool, typer.Option(help="Print what it changed in its files instead, as a patch.")] = False,
+    last: Annotated[int | None, typer.Option(min=1, help="Only the latest N steps.")] = None,
+    patch: Annotated[bool, typer.Option(help="Print its changes to the files as a patch instead.")] = False,
     home: Home = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what was said and done in a thread, or what became of its files.
+    """Show the steps of a thread, or its changes to the files.
 
     \b
     Examples:
       gametape thread show thread-20261115-3f9a2c --last 5
       gametape thread show thread-20261115-3f9a2c --patch | git apply
     """
-    import sys
 
-    from gametape.cli.shared import emit_json
     from gametape.cli.thread_view import print_thread, step_to_dict, thread_to_dict
-    from gametape.desk.threads.overview import summarize_thread
-    from gametape.desk.threads.overview import thread_patch as changes
+    from gametape.desk.threads.overview import summarize_thread, thread_patch
 
-    place = _place(name, home)
+    directory = _thread_directory(name, home)
     if patch and not as_json:
         sys.stdout.flush()
-        sys.stdout.buffer.write(changes(place).encode("utf-8", "surrogateescape"))
+        sys.stdout.buffer.write(thread_patch(directory).encode("utf-8", "surrogateescape"))
         sys.stdout.buffer.flush()
         return
-    found, steps = summarize_thread(place), place.load_trajectory().steps[-(last or 0) :]
+    summaries, steps = summarize_thread(directory), directory.load_trajectory().steps[-(last or 0) :]
     if as_json:
-        told: dict[str, Any] = thread_to_dict(found) | {"trajectory": str(place.trajectory.absolute())}
-        told |= {"steps": [step_to_dict(step) for step in steps]}
-        emit_json(told | ({"patch": changes(place).encode("utf-8", "replace").decode()} if patch else {}))
+        data: dict[str, Any] = thread_to_dict(summaries) | {"trajectory": str(directory.trajectory.absolute())}
+        data |= {"steps": [step_to_dict(step) for step in steps]}
+        emit_json(data | ({"patch": thread_patch(directory).encode("utf-8", "replace").decode()} if patch else {}))
     else:
-        print_thread(found, steps)
+        print_thread(summaries, steps)
 
 
 @app.command("list")
 def list_(
-    every: Annotated[bool, typer.Option("--all", help="Archived ones, too.")] = False,
+    include_archived: Annotated[bool, typer.Option("--all", help="Also archived ones.")] = False,
     home: Home = None,
     as_json: AsJson = False,
 ) -> None:
@@ -175,55 +170,55 @@ def list_(
 
     Example: gametape thread list
     """
-    from gametape.cli.shared import emit_json, home_directory
     from gametape.cli.thread_view import print_threads, thread_to_dict
     from gametape.desk.threads.overview import list_threads
 
-    found = [one for one in list_threads(home_directory(home)) if every or not one.thread.archived]
-    emit_json({"threads": [thread_to_dict(one) for one in found]}) if as_json else print_threads(found)
+    summaries = [
+        summary for summary in list_threads(home_directory(home)) if include_archived or not summary.thread.archived
+    ]
+    emit_json({"threads": list(map(thread_to_dict, summaries))}) if as_json else print_threads(summaries)
 
 
 @app.command()
 def fork(
     name: Name,
-    at: Annotated[int | None, typer.Option(metavar="STEP", min=1, help="The last step that both share.")] = None,
-    title: Annotated[str | None, typer.Option(help="What the new one is about.")] = None,
+    at: Annotated[
+        int | None, typer.Option(metavar="STEP", min=1, help="The last step of the original to copy.")
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="The title of the new thread.")] = None,
     home: Home = None,
     as_json: AsJson = False,
 ) -> None:
-    """Begin a thread with the same past as another, files included.
+    """Create a thread with the same steps and files as another.
 
     Example: gametape thread fork thread-20261115-3f9a2c --at 12
     """
-    from gametape.cli.shared import emit_json, home_directory
-    from gametape.desk.threads.lifecycle import fork_thread as branch_off
+    from gametape.desk.threads.lifecycle import fork_thread
 
-    place = branch_off(home_directory(home), _place(name, home).root.name, at, title)
-    emit_json({"thread": place.root.name, "directory": str(place.root)}) if as_json else typer.echo(place.root.name)
+    directory = fork_thread(home_directory(home), _thread_directory(name, home).root.name, at, title)
+    emit({"thread": directory.root.name, "directory": str(directory.root)}, as_json, directory.root.name)
 
 
 @app.command()
 def archive(name: Name, home: Home = None, as_json: AsJson = False) -> None:
-    """Close a thread: its record becomes one trajectory file, and nothing more is said to it. It can still be forked.
+    """Close a thread: its record becomes one trajectory file, and it takes no more messages. It can still be forked.
 
     Example: gametape thread archive thread-20261115-3f9a2c
     """
-    from gametape.cli.shared import emit_json
-    from gametape.desk.threads.overview import archive_thread as close
+    from gametape.desk.threads.overview import archive_thread
 
-    place = _place(name, home)
-    path = close(place).absolute()
-    emit_json({"thread": place.root.name, "trajectory": str(path)}) if as_json else typer.echo(str(path))
+    directory = _thread_directory(name, home)
+    path = archive_thread(directory).absolute()
+    emit({"thread": directory.root.name, "trajectory": str(path)}, as_json, str(path))
 
 
-def _place(name: str, home: Path | None) -> "ThreadDirectory":
-    from gametape.cli.shared import home_directory
+def _thread_directory(name: str, home: Path | None) -> "ThreadDirectory":
     from gametape.desk.threads.thread import thread_directory
 
     return thread_directory(home_directory(home), name)
 
 
-def _read(file: Path) -> str:
+def _read_text(file: Path) -> str:
     from gametape.record.errors import read_error
 
     try:

@@ -1,4 +1,4 @@
-"""Threads on the terminal. Whatever an agent wrote is shown as text, never obeyed."""
+"""Shows threads on the terminal. Agents' output is shown as plain text, without markup or control characters."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -22,9 +22,9 @@ _MOST_LINES = 6
 _STATES = {"open": "green", "paused": "yellow", "archived": "dim"}
 
 
-def thread_to_dict(one: "ThreadSummary") -> dict[str, Any]:
-    """As JSON says it."""
-    thread = one.thread
+def thread_to_dict(summary: "ThreadSummary") -> dict[str, Any]:
+    """The JSON form of a thread."""
+    thread = summary.thread
     return {
         "thread": thread.thread_id,
         "title": thread.title,
@@ -33,20 +33,20 @@ def thread_to_dict(one: "ThreadSummary") -> dict[str, Any]:
         "paused": thread.paused,
         "local_only": thread.local_only,
         "forked_from": thread.forked_from,
-        "said": one.said,
-        "answered": one.answered,
-        "turns": one.turns,
-        "tokens": one.tokens,
-        "cost_usd": one.cost_usd,
+        "said": summary.said,
+        "answered": summary.answered,
+        "turns": summary.turns,
+        "tokens": summary.tokens,
+        "cost_usd": summary.cost_usd,
         "budget_tokens": thread.budget_tokens,
         "budget_usd": thread.budget_usd,
         "created": thread.created,
-        "last": one.last,
+        "last": summary.last,
     }
 
 
 def step_to_dict(step: "Step") -> dict[str, Any]:
-    """What was said and done, without the ids of its tokens."""
+    """The JSON form of a step, without token ids."""
     answers, notices = recorded_answers(step)
     return {
         "step": step.step_id,
@@ -54,43 +54,53 @@ def step_to_dict(step: "Step") -> dict[str, Any]:
         "time": step.timestamp,
         "text": step_text(step),
         "calls": [
-            {"name": one.call.name, "arguments": one.call.arguments, "answer": one.content, "failed": one.failed}
-            for one in answers
+            {
+                "name": answer.call.name,
+                "arguments": answer.call.arguments,
+                "answer": answer.content,
+                "failed": answer.failed,
+            }
+            for answer in answers
         ],
         "notices": notices,
         "events": step.gametape_extra.events or [],
     }
 
 
-def print_threads(found: Sequence["ThreadSummary"]) -> None:
+def print_threads(summaries: Sequence["ThreadSummary"]) -> None:
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("thread", no_wrap=True)
     for column in ("title", "model", "state", "last"):
         table.add_column(column)
     for column in ("said", "turns", "tokens", "spent"):
         table.add_column(column, justify="right")
-    for one in found:
-        thread = one.thread
-        told = f"{thread.state}: {printable(thread.paused)}" if thread.paused and not thread.archived else thread.state
-        spent = f"${one.cost_usd:.4f}" if one.cost_usd else "-"
+    for summary in summaries:
+        thread = summary.thread
+        state = f"{thread.state}: {printable(thread.paused)}" if thread.paused and not thread.archived else thread.state
+        spent = f"${summary.cost_usd:.4f}" if summary.cost_usd else "-"
         table.add_row(
             thread.thread_id,
             Text(printable(thread.title)),
             Text(printable(thread.model.rpartition("/")[2])),
-            Text(told, style=_STATES[thread.state]),
-            f"{age(one.last)} ago",
-            *(str(number) for number in (one.said, one.turns, one.tokens)),
+            Text(state, style=_STATES[thread.state]),
+            f"{age(summary.last)} ago",
+            *(str(number) for number in (summary.said, summary.turns, summary.tokens)),
             spent,
         )
-    Console(highlight=False).print(table if found else "no threads yet")
+    Console(highlight=False).print(table if summaries else "no threads yet")
 
 
-def print_thread(one: "ThreadSummary", steps: Sequence["Step"]) -> None:
+def print_thread(summary: "ThreadSummary", steps: Sequence["Step"]) -> None:
     console = Console(highlight=False)
-    thread = one.thread
+    thread = summary.thread
     console.print(Text(printable(thread.title or thread.thread_id), style="bold"))
     budget = f" of {thread.budget_tokens}" if thread.budget_tokens else ""
-    facts = [thread.thread_id, thread.state, printable(thread.model), f"{one.turns} turns, {one.tokens}{budget} tokens"]
+    facts = [
+        thread.thread_id,
+        thread.state,
+        printable(thread.model),
+        f"{summary.turns} turns, {summary.tokens}{budget} tokens",
+    ]
     facts += ["stays on this machine"] if thread.local_only else []
     facts += [f"from {thread.forked_from}"] if thread.forked_from else []
     console.print(Text("  ".join(facts), style="dim"), soft_wrap=True)
@@ -99,8 +109,8 @@ def print_thread(one: "ThreadSummary", steps: Sequence["Step"]) -> None:
         _print_step(console, step)
 
 
-def working(view: "LiveView") -> Callable[["Step"], None]:
-    """Shows what the agent does, but neither what it was told nor its answer, which is printed elsewhere."""
+def show_work(view: "LiveView") -> Callable[["Step"], None]:
+    """Shows the agent's work, but not its answer, which is printed elsewhere."""
 
     def show(step: "Step") -> None:
         if step.source == "agent" and not (is_answer(step) and not step.tool_calls):
@@ -127,9 +137,9 @@ def _print_step(console: Console, step: "Step") -> None:
     for answer in recorded_answers(step)[0]:
         arguments = printable(json.dumps(answer.call.arguments, ensure_ascii=False))[:200]
         console.print(Text(f"      > {printable(answer.call.name)} {arguments}", style="cyan"), soft_wrap=True)
-        told = answer.content.splitlines()
-        shown = told[:_MOST_LINES] + ([f"... {len(told) - _MOST_LINES} more lines"] if len(told) > _MOST_LINES else [])
-        for line in shown:
+        content = answer.content.splitlines()
+        more = [f"... {len(content) - _MOST_LINES} more lines"] if len(content) > _MOST_LINES else []
+        for line in [*content[:_MOST_LINES], *more]:
             style = "red" if answer.failed else "dim"
             console.print(Text(f"        {printable(line)}", style=style), soft_wrap=True)
     for event in step.gametape_extra.events or []:

@@ -1,11 +1,12 @@
-"""`gametape train`: let a policy learn from rewards that can be checked."""
+"""`gametape train`: train a policy on rewards that can be checked."""
 
+import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gametape.cli.shared import emit_json
+from gametape.cli.shared import AsJson, Home, emit, home_directory
 
 if TYPE_CHECKING:
     from gametape.core.config import RunConfig
@@ -19,24 +20,26 @@ def train(
     config: Annotated[Path | None, typer.Argument(help="A TOML file; see configs/ and --defaults.")] = None,
     out: Annotated[Path | None, typer.Option(metavar="RUN", help="A new directory for the run.")] = None,
     resume: Annotated[
-        Path | None, typer.Option(metavar="RUN", help="Go on with this run after its last checkpoint.")
+        Path | None, typer.Option(metavar="RUN", help="Continue this run after its last checkpoint.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, metavar="N", help="Decides everything that is drawn.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, metavar="N", help="The seed of everything that is random.")] = None,
     changes: Annotated[
-        list[str] | None, typer.Option("--set", metavar="K=V", help="Another value for a knob, such as rl.groups=4.")
+        list[str] | None, typer.Option("--set", metavar="K=V", help="Override a setting, such as rl.groups=4.")
     ] = None,
-    defaults: Annotated[bool, typer.Option("--defaults", help="Print every knob with its default, as TOML.")] = False,
-    home: Annotated[Path | None, typer.Option(metavar="DIR", help="Where models are kept ($GAMETAPE_HOME).")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line of stdout.")] = False,
+    defaults: Annotated[
+        bool, typer.Option("--defaults", help="Print every setting with its default, as TOML.")
+    ] = False,
+    home: Home = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Train a policy as CONFIG says: a warm start where it asks for one, then rollouts, rewards, updates.
+    """Train a policy with CONFIG: an optional warm start, then rollouts, rewards and updates.
 
-    Everything lies in RUN: config.toml, metrics.jsonl (a line for each update), start/ (the weights it began with) and
-    checkpoints/ (each a model that transformers loads). A run that was interrupted, even by kill -9, goes on with
-    --resume and comes to the same numbers.
+    RUN holds everything: config.toml, metrics.jsonl (a line for each update), start/ (the first weights) and
+    checkpoints/ (each a model that transformers loads). An interrupted run, even after kill -9, continues with
+    --resume and gives the same numbers.
 
     \b
-    Exit code 0 if the run came to its end, 1 if it had to stop (a loss that is no number), 2 for bad input,
+    Exit code 0 if the run finished, 1 if it had to stop (the loss is not a number), 2 for bad input,
     3 if something is missing here, such as room on the disk.
 
     \b
@@ -46,20 +49,17 @@ def train(
       gametape train --resume runs/first
     """
     if defaults:
-        from gametape.train.config_file import default_config_toml as every_default
+        from gametape.train.config_file import default_config_toml
 
-        typer.echo(every_default())
+        typer.echo(default_config_toml())
         return
-    directory, settings = _run(config, out, resume, seed, changes or [])
-    answer = _trained(directory, settings, home, resumed=resume is not None)
-    if as_json:
-        emit_json(answer)
-    else:
-        _show(answer)
+    directory, settings = _open_run(config, out, resume, seed, changes or [])
+    answer = _run_training(directory, settings, home, resumed=resume is not None)
+    emit(answer, as_json, _show)
     raise typer.Exit(1 if answer["stopped_by"].startswith("nan") else 0)
 
 
-def _run(
+def _open_run(
     config: Path | None, out: Path | None, resume: Path | None, seed: int | None, changes: list[str]
 ) -> "tuple[RunDirectory, RunConfig]":
     from gametape.core.errors import BadInput
@@ -68,7 +68,7 @@ def _run(
 
     if resume is not None:
         if config or out or seed is not None or changes:
-            raise BadInput("--resume takes a run as it was begun: no CONFIG, --out, --seed or --set beside it")
+            raise BadInput("--resume continues a run as it was begun: give no CONFIG, --out, --seed or --set with it")
         directory = RunDirectory(resume)
         return directory, directory.resume_config()
     if config is None:
@@ -80,7 +80,7 @@ def _run(
 
 
 def free_name(wanted: Path) -> Path:
-    """This one, or the first with a number that is not taken."""
+    """This path, or the first one with a number appended that is free."""
     number, path = 1, wanted
     while path.exists():
         number += 1
@@ -88,10 +88,8 @@ def free_name(wanted: Path) -> Path:
     return path
 
 
-def _trained(directory: "RunDirectory", config: "RunConfig", home: Path | None, resumed: bool) -> dict[str, Any]:
-    import asyncio
+def _run_training(directory: "RunDirectory", config: "RunConfig", home: Path | None, resumed: bool) -> dict[str, Any]:
 
-    from gametape.cli.shared import home_directory
     from gametape.core.errors import MissingDependency
     from gametape.record.errors import printable_path
 
@@ -109,7 +107,7 @@ def _trained(directory: "RunDirectory", config: "RunConfig", home: Path | None, 
             directory.create(config)
         try:
             with TrainView(config) as view:
-                return asyncio.run(run(config, directory, home_directory(home), view.telling))
+                return asyncio.run(run(config, directory, home_directory(home), view.callbacks))
         except KeyboardInterrupt:
             typer.echo(
                 f"gametape: interrupted; go on with: gametape train --resume {printable_path(directory.root)}", err=True

@@ -1,11 +1,11 @@
-"""`gametape trajectory`: is this file a trajectory, can it be trained on, and how to bring it up to date."""
+"""`gametape trajectory`: check, convert and export trajectory files."""
 
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from gametape.cli.shared import emit_json
+from gametape.cli.shared import AsJson, emit, emit_json
 from gametape.core.atif_upgrade import upgrade_trajectory
 from gametape.core.errors import BadInput
 from gametape.record.errors import printable_path
@@ -23,41 +23,39 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on the last line of stdout.")]
-
 
 @app.command()
 def check(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Trajectories, as .json or .jsonl.")],
     as_json: AsJson = False,
 ) -> None:
-    """Say whether files are valid trajectories, and where they are not.
+    """Check whether files are valid trajectories, and list the errors.
 
     \b
     Exit code 0 if all are valid, 1 if one is not, 2 if one cannot be read.
       tokens exact   every turn's prompt continues the turn before it, token by token
-      mask ok        every turn with token ids says which of them to train on
+      mask ok        every turn with token ids has a mask of those to train on
 
     \b
     Example:
       gametape trajectory check runs/first/trajectories/*.json
     """
-    examined = {file: parse_file(file) for file in files}
+    parsed = {file: parse_file(file) for file in files}
     if as_json:
-        emit_json(_report(examined))
+        emit_json(_report(parsed))
     else:
-        _show(examined)
-    if any(result.problems for result in examined.values()):
+        _show(parsed)
+    if any(result.problems for result in parsed.values()):
         raise typer.Exit(1)
 
 
 @app.command()
 def convert(
     source: Annotated[Path, typer.Argument(metavar="IN", help="A trajectory of any version, or a journal.")],
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where to write it.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The file to write.")],
     as_json: AsJson = False,
 ) -> None:
-    """Write a trajectory as ATIF 1.7. The input is left as it is; fields we do not know are kept.
+    """Write a trajectory as ATIF 1.7. The input is not changed; unknown fields are kept.
 
     \b
     Example:
@@ -66,10 +64,11 @@ def convert(
     converted = upgrade_trajectory(require_trajectory(parse_file(source), source))
     _refuse_target(out, source)
     save_trajectory(out, converted)
-    if as_json:
-        emit_json(_report({out: parse_file(out)}) | {"written": str(out.absolute())})
-    else:
-        typer.echo(f"{printable_path(out)}: {converted.schema_version}, {len(converted.steps)} steps")
+    emit(
+        _report({out: parse_file(out)}) | {"written": str(out.absolute())},
+        as_json,
+        f"{printable_path(out)}: {converted.schema_version}, {len(converted.steps)} steps",
+    )
 
 
 @app.command()
@@ -84,17 +83,14 @@ def export(
     Example:
       gametape trajectory export runs/first/trajectories/*.json --otlp http://127.0.0.1:4318
     """
-    from gametape.watch.otel_export import export_traces as sent_to
+    from gametape.watch.otel_export import export_traces
 
-    spans = sent_to([require_trajectory(parse_file(file), file) for file in files], otlp)
-    if as_json:
-        emit_json({"trajectories": len(files), "spans": spans})
-    else:
-        typer.echo(f"{spans} spans")
+    spans = export_traces([require_trajectory(parse_file(file), file) for file in files], otlp)
+    emit({"trajectories": len(files), "spans": spans}, as_json, f"{spans} spans")
 
 
 def _refuse_target(out: Path, source: Path) -> None:
-    """Only a new name or another regular file may be written: never the input, a directory or a device."""
+    """Refuse to write over the input, a directory or a device."""
     if not out.exists():
         return
     if out.samefile(source):
@@ -103,11 +99,11 @@ def _refuse_target(out: Path, source: Path) -> None:
         raise BadInput(f"{printable_path(out)}: not a regular file; give --out the name of a file")
 
 
-def _report(examined: dict[Path, ParsedTrajectory]) -> dict[str, Any]:
-    files = [_facts(file, result) for file, result in examined.items()]
+def _report(parsed: dict[Path, ParsedTrajectory]) -> dict[str, Any]:
+    files = [_facts(file, result) for file, result in parsed.items()]
     errors = [
         {"file": str(file.absolute()), "path": problem.path, "expected": problem.expected}
-        for file, result in examined.items()
+        for file, result in parsed.items()
         for problem in result.problems
     ]
     return {
@@ -140,26 +136,28 @@ def _all_known(answers: Any) -> bool | None:
     return all(known) if known else None
 
 
-def _show(examined: dict[Path, ParsedTrajectory]) -> None:
+def _show(parsed: dict[Path, ParsedTrajectory]) -> None:
     from rich.console import Console
     from rich.text import Text
 
     console = Console(highlight=False)
-    for file, result in examined.items():
+    for file, result in parsed.items():
         facts = _facts(file, result)
         if result.problems:
             console.print(Text.assemble(("not valid  ", "red"), printable_path(file)), soft_wrap=True)
             for problem in result.problems:
                 console.print(Text(f"    {problem}"), soft_wrap=True)
             continue
-        told = [facts["version"], f"steps: {facts['steps']}", f"turns: {facts['turns']}"]
-        told += _worded("tokens exact", facts["tokens_exact"]) + _worded("mask ok", facts["mask_ok"])
+        facts_text = [facts["version"], f"steps: {facts['steps']}", f"turns: {facts['turns']}"]
+        facts_text += _describe_flag("tokens exact", facts["tokens_exact"]) + _describe_flag(
+            "mask ok", facts["mask_ok"]
+        )
         if result.torn_bytes:
-            told.append(f"an unfinished last line of {result.torn_bytes} bytes is ignored")
+            facts_text.append(f"an unfinished last line of {result.torn_bytes} bytes is ignored")
         console.print(
-            Text.assemble(("valid      ", "green"), f"{printable_path(file)}  {', '.join(told)}"), soft_wrap=True
+            Text.assemble(("valid      ", "green"), f"{printable_path(file)}  {', '.join(facts_text)}"), soft_wrap=True
         )
 
 
-def _worded(what: str, answer: bool | None) -> list[str]:
+def _describe_flag(what: str, answer: bool | None) -> list[str]:
     return [] if answer is None else [what if answer else f"not {what}"]

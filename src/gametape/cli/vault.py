@@ -1,11 +1,11 @@
-"""`gametape vault`: what agents thought worth remembering, read and reviewed by a person."""
+"""`gametape vault`: read and review the notes of agents."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gametape.cli.desk import AsJson, Home
+from gametape.cli.shared import AsJson, Home, emit, emit_json, home_directory
 
 if TYPE_CHECKING:
     from gametape.desk.vault.vault import Vault
@@ -14,37 +14,29 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     add_completion=False,
-    help="Read and review what agents thought worth remembering.",
+    help="Read and review the notes of agents.",
 )
 
-VaultDir = Annotated[Path | None, typer.Option("--vault", metavar="DIR", help="The vault (HOME/vault unless given).")]
-
-
-@app.callback()
-def group() -> None:
-    """Read and review what agents thought worth remembering."""
+VaultDir = Annotated[Path | None, typer.Option("--vault", metavar="DIR", help="The vault (default: HOME/vault).")]
 
 
 @app.command()
 def init(vault: VaultDir = None, home: Home = None, as_json: AsJson = False) -> None:
-    """Make a vault: a git repository of markdown notes. What is there already is taken in; done twice it is done once.
+    """Create a vault: a git repository of markdown notes. Existing markdown becomes notes.
 
     Example: gametape vault init --vault ~/notes
     """
-    from gametape.cli.shared import emit_json
     from gametape.desk.vault.vault import Vault
 
-    made = Vault.init(_directory(vault, home))
-    names = made.names()
-    emit_json({"vault": str(made.root), "notes": len(names)}) if as_json else typer.echo(
-        f"{made.root}: a vault with {len(names)} notes"
-    )
+    opened = Vault.init(_directory(vault, home))
+    names = opened.names()
+    emit({"vault": str(opened.root), "notes": len(names)}, as_json, f"{opened.root}: a vault with {len(names)} notes")
 
 
 @app.command()
 def show(
     note: Annotated[str | None, typer.Argument(metavar="[NOTE]", help="Such as people/ada.")] = None,
-    used: Annotated[bool, typer.Option(help="List notes by what came of the attempts that read them.")] = False,
+    used: Annotated[bool, typer.Option(help="List notes by the outcomes of the attempts that read them.")] = False,
     vault: VaultDir = None,
     home: Home = None,
     as_json: AsJson = False,
@@ -58,7 +50,6 @@ def show(
       gametape vault show people/ada
       gametape vault show --used
     """
-    from gametape.cli.shared import emit_json
     from gametape.cli.vault_view import print_names, print_note, print_uses
 
     opened = _open(vault, home)
@@ -84,63 +75,62 @@ def search(
     home: Home = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find lines of notes by their words, the best first.
+    """Search the lines of notes by words, the best match first.
 
     Exit code 1 if there is none.
 
     Example: gametape vault search "flaky test"
     """
-    from gametape.cli.shared import emit_json
     from gametape.cli.vault_view import print_hits
-    from gametape.desk.vault.note_queries import search_notes as find
+    from gametape.desk.vault.note_queries import search_notes
 
-    hits = find(_open(vault, home), text)
+    hits = search_notes(_open(vault, home), text)
     emit_json({"hits": [hit._asdict() for hit in hits]}) if as_json else print_hits(hits)
     raise typer.Exit(0 if hits else 1)
 
 
 @app.command()
 def review(vault: VaultDir = None, home: Home = None, as_json: AsJson = False) -> None:
-    """Show what is new since you last accepted it, note by note, with the thread and turn that wrote it.
+    """Show the changes since you last accepted a note, with the thread and turn that wrote them.
 
-    Exits 0, whether or not there is something new.
+    Exits 0, with or without changes.
 
     Example: gametape vault review
     """
-    from gametape.cli.shared import emit_json
     from gametape.cli.vault_view import commit_to_dict, print_review
-    from gametape.desk.vault.review import review as look
+    from gametape.desk.vault.review import review as review_notes
 
-    new = look(_open(vault, home))
+    changes = review_notes(_open(vault, home))
     if as_json:
         notes = [
-            {"note": one.note, "diff": list(one.diff), "commits": [commit_to_dict(commit) for commit in one.commits]}
-            for one in new
+            {
+                "note": change.note,
+                "diff": list(change.diff),
+                "commits": [commit_to_dict(commit) for commit in change.commits],
+            }
+            for change in changes
         ]
         emit_json({"notes": notes})
     else:
-        print_review(new)
+        print_review(changes)
 
 
 @app.command()
 def accept(
-    notes: Annotated[list[str] | None, typer.Argument(metavar="[NOTE...]", help="All that is new, if none.")] = None,
+    notes: Annotated[list[str] | None, typer.Argument(metavar="[NOTE...]", help="Default: all that changed.")] = None,
     vault: VaultDir = None,
     home: Home = None,
     as_json: AsJson = False,
 ) -> None:
-    """Accept notes as they are: `review` then shows only what comes later.
+    """Accept the present version of notes: `review` then shows only later changes.
 
     Example: gametape vault accept people/ada
     """
-    from gametape.cli.shared import emit_json
-    from gametape.desk.vault.review import accept as take
+    from gametape.desk.vault.review import accept as accept_notes
     from gametape.watch.text_features import printable
 
-    accepted = take(_open(vault, home), notes or ())
-    emit_json({"accepted": accepted}) if as_json else typer.echo(
-        f"accepted: {printable(', '.join(accepted)) or 'nothing new'}"
-    )
+    accepted = accept_notes(_open(vault, home), notes or ())
+    emit({"accepted": accepted}, as_json, f"accepted: {printable(', '.join(accepted)) or 'nothing new'}")
 
 
 @app.command()
@@ -150,17 +140,16 @@ def revert(
     home: Home = None,
     as_json: AsJson = False,
 ) -> None:
-    """Take back a commit, or all that was done to a note since it was accepted. History stays: this is a new commit.
+    """Undo a commit, or all changes to a note since it was accepted, with a new commit.
 
     Example: gametape vault revert people/ada
     """
-    from gametape.cli.shared import emit_json
     from gametape.cli.vault_view import commit_to_dict
-    from gametape.desk.vault.review import revert as undo
+    from gametape.desk.vault.review import revert as revert_notes
     from gametape.watch.text_features import printable
 
-    commit = undo(_open(vault, home), what)
-    emit_json(commit_to_dict(commit)) if as_json else typer.echo(f"{commit.short} {printable(commit.subject)}")
+    commit = revert_notes(_open(vault, home), what)
+    emit(commit_to_dict(commit), as_json, f"{commit.short} {printable(commit.subject)}")
 
 
 @app.command()
@@ -170,38 +159,36 @@ def sync(
     home: Home = None,
     as_json: AsJson = False,
 ) -> None:
-    """Take in what another machine has written and give it what we have, without rewriting history on either side.
+    """Merge with a git remote: fetch, merge and push, without rewriting history on either side.
 
     Example: gametape vault sync --remote git@example.org:notes.git
     """
-    from gametape.cli.shared import emit_json
-    from gametape.desk.vault.sync import sync as exchange
+    from gametape.desk.vault.sync import sync as sync_vault
     from gametape.watch.text_features import printable
 
-    done = exchange(_open(vault, home), remote)
+    result = sync_vault(_open(vault, home), remote)
     if as_json:
-        emit_json({"pulled": done.pulled, "pushed": done.pushed, "aside": list(done.aside)})
+        emit_json({"pulled": result.pulled, "pushed": result.pushed, "aside": list(result.aside)})
         return
-    typer.echo(f"{done.pulled} commits came, {done.pushed} went")
-    for note in done.aside:
-        typer.echo(f"both sides changed {printable(note)}: the other's version lies beside it")
+    typer.echo(f"{result.pulled} commits pulled, {result.pushed} pushed")
+    for note in result.aside:
+        typer.echo(f"both sides changed {printable(note)}: the other version is stored beside it")
 
 
 @app.command()
 def loops(vault: VaultDir = None, home: Home = None, as_json: AsJson = False) -> None:
-    """List what is still open, the oldest first: boxes that nobody has ticked, lines that begin with `open:`.
+    """List open items, the oldest first: unticked boxes, and lines that begin with `open:`.
 
     Example: gametape vault loops
     """
-    from gametape.cli.shared import emit_json
     from gametape.cli.vault_view import commit_to_dict, print_open_items
-    from gametape.desk.vault.note_queries import list_open_items as find
+    from gametape.desk.vault.note_queries import list_open_items
 
-    found = find(_open(vault, home))
+    items = list_open_items(_open(vault, home))
     if as_json:
-        emit_json({"loops": [loop._asdict() | {"commit": commit_to_dict(loop.commit)} for loop in found]})
+        emit_json({"loops": [item._asdict() | {"commit": commit_to_dict(item.commit)} for item in items]})
     else:
-        print_open_items(found)
+        print_open_items(items)
 
 
 def _open(vault: Path | None, home: Path | None) -> "Vault":
@@ -211,6 +198,5 @@ def _open(vault: Path | None, home: Path | None) -> "Vault":
 
 
 def _directory(vault: Path | None, home: Path | None) -> Path:
-    from gametape.cli.shared import home_directory
 
     return (vault or home_directory(home) / "vault").expanduser().absolute()

@@ -1,4 +1,4 @@
-"""A vault on the terminal. Whatever an agent wrote is shown as text, never obeyed."""
+"""Shows a vault on the terminal. Agents' output is shown as plain text, without markup or control characters."""
 
 import time
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ _STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
 def commit_to_dict(commit: "Commit") -> dict[str, Any]:
-    """As JSON says it."""
+    """The JSON form of a commit."""
     return {
         "commit": commit.id,
         "time": commit.time,
@@ -67,36 +67,36 @@ def print_uses(uses: Sequence["NoteUsage"]) -> None:
     _console().print(table if uses else "no note was read yet")
 
 
-def print_review(new: Sequence["NoteChange"]) -> None:
+def print_review(changes: Sequence["NoteChange"]) -> None:
     console = _console()
-    for one in new:
-        console.print(Text(printable(one.note), style="bold"))
-        for commit in one.commits:
+    for change in changes:
+        console.print(Text(printable(change.note), style="bold"))
+        for commit in change.commits:
             console.print(
                 Text(f"  {commit.short}  {age(commit.time)} ago  {printable(commit.author_text)}", style="dim"),
                 soft_wrap=True,
             )
-        for line in one.diff:
+        for line in change.diff:
             console.print(Text(f"  {printable(line)}", style=_STYLES.get(line[:1], "")), soft_wrap=True)
         console.print()
-    if not new:
+    if not changes:
         console.print("nothing new")
     else:
         console.print(Text("gametape vault accept [NOTE...]   gametape vault revert NOTE|COMMIT", style="dim"))
 
 
-def print_open_items(found: Sequence["OpenItem"]) -> None:
+def print_open_items(items: Sequence["OpenItem"]) -> None:
     console = _console()
-    for loop in found:
+    for item in items:
         console.print(
             Text.assemble(
-                (f"{age(loop.commit.time):>4}  ", "dim"),
-                printable(loop.text),
-                (f"  {printable(loop.note)}:{loop.line}, {printable(loop.commit.author_text)}", "dim"),
+                (f"{age(item.commit.time):>4}  ", "dim"),
+                printable(item.text),
+                (f"  {printable(item.note)}:{item.line}, {printable(item.commit.author_text)}", "dim"),
             ),
             soft_wrap=True,
         )
-    if not found:
+    if not items:
         console.print("nothing is open")
 
 

@@ -1,9 +1,11 @@
-"""`gametape verify`: decide what a workspace is worth."""
+"""`gametape verify`: score a workspace with the tests of its task."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+from gametape.cli.shared import AsJson, Home, emit_json, home_directory
 
 if TYPE_CHECKING:
     from gametape.core.verdict import Verdict
@@ -22,15 +24,13 @@ def verify(
         typer.Option(help="train: tests, twins, held-out tests, integrity. full: also a second order and all layers."),
     ] = "full",
     reward: Annotated[
-        Literal["layered", "pass_rate", "binary"], typer.Option(help="How the verdict becomes a number.")
+        Literal["layered", "pass_rate", "binary"], typer.Option(help="How the verdict is turned into a number.")
     ] = "layered",
-    home: Annotated[
-        Path | None, typer.Option(help="Where verdicts and what is known of tasks are kept ($GAMETAPE_HOME).")
-    ] = None,
-    cache: Annotated[bool, typer.Option(help="Answer from an earlier verdict on the same bytes.")] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line of stdout.")] = False,
+    home: Home = None,
+    cache: Annotated[bool, typer.Option(help="Reuse an earlier verdict on the same files.")] = True,
+    as_json: AsJson = False,
 ) -> None:
-    """Run the tests of TASK against a workspace, where nothing in it can decide the outcome.
+    """Run the tests of TASK against a workspace, so that nothing in the workspace can fake the outcome.
 
     Only the declared sources are taken from the workspace. Exits 0 if it passed; 1 if it is wrong, hacked, flaky,
     hanging or empty; 2 if TASK or the workspace cannot be used.
@@ -38,13 +38,12 @@ def verify(
     Example: gametape task checkout examples/tasks/slugs --out /tmp/try --solved, then
     gametape verify examples/tasks/slugs --workspace /tmp/try
     """
-    from gametape.cli.shared import emit_json, home_directory
     from gametape.tasks.loader import load_task
     from gametape.verify.verifier import Verifier
 
-    place = home_directory(home)
-    subject = load_task(task, place, lambda text: typer.echo(text, err=True))
-    with Verifier(subject, place, keep_verdicts=cache) as verifier:
+    root = home_directory(home)
+    loaded_task = load_task(task, root, lambda text: typer.echo(text, err=True))
+    with Verifier(loaded_task, root, keep_verdicts=cache) as verifier:
         verdict = verifier.verify(workspace, profile, reward)
     if as_json:
         emit_json(verdict.model_dump(mode="json"))

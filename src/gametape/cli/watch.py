@@ -1,10 +1,14 @@
-"""`gametape watch`: has an agent narrowed to a phrase, a template, a tic, a loop or silence?"""
+"""`gametape watch`: detect when an agent falls into a phrase, a template, a tic, a loop or silence."""
 
+import re
 from collections.abc import Iterator
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from gametape.cli.shared import AsJson, emit_json
 
 if TYPE_CHECKING:
     from gametape.watch.log_reader import LogFormat, LoggedStep
@@ -23,49 +27,51 @@ def watch(
     baseline: Annotated[
         str | None,
         typer.Option(
-            metavar="PATH|N", help="A healthy log, or how many first steps are (200, a third of a short log)."
+            metavar="PATH|N",
+            help="A healthy log, or the number of first steps that are healthy (200, or a third of a short log).",
         ),
     ] = None,
     tics: Annotated[
-        list[str] | None, typer.Option("--tic", metavar="REGEX", help="A tic to look for, besides the known ones.")
+        list[str] | None, typer.Option("--tic", metavar="REGEX", help="A tic to look for, beside the known ones.")
     ] = None,
     false_alarm: Annotated[
-        int, typer.Option("--steps-to-false-alarm", metavar="N", min=1, help="On average, at least.")
+        int, typer.Option("--steps-to-false-alarm", metavar="N", min=1, help="The minimum on average.")
     ] = 10_000,
-    follow: Annotated[bool, typer.Option("--follow", help="Go on as the file grows, until interrupted.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line of stdout.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Continue as the file grows, until interrupted.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Watch behaviour over many steps. All files are one stream, one agent's.
+    """Watch an agent's behaviour over many steps. All files together are one stream of one agent.
 
     Reads trajectories (ATIF, ours or others', and running journals), JSON lines with `text` and optional `time`,
-    `tool_calls`, `result`, `model`, chat messages and events of other makers, and plain text. What is usual is learnt
-    from a baseline; every monitor shares one promise on false alarms. With --follow, alarms are told as they come.
+    `tool_calls`, `result`, `model`, chat messages and events of other tools, and plain text. Normal behaviour is
+    learned from a baseline; all monitors share one rate of false alarms. With --follow, alarms are printed live.
 
     Exit code 0 if there is no alarm, 1 if there is one, 2 if a file cannot be read.
 
     Example: gametape watch --follow agent.jsonl
     """
-    from itertools import chain, islice
 
-    from gametape.cli.shared import emit_json
     from gametape.core.errors import BadInput
     from gametape.watch.log_reader import log_files, parse_log_format, read_log
     from gametape.watch.monitor_set import BASELINE, baseline_length
     from gametape.watch.report import WatchReport
 
-    kind = parse_log_format(format_)
+    log_format = parse_log_format(format_)
     files = log_files(paths)
     if follow and len(files) > 1:
         raise BadInput("--follow takes one file")
-    steps = chain.from_iterable(read_log(file, kind, go_on=lambda: follow) for file in files)
-    begun = [] if follow else list(islice(steps, 3 * BASELINE))
-    watching = _watching(
-        baseline or str(baseline_length(len(begun)) if begun else BASELINE), tics or [], false_alarm, kind
+    steps = chain.from_iterable(read_log(file, log_format, go_on=lambda: follow) for file in files)
+    first_steps = [] if follow else list(islice(steps, 3 * BASELINE))
+    monitors = _make_monitors(
+        baseline or str(baseline_length(len(first_steps)) if first_steps else BASELINE),
+        tics or [],
+        false_alarm,
+        log_format,
     )
-    report = WatchReport(watching)
+    report = WatchReport(monitors)
     try:
-        for placed in chain(begun, steps):
-            for episode in report.observe(placed):
+        for step in chain(first_steps, steps):
+            for episode in report.observe(step):
                 _tell(episode, as_json, follow)
     except KeyboardInterrupt:
         if not follow:
@@ -73,12 +79,11 @@ def watch(
     if as_json:
         emit_json(report.to_dict())
     else:
-        _show(report, watching)
+        _show(report, monitors)
     raise typer.Exit(1 if report.episodes else 0)
 
 
-def _watching(baseline: str, tics: list[str], false_alarm: int, kind: "LogFormat") -> "MonitorSet":
-    import re
+def _make_monitors(baseline: str, tics: list[str], false_alarm: int, log_format: "LogFormat") -> "MonitorSet":
 
     from gametape.core.errors import BadInput
     from gametape.watch.calibrated_monitor import monitor_specs
@@ -90,24 +95,23 @@ def _watching(baseline: str, tics: list[str], false_alarm: int, kind: "LogFormat
             re.compile(tic)
         except re.error as error:
             raise BadInput(f"--tic {tic}: not a regular expression ({error})") from None
-    monitors = monitor_specs((*TICS, *tics))
+    specs = monitor_specs((*TICS, *tics))
     if baseline.isdecimal():
-        return MonitorSet(int(baseline), false_alarm, monitors)
-    watching = MonitorSet(steps_to_false_alarm=false_alarm, monitors=monitors)
-    watching.learn(placed.observed for placed in _healthy(Path(baseline), kind) if placed.observed is not None)
-    return watching
+        return MonitorSet(int(baseline), false_alarm, specs)
+    monitors = MonitorSet(steps_to_false_alarm=false_alarm, monitors=specs)
+    monitors.learn(step.observed for step in _baseline_steps(Path(baseline), log_format) if step.observed is not None)
+    return monitors
 
 
-def _healthy(path: Path, kind: "LogFormat") -> "Iterator[LoggedStep]":
-    """A baseline may be of another format than what is watched."""
+def _baseline_steps(path: Path, log_format: "LogFormat") -> "Iterator[LoggedStep]":
+    """The steps of a baseline, whose format may differ from that of the watched log."""
     from gametape.watch.log_reader import log_files, read_log
 
     for file in log_files([path]):
-        yield from read_log(file, "text" if kind == "text" else "auto")
+        yield from read_log(file, "text" if log_format == "text" else "auto")
 
 
 def _tell(episode: "AlarmEpisode", as_json: bool, live: bool) -> None:
-    from gametape.cli.shared import emit_json
 
     if as_json and live:
         emit_json({"alarm": episode.to_dict()})
@@ -117,20 +121,20 @@ def _tell(episode: "AlarmEpisode", as_json: bool, live: bool) -> None:
             typer.echo(f"    {line}")
 
 
-def _show(report: "WatchReport", watching: "MonitorSet") -> None:
+def _show(report: "WatchReport", monitors: "MonitorSet") -> None:
     from gametape.watch.report import plot_sparklines
     from gametape.watch.text_features import printable
 
-    for change in watching.changes:
-        told = printable(f"from {change.before} to {change.after}")
-        typer.echo(f"step {change.step}: the model changed {told}: a new baseline")
-    for line in plot_sparklines(report.sparklines, watching.threshold):
+    for change in monitors.changes:
+        text = printable(f"from {change.before} to {change.after}")
+        typer.echo(f"step {change.step}: the model changed {text}: a new baseline")
+    for line in plot_sparklines(report.sparklines, monitors.threshold):
         typer.echo(line)
-    blind = [channel.spec.name for channel in watching.channels if channel.saturated]
-    if blind:
-        typer.echo(f"blind, for the baseline is already like that: {', '.join(blind)}")
-    unseen = [channel.spec.name for channel in watching.channels if channel.tolerated is None]
-    if unseen and not watching.learning:
-        typer.echo(f"too little to look at so far: {', '.join(unseen)}")
-    learning = ", still learning what is usual" if watching.learning else ""
+    saturated = [channel.spec.name for channel in monitors.channels if channel.saturated]
+    if saturated:
+        typer.echo(f"cannot detect a change, because the baseline is already like that: {', '.join(saturated)}")
+    uncalibrated = [channel.spec.name for channel in monitors.channels if channel.tolerated is None]
+    if uncalibrated and not monitors.learning:
+        typer.echo(f"too few steps so far for: {', '.join(uncalibrated)}")
+    learning = ", still learning the baseline" if monitors.learning else ""
     typer.echo(f"{report.steps} steps, {len(report.episodes)} alarms{learning}")

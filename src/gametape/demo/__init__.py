@@ -1,1 +1,1 @@
-"""What `gametape demo` performs, act by act."""
+"""What `gametape demo` runs: its stages, the training of both arms, its state on disk and its output."""

@@ -1,4 +1,4 @@
-"""The fourth act: RLVR and RLVR+TTF from the same weights with the same budget, each in a process of its own."""
+"""The last stage: train RLVR and RLVR+TTF from the same weights with the same budget, each in its own process."""
 
 import json
 import os
@@ -21,19 +21,19 @@ from gametape.studio.report import ARM_LABELS
 from gametape.studio.run_files import RunFiles
 
 ARMS = ("rlvr", "rlvr_ttf")
-_LOOK_EVERY = 0.5
-_PATIENCE = 60.0
-"""Seconds that a run has to end in order when it is told to."""
-_ARM = (
+_POLL_SECONDS = 0.5
+_STOP_SECONDS = 60.0
+"""Seconds that a run has to stop after SIGINT."""
+_ARM_PROGRAM = (
     "import sys; from gametape.sandbox.linux import die_with_parent; die_with_parent(int(sys.argv.pop(1)))\n"
     "from gametape.cli.main import main; main()"
 )
-"""`gametape`, for as long as the demo lives: one that outlived a kill -9 would keep the run from being taken up."""
-_SAID = "gametape: "
+"""`gametape`, which ends with the demo: a run that outlived a killed demo would block resuming it."""
+_PREFIX = "gametape: "
 
 
 class ArmFailed(GametapeError):
-    """A run ended without an answer; its log says why, and its exit code what kind of trouble it is."""
+    """A run ended without an answer. Its log says why; its exit code says which kind of error it is."""
 
     def __init__(self, message: str, code: int) -> None:
         super().__init__(message)
@@ -41,33 +41,33 @@ class ArmFailed(GametapeError):
 
 
 def train_arms(state: DemoState) -> dict[str, Any]:
-    """What each `gametape train --json` answered. Whatever ends this early ends both in order."""
+    """The answers of both `gametape train --json`. An interruption stops both runs in order."""
     with ExitStack() as running, _bars() as bar:
         arms = {arm: running.enter_context(_training(state, arm)) for arm in ARMS}
         rows = {arm: bar.add_task(ARM_LABELS[arm], total=None, more="") for arm in ARMS}
         answers: dict[str, Any] = {}
         while len(answers) < len(arms):
-            time.sleep(_LOOK_EVERY)
+            time.sleep(_POLL_SECONDS)
             ended = [arm for arm, process in arms.items() if arm not in answers and process.poll() is not None]
-            answers |= {arm: _answer(state, arm, arms[arm]) for arm in ended}
-            _look(state, bar, rows)
+            answers |= {arm: _read_answer(state, arm, arms[arm]) for arm in ended}
+            _update_bars(state, bar, rows)
         return {arm: answers[arm] for arm in ARMS}
 
 
 @contextmanager
-def _training(stage: DemoState, arm: str) -> "Iterator[subprocess.Popen[bytes]]":
-    """In a session of its own, so that one Ctrl-C reaches it once, from here."""
-    run = stage.out / arm
+def _training(state: DemoState, arm: str) -> "Iterator[subprocess.Popen[bytes]]":
+    """Start a run, in a session of its own so that Ctrl-C reaches it only once, from here."""
+    run = state.out / arm
     if (run / "config.toml").exists():
-        words = ["--resume", str(run)]
+        arguments = ["--resume", str(run)]
     else:
-        changes = (*stage.changes, f"model={stage.start}")
-        words = [str(stage.config(arm)), "--out", str(run)]
-        words += [word for change in changes for word in ("--set", change)]
+        changes = (*state.changes, f"model={state.start}")
+        arguments = [str(state.config(arm)), "--out", str(run)]
+        arguments += [word for change in changes for word in ("--set", change)]
     demo = str(os.getpid())
-    command = [sys.executable, "-c", _ARM, demo, "train", *words, "--home", str(stage.home), "--json"]
+    command = [sys.executable, "-c", _ARM_PROGRAM, demo, "train", *arguments, "--home", str(state.home), "--json"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    with _log(stage, arm).open("wb") as log:
+    with _log(state, arm).open("wb") as log:
         process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -82,29 +82,29 @@ def _training(stage: DemoState, arm: str) -> "Iterator[subprocess.Popen[bytes]]"
             if process.poll() is None:
                 process.send_signal(signal.SIGINT)
                 try:
-                    process.wait(_PATIENCE)
+                    process.wait(_STOP_SECONDS)
                 except subprocess.TimeoutExpired:
                     process.kill()
                     process.wait()
 
 
-def _answer(stage: DemoState, arm: str, process: "subprocess.Popen[bytes]") -> dict[str, Any]:
-    """Its last line. A run that had to stop has one too, and it says what stopped it."""
+def _read_answer(state: DemoState, arm: str, process: "subprocess.Popen[bytes]") -> dict[str, Any]:
+    """The JSON on the last line of a run's output. A run that had to stop prints one too."""
     assert process.stdout
-    said = process.stdout.read().decode().splitlines()
-    if not said:
-        log = _log(stage, arm).read_text(errors="replace").splitlines()
-        told = [line.removeprefix(_SAID) for line in log if line.startswith(_SAID)]
-        last = told[-1] if told else f"exit code {process.returncode}"
-        raise ArmFailed(f"{arm}: {last} (all it said: {printable_path(_log(stage, arm))})", process.returncode)
-    answer: dict[str, Any] = json.loads(said[-1])
+    output = process.stdout.read().decode().splitlines()
+    if not output:
+        log = _log(state, arm).read_text(errors="replace").splitlines()
+        errors = [line.removeprefix(_PREFIX) for line in log if line.startswith(_PREFIX)]
+        reason = errors[-1] if errors else f"exit code {process.returncode}"
+        raise ArmFailed(f"{arm}: {reason} (its log: {printable_path(_log(state, arm))})", process.returncode)
+    answer: dict[str, Any] = json.loads(output[-1])
     return answer
 
 
-def _look(stage: DemoState, bar: Progress, rows: dict[str, Any]) -> None:
-    """How much of its budget of operations each has used, from its log."""
+def _update_bars(state: DemoState, bar: Progress, rows: dict[str, Any]) -> None:
+    """Show how much of its compute budget each run has used, from its log."""
     for arm, row in rows.items():
-        run = RunFiles(stage.out / arm)
+        run = RunFiles(state.out / arm)
         if not run.metrics:
             continue
         used, budget = (line["flops"] for line in run.metrics if "flops" in line), run.config["flops"]
@@ -126,5 +126,5 @@ def _bars() -> Progress:
     )
 
 
-def _log(stage: DemoState, arm: str) -> Path:
-    return stage.out / f"{arm}.log"
+def _log(state: DemoState, arm: str) -> Path:
+    return state.out / f"{arm}.log"

@@ -1,4 +1,4 @@
-"""`gametape demo --sandbox`: one harmless program and five hostile ones, and what stopped each."""
+"""`gametape demo --sandbox`: one harmless and five hostile programs, and what stopped each."""
 
 import socket
 import tempfile
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class SandboxProgram:
-    """A program, and the mark that it would leave if the wall had a hole."""
+    """A program. A hostile one prints or writes `GOT ...` if it escapes."""
 
     title: str
     code: str
@@ -32,37 +32,37 @@ def hostile_programs(secret: Path, port: int, outside: Path) -> list[SandboxProg
 
 
 def run_programs() -> list[dict[str, Any]]:
-    """Set the scene (a secret, a listening server, a workspace), run every act, look at the host afterwards."""
+    """Prepare a secret, a listening server and a workspace, run every program, and check the host after each."""
     from gametape.sandbox.backend import SandboxSpec, open_backend
     from gametape.sandbox.policy import SandboxLimits, SandboxPolicy
 
     with (
-        tempfile.TemporaryDirectory(prefix="gametape-demo-") as scene,
+        tempfile.TemporaryDirectory(prefix="gametape-demo-") as scratch,
         socket.create_server(("127.0.0.1", 0)) as server,
     ):
-        workspace, secret, outside = Path(scene, "workspace"), Path(scene, "secret"), Path(scene, "outside")
+        workspace, secret, outside = Path(scratch, "workspace"), Path(scratch, "secret"), Path(scratch, "outside")
         workspace.mkdir()
         (workspace / "poem.txt").write_text("the coach stops the tape at minute 47\n")
         secret.write_text("swordfish")
         policy = SandboxPolicy(limits=SandboxLimits(wall_seconds=20, memory_mb=256, processes=64))
         sandbox = open_backend().start(SandboxSpec(policy=policy, workspace=workspace))
         rows = []
-        for act in [HARMLESS, *hostile_programs(secret, server.getsockname()[1], outside)]:
-            result = sandbox.exec(["python3", "-c", act.code])
-            escaped = "GOT" in result.stdout or outside.exists() or _was_called(server)
-            held = result.ok and not escaped if act is HARMLESS else not result.ok and not escaped
+        for program in [HARMLESS, *hostile_programs(secret, server.getsockname()[1], outside)]:
+            result = sandbox.exec(["python3", "-c", program.code])
+            escaped = "GOT" in result.stdout or outside.exists() or _was_connected(server)
+            held = result.ok and not escaped if program is HARMLESS else not result.ok and not escaped
             rows.append(
                 {
-                    "act": act.title,
+                    "act": program.title,
                     "held": held,
-                    "what": _what_happened(result),
+                    "what": _describe(result),
                     "seconds": result.usage.wall_seconds,
                 }
             )
         return rows
 
 
-def _was_called(server: socket.socket) -> bool:
+def _was_connected(server: socket.socket) -> bool:
     server.settimeout(0)
     try:
         server.accept()[0].close()
@@ -71,23 +71,23 @@ def _was_called(server: socket.socket) -> bool:
     return True
 
 
-def _what_happened(result: Any) -> str:
+def _describe(result: Any) -> str:
     if result.ok:
         return f"worked: {result.stdout.strip()}"
     if result.killed_by:
         return f"ended by its limit on {result.killed_by}, held by {result.held_by[result.killed_by]}"
     if result.violations:
-        seen = result.violations[0]
-        return f"{seen.action} {seen.syscall}({', '.join(map(str, seen.args))}), written down"
+        violation = result.violations[0]
+        return f"{violation.action} {violation.syscall}({', '.join(map(str, violation.args))}), recorded"
     reason = result.stderr.strip().splitlines()[-1] if result.stderr.strip() else f"exit code {result.exit_code}"
     return f"the host's files are not there: {reason}" if "FileNotFoundError" in reason else reason
 
 
 def programs_table(rows: list[dict[str, Any]]) -> Any:
-    """The acts as a rich table."""
+    """The results as a rich table."""
     from rich.table import Table
 
-    table = Table(title="Six programs meet the wall", title_justify="left")
+    table = Table(title="Six programs in the sandbox", title_justify="left")
     for column in ("program", "held", "what happened", "seconds"):
         table.add_column(column, overflow="fold")
     for row in rows:

@@ -1,6 +1,6 @@
-"""The first three acts of the demo: tasks are mined, one is attempted twice, a tiny policy gets its warm start.
+"""The first three stages of the demo: mine tasks, attempt one of them twice, warm-start a tiny policy.
 
-Each does what is not done yet, and returns what is worth telling as plain data.
+Each returns its results as plain data, which the demo stores and shows.
 """
 
 import asyncio
@@ -13,8 +13,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from gametape.agent.attempt_directory import AttemptDirectory
 from gametape.agent.limits import RolloutLimits
 from gametape.agent.scripted_policies import SCRIPTED_POLICIES
-from gametape.agent.solve import SolveRequest, SolveResult
-from gametape.agent.solve import solve as attempt
+from gametape.agent.solve import SolveRequest, SolveResult, solve
 from gametape.core.errors import BadInput
 from gametape.core.step import Step
 from gametape.demo.state import DemoState
@@ -31,7 +30,7 @@ from gametape.terminal.rollout_view import LiveView
 ATTEMPTS = ("scripted:expert", "scripted:cheat")
 _CANDIDATES = 3
 _LIMITS = RolloutLimits(turns=12, turn_tokens=1 << 15)
-"""A script writes whole files, and each of their bytes is a token."""
+"""A script writes whole files, and each byte is a token."""
 
 
 def mine_tasks(state: DemoState) -> dict[str, Any]:
@@ -67,53 +66,53 @@ def mine_tasks(state: DemoState) -> dict[str, Any]:
 
 
 def attempt_task(state: DemoState) -> list[dict[str, Any]]:
-    """The first mined task, by one who knows the solution and by one who wants to be paid without. What an earlier call
-    left half done is begun again: it takes seconds."""
+    """Attempt the first mined task with a script that solves it and one that cheats. What an interrupted call left is
+    deleted and done again: it takes seconds."""
     remove_tree(state.out / "attempts")
     task = state.out / "tasks" / state.data["mined"]["names"][0]
     return [_attempt(state, task, model) for model in ATTEMPTS]
 
 
-def _attempt(stage: DemoState, task: Path, model: str) -> dict[str, Any]:
-    subject = load_task(task, stage.home, lambda _text: None)
-    scripts = {name: (lambda script=script: script(subject)) for name, script in SCRIPTED_POLICIES.items()}
-    place = AttemptDirectory(stage.out / "attempts" / model.partition(":")[2])
-    order = SolveRequest(subject, resolve_model(model, stage.home, scripts=scripts), place, stage.home, _LIMITS)
+def _attempt(state: DemoState, path: Path, model: str) -> dict[str, Any]:
+    task = load_task(path, state.home, lambda _text: None)
+    scripts = {name: (lambda script=script: script(task)) for name, script in SCRIPTED_POLICIES.items()}
+    directory = AttemptDirectory(state.out / "attempts" / model.partition(":")[2])
+    request = SolveRequest(task, resolve_model(model, state.home, scripts=scripts), directory, state.home, _LIMITS)
     console = Console(stderr=True, highlight=False)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         row = bar.add_task(f"{model} works")
         view = LiveView(_LIMITS.turns, console=console)
 
-        def watch(step: Step) -> None:
+        def on_step(step: Step) -> None:
             view.show(step)
             if any(call.function_name == "finish" for call in step.tool_calls or []):
-                bar.update(row, description=f"{model} is done; the verifier looks at what it left")
+                bar.update(row, description=f"{model} has finished; the verifier runs")
 
-        solved = asyncio.run(attempt(order, on_step=watch))
-    return _told(solved, model, subject.task.name)
+        result = asyncio.run(solve(request, on_step=on_step))
+    return _attempt_to_dict(result, model, task.task.name)
 
 
-def _told(solved: SolveResult, model: str, task: str) -> dict[str, Any]:
-    verdict = solved.verdict
+def _attempt_to_dict(result: SolveResult, model: str, task: str) -> dict[str, Any]:
+    verdict = result.verdict
     if verdict is None:
-        raise KeyboardInterrupt  # it was cancelled, which is the only way to have no verdict
+        raise KeyboardInterrupt  # only a cancelled attempt has no verdict
     return {
         "model": model,
         "task": task,
-        "turns": solved.turns,
+        "turns": result.turns,
         "passed": verdict.passed,
         "reward": verdict.reward,
         "checks": [check.model_dump(mode="json") for check in verdict.checks],
         "integrity": [flag.model_dump(mode="json") for flag in verdict.integrity],
         "tests": verdict.tests.model_dump(mode="json"),
-        "trajectory": str(solved.trajectory),
+        "trajectory": str(result.trajectory),
     }
 
 
 def warm_start(state: DemoState) -> dict[str, Any]:
-    """A run that is content with whatever success it begins with: it makes the weights, scores them, and ends."""
-    from gametape.terminal.training_view import TrainView  # these two bring torch along
+    """A training run that stops at any success rate: it makes the first weights, scores them, and ends."""
+    from gametape.terminal.training_view import TrainView  # these import torch
     from gametape.train.config_file import read_config
     from gametape.train.run_directory import RunDirectory
     from gametape.train.training import train
@@ -124,7 +123,7 @@ def warm_start(state: DemoState) -> dict[str, Any]:
         if not directory.config.exists():
             directory.create(config)
         with TrainView(config) as view:
-            answer = asyncio.run(train(config, directory, state.home, view.telling))
+            answer = asyncio.run(train(config, directory, state.home, view.callbacks))
     score = RunFiles(directory.root).scores[0]
     wanted = ("success", "load_bearing", "ordinary", "hinted", "episodes")
     return {"run": answer["run"], "start": str(directory.start), **{name: score[name] for name in wanted}}

@@ -1,4 +1,4 @@
-"""Where a demo lies and what it has done so far: `DIR/demo.json` grows by a part with every act that ends."""
+"""The directory of a demo and the results of its stages, stored in `DIR/demo.json`."""
 
 import json
 import os
@@ -18,9 +18,9 @@ QUICK_CHANGES = (
     *("tiny.layers=1", "tiny.width=32", "tiny.heads=2", "tiny.window=256", "warm.episodes=320"),
     *("rl.groups=2", "rl.group_size=4", "eval.every=128", "eval.episodes=16", "flops=1_500_000_000"),
 )
-"""Every part at work for seconds only."""
-_BEGUN = {"seed", "quick", "cores", "seconds"}
-_KINDS: Mapping[str, tuple[type, ...]] = {
+"""Settings with which every stage takes seconds."""
+_REQUIRED = {"seed", "quick", "cores", "seconds"}
+_TYPES: Mapping[str, tuple[type, ...]] = {
     "seed": (int,),
     "quick": (bool,),
     "cores": (int,),
@@ -34,7 +34,7 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
 
 @dataclass(frozen=True)
 class DemoState:
-    """`told` is what `demo.json` holds."""
+    """A demo. `data` is the content of `demo.json`."""
 
     out: Path
     home: Path
@@ -48,30 +48,30 @@ class DemoState:
             )
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise BadInput(f"{printable_path(out)}: is there already; give a new directory")
-        stage = cls(out, home, {"seed": seed, "quick": quick, "cores": os.cpu_count() or 1, "seconds": 0.0})
+        state = cls(out, home, {"seed": seed, "quick": quick, "cores": os.cpu_count() or 1, "seconds": 0.0})
         try:
             out.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise write_error(out, error) from error
-        stage.save()
-        return stage
+        state.save()
+        return state
 
     @classmethod
     def resume(cls, out: Path, home: Path) -> Self:
         try:
-            told = json.loads((out / DEMO_SUMMARY_FILE).read_text())
+            data = json.loads((out / DEMO_SUMMARY_FILE).read_text())
         except (OSError, ValueError):
             raise BadInput(
-                f"{printable_path(out)}: there is no demo here to go on with (no {DEMO_SUMMARY_FILE})"
+                f"{printable_path(out)}: there is no demo here to continue (no {DEMO_SUMMARY_FILE})"
             ) from None
-        if not isinstance(told, dict) or not told.keys() >= _BEGUN:
+        if not isinstance(data, dict) or not data.keys() >= _REQUIRED:
             raise BadInput(f"{printable_path(out / DEMO_SUMMARY_FILE)}: not what a demo writes there; begin another")
-        for name, kind in _KINDS.items():
-            if name in told and type(told[name]) not in kind:
+        for name, kind in _TYPES.items():
+            if name in data and type(data[name]) not in kind:
                 raise BadInput(
                     f"{printable_path(out / DEMO_SUMMARY_FILE)}: {name}: not what a demo writes there; begin another"
                 )
-        return cls(out, home, told)
+        return cls(out, home, data)
 
     def keep(self, **parts: Any) -> None:
         self.data.update(parts)
@@ -89,12 +89,12 @@ class DemoState:
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """What is other than in these files."""
+        """The overrides of the configuration files."""
         return (f"seed={self.seed}", *(QUICK_CHANGES if self.data["quick"] else ()))
 
     @property
     def start(self) -> Path:
-        """The weights that both arms begin with: here, wherever the demo has been moved to."""
+        """The weights that both arms begin with; relative to `out`, so that a demo can be moved."""
         return self.out / "warm" / "start"
 
     @property
@@ -103,7 +103,7 @@ class DemoState:
 
     @property
     def python(self) -> Path:
-        """This interpreter: it has what the example's tests need."""
+        """This interpreter, which has the dependencies of the example's tests."""
         return Path(sys.executable)
 
 

@@ -1,4 +1,4 @@
-"""What the demo shows on a terminal. Whatever a model, a tool or a task wrote is shown as text, never obeyed."""
+"""What the demo prints. Output of models, tools and tasks is shown as plain text, without control characters."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -11,7 +11,7 @@ from rich.text import Text
 from gametape.studio.comparison import ArmComparison
 from gametape.studio.report import arm_label
 from gametape.studio.run_files import RunFiles
-from gametape.watch.text_features import one_line
+from gametape.terminal.rollout_view import clip_line
 
 Points = Sequence[tuple[float, float]]
 
@@ -22,34 +22,36 @@ _FLAGS = 3
 
 
 def show_mined(console: Console, mined: dict[str, Any]) -> None:
-    said = f"{mined['valid']} of {mined['candidates']} candidates of {_plain(mined['project'])} became tasks"
-    console.print(Text(f"{said} ({mined['seconds']} s)"))
+    text = f"{mined['valid']} of {mined['candidates']} candidates of {_short_line(mined['project'])} became tasks"
+    console.print(Text(f"{text} ({mined['seconds']} s)"))
     for name in mined["names"]:
-        console.print(Text(f"  {_plain(name)}", style="dim"))
+        console.print(Text(f"  {_short_line(name)}", style="dim"))
 
 
 def show_attempts(console: Console, attempts: Sequence[dict[str, Any]]) -> None:
-    for one in attempts:
-        tests, style = one["tests"], "green" if one["passed"] else "red"
+    for attempt in attempts:
+        tests, style = attempt["tests"], "green" if attempt["passed"] else "red"
         hidden = f", {tests['held_out_passed']} of {tests['held_out_expected']} held out"
         console.print(
             Text.assemble(
-                (_plain(one["model"]), "bold"),
+                (_short_line(attempt["model"]), "bold"),
                 ": ",
-                ("passed" if one["passed"] else "not passed", style),
-                f", reward {one['reward']:+.2f}, {tests['passed']} of {tests['expected']} tests{hidden}",
+                ("passed" if attempt["passed"] else "not passed", style),
+                f", reward {attempt['reward']:+.2f}, {tests['passed']} of {tests['expected']} tests{hidden}",
             )
         )
         table = Table(box=None, pad_edge=False, header_style="dim")
         for column in ("  layer", "score", "evidence"):
             table.add_column(column, overflow="fold")
-        for check in one["checks"]:
-            table.add_row(Text(f"  {_plain(check['name'])}"), f"{check['score']:.2f}", Text(_plain(check["detail"])))
+        for check in attempt["checks"]:
+            name, detail = Text(f"  {_short_line(check['name'])}"), Text(_short_line(check["detail"]))
+            table.add_row(name, f"{check['score']:.2f}", detail)
         console.print(table)
-        for flag in one["integrity"][:_FLAGS]:
-            console.print(Text(f"  {flag['severity']} {_plain(flag['rule'])}: {_plain(flag['evidence'])}", style="red"))
-        if len(one["integrity"]) > _FLAGS:
-            console.print(Text(f"  and {len(one['integrity']) - _FLAGS} more flags", style="dim"))
+        for flag in attempt["integrity"][:_FLAGS]:
+            text = f"  {flag['severity']} {_short_line(flag['rule'])}: {_short_line(flag['evidence'])}"
+            console.print(Text(text, style="red"))
+        if len(attempt["integrity"]) > _FLAGS:
+            console.print(Text(f"  and {len(attempt['integrity']) - _FLAGS} more flags", style="dim"))
 
 
 def show_warm(console: Console, warm: dict[str, Any]) -> None:
@@ -61,7 +63,7 @@ def show_warm(console: Console, warm: dict[str, Any]) -> None:
 
 
 def show_arms(console: Console, runs: Sequence[RunFiles], verdict: ArmComparison | None) -> None:
-    curves = {arm_label(run): [(one["flops"] / 1e6, one["success"]) for one in run.scores] for run in runs}
+    curves = {arm_label(run): [(score["flops"] / 1e6, score["success"]) for score in run.scores] for run in runs}
     console.print(plot(curves, "held-out success over millions of operations"))
     console.print(before_and_after(runs))
     if verdict:
@@ -82,7 +84,7 @@ def before_and_after(runs: Sequence[RunFiles]) -> Table:
 
 
 def plot(curves: Mapping[str, Points], title: str, width: int = _WIDTH, height: int = _HEIGHT) -> Text:
-    """Shares from 0 to 1 as lines of characters; where two lie on each other the later one is seen."""
+    """Draw curves with values from 0 to 1 as lines of characters; a later curve covers an earlier one."""
     most = max((x for points in curves.values() for x, _ in points), default=0) or 1
     cells: dict[tuple[int, int], int] = {}
     for number, points in enumerate(curves.values()):
@@ -90,21 +92,21 @@ def plot(curves: Mapping[str, Points], title: str, width: int = _WIDTH, height: 
             share = _at(points, most * column / (width - 1))
             if share is not None:
                 cells[round((1 - min(1, max(0, share))) * (height - 1)), column] = number
-    drawn = Text(f"{title}\n", style="default")
+    text = Text(f"{title}\n", style="default")
     for row in range(height):
-        drawn.append(f"{1 - row / (height - 1):>5.0%} |" if row % 2 == 0 else "      |", style="dim")
+        text.append(f"{1 - row / (height - 1):>5.0%} |" if row % 2 == 0 else "      |", style="dim")
         for column in range(width):
             number = cells.get((row, column), -1)
-            drawn.append(" " if number < 0 else _mark(number), style="" if number < 0 else _style(number))
-        drawn.append("\n")
-    drawn.append(f"      +{'-' * width}\n       0{most:>{width - 1}.0f}\n", style="dim")
+            text.append(" " if number < 0 else _mark(number), style="" if number < 0 else _style(number))
+        text.append("\n")
+    text.append(f"      +{'-' * width}\n       0{most:>{width - 1}.0f}\n", style="dim")
     for number, name in enumerate(curves):
-        drawn.append(f"  {_mark(number)} {name}", style=_style(number))
-    return drawn
+        text.append(f"  {_mark(number)} {name}", style=_style(number))
+    return text
 
 
 def _at(points: Points, x: float) -> float | None:
-    """Between two points, the straight line; beyond the last one, nothing."""
+    """Interpolate linearly between two points; None beyond the last one."""
     for (x0, y0), (x1, y1) in pairwise(points):
         if x0 <= x <= x1:
             return y0 + (y1 - y0) * ((x - x0) / (x1 - x0) if x1 > x0 else 1)
@@ -123,6 +125,5 @@ def _share(value: float | None) -> str:
     return "-" if value is None else f"{value:.1%}"
 
 
-def _plain(text: str) -> str:
-    line = one_line(text)
-    return line if len(line) <= 160 else f"{line[:157]}..."
+def _short_line(text: str) -> str:
+    return clip_line(text, 160)

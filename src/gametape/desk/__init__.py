@@ -1,1 +1,1 @@
-"""Work that goes on: goals, threads, heartbeats and what leaves the machine, all of it durable."""
+"""Durable agent work: goals, threads, heartbeats, the vault of notes, and the outbox."""

@@ -1,4 +1,4 @@
-"""Idempotency keys for what a turn does outside its workspace."""
+"""An agent's turns on the desk: the loop that goals and threads share, and idempotency keys for effects of a turn."""
 
 from collections.abc import Awaitable, Callable
 
@@ -9,8 +9,8 @@ from gametape.record.errors import OutOfDiskSpace
 
 
 class TurnKeys:
-    """Numbers the effects of one kind within each turn of an attempt: ATTEMPT/TURN/KIND-n. A turn that is run again
-    after a kill asks in the same order, because its reply was kept, and so has the same keys."""
+    """Keys for the effects of one kind within each turn of an attempt: ATTEMPT/TURN/KIND-n. A turn that is run again
+    after a kill has the same reply and so asks for the same keys in the same order."""
 
     def __init__(self, attempt: str, turn: Callable[[], int], kind: str) -> None:
         self.attempt = attempt
@@ -31,14 +31,14 @@ CancelCheck = Callable[[], Awaitable[bool]]
 
 
 async def run_turns(rollout: Rollout, cancelled: CancelCheck) -> RolloutEnd:
-    """Turn after turn until it is over; `cancelled` is asked before each. Raises `OutOfDiskSpace` where a turn
-    cannot be put on record: then it has not happened, and the work goes on there when there is room."""
+    """Run turns until the rollout ends or `cancelled` says so; it is asked before each turn. Raises `OutOfDiskSpace`
+    where a turn cannot be recorded: that turn has not happened, and is run again when there is space."""
     try:
         while not await cancelled():
             await rollout.turn()
-        return RolloutEnd("cancelled", "somebody asked for its end")
-    except RolloutEnd as over:
-        return over
+        return RolloutEnd("cancelled", "it was cancelled")
+    except RolloutEnd as end:
+        return end
     except OutOfDiskSpace:
         raise
     except GametapeError as error:

@@ -1,4 +1,4 @@
-"""Where the desk's own tables are, beside those of the workflow engine: one SQLite file, or a PostgreSQL database."""
+"""The desk's own tables, in the same database as those of the workflow engine: one SQLite file, or PostgreSQL."""
 
 import os
 import zlib
@@ -17,13 +17,6 @@ from gametape.record.lock import locked
 _SECONDS_TO_WAIT_FOR_A_WRITER = 30
 
 TABLES = sa.MetaData()
-effects = sa.Table(
-    "desk_effects",
-    TABLES,
-    sa.Column("key", sa.Text, primary_key=True),
-    sa.Column("result", sa.Text, nullable=False),
-    sa.Column("at", sa.Float, nullable=False),
-)
 drafts = sa.Table(
     "desk_drafts",
     TABLES,
@@ -96,36 +89,36 @@ def is_sqlite(url: str) -> bool:
 
 
 def connect(url: str, name: str = "gametape") -> sa.Engine:
-    """An engine for the desk's tables, whose database must exist; PostgreSQL shows the name to whoever asks."""
+    """An engine for the desk's tables, whose database must exist. PostgreSQL lists its connections under `name`."""
     if is_sqlite(url):
         engine = sa.create_engine(url)
-        sa.event.listen(engine, "connect", _as_a_shared_file)
+        sa.event.listen(engine, "connect", _configure_sqlite)
         return engine
     address = sa.make_url(url).set(drivername="postgresql+psycopg")
     return sa.create_engine(address, pool_pre_ping=True, connect_args={"application_name": name})
 
 
 def unreachable_error(url: sa.URL, error: BaseException) -> MissingDependency:
-    told = str(getattr(error, "orig", None) or error).splitlines()[0]
-    return MissingDependency(f"{url.render_as_string()}: the desk's database cannot be used: {told}")
+    message = str(getattr(error, "orig", None) or error).splitlines()[0]
+    return MissingDependency(f"{url.render_as_string()}: the desk's database cannot be used: {message}")
 
 
 def insert_once(connection: sa.Connection, table: sa.Table, values: Mapping[str, Any]) -> bool:
-    """Insert a row unless one of its keys is there already; says whether it was inserted."""
+    """Insert a row unless one of its keys exists already; returns whether it was inserted."""
     dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
     statement = dialect.insert(table).values(**values).on_conflict_do_nothing()
     return bool(connection.execute(statement).rowcount)
 
 
 def upsert(connection: sa.Connection, table: sa.Table, key: str, values: Mapping[str, Any]) -> None:
-    """Insert a row, or replace what the row with this key says."""
+    """Insert a row, or replace the values of the row with this key."""
     dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
     statement = dialect.insert(table).values(**values)
     rest = {name: value for name, value in values.items() if name != key}
     connection.execute(statement.on_conflict_do_update(index_elements=[key], set_=rest))
 
 
-def _as_a_shared_file(connection: Any, _record: object) -> None:
+def _configure_sqlite(connection: Any, _record: object) -> None:
     """Readers do not wait for writers, and writers wait for each other instead of failing."""
     connection.execute(f"PRAGMA busy_timeout={_SECONDS_TO_WAIT_FOR_A_WRITER * 1000}")
     connection.execute("PRAGMA journal_mode=WAL")
@@ -133,8 +126,8 @@ def _as_a_shared_file(connection: Any, _record: object) -> None:
 
 
 def open_database(home: Path, url: str) -> sa.Engine:
-    """An engine on a database that has the tables of the workflow engine and of the desk. Raises `Lacking` where the
-    database says no."""
+    """An engine on a database that has the tables of the workflow engine and of the desk. Raises `MissingDependency`
+    where the database cannot be used."""
     try:
         (home / "desk").mkdir(parents=True, exist_ok=True)
         if is_sqlite(url):
@@ -169,7 +162,7 @@ def _migrate(home: Path, url: str) -> None:
 
 
 def _is_ready(engine: sa.Engine) -> bool:
-    """SQLite has a number for this in the file itself."""
+    """SQLite keeps a version number in the file itself."""
     with engine.connect() as connection:
         return bool(connection.scalar(sa.text("PRAGMA user_version")) == _shape())
 
@@ -180,14 +173,14 @@ def _shape() -> int:
 
 
 def _claim(home: Path, engine: sa.Engine) -> None:
-    """The files of goals and threads lie in one home on one machine, and the rows in the database mean those."""
-    mine = f"{home} on {os.uname().nodename}"
+    """A PostgreSQL database belongs to one home on one machine: its rows refer to files there."""
+    this_home = f"{home} on {os.uname().nodename}"
     with engine.begin() as connection:
         connection.execute(sa.text("SELECT pg_advisory_xact_lock(7161953)"))
         connection.execute(sa.text("CREATE TABLE IF NOT EXISTS desk_home (home TEXT NOT NULL)"))
         owner = connection.scalar(sa.text("SELECT home FROM desk_home"))
         if owner is None:
-            connection.execute(sa.text("INSERT INTO desk_home VALUES (:home)"), {"home": mine})
-    if owner not in (None, mine):
+            connection.execute(sa.text("INSERT INTO desk_home VALUES (:home)"), {"home": this_home})
+    if owner not in (None, this_home):
         engine.dispose()
-        raise BadInput(f"the database holds the desk of {owner}; give {mine} a database of its own")
+        raise BadInput(f"the database holds the desk of {owner}; give {this_home} a database of its own")

@@ -1,8 +1,8 @@
-"""How something leaves the desk: a command of the user's that reads it, or a webhook it is posted to.
+"""How messages leave the desk: a command of the user's reads them from stdin, or they are posted to a webhook.
 
-Both get one JSON object with `key`, and a webhook the header `Idempotency-Key` as well: what is sent twice because of
-a kill in between carries the same key both times. The command is the user's own, from their own settings, and runs on
-the host; nothing an agent wrote is ever part of a command line.
+Both get one JSON object with `key`; a webhook also gets the header `Idempotency-Key`. A message that is sent twice
+because of a kill carries the same key both times. The command comes from the user's own settings and runs on the host;
+nothing an agent wrote is ever part of a command line.
 """
 
 import asyncio
@@ -23,13 +23,13 @@ _SECONDS = 30.0
 
 
 class DeliveryError(GametapeError):
-    """The other side did not take it. It is kept, and tried again."""
+    """The receiver did not accept a message. It is kept, and tried again."""
 
     exit_code = 1
 
 
 class DeliveryChannel(BaseModel):
-    """Where to deliver to; both, one or none."""
+    """A command, a webhook, both or neither."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -40,12 +40,13 @@ class DeliveryChannel(BaseModel):
         return bool(self.command or self.webhook)
 
     async def deliver(self, key: str, payload: dict[str, Json], local_only: bool = False) -> None:
-        """At least once per key. With `local_only` a webhook elsewhere is not spoken to. Raises `Undelivered`."""
-        told = {**payload, "key": key}
+        """Deliver at least once per key. With `local_only`, a webhook on another machine is refused. Raises
+        `DeliveryError`."""
+        message = {**payload, "key": key}
         if self.command:
-            await _run(self.command, json.dumps(told).encode())
+            await _run(self.command, json.dumps(message).encode())
         if self.webhook:
-            await _post(self.webhook, key, told, EgressPolicy(local_only=local_only))
+            await _post(self.webhook, key, message, EgressPolicy(local_only=local_only))
 
 
 class DeliveryConfig(BaseModel):
@@ -93,13 +94,13 @@ async def _run(command: tuple[str, ...], data: bytes) -> None:
         raise DeliveryError(f"{command[0]}: exit code {process.returncode} {last[0]}".rstrip())
 
 
-async def _post(url: str, key: str, payload: dict[str, Json], perimeter: EgressPolicy) -> None:
+async def _post(url: str, key: str, payload: dict[str, Json], egress: EgressPolicy) -> None:
     import httpx  # noqa: PLC0415 - slow to import
 
     try:
-        async with perimeter.http_client(httpx.Timeout(_SECONDS)) as client:
-            answer = await client.post(url, json=payload, headers={"Idempotency-Key": key})
+        async with egress.http_client(httpx.Timeout(_SECONDS)) as client:
+            response = await client.post(url, json=payload, headers={"Idempotency-Key": key})
     except (httpx.HTTPError, httpx.InvalidURL, EngineError) as error:
         raise DeliveryError(f"{url}: {error or type(error).__name__}") from None
-    if not answer.is_success:
-        raise DeliveryError(f"{url}: answered {answer.status_code}")
+    if not response.is_success:
+        raise DeliveryError(f"{url}: answered {response.status_code}")

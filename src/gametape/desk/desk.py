@@ -1,4 +1,4 @@
-"""The desk as work sees it, opened on a home and its database."""
+"""Opens the desk on a home directory and its database."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +9,6 @@ import sqlalchemy as sa
 from gametape.desk.database import database_url, open_database
 from gametape.desk.delivery import load_delivery_config
 from gametape.desk.disk_full import disk_full_error
-from gametape.desk.idempotent_effects import IdempotentEffects
 from gametape.desk.jobs import Desk
 from gametape.desk.notifications import NotificationStore
 from gametape.desk.outbox import Outbox
@@ -17,8 +16,8 @@ from gametape.desk.outbox import Outbox
 
 @contextmanager
 def open_desk(home: Path, database: str | None = None) -> Iterator[Desk]:
-    """To look and to hand in; what runs errands is the runner. Raises `Lacking` where the database cannot be used, also
-    where it cannot be any longer."""
+    """Open the desk to read it and to submit jobs; the runner is what runs them. Raises `MissingDependency` where the
+    database cannot be used, `OutOfDiskSpace` where the disk is full."""
     url = database_url(home, database)
     engine = open_database(home, url)
     try:
@@ -27,13 +26,12 @@ def open_desk(home: Path, database: str | None = None) -> Iterator[Desk]:
             home=home,
             database_url=url,
             database=engine,
-            effects=IdempotentEffects(engine),
             outbox=Outbox(engine, settings.outbox, home / "outbox"),
             notifications=NotificationStore(engine, settings.notify),
         )
     except (sa.exc.DBAPIError, OSError) as error:
-        if (found := disk_full_error(error)) is None:
+        if (full := disk_full_error(error)) is None:
             raise
-        raise found from error
+        raise full from error
     finally:
         engine.dispose()

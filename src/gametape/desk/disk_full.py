@@ -1,7 +1,7 @@
-"""A disk that takes no more, as files and databases say it.
+"""Recognises a full disk in errors of files and databases.
 
-The workflow engine tries again, or waits, and says so in its log alone. So whoever runs it listens to all databases of
-the process, and leaves with a word about it; errands are left pending, and go on when there is room.
+The workflow engine would retry or wait, and only write to its log. So the runner listens to the errors of all databases
+in the process and stops with a message. Jobs stay pending, and continue when there is space.
 """
 
 import sqlite3
@@ -21,7 +21,7 @@ _POSTGRESQL = ("53100", "25006")
 
 
 def disk_full_error(error: BaseException, what: Path | str = "the desk's database") -> GametapeError | None:
-    """The same in words, if this is a disk that is full, or a database that may not be written to."""
+    """The error to raise if this one means a full disk or a database that may not be written to; else None."""
     if isinstance(error, OutOfDiskSpace | DiskFull):
         return error
     if isinstance(error, OSError):
@@ -39,14 +39,14 @@ def disk_full_error(error: BaseException, what: Path | str = "the desk's databas
 
 @contextmanager
 def report_disk_full(report: Callable[[GametapeError], None]) -> Iterator[None]:
-    """Tell of every such error of a database in this process."""
+    """Report every such error of any database in this process."""
 
-    def hear(context: sa.ExceptionContext) -> None:
-        if (found := disk_full_error(context.original_exception)) is not None:
-            report(found)
+    def on_error(context: sa.ExceptionContext) -> None:
+        if (full := disk_full_error(context.original_exception)) is not None:
+            report(full)
 
-    sa.event.listen(sa.Engine, "handle_error", hear)
+    sa.event.listen(sa.Engine, "handle_error", on_error)
     try:
         yield
     finally:
-        sa.event.remove(sa.Engine, "handle_error", hear)
+        sa.event.remove(sa.Engine, "handle_error", on_error)

@@ -1,4 +1,4 @@
-"""Feedback of people on an agent's work: written into its trajectory, or read from what became of its lines in git."""
+"""People's feedback on an agent's work: stated by a person, or measured by how much of a patch is left in git."""
 
 import re
 from collections import Counter
@@ -10,19 +10,19 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from gametape.core.errors import BadInput, MissingDependency
+from gametape.core.errors import BadInput
 from gametape.core.feedback import Feedback, parse_feedback
 from gametape.core.trajectory import Trajectory
-from gametape.desk.host_git import host_git
+from gametape.desk.host_git import HostGit
 from gametape.record.atomic import write_atomically
 from gametape.record.errors import read_error
 from gametape.record.journal import Journal
 from gametape.record.journal_format import header_line, step_lines
 from gametape.record.trajectory_file import load_trajectory, save_trajectory
 
-_MOST_COMMITS = 1000
-_LANDED = 0.5
-"""The share of added lines that a commit must have for the patch to have arrived with it."""
+_MAX_COMMITS = 1000
+_LANDED_SHARE = 0.5
+"""The share of added lines that a commit must contain to count as the one that brought the patch."""
 _FILE = re.compile(r'^\+\+\+ (?:"?b/(?P<path>[^\t\n"]*)"?|/dev/null)')
 _OLD = re.compile(r"^index ([0-9a-f]{40})\.\.")
 LineCounts = Mapping[str, Counter[str]]
@@ -34,27 +34,27 @@ def utc_timestamp() -> str:
 
 
 def add_feedback(path: Path, feedback: Feedback) -> list[Feedback]:
-    """Add a word to a trajectory, whole or not at all, and give all there are. A journal that somebody is writing is
-    refused: it may be said when they have finished."""
+    """Add an entry to a trajectory, atomically, and return all of its entries. A journal that another process is
+    writing is refused until that process has finished."""
     if path.suffix == ".jsonl":
         with Journal.open(path) as journal:  # nobody else writes meanwhile
-            trajectory, told = _with(journal.trajectory, feedback, path)
+            trajectory, entries = _with(journal.trajectory, feedback, path)
             document = trajectory.model_dump()
             write_atomically(path, header_line(document) + step_lines(document["steps"]))
     else:
-        trajectory, told = _with(load_trajectory(path), feedback, path)
+        trajectory, entries = _with(load_trajectory(path), feedback, path)
         save_trajectory(path, trajectory)
-    return told
+    return entries
 
 
 def _with(trajectory: Trajectory, feedback: Feedback, path: Path) -> tuple[Trajectory, list[Feedback]]:
     try:
-        told = [*parse_feedback(trajectory.extra), feedback]
+        entries = [*parse_feedback(trajectory.extra), feedback]
     except (ValidationError, ValueError) as error:
         raise BadInput(f"{path}: its extra.feedback cannot be read") from error
-    plain: list[dict[str, Any]] = [one.model_dump(mode="json", exclude_defaults=True) for one in told]
-    extra = {**(trajectory.extra or {}), "feedback": plain}
-    return Trajectory.model_validate(trajectory.model_dump() | {"extra": extra}), told
+    documents: list[dict[str, Any]] = [entry.model_dump(mode="json", exclude_defaults=True) for entry in entries]
+    extra = {**(trajectory.extra or {}), "feedback": documents}
+    return Trajectory.model_validate(trajectory.model_dump() | {"extra": extra}), entries
 
 
 @dataclass(frozen=True)
@@ -66,15 +66,15 @@ class PatchAdditions:
 
 
 def parse_additions(patch: str) -> PatchAdditions:
-    """Blank lines say nothing about whether work was kept."""
+    """Count the added lines of a patch. Blank lines are left out: they do not show whether work was kept."""
     lines: dict[str, Counter[str]] = {}
     before: dict[str, str] = {}
     path, old, hunk = None, "", False
     for line in patch.split("\n"):
         if line.startswith("diff --git "):
             path, old, hunk = None, "", False
-        elif not hunk and (found := _OLD.match(line)):
-            old = found[1]
+        elif not hunk and (match := _OLD.match(line)):
+            old = match[1]
         elif not hunk and line.startswith("+++ "):
             path = named["path"] if (named := _FILE.match(line)) else None
             if path:
@@ -88,21 +88,21 @@ def parse_additions(patch: str) -> PatchAdditions:
 
 
 def kept_share(added: LineCounts, before: LineCounts, now: LineCounts) -> float:
-    """How many of the added lines are there now, beside those that were there before anyway."""
+    """The share of added lines that are there now, not counting lines that were there before the patch."""
     total = sum(counts.total() for counts in added.values())
     if not total:
         return 0.0
     kept = 0
     for path, counts in added.items():
-        there = now.get(path, Counter())
-        known = before.get(path, Counter())
-        kept += sum(max(0, min(count, there[line] - known[line])) for line, count in counts.items())
+        now_counts = now.get(path, Counter())
+        before_counts = before.get(path, Counter())
+        kept += sum(max(0, min(count, now_counts[line] - before_counts[line])) for line, count in counts.items())
     return kept / total
 
 
 @dataclass(frozen=True)
 class PatchSurvival:
-    """What became of a patch: the commit it arrived with, and how much of it is left so many commits later."""
+    """The commit that brought a patch, and the share of it that is left so many commits later."""
 
     commit: str
     commits_since: int
@@ -110,18 +110,18 @@ class PatchSurvival:
 
 
 def patch_survival(patch: str, repository: Path) -> PatchSurvival | None:
-    """None where the patch never arrived in the history of what is checked out."""
+    """None where the patch is not in the history of what is checked out."""
     added = parse_additions(patch)
     if not added.lines:
         raise BadInput("the patch adds no lines, so nothing can be said about what was kept")
-    before = {path: _blob(repository, added.before.get(path, "")) for path in added.lines}
-    asked = ("rev-list", "--reverse", f"--max-count={_MOST_COMMITS}", "HEAD", "--", *added.lines)
-    for commit in _git(repository, *asked).split():
-        share = kept_share(added.lines, before, _at(repository, commit, added.lines))
-        if share >= _LANDED:
-            since = len(_git(repository, "rev-list", f"{commit}..HEAD").split())
-            left = kept_share(added.lines, before, _at(repository, "HEAD", added.lines))
-            return PatchSurvival(commit, since, left)
+    git = HostGit(repository)
+    before = {path: _blob_lines(git, added.before.get(path, "")) for path in added.lines}
+    history = git.text("rev-list", "--reverse", f"--max-count={_MAX_COMMITS}", "HEAD", "--", *added.lines)
+    for commit in history.split():
+        if kept_share(added.lines, before, _lines_at(git, commit, added.lines)) >= _LANDED_SHARE:
+            since = len(git.text("rev-list", f"{commit}..HEAD").split())
+            share = kept_share(added.lines, before, _lines_at(git, "HEAD", added.lines))
+            return PatchSurvival(commit, since, share)
     return None
 
 
@@ -132,26 +132,17 @@ def read_patch(path: Path) -> str:
         raise read_error(path, error) from error
 
 
-def _at(repository: Path, commit: str, paths: LineCounts) -> LineCounts:
-    return {path: _counted(_git(repository, "show", f"{commit}:{path}", missing="")) for path in paths}
+def _lines_at(git: HostGit, commit: str, paths: LineCounts) -> LineCounts:
+    return {path: _count_lines(git.ask("show", f"{commit}:{path}")) for path in paths}
 
 
-def _blob(repository: Path, name: str) -> Counter[str]:
-    known = name and set(name) != {"0"}
-    return _counted(_git(repository, "cat-file", "blob", name, missing="") if known else "")
+def _blob_lines(git: HostGit, blob: str) -> Counter[str]:
+    """A file that is new in the patch has no blob, or one whose id is all zeros."""
+    return _count_lines(git.ask("cat-file", "blob", blob)) if set(blob) - {"0"} else Counter()
 
 
-def _counted(text: str) -> Counter[str]:
-    return Counter(line for line in text.split("\n") if line.strip())
-
-
-def _git(repository: Path, *arguments: str, missing: str | None = None) -> str:
-    """What git answers; `missing` instead of an error for what is not there."""
-    try:
-        done = host_git(repository, *arguments)
-    except FileNotFoundError:
-        raise MissingDependency("git is not installed; install it to read what became of a patch") from None
-    if done.returncode and missing is None:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        raise BadInput(f"{repository}: git {arguments[0]} failed: {said[-1] if said else done.returncode}")
-    return missing if done.returncode and missing is not None else done.stdout.decode("utf-8", "surrogateescape")
+def _count_lines(answer: tuple[int, bytes]) -> Counter[str]:
+    """The lines that git printed; none where it failed, for then there is no such file."""
+    code, content = answer
+    lines = content.decode("utf-8", "surrogateescape").split("\n")
+    return Counter(line for line in lines if line.strip()) if code == 0 else Counter()

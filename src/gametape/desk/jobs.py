@@ -1,8 +1,8 @@
-"""What a kind of work sees of the desk: an order, steps that are kept, and what all work shares.
+"""Jobs: what a job handler gets from the desk, and which handler runs which kind of job.
 
-A work function knows nothing of what makes it durable. It does everything that costs or changes something within
-`Steps.once`; between those it only computes. Killed at any instant, it is called again with the same order and goes on
-behind the last step that was kept.
+A handler does not know the workflow engine. It does everything that costs or changes something within `JobSteps.once`,
+and only computes in between. Killed at any instant, it is called again with the same payload and continues after the
+last step whose result was stored.
 """
 
 import importlib
@@ -17,65 +17,64 @@ from gametape.core.errors import BadInput
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from gametape.desk.idempotent_effects import IdempotentEffects
     from gametape.desk.notifications import NotificationStore
     from gametape.desk.outbox import Outbox
 
 Json = Any
-"""What json can hold."""
+"""A JSON value."""
 
 
 class JobSteps(Protocol):
-    """The durable side of one errand."""
+    """The durable steps of one job."""
 
     @property
     def key(self) -> str:
-        """The errand's id; the idempotency key of an effect is f"{key}/{name}"."""
+        """The job's id. The idempotency key of an effect is f"{key}/{name}"."""
         ...
 
     async def once(self, name: str, act: Callable[[], Awaitable[Json]]) -> Json:
-        """Run `act` and keep its result. A finished one is never run again, its result is returned; one that was cut
-        off by a kill is run again from its beginning. Names are unique within an errand and asked in the same order
-        each time."""
+        """Run `act` and store its result. A finished step is never run again: its result is returned. A step that a
+        kill cut off is run again from its beginning. Names are unique within a job and come in the same order each
+        time."""
         ...
 
     async def now(self) -> float:
-        """Seconds since the epoch, kept: a rerun sees the same answers."""
+        """Seconds since the epoch. The answer is stored: a rerun sees the same one."""
         ...
 
     async def cancelled(self) -> bool:
-        """Whether somebody asked for the errand to end. Not kept: a rerun may see it earlier."""
+        """Whether somebody cancelled the job. Not stored: a rerun may see it earlier."""
         ...
 
 
 @dataclass(frozen=True)
 class Desk:
-    """What all work shares. Made by `gametape.desk.desk.open_desk`."""
+    """What all handlers share. Opened by `gametape.desk.desk.open_desk`."""
 
     home: Path
     database_url: str
     """Of the database; `sqlite:///FILE` or `postgresql://...`."""
     database: "Engine"
-    """For the desk's own tables (database.py); each room of the desk may add its own."""
-    effects: "IdempotentEffects"
+    """For the desk's own tables (database.py)."""
     outbox: "Outbox"
     notifications: "NotificationStore"
 
 
 JobHandler = Callable[[Desk, JobSteps, dict[str, Json]], Awaitable[dict[str, Json]]]
-"""What a kind does with an order. The result is the errand's; raising a `GametapeError` ends it with that error."""
+"""Turns a job's payload into its result. A `GametapeError` that it raises ends the job with that error."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """Something to be done once. Handing in a key that is known does nothing: the first one's result is the answer."""
+    """Something to be done once. Submitting a known key does nothing: the first job's result is the answer."""
 
     kind: str
-    """One of kinds.py."""
+    """A key of `JOB_HANDLERS`."""
     key: str
     payload: dict[str, Json] = field(default_factory=dict)
     partition_key: str | None = None
-    """Errands of one line run one at a time in the order they came: a thread's id, say. None: beside all others."""
+    """Jobs with the same partition key, such as a thread's id, run one at a time in the order of submission. None:
+    in parallel with all others."""
 
 
 JOB_HANDLERS = {
@@ -88,7 +87,7 @@ JOB_HANDLERS = {
 @cache
 def load_handler(kind: str) -> JobHandler:
     if kind not in JOB_HANDLERS:
-        raise BadInput(f"{kind}: no kind of work; there are {', '.join(JOB_HANDLERS)}")
+        raise BadInput(f"{kind}: unknown kind of job; there are {', '.join(JOB_HANDLERS)}")
     module, name = JOB_HANDLERS[kind].split(":")
-    work: JobHandler = getattr(importlib.import_module(module), name)
-    return work
+    handler: JobHandler = getattr(importlib.import_module(module), name)
+    return handler

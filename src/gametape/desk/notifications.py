@@ -1,4 +1,4 @@
-"""Telling a person. What was told is kept whether or not it could be delivered."""
+"""Notifications to a person. Each is stored, whether or not it could be delivered."""
 
 import asyncio
 import time
@@ -16,12 +16,12 @@ _FIELDS = (notices.c.key, notices.c.origin, notices.c.title, notices.c.text, not
 class Notification:
     key: str
     origin: str
-    """Who tells it: a goal, a thread, a heartbeat."""
+    """The goal, thread or heartbeat that sent it."""
     title: str
     text: str
     at: float
     problem: str
-    """Why it was not delivered, the last time that was tried."""
+    """Why the last attempt to deliver it failed."""
 
 
 class NotificationStore:
@@ -29,25 +29,24 @@ class NotificationStore:
         self._database, self._channel = database, channel
 
     async def notify(self, key: str, origin: str, title: str, text: str = "", local_only: bool = False) -> None:
-        """Keep a notice, exactly once by its key, and deliver it, at least once with the key in it. One that cannot be
-        delivered now stays undelivered and is tried again by `retry`; nothing is raised, for the work that tells it
-        goes on either way."""
+        """Store a notification, exactly once by its key, and deliver it, at least once with the key in it. One that
+        cannot be delivered now is tried again by `retry`; nothing is raised, because the job goes on either way."""
         values = {"key": key, "origin": origin, "title": title, "text": text, "local_only": local_only}
-        await asyncio.to_thread(self._keep, values)
+        await asyncio.to_thread(self._store, values)
         await self.retry(key)
 
     async def retry(self, key: str | None = None) -> None:
-        """Deliver what is not delivered yet, where there is a channel."""
+        """Deliver what is not delivered yet, if there is a channel."""
         if not self._channel:
             return
-        for notice, local_only in await asyncio.to_thread(self._undelivered, key):
-            payload = {"origin": notice.origin, "title": notice.title, "text": notice.text, "at": notice.at}
+        for item, local_only in await asyncio.to_thread(self._undelivered, key):
+            payload = {"origin": item.origin, "title": item.title, "text": item.text, "at": item.at}
             try:
-                await self._channel.deliver(notice.key, payload, local_only)
+                await self._channel.deliver(item.key, payload, local_only)
             except DeliveryError as error:
-                await asyncio.to_thread(self._note, notice.key, {"problem": str(error)})
+                await asyncio.to_thread(self._update, item.key, {"problem": str(error)})
             else:
-                await asyncio.to_thread(self._note, notice.key, {"delivered": time.time(), "problem": ""})
+                await asyncio.to_thread(self._update, item.key, {"delivered": time.time(), "problem": ""})
 
     def since(self, moment: float, limit: int = 100) -> list[Notification]:
         """The latest ones, oldest first."""
@@ -55,7 +54,7 @@ class NotificationStore:
         with self._database.connect() as connection:
             return [Notification(*row) for row in reversed(connection.execute(query).all())]
 
-    def _keep(self, values: dict[str, object]) -> None:
+    def _store(self, values: dict[str, object]) -> None:
         with self._database.begin() as connection:
             insert_once(connection, notices, {**values, "at": time.time(), "problem": ""})
 
@@ -66,6 +65,6 @@ class NotificationStore:
         with self._database.connect() as connection:
             return [(Notification(*row[:-1]), row[-1]) for row in connection.execute(query)]
 
-    def _note(self, key: str, values: dict[str, object]) -> None:
+    def _update(self, key: str, values: dict[str, object]) -> None:
         with self._database.begin() as connection:
             connection.execute(sa.update(notices).where(notices.c.key == key).values(**values))

@@ -1,4 +1,4 @@
-"""Agents draft, a person releases. Nothing an agent wrote leaves the machine before somebody has read it."""
+"""The outbox: agents draft messages, and a person approves or rejects each before it is sent."""
 
 import json
 import secrets
@@ -19,7 +19,7 @@ _CHARACTERS = 100_000
 
 
 class AlreadyDecided(GametapeError):
-    """It was decided otherwise before."""
+    """The draft was decided otherwise before."""
 
     exit_code = 1
 
@@ -40,20 +40,20 @@ class OutboxDraft:
 
 class Outbox:
     def __init__(self, database: sa.Engine, channel: DeliveryChannel, released: Path) -> None:
-        """Where no channel is set, what is released lies in the directory `released`, a file each."""
+        """Where no channel is set, approved drafts are written to the directory `released`, one file each."""
         self._database, self._channel, self._released = database, channel, released
 
     def draft(self, key: str, origin: str, recipient: str, subject: str, body: str) -> str:
-        """Put a draft before a person; its id. Exactly once by the key: the same key again is the same draft."""
+        """Store a draft for a person to decide on, and return its id. The same key again is the same draft."""
         if len(recipient) + len(subject) + len(body) > _CHARACTERS:
             raise BadInput(f"a draft is at most {_CHARACTERS} characters long")
         now = time.time()
-        fresh = f"draft-{time.strftime('%Y%m%d', time.gmtime(now))}-{secrets.token_hex(3)}"
-        values = {"id": fresh, "key": key, "origin": origin, "recipient": recipient, "subject": subject, "body": body}
+        draft_id = f"draft-{time.strftime('%Y%m%d', time.gmtime(now))}-{secrets.token_hex(3)}"
+        text = {"recipient": recipient, "subject": subject, "body": body}
         with self._database.begin() as connection:
-            insert_once(connection, drafts, {**values, "state": "draft", "drafted": now, "note": ""})
-            found = connection.scalar(sa.select(drafts.c.id).where(drafts.c.key == key))
-        return str(found)
+            row = {"id": draft_id, "key": key, "origin": origin, **text, "state": "draft", "drafted": now, "note": ""}
+            insert_once(connection, drafts, row)
+            return str(connection.scalar(sa.select(drafts.c.id).where(drafts.c.key == key)))
 
     def list(self, state: DraftState | None = None) -> list[OutboxDraft]:
         query = sa.select(drafts).order_by(drafts.c.drafted)
@@ -70,22 +70,22 @@ class Outbox:
         return OutboxDraft(**row)
 
     async def approve(self, name: str) -> OutboxDraft:
-        """Release a draft. The decision is kept first; approving one that could not be sent sends it again, with the
-        same key. Raises `Undelivered`, and `Decided` where it was rejected."""
-        found = self._decide(name, "approved", {"draft", "approved"})
-        if found.state == "sent":
-            return found
-        payload = {"to": found.recipient, "subject": found.subject, "body": found.body, "origin": found.origin}
+        """Send a draft. The decision is stored first; approving one that could not be sent sends it again, with the
+        same key. Raises `DeliveryError`, and `AlreadyDecided` where it was rejected."""
+        draft = self._decide(name, "approved", {"draft", "approved"})
+        if draft.state == "sent":
+            return draft
+        payload = {"to": draft.recipient, "subject": draft.subject, "body": draft.body, "origin": draft.origin}
         if self._channel:
-            await self._channel.deliver(found.key, payload)
+            await self._channel.deliver(draft.key, payload)
         else:
             self._released.mkdir(parents=True, exist_ok=True)
-            told = json.dumps({**payload, "key": found.key}, indent=1, ensure_ascii=False)
-            write_atomically(self._released / f"{found.id}.json", told.encode())
+            document = json.dumps({**payload, "key": draft.key}, indent=1, ensure_ascii=False)
+            write_atomically(self._released / f"{draft.id}.json", document.encode())
         return self._decide(name, "sent", {"approved"})
 
     def reject(self, name: str, note: str = "") -> OutboxDraft:
-        """Raises `Decided` where it was released already."""
+        """Raises `AlreadyDecided` where it was sent or approved before."""
         return self._decide(name, "rejected", {"draft", "rejected"}, note)
 
     def _decide(self, name: str, state: DraftState, before: set[str], note: str = "") -> OutboxDraft:
@@ -95,7 +95,7 @@ class Outbox:
             changed = connection.execute(
                 change.values(state=state, decided=time.time(), note=note or now.note)
             ).rowcount
-        found = self.get(name)
-        if not changed and not (state == "approved" and found.state == "sent"):
-            raise AlreadyDecided(f"{name}: is {found.state} already")
-        return found
+        draft = self.get(name)
+        if not changed and not (state == "approved" and draft.state == "sent"):
+            raise AlreadyDecided(f"{name}: is {draft.state} already")
+        return draft

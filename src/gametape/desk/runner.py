@@ -1,7 +1,7 @@
-"""Who runs the errands: at most one process per database, for as long as it lives.
+"""The runner: the one process per database that runs jobs, and the lock that makes it the only one.
 
-Both kinds of lock free themselves when their holder is killed: a lock on an open file, and a lock of a database
-session. The process that holds it writes its id beside it, for people to read.
+The lock is on an open file (SQLite) or belongs to a database session (PostgreSQL): both are released when the process
+is killed. The holder writes its process id beside it, for people to read.
 """
 
 import asyncio
@@ -23,26 +23,26 @@ from gametape.desk.jobs import Desk, Job, Json
 from gametape.record.errors import OutOfDiskSpace, write_error
 
 _KEY = 7161954
-"""Of the session lock; any number that is ours alone within the database."""
+"""The key of the session lock: any number that nothing else in the database uses."""
 
 
 class RunnerLock(Protocol):
-    """A lock in hand."""
+    """The runner's lock, held by this process."""
 
     def is_held(self) -> bool:
-        """Whether it still is: a database that restarts gives its locks up."""
+        """Whether it is still held: a database that restarts releases its locks."""
         ...
 
     def release(self) -> None: ...
 
 
 def try_runner_lock(desk: Desk) -> RunnerLock | None:
-    """The runner's lock, or None while another process has it."""
-    return _FileLock.take(_path(desk)) if is_sqlite(desk.database_url) else _SessionLock.take(desk.database_url)
+    """The runner's lock, or None while another process holds it."""
+    return _FileLock.take(_lock_path(desk)) if is_sqlite(desk.database_url) else _SessionLock.take(desk.database_url)
 
 
 def lock_holder(desk: Desk) -> str:
-    """Who has the lock, in words, as far as it is known."""
+    """A description of the process that holds the lock, as far as it is known."""
     if not is_sqlite(desk.database_url):
         query = sa.text(
             "SELECT application_name FROM pg_stat_activity JOIN pg_locks USING (pid) "
@@ -50,11 +50,11 @@ def lock_holder(desk: Desk) -> str:
         )
         with desk.database.connect() as connection:
             return connection.scalar(query, {"key": _KEY}) or "another process"
-    text = _path(desk).read_text().strip() if _path(desk).exists() else ""
+    text = _lock_path(desk).read_text().strip() if _lock_path(desk).exists() else ""
     return f"process {text}" if text else "another process"
 
 
-def _path(desk: Desk) -> Path:
+def _lock_path(desk: Desk) -> Path:
     return Path(str(sa.make_url(desk.database_url).database)).with_suffix(".lock")
 
 
@@ -114,7 +114,7 @@ class _SessionLock:
         self.engine.dispose()
 
 
-_LOOK = 0.1
+_POLL_SECONDS = 0.1
 _SECONDS_BETWEEN_CHECKS = 2.0
 
 
@@ -123,34 +123,35 @@ class RunnerConflict(GametapeError):
 
 
 async def run_job(desk: Desk, job: Job, on_poll: Callable[[], None] = lambda: None) -> dict[str, Json]:
-    """Have an errand done and give its result; the error it ended with is raised. Interrupted at any instant, the
-    errand stays: handing in the same key goes on with it. `meanwhile` is called some times a second."""
-    with workflow_engine.open_job_client(desk) as errands:
-        await asyncio.to_thread(errands.submit, job)
-        while not await _is_over(errands, job.key):
-            held = await asyncio.to_thread(try_runner_lock, desk)
-            if held is not None:
-                async with job_runner(desk, held):
-                    while not await _is_over(errands, job.key):
+    """Submit a job, wait for it and return its result; the error it ended with is raised. This process becomes the
+    runner if there is none. Interrupted at any instant, the job stays: submitting the same key continues it.
+    `on_poll` is called several times a second."""
+    with workflow_engine.open_job_client(desk) as client:
+        await asyncio.to_thread(client.submit, job)
+        while not await _has_ended(client, job.key):
+            lock = await asyncio.to_thread(try_runner_lock, desk)
+            if lock is not None:
+                async with job_runner(desk, lock):
+                    while not await _has_ended(client, job.key):
                         await _wait(on_poll)
             else:
                 await _wait(on_poll)
         on_poll()
-        return await asyncio.to_thread(errands.result, job.key)
+        return await asyncio.to_thread(client.result, job.key)
 
 
 async def acquire_runner_lock(desk: Desk) -> RunnerLock:
-    """The lock, or `Refused`: there is one runner already."""
-    held = await asyncio.to_thread(try_runner_lock, desk)
-    if held is None:
+    """The lock. Raises `RunnerConflict` where there is a runner already."""
+    lock = await asyncio.to_thread(try_runner_lock, desk)
+    if lock is None:
         raise RunnerConflict(f"{await asyncio.to_thread(lock_holder, desk)} runs this desk already")
-    return held
+    return lock
 
 
 @asynccontextmanager
 async def job_runner(desk: Desk, lock: RunnerLock) -> AsyncIterator[None]:
-    """Run whatever is handed in or was left by others, until the end of the block; then what is under way is cut off
-    where it is, for the next runner to take up. Losing the lock ends the block at once, and so does a full disk."""
+    """Run submitted and unfinished jobs until the end of the block. Jobs that are running then are cut off, and the
+    next runner continues them. Losing the lock or a full disk ends the block at once."""
     try:
         with report_disk_full(workflow_engine.abort_jobs):
             workflow_engine.launch(desk)
@@ -169,21 +170,21 @@ async def job_runner(desk: Desk, lock: RunnerLock) -> AsyncIterator[None]:
         lock.release()
 
 
-async def _watch(held: RunnerLock, block: "asyncio.Task[object] | None") -> GametapeError:
-    """Why the block had to end."""
-    while (trouble := workflow_engine.abort_reason()) is None and await asyncio.to_thread(held.is_held):
+async def _watch(lock: RunnerLock, block: "asyncio.Task[object] | None") -> GametapeError:
+    """Wait until the block has to end, cancel it, and return the reason."""
+    while (reason := workflow_engine.abort_reason()) is None and await asyncio.to_thread(lock.is_held):
         await asyncio.sleep(_SECONDS_BETWEEN_CHECKS)
     if block is not None:
         block.cancel()
-    if trouble is not None:
-        return OutOfDiskSpace(f"{trouble}; what was handed in goes on with the next run")
+    if reason is not None:
+        return OutOfDiskSpace(f"{reason}; submitted jobs continue with the next run")
     return RunnerConflict("the database took the runner's lock away; start again")
 
 
-async def _is_over(errands: workflow_engine.JobClient, key: str) -> bool:
-    return await asyncio.to_thread(errands.state, key) in ("done", "failed")
+async def _has_ended(client: workflow_engine.JobClient, key: str) -> bool:
+    return await asyncio.to_thread(client.state, key) in ("done", "failed")
 
 
-async def _wait(meanwhile: Callable[[], None]) -> None:
-    meanwhile()
-    await asyncio.sleep(_LOOK)
+async def _wait(on_poll: Callable[[], None]) -> None:
+    on_poll()
+    await asyncio.sleep(_POLL_SECONDS)

@@ -1,4 +1,4 @@
-"""The process that stays: it runs what is handed in, takes up what was left, and looks after the heartbeats."""
+"""`gametape desk serve`: runs submitted and unfinished jobs, schedules heartbeats, and reports what happens."""
 
 import asyncio
 import signal
@@ -14,28 +14,28 @@ from gametape.watch.text_features import printable
 
 _SECONDS_BETWEEN_ROUNDS = 60.0
 _SECONDS_TICKS_ARE_KEPT = 86_400.0
-_LOOK = 1.0
+_POLL_SECONDS = 1.0
 _OVERLAP = 5.0
-"""In seconds: what was on its way into the database at one look is seen at the next."""
+"""In seconds: rows that were being written during one poll are seen by the next."""
 
 
 async def serve(desk: Desk, log: Callable[[str], None], on_ready: Callable[[], None] = lambda: None) -> None:
-    """Run the desk until SIGTERM or Ctrl-C; then everything is left where it is, for the next one. Raises `Refused`
-    where another process is the runner."""
+    """Run the desk until SIGTERM or Ctrl-C. Unfinished jobs stay for the next run. Raises `RunnerConflict` where
+    another process is the runner."""
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ended.set)
-    held = await acquire_runner_lock(desk)
-    with workflow_engine.open_job_client(desk) as errands:
-        left = await asyncio.to_thread(errands.unfinished)
-        log(f"serving {desk.home}; {len(left)} errands to take up")
-        async with job_runner(desk, held):
+    lock = await acquire_runner_lock(desk)
+    with workflow_engine.open_job_client(desk) as client:
+        unfinished = await asyncio.to_thread(client.unfinished)
+        log(f"serving {desk.home}; {len(unfinished)} jobs to take up")
+        async with job_runner(desk, lock):
             on_ready()
             jobs = [
-                asyncio.create_task(HeartbeatScheduler(desk, errands, log).run(time.time)),
-                asyncio.create_task(_report(desk, errands, log)),
-                asyncio.create_task(_keep_house(desk, errands)),
+                asyncio.create_task(HeartbeatScheduler(desk, client, log).run(time.time)),
+                asyncio.create_task(_report(desk, client, log)),
+                asyncio.create_task(_run_upkeep(desk, client)),
             ]
             try:
                 waiting = asyncio.create_task(ended.wait())
@@ -46,34 +46,34 @@ async def serve(desk: Desk, log: Callable[[str], None], on_ready: Callable[[], N
                 for job in (waiting, *jobs):
                     job.cancel()
                 await asyncio.gather(waiting, *jobs, return_exceptions=True)
-    log("ended; whatever was under way goes on with the next run")
+    log("ended; unfinished jobs continue with the next run")
 
 
-async def _report(desk: Desk, errands: workflow_engine.JobClient, tell: Callable[[str], None]) -> None:
-    """Say what begins and ends, also where both happen between two looks, and what people are told in between."""
+async def _report(desk: Desk, client: workflow_engine.JobClient, log: Callable[[str], None]) -> None:
+    """Log jobs that begin and end, even within one poll, and the notifications in between."""
     known: set[str] = set()
     since = looked = time.time()
-    told = set(await asyncio.to_thread(errands.ended_since, looked - _OVERLAP))
+    reported = set(await asyncio.to_thread(client.ended_since, looked - _OVERLAP))
     while True:
         before, looked = looked, time.time()
-        now = set(await asyncio.to_thread(errands.unfinished))
-        ended = set(await asyncio.to_thread(errands.ended_since, before - _OVERLAP))
-        for key in sorted((now | ended) - known - told):
-            tell(f"{key}: begun")
+        now = set(await asyncio.to_thread(client.unfinished))
+        ended = set(await asyncio.to_thread(client.ended_since, before - _OVERLAP))
+        for key in sorted((now | ended) - known - reported):
+            log(f"{key}: begun")
         for notice in await asyncio.to_thread(desk.notifications.since, since):
-            tell(f"notice from {notice.origin}: {printable(' '.join(notice.text.split()) or notice.title)}")
+            log(f"notice from {notice.origin}: {printable(' '.join(notice.text.split()) or notice.title)}")
             since = notice.at
-        over = (known | ended) - now - told
-        for key in sorted(over):
-            tell(f"{key}: {await asyncio.to_thread(errands.state, key)}")
-        known, told = now, ended - now | over
-        await asyncio.sleep(_LOOK)
+        finished = (known | ended) - now - reported
+        for key in sorted(finished):
+            log(f"{key}: {await asyncio.to_thread(client.state, key)}")
+        known, reported = now, ended - now | finished
+        await asyncio.sleep(_POLL_SECONDS)
 
 
-async def _keep_house(desk: Desk, errands: workflow_engine.JobClient) -> None:
-    """Try again what could not be delivered, and drop the steps of old ticks; what they came to is in the log."""
+async def _run_upkeep(desk: Desk, client: workflow_engine.JobClient) -> None:
+    """Retry undelivered notifications, and delete the steps of old ticks; their outcomes stay in the tick log."""
     while True:
         await desk.notifications.retry()
-        while await asyncio.to_thread(errands.delete_finished, TICKS, time.time() - _SECONDS_TICKS_ARE_KEPT):
+        while await asyncio.to_thread(client.delete_finished, TICKS, time.time() - _SECONDS_TICKS_ARE_KEPT):
             pass
         await asyncio.sleep(_SECONDS_BETWEEN_ROUNDS)

@@ -1,8 +1,9 @@
-"""Errands as workflows of DBOS: the one file that knows it.
+"""Jobs as DBOS workflows. This is the only file that imports DBOS.
 
-Whatever happens to the process, DBOS has the order, the results of finished steps and the state of every errand in the
-database. Its recovery takes up what was pending for the same executor id and application version, so both are fixed
-here, and the runner's lock sees to it that only one process ever has them. What is stored is JSON; nothing is pickled.
+DBOS stores the payload, the results of finished steps and the state of every job in the database. Its recovery takes up
+what was pending for the same executor id and application version, so both are fixed here, and the runner's lock makes
+sure that only one process has them. What is stored is JSON; nothing is pickled. The names of the workflow, the queues
+and the steps are stored too: changing one would strand the jobs of existing databases.
 """
 
 import asyncio
@@ -25,25 +26,25 @@ from gametape.desk.database import cancellations, insert_once
 from gametape.desk.disk_full import disk_full_error
 from gametape.desk.jobs import JOB_HANDLERS, Desk, Job, Json, load_handler
 
-_BYTES = 1 << 20
+_LOG_BYTES = 1 << 20
 
 
 class _Log(logging.handlers.RotatingFileHandler):
     def handleError(self, record: logging.LogRecord) -> None:
-        """A line for which there is no room is dropped; it would go to the terminal."""
+        """Drop a line that cannot be written; logging would print the error to the terminal."""
 
 
 def log_to_file(path: Path) -> None:
-    """From now on, for the life of this process; only the first file counts."""
+    """Write DBOS's log to a file for the rest of this process; a second call changes nothing."""
     logger = silence_logger()
     if not any(isinstance(handler, _Log) for handler in logger.handlers):
-        handler = _Log(path, maxBytes=_BYTES, backupCount=1)
+        handler = _Log(path, maxBytes=_LOG_BYTES, backupCount=1)
         handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
         logger.addHandler(handler)
 
 
 def silence_logger() -> logging.Logger:
-    """Its logger, which says nothing to anybody else."""
+    """The logger of DBOS, cut off from the terminal."""
     logger = logging.getLogger("dbos")
     logger.propagate = False
     logger.setLevel(logging.WARNING)
@@ -53,26 +54,27 @@ def silence_logger() -> logging.Logger:
 
 
 VERSION = "desk-1"
-"""Raised by hand when stored errands change shape; those of another version are not taken up."""
+"""Raised by hand when stored jobs change shape; jobs of another version are not taken up."""
 EXECUTOR = "desk"
 APPLICATION = "gametape-desk"
 _WORKFLOW = "errand"
 _SERIAL_QUEUE, _PARALLEL_QUEUE = "lines", "beside"
-_AT_ONCE = 4
-"""Errands without a line that run at the same time, and lines that are worked on at the same time, four times that."""
-_POLL = 0.1
-_FORGOTTEN_AT_ONCE = 1000
+_CONCURRENCY = 4
+"""Jobs without a partition key that run at the same time; of partitions, four times as many."""
+_POLL_SECONDS = 0.1
+_DELETE_LIMIT = 1000
+_STATES = {"ENQUEUED": "queued", "PENDING": "running", "SUCCESS": "done"}
 
 
 class JobFailed(GametapeError):
-    """An errand ended with an error that nobody foresaw; the log has the whole of it."""
+    """A job ended with an unexpected error; the log has its traceback."""
 
     exit_code = 1
 
 
 @dataclass
 class _RunnerState:
-    """What the workflow function, which DBOS calls with nothing but stored values, finds in this process."""
+    """What the workflow function needs from this process, since DBOS calls it with stored values only."""
 
     desk: Desk | None = None
     trouble: GametapeError | None = None
@@ -81,12 +83,12 @@ class _RunnerState:
 
 _runner_state = _RunnerState()
 GlobalParams.dbos_cloud = False
-"""Read from the environment when DBOS is imported: it would then take its database, its names and whom it reports to
-from there as well."""
+"""DBOS sets this from the environment when it is imported, and would then take its database, its names and the server
+it reports to from there as well."""
 
 
 class DbosSteps:
-    """`Steps` over the workflow that is running."""
+    """`JobSteps` over the DBOS workflow that is running."""
 
     def __init__(self, desk: Desk, key: str) -> None:
         self._desk, self.key = desk, key
@@ -100,7 +102,7 @@ class DbosSteps:
             except GametapeError as error:
                 result = _error_to_dict(error)
             if (task := asyncio.current_task()) and task.cancelling():
-                raise asyncio.CancelledError  # whoever swallowed it was cut off: this is no result to keep
+                raise asyncio.CancelledError  # `act` swallowed the cancellation: its result must not be stored
             return result
 
         return _result_or_raise(await DBOS.run_step_async({"name": name}, step))
@@ -133,48 +135,48 @@ async def _run_job(kind: str, payload: dict[str, Json]) -> dict[str, Json]:
 
 @contextmanager
 def _leave_pending_on_disk_full() -> Iterator[None]:
-    """A disk that is full ends no errand: it is left pending, and the runner is told to leave."""
+    """On a full disk, leave the job pending and tell the runner to stop."""
     try:
         yield
     except Exception as error:
-        if (found := disk_full_error(error)) is None:
+        if (full := disk_full_error(error)) is None:
             raise
-        abort_jobs(found)
+        abort_jobs(full)
         raise asyncio.CancelledError from error
 
 
 def abort_jobs(why: GametapeError) -> None:
-    """No errand can go on in this process now; the first reason is kept."""
+    """Say that no job can go on in this process; the first reason is kept."""
     _runner_state.trouble = _runner_state.trouble or why
 
 
 def abort_reason() -> GametapeError | None:
-    """Why no errand can go on now, if that is so."""
+    """Why no job can go on in this process, or None."""
     return _runner_state.trouble
 
 
 @contextmanager
 def open_job_client(desk: Desk) -> Iterator["JobClient"]:
-    """To hand in errands and to read their state, in a process that does not run them."""
-    made = DBOSClient(
+    """A client that submits jobs and reads their state, in a process that need not run them."""
+    client = DBOSClient(
         system_database_url=desk.database_url, serializer=DBOSPortableJSONSerializer(), application_name=APPLICATION
     )
     try:
-        yield JobClient(made)
+        yield JobClient(client)
     finally:
-        made.destroy()
+        client.destroy()
 
 
 class JobClient:
-    """What is known of errands. Safe to use from several threads."""
+    """Submits jobs and reads their state. Safe to use from several threads."""
 
     def __init__(self, client: DBOSClient) -> None:
         self._client = client
 
     def submit(self, job: Job) -> None:
-        """Durable when this returns. One whose key is known already changes nothing."""
+        """The job is durable when this returns. A key that is known already changes nothing."""
         if job.kind not in JOB_HANDLERS:
-            raise BadInput(f"{job.kind}: no kind of work; there are {', '.join(JOB_HANDLERS)}")
+            raise BadInput(f"{job.kind}: unknown kind of job; there are {', '.join(JOB_HANDLERS)}")
         options: EnqueueOptions = {
             "workflow_name": _WORKFLOW,
             "queue_name": _PARALLEL_QUEUE if job.partition_key is None else _SERIAL_QUEUE,
@@ -186,81 +188,81 @@ class JobClient:
         self._client.enqueue(options, job.kind, job.payload)
 
     def state(self, key: str) -> str | None:
-        """`queued`, `running`, `done` or `failed`; None where nobody handed it in."""
-        found = self._client.list_workflows(workflow_ids=[key], load_input=False, load_output=False)
-        return _STATES.get(found[0].status, "failed") if found else None
+        """`queued`, `running`, `done` or `failed`; None for an unknown key."""
+        workflows = self._client.list_workflows(workflow_ids=[key], load_input=False, load_output=False)
+        return _STATES.get(workflows[0].status, "failed") if workflows else None
 
     def result(self, key: str) -> dict[str, Json]:
-        """Of one that is done: its result, or the error it ended with, raised."""
-        found = self._client.list_workflows(workflow_ids=[key], load_input=False)
-        if not found or found[0].status != "SUCCESS":
-            told = found[0].error or found[0].status if found else "unknown"
-            raise JobFailed(f"{key}: failed: {told}")
-        answer: dict[str, Json] = _result_or_raise(found[0].output)
+        """The result of a finished job; the error it ended with is raised."""
+        workflows = self._client.list_workflows(workflow_ids=[key], load_input=False)
+        if not workflows or workflows[0].status != "SUCCESS":
+            reason = workflows[0].error or workflows[0].status if workflows else "unknown"
+            raise JobFailed(f"{key}: failed: {reason}")
+        answer: dict[str, Json] = _result_or_raise(workflows[0].output)
         return answer
 
     def unfinished(self) -> list[str]:
-        """The keys of errands that are waiting or running, oldest first."""
-        found = self._client.list_workflows(status=["ENQUEUED", "PENDING"], load_input=False, load_output=False)
-        return [status.workflow_id for status in found]
+        """The keys of jobs that are queued or running, oldest first."""
+        workflows = self._client.list_workflows(status=["ENQUEUED", "PENDING"], load_input=False, load_output=False)
+        return [status.workflow_id for status in workflows]
 
     def ended_since(self, since: float) -> list[str]:
-        """The keys of errands that were handed in since then and have ended."""
-        found = self._client.list_workflows(
+        """The keys of jobs that were submitted since then and have ended."""
+        workflows = self._client.list_workflows(
             start_time=datetime.fromtimestamp(since, UTC).isoformat(),
             status=["SUCCESS", "ERROR"],
             load_input=False,
             load_output=False,
         )
-        return [status.workflow_id for status in found]
+        return [status.workflow_id for status in workflows]
 
     def delete_finished(self, prefix: str, before: float) -> int:
-        """Drop what is kept of finished errands whose keys begin so; how many there were. Their keys could be handed in
-        anew after that."""
+        """Delete finished jobs whose keys begin with a prefix, and return how many there were. Their keys could be
+        submitted again after that."""
         moment = datetime.fromtimestamp(before, UTC).isoformat()
-        found = self._client.list_workflows(
+        workflows = self._client.list_workflows(
             workflow_id_prefix=prefix,
             status=["SUCCESS", "ERROR"],
             completed_before=moment,
             load_input=False,
             load_output=False,
-            limit=_FORGOTTEN_AT_ONCE,
+            limit=_DELETE_LIMIT,
         )
-        self._client.delete_workflows([status.workflow_id for status in found])
-        return len(found)
-
-
-_STATES = {"ENQUEUED": "queued", "PENDING": "running", "SUCCESS": "done"}
+        self._client.delete_workflows([status.workflow_id for status in workflows])
+        return len(workflows)
 
 
 def request_cancel(desk: Desk, key: str) -> None:
-    """Ask for an errand to end; its work sees it at its next look."""
+    """Ask for a job to end; its handler sees that at its next check."""
     with desk.database.begin() as connection:
         insert_once(connection, cancellations, {"key": key, "at": time.time()})
 
 
 def is_cancel_requested(desk: Desk, key: str) -> bool:
     with desk.database.connect() as connection:
-        found = connection.scalar(sa.select(cancellations.c.key).where(cancellations.c.key == key))
-    return found is not None
+        query = sa.select(cancellations.c.key).where(cancellations.c.key == key)
+        return connection.scalar(query) is not None
 
 
 def migrate(url: str) -> None:
     """Create or upgrade the tables of DBOS, and the desk's queues in them."""
     silence_logger()
     DBOS.migrate(url)
-    made = DBOSClient(system_database_url=url, serializer=DBOSPortableJSONSerializer(), application_name=APPLICATION)
+    client = DBOSClient(system_database_url=url, serializer=DBOSPortableJSONSerializer(), application_name=APPLICATION)
     try:
-        made.register_queue(_PARALLEL_QUEUE, worker_concurrency=_AT_ONCE, polling_interval_sec=_POLL)
-        made.register_queue(
-            _SERIAL_QUEUE, partition_concurrency=1, worker_concurrency=4 * _AT_ONCE, polling_interval_sec=_POLL
+        client.register_queue(_PARALLEL_QUEUE, worker_concurrency=_CONCURRENCY, polling_interval_sec=_POLL_SECONDS)
+        client.register_queue(
+            _SERIAL_QUEUE,
+            partition_concurrency=1,
+            worker_concurrency=4 * _CONCURRENCY,
+            polling_interval_sec=_POLL_SECONDS,
         )
     finally:
-        made.destroy()
+        client.destroy()
 
 
 def launch(desk: Desk) -> None:
-    """Begin to run errands on the running event loop; the caller holds the runner's lock."""
+    """Begin to run jobs on the running event loop; the caller holds the runner's lock."""
     _runner_state.desk, _runner_state.trouble = desk, None
     log_to_file(desk.home / "desk" / "desk.log")
     config: DBOSConfig = {
@@ -272,7 +274,7 @@ def launch(desk: Desk) -> None:
         "log_level": "WARNING",
         "run_migrations": False,
         "enable_otlp": False,
-        "notification_listener_polling_interval_sec": _POLL,
+        "notification_listener_polling_interval_sec": _POLL_SECONDS,
     }
     try:
         DBOS(config=config)
@@ -282,14 +284,14 @@ def launch(desk: Desk) -> None:
 
 
 async def close() -> None:
-    """Stop running errands, in order: each is cut off where it is, and stays pending for the next runner."""
+    """Stop running jobs: each is cut off where it is, and stays pending for the next runner."""
     _runner_state.desk = None
     tasks = list(_runner_state.tasks)
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     loop = asyncio.get_running_loop()
-    with ThreadPoolExecutor(1) as stopping:  # DBOS made its own threads those of the loop, and ends them
+    with ThreadPoolExecutor(1) as stopping:  # DBOS replaced the loop's thread pool with its own, and ends it
         await loop.run_in_executor(stopping, DBOS.destroy)
     loop.set_default_executor(ThreadPoolExecutor())
 
@@ -298,9 +300,9 @@ def _error_to_dict(error: GametapeError) -> dict[str, Json]:
     return {"error": str(error), "exit_code": error.exit_code}
 
 
-def _result_or_raise(kept: Json) -> Json:
-    if "error" not in kept:
-        return kept["result"]
-    error = GametapeError(kept["error"])
-    error.exit_code = kept["exit_code"]
+def _result_or_raise(stored: Json) -> Json:
+    if "error" not in stored:
+        return stored["result"]
+    error = GametapeError(stored["error"])
+    error.exit_code = stored["exit_code"]
     raise error

@@ -1,1 +1,1 @@
-"""Progress on the terminal, shared by the verbs and the demo. All of it goes to stderr."""
+"""Progress on the terminal, on stderr, shared by the verbs and the demo."""

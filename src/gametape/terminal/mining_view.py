@@ -1,4 +1,4 @@
-"""Mining on the terminal: what is under way, and how many candidates became tasks."""
+"""The progress of mining: the current phase, and how many candidates became tasks."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from gametape.tasks.mining.miner import MiningObserver
 
 
 class _MiningBar:
-    """A line on stderr that says what is going on, with rate and yield."""
+    """A progress bar on stderr, with rate and yield."""
 
     def __init__(self, bar: Progress, console: Console) -> None:
         self._bar = bar
@@ -39,7 +39,7 @@ class _MiningBar:
 
 @contextmanager
 def mining_progress() -> Iterator[MiningObserver]:
-    """How mining goes, on stderr."""
+    """An observer that shows the progress of mining on stderr."""
     console = Console(stderr=True)
     columns = (
         *(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()),

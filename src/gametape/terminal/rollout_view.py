@@ -1,4 +1,4 @@
-"""A rollout on the terminal, turn by turn, while it runs. It is written to stderr, so stdout stays for the answer."""
+"""Shows a rollout turn by turn while it runs, on stderr: stdout is for the answer."""
 
 import json
 from typing import TYPE_CHECKING
@@ -6,20 +6,22 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
+from gametape.watch.text_features import one_line
+
 if TYPE_CHECKING:
     from gametape.core.step import Step
 
-_MOST_SAID, _MOST_ANSWERED = 240, 4
+_MAX_TEXT, _MAX_RESULT_LINES = 240, 4
 
 
 class LiveView:
-    """Shows each step as it is recorded. Whatever a model or a tool wrote is shown as text, never obeyed."""
+    """Shows each step as it is recorded. Output of models and tools is shown as plain text."""
 
-    def __init__(self, turns: int, begun: int = 0, console: Console | None = None) -> None:
-        """`begun` turns were there before."""
+    def __init__(self, turns: int, started: int = 0, console: Console | None = None) -> None:
+        """`started` turns were recorded before."""
         self._console = console or Console(stderr=True, highlight=False)
         self._turns = turns
-        self._turn = begun
+        self._turn = started
         self._tokens = 0
         self._cost = 0.0
 
@@ -37,11 +39,11 @@ class LiveView:
         self._console.print(Text.assemble((head, "bold"), (f"  {self._tokens} tokens{cost}", "dim")))
         message = step.message if isinstance(step.message, str) else ""
         if message.strip():
-            self._console.print(Text(f"  {_one_line(message, _MOST_SAID)}"), soft_wrap=True)
+            self._console.print(Text(f"  {clip_line(message, _MAX_TEXT)}"), soft_wrap=True)
         for call in step.tool_calls or []:
-            arguments = _one_line(json.dumps(call.arguments, ensure_ascii=False), _MOST_SAID)
+            arguments = clip_line(json.dumps(call.arguments, ensure_ascii=False), _MAX_TEXT)
             self._console.print(
-                Text.assemble(("  > ", "cyan"), (_one_line(call.function_name, 80), "cyan"), f" {arguments}"),
+                Text.assemble(("  > ", "cyan"), (clip_line(call.function_name, 80), "cyan"), f" {arguments}"),
                 soft_wrap=True,
             )
         for result in step.observation.results if step.observation else []:
@@ -56,22 +58,19 @@ class LiveView:
     @staticmethod
     def _events(step: "Step") -> str:
         return "; ".join(
-            f"{event.get('kind')}: {_one_line(str(event.get('detail')), 100)}"
+            f"{event.get('kind')}: {clip_line(str(event.get('detail')), 100)}"
             for event in step.gametape_extra.events or []
         )
 
 
-def _one_line(text: str, most: int) -> str:
-    line = _printable(" ".join(text.split()))
-    return line if len(line) <= most else line[: most - 3] + "..."
+def clip_line(text: str, limit: int) -> str:
+    """Text on one line, without control characters, of at most `limit` characters."""
+    line = one_line(text)
+    return line if len(line) <= limit else line[: limit - 3] + "..."
 
 
 def _some_lines(text: str) -> list[str]:
-    lines = [_one_line(line, 160) for line in text.splitlines() if line.strip()]
-    if len(lines) <= _MOST_ANSWERED:
+    lines = [clip_line(line, 160) for line in text.splitlines() if line.strip()]
+    if len(lines) <= _MAX_RESULT_LINES:
         return lines
-    return [*lines[: _MOST_ANSWERED - 2], f"... {len(lines) - _MOST_ANSWERED + 1} more lines ...", lines[-1]]
-
-
-def _printable(text: str) -> str:
-    return "".join(char if char.isprintable() else "?" for char in text)
+    return [*lines[: _MAX_RESULT_LINES - 2], f"... {len(lines) - _MAX_RESULT_LINES + 1} more lines ...", lines[-1]]

@@ -1,4 +1,4 @@
-"""A training run on the terminal: a bar for each stage, held-out scores and alarms above it. All of it on stderr."""
+"""The progress of a training run on stderr: a bar for each stage, held-out scores and alarms above it."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from gametape.train.training import RunCallbacks
 
 
 class TrainView:
-    """Open while the run goes on; `telling` is what the run is given."""
+    """Shows a run while it is open as a context; the run is given `callbacks`."""
 
     def __init__(self, config: RunConfig) -> None:
         self._console = Console(stderr=True, highlight=False)
@@ -30,7 +30,7 @@ class TrainView:
         )
         self._warm = self._bar.add_task("warm start", total=None, more="", visible=False)
         self._episodes = self._bar.add_task(config.arm, total=config.episodes, more="", visible=False)
-        self.telling = RunCallbacks(step=self._step, score=self._score, alarm=self._alarm, warm_start=self._warming)
+        self.callbacks = RunCallbacks(step=self._step, score=self._score, alarm=self._alarm, warm_start=self._warming)
 
     def __enter__(self) -> "TrainView":
         self._bar.start()
@@ -52,8 +52,8 @@ class TrainView:
         turns = ""
         if score.load_bearing is not None and score.ordinary is not None:
             turns = f"  (turns right: {score.load_bearing:.1%} load-bearing, {score.ordinary:.1%} others)"
-        said = f"{progress.episodes:>7} episodes  held-out success {score.success:.1%}{turns}"
-        self._console.print(said, markup=False)
+        text = f"{progress.episodes:>7} episodes  held-out success {score.success:.1%}{turns}"
+        self._console.print(text, markup=False)
 
     def _alarm(self, alarm: TrainingAlarm) -> None:
         text = f"alarm: {alarm.name} {alarm.value:.3g} (limit {alarm.limit:.3g}): {alarm.advice}"

@@ -9,4 +9,4 @@ from tests.desk.goals.shop import START, SUCCESS
 
 @pytest.fixture(scope="session")
 def baseline() -> GoalBaseline:
-    return measure_baseline(START, SUCCESS, None, strict=False, crew=ZygotePool())
+    return measure_baseline(START, SUCCESS, None, strict=False, zygotes=ZygotePool())

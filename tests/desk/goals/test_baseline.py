@@ -47,7 +47,7 @@ def _judged(start: SourceTree, success: str, changed: dict[str, str], home: Path
 
 def test_tests_of_code_that_is_not_written_yet_are_counted_and_demanded(tmp_path: Path) -> None:
     start = SourceTree({"tests/test_new.py": _UNWRITTEN.encode()}).overlaid_on(START)
-    baseline = measure_baseline(start, "pytest tests/test_new.py", None, strict=False, crew=ZygotePool())
+    baseline = measure_baseline(start, "pytest tests/test_new.py", None, strict=False, zygotes=ZygotePool())
     assert baseline.floors == {"tests/test_new.py::test_discount": 3, "tests/test_new.py::TestTax::test_tax": 1}
     assert baseline.unread_excused == ["tests/test_new.py::test_never"]
     hidden = required_tests(baseline.floors, ["tests/test_new.py::test_discount[10]"])
@@ -78,7 +78,7 @@ def test_an_excused_test_may_stay_so_and_may_not_fail(tmp_path: Path) -> None:
 def test_the_command_and_the_configuration_select(tmp_path: Path) -> None:
     settings = b"[tool.pytest.ini_options]\naddopts = ['-q', '-k', 'not total and not later']\n"
     configured = measure_baseline(
-        SourceTree({"pyproject.toml": settings}).overlaid_on(START), "pytest", None, strict=False, crew=ZygotePool()
+        SourceTree({"pyproject.toml": settings}).overlaid_on(START), "pytest", None, strict=False, zygotes=ZygotePool()
     )
     assert [*configured.results] == ["tests/test_shop.py::test_cheapest", "tests/test_shop.py::test_known"]
     judged = _judged(START, "pytest -k cheapest --deselect tests/test_shop.py::test_known", {}, tmp_path)

@@ -77,20 +77,20 @@ def test_honest_work_reaches_it_at_the_second_attempt_and_leaves_the_workspace_a
     assert _git(answer["repository"], "show", f"{answer['branch']}:shop.py") == MENDED
     record = load_trajectory(Path(answer["trajectory"]))
     assert (record.extra or {})["goal_id"] == place.root.name
-    told = [str(step.message) for step in record.steps if step.source == "user"]
-    assert "test_total_of_one" in told[1]
-    assert "twin" not in told[1]
+    output = [str(step.message) for step in record.steps if step.source == "user"]
+    assert "test_total_of_one" in output[1]
+    assert "twin" not in output[1]
 
 
 @pytest.mark.slow
 def test_a_killed_goal_goes_on_where_it_was(goal: Make) -> None:
     home, place = goal(_HONEST)
-    kept, lives = Kept(), 0
+    stored, lives = Kept(), 0
     for die_at, after in ((1, False), (1, True), (1, True), (2, False)):
         with pytest.raises(Killed):
-            _run(home, place, MemoryRecorder(kept=kept, die_at=die_at, after_keeping=after))
+            _run(home, place, MemoryRecorder(stored=stored, die_at=die_at, after_keeping=after))
         lives += 1
-    answer = _run(home, place, MemoryRecorder(kept=kept))
+    answer = _run(home, place, MemoryRecorder(stored=stored))
     assert lives == 4
     assert answer["reached"]
     record = load_trajectory(Path(answer["trajectory"]))
@@ -125,7 +125,7 @@ def test_what_is_used_up_ends_it(goal: Make, wished: dict[str, Any], reason: str
 @pytest.mark.slow
 def test_a_cancelled_goal_ends(goal: Make) -> None:
     home, place = goal((call("shell", command="sleep 60"),))
-    answer = _run(home, place, MemoryRecorder(kept=Kept(cancelled=True)))
+    answer = _run(home, place, MemoryRecorder(stored=Kept(cancelled=True)))
     assert (answer["reached"], answer["reason"]) == (False, "cancelled")
 
 
@@ -146,10 +146,10 @@ def test_apply_writes_into_a_git_workspace_and_only_the_files_that_changed(tmp_p
     (workspace / "notes.txt").write_text("not committed")
     index = (workspace / ".git" / "index").read_bytes()
     home, place = goal((*_HONEST[2:],), apply=True)
-    kept = Kept()
+    stored = Kept()
     with pytest.raises(Killed):
-        _run(home, place, MemoryRecorder(kept=kept, die_at=4))  # the workspace is written, and nobody knows it yet
-    answer = _run(home, place, MemoryRecorder(kept=kept))
+        _run(home, place, MemoryRecorder(stored=stored, die_at=4))  # the workspace is written, and nobody knows it yet
+    answer = _run(home, place, MemoryRecorder(stored=stored))
     assert (answer["applied"], answer["changed"]) == (True, ["shop.py"])
     assert (workspace / "shop.py").read_text() == MENDED
     assert (workspace / ".git" / "index").read_bytes() == index

@@ -8,7 +8,7 @@ from gametape.record.source_tree import SourceTree
 
 
 @pytest.mark.parametrize(
-    ("text", "places", "selecting"),
+    ("text", "targets", "selecting"),
     [
         ("pytest", (), ()),
         ("python -m pytest -q tests", ("tests",), ()),
@@ -21,10 +21,10 @@ from gametape.record.source_tree import SourceTree
         ("cd sub && pytest tests", ("sub/tests",), ()),
     ],
 )  # fmt: skip
-def test_a_run_of_pytest(text: str, places: tuple[str, ...], selecting: tuple[str, ...]) -> None:
+def test_a_run_of_pytest(text: str, targets: tuple[str, ...], selecting: tuple[str, ...]) -> None:
     (run,) = read_command(text).conditions
     assert isinstance(run, PytestRun)
-    assert (run.targets, run.selection_options) == (places, selecting)
+    assert (run.targets, run.selection_options) == (targets, selecting)
 
 
 def test_conditions_are_joined_and_everything_else_counts_by_its_exit_code() -> None:

@@ -39,7 +39,7 @@ def test_a_plan_survives_being_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("matter", "told"),
+    ("matter", "output"),
     [
         ("cadence: {every: 10m}", "model: Field required"),
         ("model: m", "would never tick"),
@@ -65,10 +65,10 @@ def test_a_plan_survives_being_kept() -> None:
         ("a: !!python/object/apply:os.system ['true']", "not YAML"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_in_one_line(matter: str, told: str) -> None:
+def test_what_cannot_be_meant_is_refused_in_one_line(matter: str, output: str) -> None:
     with pytest.raises(BadInput) as raised:
         plan(matter)
-    assert told in str(raised.value)
+    assert output in str(raised.value)
     assert str(raised.value).startswith("beat.md: ")
     assert "\n" not in str(raised.value)
 

@@ -14,7 +14,7 @@ from gametape.engines.egress_policy import EgressDenied, EgressPolicy
 from gametape.engines.router import Router, RouterArm
 from tests.engines.openai.server import FaultServer, Said, Status
 
-from .made import Bench, says
+from .bench import Bench, says
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> str:
         return EgressPolicy(local_only, is_local_address=lambda address: address == ip_address("127.0.0.1"))
 
     for module in (lifecycle, agent_setup):
-        monkeypatch.setattr(module, "Perimeter", perimeter)
+        monkeypatch.setattr(module, "EgressPolicy", perimeter)
     return "127.0.0.2"
 
 
@@ -41,11 +41,11 @@ def test_it_is_not_begun_with_a_model_elsewhere(tmp_path: Path, elsewhere: str) 
 
 def test_it_stays_after_its_file_was_edited_and_in_its_forks(tmp_path: Path, elsewhere: str) -> None:
     bench = Bench(tmp_path, [says("Here."), says("Still here.")])
-    place = bench.begin(local_only=True)
-    assert bench.say(place, "first").answer == "Here."
-    forked = fork_thread(bench.home, place.root.name)
+    directory = bench.begin(local_only=True)
+    assert bench.say(directory, "first").answer == "Here."
+    forked = fork_thread(bench.home, directory.root.name)
     with FaultServer(host=elsewhere) as server:
-        for one in (place, forked):
+        for one in (directory, forked):
             document = json.loads(one.thread_file.read_text())
             document |= {"model": f"openai:tiny@{server.url}/v1", "local_only": False}
             one.thread_file.write_text(json.dumps(document))
@@ -59,10 +59,10 @@ def test_a_local_server_that_fails_or_redirects_sends_nothing_elsewhere(tmp_path
     with FaultServer(host=elsewhere) as away:
         move = Status(307, {"location": f"{away.url}/v1/chat/completions"})
         with FaultServer([Said("Here.")], faults=[None, move, Status(400)], window=32_000) as here:
-            place = bench.begin(model=f"openai:tiny@{here.url}/v1", local_only=True)
-            assert bench.say(place, "first").answer == "Here."
-            assert bench.say(place, "second").ended == "error"
-            assert bench.say(place, "third").ended == "error"
+            directory = bench.begin(model=f"openai:tiny@{here.url}/v1", local_only=True)
+            assert bench.say(directory, "first").answer == "Here."
+            assert bench.say(directory, "second").ended == "error"
+            assert bench.say(directory, "third").ended == "error"
         assert away.connections == 0
 
 
@@ -78,7 +78,7 @@ def test_a_cascade_never_leaves(tmp_path: Path, elsewhere: str, monkeypatch: pyt
             router.escalate("the local model failed")
             return router
 
-        place = bench.begin(local_only=True)
-        monkeypatch.setattr(agent_setup, "resolve", cascade)
-        assert bench.say(place, "first").answer == "Here."
+        directory = bench.begin(local_only=True)
+        monkeypatch.setattr(agent_setup, "resolve_model", cascade)
+        assert bench.say(directory, "first").answer == "Here."
         assert away.requests == []

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from gametape.core.errors import BadInput
+from gametape.desk.vault.git import NETWORK
 from gametape.desk.vault.note_queries import list_open_items, search_notes
 from gametape.desk.vault.review import MARK, accept, revert, review
 from gametape.desk.vault.sync import sync
@@ -123,11 +124,11 @@ def test_two_machines_diverge_and_lose_nothing(tmp_path: Path) -> None:
 def test_a_hostile_tree_of_another_machine_is_refused(tmp_path: Path) -> None:
     vault, evil = Vault.init(tmp_path / "vault"), Vault.init(tmp_path / "evil")
     git = evil.repository.git
-    blob = git("hash-object", "-w", "--stdin", given=b"[core]\n").decode().strip()
-    inner = git("mktree", given=f"100644 blob {blob}\tconfig\n".encode()).decode().strip()
-    tree = git("mktree", given=f"040000 tree {inner}\t.git\n".encode()).decode().strip()
+    blob = git("hash-object", "-w", "--stdin", data=b"[core]\n").decode().strip()
+    inner = git("mktree", data=f"100644 blob {blob}\tconfig\n".encode()).decode().strip()
+    tree = git("mktree", data=f"040000 tree {inner}\t.git\n".encode()).decode().strip()
     head = vault.repository.head
-    git("fetch", "-q", "--", str(vault.root), "main:refs/heads/theirs", network=True)
+    git("fetch", "-q", "--", str(vault.root), "main:refs/heads/theirs", env=NETWORK)
     made = evil.repository.bare_commit(tree, "evil\n", [str(evil.repository.resolve("theirs"))])
     git("update-ref", "refs/heads/main", made)
     before = (vault.root / ".git/config").read_bytes()

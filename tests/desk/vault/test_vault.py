@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gametape.core.errors import BadInput
-from gametape.desk.vault.git import Git
+from gametape.desk.vault.git import VaultGit
 from gametape.desk.vault.note_files import clean_name
 from gametape.desk.vault.notes import VaultNotes, vault_tools
 from gametape.desk.vault.repository import VaultRepository, list_commits
@@ -39,7 +39,7 @@ def test_a_write_is_a_commit_that_names_its_turn_and_happens_once(tmp_path: Path
     assert log(vault) == ["A vault", "agent/build-flags: remembered"]
     last = list_commits(vault.repository, "-1")[0]
     assert (last.who, last.turn, last.paths) == ("t1", 4, ("agent/build-flags.md",))
-    assert Git(vault.root)("status", "--porcelain") == b""
+    assert VaultGit(vault.root)("status", "--porcelain") == b""
 
 
 def test_a_key_that_begins_another_is_another(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_a_key_that_begins_another_is_another(tmp_path: Path) -> None:
     assert vault.read("b") == "one\n"
 
 
-@pytest.mark.parametrize("at", ["_move", "_lay_out", "_settle", "after"])
+@pytest.mark.parametrize("at", ["_move_branch", "_write_file", "_finish_pending", "after"])
 def test_killed_anywhere_a_write_is_made_once_and_is_no_persons_edit(
     tmp_path: Path, at: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -62,13 +62,13 @@ def test_killed_anywhere_a_write_is_made_once_and_is_no_persons_edit(
     with monkeypatch.context() as patched:
         if at == "after":
             patched.setattr("gametape.desk.vault.vault._message", _then_die(patched, vault))
-        elif at == "_settle":
-            lives = iter([VaultRepository._settle])
+        elif at == "_finish_pending":
+            lives = iter([VaultRepository._finish_pending])
 
             def settle(self: VaultRepository) -> None:
                 next(lives, die)(self)
 
-            patched.setattr(VaultRepository, "_settle", settle)
+            patched.setattr(VaultRepository, "_finish_pending", settle)
         else:
             patched.setattr(VaultRepository, at, die)
         with pytest.raises(Killed):
@@ -114,8 +114,8 @@ def test_contradicting_writers_keep_both_and_the_second_is_told(tmp_path: Path) 
         await one.keep("port", "the port is 1")
         assert await two.read("port") == "the port is 1\n"
         await one.keep("port", "the port is 2")
-        told = await remember.call({"name": "port", "text": "the port is 3"}, None)  # type: ignore[arg-type]
-        assert "agent/port-conflict-t2" in told.content
+        output = await remember.call({"name": "port", "text": "the port is 3"}, None)  # type: ignore[arg-type]
+        assert "agent/port-conflict-t2" in output.content
         assert vault.read("port") == "the port is 2\n"
         assert vault.read("port-conflict-t2") == "the port is 3\n"
         again = await remember.call({"name": "port", "text": "the port is 4"}, None)  # type: ignore[arg-type]
@@ -164,16 +164,16 @@ def test_no_interleaving_of_two_writers_loses_a_line(
             lines.insert({"top": 0, "middle": len(lines) // 2}.get(what, len(lines)), line)
         written.add(line)
         vault.write("n", "\n".join(lines), by(who, turn))
-    kept = {line for note in vault.names() for line in (vault.read(note) or "").splitlines()}
-    assert written <= kept
+    stored = {line for note in vault.names() for line in (vault.read(note) or "").splitlines()}
+    assert written <= stored
 
 
 def test_writers_in_threads_and_processes_wait_for_each_other(tmp_path: Path) -> None:
     vault = Vault.init(tmp_path / "vault")
     code = (
-        "import sys; from pathlib import Path; from gametape.desk.vault.vault import Vault, Writer\n"
+        "import sys; from pathlib import Path; from gametape.desk.vault.vault import NoteWriter, Vault\n"
         "vault = Vault.open(Path(sys.argv[1]))\n"
-        "for n in range(3): vault.write('p%d' % n, 'from a process', Writer('p', n, f'p/{n}'))\n"
+        "for n in range(3): vault.write('p%d' % n, 'from a process', NoteWriter('p', n, f'p/{n}'))\n"
     )
     process = subprocess.Popen([sys.executable, "-c", code, str(vault.root)])
 

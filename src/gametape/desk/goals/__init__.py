@@ -1,1 +1,1 @@
-"""Goals: an agent works until a command says that it is done, and nobody but that command has a say."""
+"""Goals: an agent works until a success command, run where the agent has no access, is satisfied."""

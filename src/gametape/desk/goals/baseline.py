@@ -1,4 +1,4 @@
-"""What the success command said of the workspace before anybody touched it, kept for the life of a goal."""
+"""The baseline of a goal: what the success command reports for the untouched workspace, and the task made from it."""
 
 import random
 from collections.abc import Sequence
@@ -27,8 +27,8 @@ from gametape.verify.verifier_run import parse_report
 
 
 class GoalBaseline(StrictModel):
-    """Every test that the command selects has to pass in the end, but for those that were skipped or excused (xfail)
-    here: they may stay so, and may not fail. A strict goal lets none of them stay so."""
+    """The results before the first attempt. Every test that the command selects has to pass in the end, except those
+    that were skipped or excused (xfail) here: they may stay so, but may not fail. A strict goal excuses none."""
 
     test_paths: list[str]
     import_roots: list[str]
@@ -37,19 +37,19 @@ class GoalBaseline(StrictModel):
     results: dict[str, GoalTestResult] = Field(default_factory=dict)
     deselected: list[str] = Field(default_factory=list)
     broken: dict[str, str] = Field(default_factory=dict)
-    """Test files that could not be read, and what was said about it."""
+    """Test files that could not be collected, and the error message."""
     floors: dict[str, int] = Field(default_factory=dict)
-    """By test function of such a file: how many tests it must turn out to have."""
+    """For each test function of such a file, the minimum number of tests that it must have."""
     unread_excused: list[str] = Field(default_factory=list)
-    """Test functions of such files that their own marks skip or excuse."""
+    """Test functions of such files whose own marks skip or excuse them."""
     seconds: dict[str, float] = Field(default_factory=dict)
     """By test file."""
     exit_codes: list[int] = Field(default_factory=list)
-    """Of the conditions that are no runs of pytest."""
+    """The exit codes of the conditions that are not pytest runs."""
     usual: list[tuple[str, str]] = Field(default_factory=list)
-    """What the tests do to their process by themselves."""
+    """Process events (kind, detail) that the tests cause without any agent."""
     plan: dict[str, Any] = Field(default_factory=lambda: {"validated": []})
-    """Twins of tests that passed, each seen to fail."""
+    """Validated twins of the tests that passed, as JSON."""
 
     @property
     def collected(self) -> int:
@@ -59,7 +59,7 @@ class GoalBaseline(StrictModel):
         return [test for test, result in self.results.items() if result in what]
 
     def minimum_counts(self, strict: bool) -> dict[str, int]:
-        """How many tests each function must have that could not be read."""
+        """The minimum number of tests of each function that could not be collected."""
         return {**self.floors, **(dict.fromkeys(self.unread_excused, 1) if strict else {})}
 
     def excused(self, strict: bool) -> list[str]:
@@ -67,17 +67,17 @@ class GoalBaseline(StrictModel):
         return [] if strict else self.tests("skipped", "xfailed")
 
 
-_LEAST_SECONDS, _SLACK = 120.0, 10.0
-_LEAST_PATIENCE = 600.0
+_MIN_FILE_SECONDS, _SLACK = 120.0, 10.0
+_MIN_TOTAL_SECONDS = 600.0
 _ROUNDS = 2
-_MOST_TRIED = 24
-"""Functions whose tests passed before and whose twins are tried: no verdict lays more."""
+_MAX_TWIN_FUNCTIONS = 24
+"""How many functions get twins, out of those whose tests passed: a verdict uses no more."""
 
 
 def goal_task(
     name: str, instruction: str, start: SourceTree, baseline: GoalBaseline, interpreter: Path | None, tests: TaskTests
 ) -> LoadedTask:
-    """Everything of the workspace may be changed but its tests and what configures their runner."""
+    """The goal as a task: everything in the workspace may be changed except its tests and the test configuration."""
     task = Task(
         name=name,
         mode="shared",
@@ -90,121 +90,122 @@ def goal_task(
     return LoadedTask(task, start, start.under(baseline.test_paths), interpreter=interpreter)
 
 
-def prepare_goal_task(subject: LoadedTask, baseline: GoalBaseline) -> PreparedTask:
-    """What a verifier would otherwise learn from a reference."""
-    files = jobs.group_by_file(subject.task.tests.every)
-    seconds = {file: max(_LEAST_SECONDS, _SLACK * baseline.seconds.get(file, 0.0)) for file in files}
-    patience = _LEAST_PATIENCE + 2 * _SLACK * sum(baseline.seconds.values())
+def prepare_goal_task(task: LoadedTask, baseline: GoalBaseline) -> PreparedTask:
+    """A prepared task with the facts that a verifier would otherwise learn from a reference solution."""
+    files = jobs.group_by_file(task.task.tests.every)
+    seconds = {file: max(_MIN_FILE_SECONDS, _SLACK * baseline.seconds.get(file, 0.0)) for file in files}
+    patience = _MIN_TOTAL_SECONDS + 2 * _SLACK * sum(baseline.seconds.values())
     known = TwinPlan.from_json(baseline.plan)
-    plan = TwinPlan((*known.validated, *_by_construction(subject.suite, subject.task.tests.fail_to_pass)))
-    return PreparedTask(subject, plan, seconds, patience, True, frozenset(baseline.usual))
+    plan = TwinPlan((*known.validated, *_twins_of_failing_tests(task.suite, task.task.tests.fail_to_pass)))
+    return PreparedTask(task, plan, seconds, patience, True, frozenset(baseline.usual))
 
 
-def _by_construction(suite: SourceTree, tests: Sequence[str]) -> list[ValidatedTwin]:
+def _twins_of_failing_tests(suite: SourceTree, tests: Sequence[str]) -> list[ValidatedTwin]:
     ids: dict[tuple[str, str], list[str]] = {}
     for test in tests:
         ids.setdefault(split_test_id(test), []).append(test)
-    made = twins_of_suite(suite, tests)
-    found = []
-    for key, twins in made.items():
+    suite_twins = twins_of_suite(suite, tests)
+    validated = []
+    for key, twins in suite_twins.items():
         for twin in twins:
             wanted = f"{key[0]}::{key[1]}[{twin.case}]"
             flips = tuple(test for test in ids[key] if twin.case is None or test == wanted)
-            found += [ValidatedTwin(key[0], twin, flips)] if flips else []
-    return found
+            validated += [ValidatedTwin(key[0], twin, flips)] if flips else []
+    return validated
 
 
-def with_twins(bare: GoalBaseline, start: SourceTree, interpreter: Path | None, crew: ZygotePool) -> GoalBaseline:
-    """A baseline with what the pinned tree shows about its tests: their twins, and what they do to their process."""
+def with_twins(bare: GoalBaseline, start: SourceTree, interpreter: Path | None, zygotes: ZygotePool) -> GoalBaseline:
+    """The baseline with what runs over the pinned tree show: validated twins, and the tests' own process events."""
     passing = bare.tests("passed")
     if not passing:
         return bare
     tests = TaskTests(fail_to_pass=[], pass_to_pass=passing)
-    subject = goal_task("baseline", "", start, bare, interpreter, tests)
-    prepared = prepare_goal_task(subject, bare)
-    sources = start.without(set(subject.suite))
+    task = goal_task("baseline", "", start, bare, interpreter, tests)
+    prepared = prepare_goal_task(task, bare)
+    sources = start.without(set(task.suite))
 
     def run(suite: SourceTree, ids: Sequence[str]) -> dict[str, str]:
-        steps = jobs.plan_processes("twins", suite, ids, prepared.file_seconds, blank=True)
-        seen = parse_report(run_processes(prepared, sources, crew, suite, steps), steps)
-        return {test: seen.result(test) for test in ids}
+        processes = jobs.plan_processes("twins", suite, ids, prepared.file_seconds, blank=True)
+        report = parse_report(run_processes(prepared, sources, zygotes, suite, processes), processes)
+        return {test: report.result(test) for test in ids}
 
-    steps = jobs.plan_processes("baseline", subject.suite, passing, prepared.file_seconds)
-    seen = parse_report(run_processes(prepared, sources, crew, subject.suite, steps), steps)
-    usual = {(event.kind, event.detail) for event in seen.events}
+    processes = jobs.plan_processes("baseline", task.suite, passing, prepared.file_seconds)
+    report = parse_report(run_processes(prepared, sources, zygotes, task.suite, processes), processes)
+    usual = {(event.kind, event.detail) for event in report.events}
     functions = sorted({split_test_id(test) for test in passing})
-    tried = {*random.Random(len(functions)).sample(functions, min(len(functions), _MOST_TRIED))}
-    plan = validate_twins(subject.suite, [test for test in passing if split_test_id(test) in tried], run, _ROUNDS)
+    tried = {*random.Random(len(functions)).sample(functions, min(len(functions), _MAX_TWIN_FUNCTIONS))}
+    plan = validate_twins(task.suite, [test for test in passing if split_test_id(test) in tried], run, _ROUNDS)
     return bare.model_copy(update={"usual": sorted(usual), "plan": plan.to_json()})
 
 
-_CONFIGURED = ("pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
+_PYTEST_CONFIG_FILES = ("pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
 _LIBRARIES = frozenset(("pytest", "unittest"))
 _CANNOT_START = (126, 127)
 
 
 def measure_baseline(
-    start: SourceTree, success: str, interpreter: Path | None, strict: bool, crew: ZygotePool
+    start: SourceTree, success: str, interpreter: Path | None, strict: bool, zygotes: ZygotePool
 ) -> GoalBaseline:
-    """Raises `BadInput` for a command that cannot start, that collects no test, or that can never be satisfied."""
+    """Run the success command over the start tree. Raises `BadInput` for a command that cannot start, that collects no
+    test, or that can never be satisfied."""
     criterion = read_command(success)
     _refuse_other_roots(criterion, start)
     roots = _import_roots(start, criterion)
-    bench = PytestObserver(start, interpreter, roots)
+    observer = PytestObserver(start, interpreter, roots)
     files: list[list[str]] = []
-    seen = PytestObservation()
+    observation = PytestObservation()
     for run in criterion.pytest_runs:
-        chosen, found = bench.survey(run)
-        if not chosen:
+        selected, observed = observer.survey(run)
+        if not selected:
             raise BadInput(f"no test is collected by: {success}")
-        files.append(chosen)
-        seen.merge(found)
-    if criterion.pytest_runs and not seen.results and not seen.broken:
+        files.append(selected)
+        observation.merge(observed)
+    if criterion.pytest_runs and not observation.results and not observation.broken:
         raise BadInput(f"no test is selected by: {success}")
-    if strict and seen.deselected:
+    if strict and observation.deselected:
         raise BadInput(
             "--strict lets no test be deselected, and the command or the configuration deselects "
-            f"{len(seen.deselected)}, such as {seen.deselected[0]}"
+            f"{len(observation.deselected)}, such as {observation.deselected[0]}"
         )
-    test_paths = _test_paths(start, {file for chosen in files for file in chosen})
+    test_paths = _test_paths(start, {file for selected in files for file in selected})
     unread = MinimumCounts()
-    for run, chosen in zip(criterion.pytest_runs, files, strict=True):
-        broken = {file: said for file, said in seen.broken.items() if file in chosen}
-        unread.merge(count_minimums(bench, run, broken, test_paths))
+    for run, selected in zip(criterion.pytest_runs, files, strict=True):
+        broken = {file: error for file, error in observation.broken.items() if file in selected}
+        unread.merge(count_minimums(observer, run, broken, test_paths))
     bare = GoalBaseline(
         test_paths=test_paths,
         import_roots=[*roots],
         files=files,
-        results=seen.results,
-        deselected=seen.deselected,
-        broken=seen.broken,
+        results=observation.results,
+        deselected=observation.deselected,
+        broken=observation.broken,
         floors=unread.minimums,
         unread_excused=unread.excused,
-        seconds=seen.seconds,
+        seconds=observation.seconds,
     )
     codes = _exit_codes(criterion, start, bare, interpreter)
-    return with_twins(bare.model_copy(update={"exit_codes": codes}), start, interpreter, crew)
+    return with_twins(bare.model_copy(update={"exit_codes": codes}), start, interpreter, zygotes)
 
 
 def _exit_codes(
     criterion: SuccessCriterion, start: SourceTree, bare: GoalBaseline, interpreter: Path | None
 ) -> list[int]:
-    subject = goal_task("baseline", "", start, bare, interpreter, TaskTests(fail_to_pass=[], pass_to_pass=[]))
+    task = goal_task("baseline", "", start, bare, interpreter, TaskTests(fail_to_pass=[], pass_to_pass=[]))
     codes = []
     for command in criterion.shell_commands:
-        result = shell_condition.run_command(command, start, subject)
+        result = shell_condition.run_command(command, start, task)
         if result.exit_code in _CANNOT_START:
-            said = result.stderr.strip().splitlines()
-            raise BadInput(f"the success command cannot start: {said[-1] if said else command.text}")
+            stderr_lines = result.stderr.strip().splitlines()
+            raise BadInput(f"the success command cannot start: {stderr_lines[-1] if stderr_lines else command.text}")
         codes.append(result.exit_code)
     return codes
 
 
 def _refuse_other_roots(criterion: SuccessCriterion, start: SourceTree) -> None:
     for run in criterion.pytest_runs:
-        own = [f"{run.directory}/{name}" for name in _CONFIGURED[:2]] if run.directory != "." else []
+        own = [f"{run.directory}/{name}" for name in _PYTEST_CONFIG_FILES[:2]] if run.directory != "." else []
         if any(path in start for path in own):
-            raise BadInput(f"{run.directory} has a configuration of its own; give it as --workspace")
+            raise BadInput(f"{run.directory} has a pytest configuration of its own; give it as --workspace")
 
 
 def _import_roots(start: SourceTree, criterion: SuccessCriterion) -> tuple[str, ...]:
@@ -216,15 +217,15 @@ def _import_roots(start: SourceTree, criterion: SuccessCriterion) -> tuple[str, 
 
 
 def _test_paths(start: SourceTree, files: set[str]) -> list[str]:
-    """Directories and files with tests: what is pinned, and where new files do not count."""
+    """Directories and files with tests: they are pinned, and new files in them do not count."""
     packages = tuple({path.split("/")[0] for path in start if path.endswith(".py")})
-    found = [*find_test_paths(start, packages)]
-    found += sorted(file for file in files if not is_under(file, found))
-    return [*found, *_support(start, found)] or ["tests"]
+    paths = [*find_test_paths(start, packages)]
+    paths += sorted(file for file in files if not is_under(file, paths))
+    return [*paths, *_support(start, paths)] or ["tests"]
 
 
 def _support(start: SourceTree, test_paths: list[str]) -> list[str]:
-    """Modules beside the tests that are written for them: they use a test library, and no product module uses them."""
+    """Support modules of the tests: they import a test library, and no product module imports them."""
     imported = {path: imported_modules(content) for path, content in start.files.items() if path.endswith(".py")}
     product = {path for path in imported if not is_under(path, test_paths)}
     support = {path for path in product if _LIBRARIES & {name.partition(".")[0] for name in imported[path]}}

@@ -1,4 +1,4 @@
-"""What is handed over: the best state among the tests and configuration that it was judged with, and nothing else."""
+"""What a goal delivers: the tree to hand over, its text for a pull request, and applying it to the workspace."""
 
 import difflib
 import os
@@ -16,26 +16,26 @@ from gametape.record.source_tree import SourceTree
 from gametape.tasks.mining.project_layout.suite_discovery import pytest_settings
 from gametape.verify.submission import read_submission
 
-_MIXED = ("pyproject.toml", "setup.cfg", "tox.ini")
-"""Files in which the runner's configuration stands beside other things."""
+_SHARED_CONFIG_FILES = ("pyproject.toml", "setup.cfg", "tox.ini")
+"""Files that hold the pytest configuration beside other things."""
 
 
-def deliverable_tree(subject: LoadedTask, workspace: Path, pinned: SourceTree) -> tuple[SourceTree, list[str]]:
-    """The tree to hand over, and the files whose changes are left out: tests that were there, what configures their
-    runner, what else is pinned, and what is no source at all. New test files go along."""
-    everything = replace(subject, task=subject.task.model_copy(update={"test_paths": []}))
+def deliverable_tree(task: LoadedTask, workspace: Path, pinned: SourceTree) -> tuple[SourceTree, list[str]]:
+    """The tree to hand over, and the files whose changes are left out: existing tests, the test configuration, other
+    pinned files, and what is no source. New test files are included."""
+    everything = replace(task, task=task.task.model_copy(update={"test_paths": []}))
     attempt = read_submission(everything, workspace)
-    start, kept_as_it_was = subject.start, pinned.overlaid_on(subject.suite)
-    kept = {path for path in _MIXED if path in attempt.workspace and _same_settings(start, attempt.workspace, path)}
-    tree = kept_as_it_was.overlaid_on(attempt.workspace.only(kept).overlaid_on(attempt.sources))
-    tree = tree.without(_repositories(tree) - set(start))
+    start, files = task.start, attempt.workspace
+    config = {path for path in _SHARED_CONFIG_FILES if path in files and _same_settings(start, files, path)}
+    tree = pinned.overlaid_on(task.suite).overlaid_on(files.only(config).overlaid_on(attempt.sources))
+    tree = tree.without(_git_repository_files(tree) - set(start))
     touched = {path for path in (*attempt.changed_files, *attempt.removed_files) if not _is_cache(path)}
-    same = {path for path in touched if tree.files.get(path) == attempt.workspace.files.get(path)}
+    same = {path for path in touched if tree.files.get(path) == files.files.get(path)}
     return tree, sorted(touched - same)
 
 
-def _repositories(tree: SourceTree) -> set[str]:
-    """What would make git take a directory for a repository, whose configuration names programs to run."""
+def _git_repository_files(tree: SourceTree) -> set[str]:
+    """Files that would make git treat a directory as a repository, whose configuration can name programs to run."""
     heads = (path for path in tree if path.rpartition("/")[2].lower() == "head")
     bare = (path for path in heads if _is_bare(tree, path.rpartition("/")[0]))
     return {*bare, *(path for path in tree if any(map(_is_git, path.split("/"))))}
@@ -48,9 +48,9 @@ def _is_bare(tree: SourceTree, directory: str) -> bool:
 
 
 def _is_git(part: str) -> bool:
-    """Whether some file system takes a name for `.git`."""
-    plain = "".join(char for char in part if char.isprintable()).lower()
-    return any(one.partition(":")[0].rstrip(" .") in (".git", "git~1") for one in plain.split("\\"))
+    """Whether any file system would treat this name as `.git`."""
+    printable = "".join(char for char in part if char.isprintable()).lower()
+    return any(name.partition(":")[0].rstrip(" .") in (".git", "git~1") for name in printable.split("\\"))
 
 
 def _same_settings(start: SourceTree, workspace: SourceTree, path: str) -> bool:
@@ -61,19 +61,20 @@ def _is_cache(path: str) -> bool:
     return any(part in ("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache") for part in path.split("/"))
 
 
-_MOST_NAMED = 5
+_MAX_NAMED = 5
 
 
 def apply_result(workspace: Path, start: SourceTree, delivered: SourceTree) -> list[str]:
-    """The files that were written or removed. Raises `BadInput`, with nothing changed, if any of them has moved on.
-
-    Killed halfway it can be called again: a file that already is what it should be has not moved on.
+    """Write the result into the workspace, and return the files that were written or removed. Raises `BadInput`, with
+    nothing changed, if one of them was changed by somebody else meanwhile. It can be called again after a kill: a file
+    that already has its new content counts as unchanged.
     """
     changed = sorted(path for path in {*start, *delivered} if _entry(start, path) != _entry(delivered, path))
-    moved = [path for path in changed if not _may_write(workspace, path, start, delivered)]
-    if moved:
-        more = f" and {len(moved) - _MOST_NAMED} more" if len(moved) > _MOST_NAMED else ""
-        raise BadInput(f"not applied: the workspace has changed meanwhile: {', '.join(moved[:_MOST_NAMED])}{more}")
+    changed_since = [path for path in changed if not _may_write(workspace, path, start, delivered)]
+    if changed_since:
+        names = ", ".join(changed_since[:_MAX_NAMED])
+        more = f" and {len(changed_since) - _MAX_NAMED} more" if len(changed_since) > _MAX_NAMED else ""
+        raise BadInput(f"not applied: the workspace has changed meanwhile: {names}{more}")
     try:
         _write(workspace, changed, delivered)
     except OSError as error:
@@ -86,12 +87,10 @@ def _entry(tree: SourceTree, path: str) -> tuple[bytes | None, bool]:
 
 
 def _may_write(workspace: Path, path: str, start: SourceTree, delivered: SourceTree) -> bool:
-    """Whether a file is still as it was, or already as it is to be, with no link on the way to it."""
+    """Whether a file still has its old content, or already has its new one, with no link on the path to it."""
     target = workspace / path
-    above = [
-        workspace.joinpath(*target.relative_to(workspace).parts[:count]) for count in range(1, path.count("/") + 1)
-    ]
-    if any(place.is_symlink() or (place.exists() and not place.is_dir()) for place in above) or target.is_symlink():
+    parents = [parent for parent in target.parents if parent != workspace and parent.is_relative_to(workspace)]
+    if target.is_symlink() or any(above.is_symlink() or (above.exists() and not above.is_dir()) for above in parents):
         return False
     now = target.read_bytes() if target.is_file() else None
     if now is None and target.exists():
@@ -100,21 +99,21 @@ def _may_write(workspace: Path, path: str, start: SourceTree, delivered: SourceT
 
 
 def _write(workspace: Path, changed: list[str], delivered: SourceTree) -> None:
-    """Everything new is beside its place before the first file is replaced."""
-    ready: list[tuple[Path, Path]] = []
+    """Write every new file beside its target before the first target is replaced."""
+    staged: list[tuple[Path, Path]] = []
     try:
         for path in (path for path in changed if path in delivered):
             target = workspace / path
             target.parent.mkdir(parents=True, exist_ok=True)
             temporary = target.with_name(f".{secrets.token_hex(6)}.gametape")
-            ready.append((temporary, target))
+            staged.append((temporary, target))
             temporary.write_bytes(delivered.files[path])
             mode = target.stat().st_mode & 0o777 if target.exists() else 0o644
             temporary.chmod(mode | 0o111 if path in delivered.executable else mode & ~0o111)
-        for temporary, target in ready:
+        for temporary, target in staged:
             temporary.replace(target)
     finally:
-        for temporary, _ in ready:
+        for temporary, _ in staged:
             temporary.unlink(missing_ok=True)
     for path in changed:
         if path not in delivered:
@@ -129,7 +128,7 @@ def pull_request_text(
     after: SourceTree,
     left_out: list[str],
 ) -> str:
-    """What was asked, what changed, what the command said before and after, and what it cost."""
+    """The request, the changes, the results of the command before and after, and the cost, as markdown."""
     asked = goal.instruction.strip()
     title = asked.splitlines()[0][:72]
     body = [asked, ""] if asked != title else []
@@ -144,9 +143,9 @@ def pull_request_text(
     lines += ["", "## The criterion", "", *_criterion(baseline, answer), "", "## Attempts", ""]
     for attempt in answer["attempts"]:
         named = sorted({flag["rule"] for flag in attempt["tampering"]})
-        accused = f"; tampering: {', '.join(named)}" if named else ""
+        tampering = f"; tampering: {', '.join(named)}" if named else ""
         passed = attempt["criterion"]["passed"]
-        lines.append(f"{attempt['n']}. {passed} passed, {attempt['tokens']} tokens{accused}")
+        lines.append(f"{attempt['n']}. {passed} passed, {attempt['tokens']} tokens{tampering}")
     cost = f", ${answer['cost_usd']:.4f}" if answer["cost_usd"] else ""
     lines += ["", f"{answer['tokens']} tokens{cost}, by {goal.model}. Goal `{goal.goal_id}`.", ""]
     return "\n".join(lines)

@@ -1,13 +1,13 @@
 """A goal as data, and the directory that holds everything about it.
 
-goal.json         what was asked for
-start/            the workspace as it was, pinned
-baseline.json     what the command said of that
+goal.json         the request
+start/            the pinned copy of the workspace
+baseline.json     the results of the command over it
 trajectory.json   the record (trajectory.jsonl while it runs)
 workspace/        the best state that was reached
-patch.diff        what is different about it
-summary.md        the same in words, for a pull request
-repo.git/         the branch, where the workspace is no git repository
+patch.diff        its changes
+summary.md        the same as text, for a pull request
+repo.git/         the branch, where the workspace has no git repository
 checkpoints/      the file tree after every turn
 result.json       the answer
 """
@@ -31,7 +31,7 @@ from gametape.record.source_tree import SourceTree, read_tree
 
 
 class Goal(StrictModel):
-    """What was asked for. Times are seconds since the epoch."""
+    """The request. Times are seconds since the epoch."""
 
     goal_id: str
     workspace: str
@@ -47,14 +47,14 @@ class Goal(StrictModel):
     local_only: bool = False
     constraints: Constraints = Field(default_factory=Constraints)
     interpreter: str | None = None
-    """The Python that the command runs under; None is gametape's own, without plugins for pytest."""
+    """The Python that runs the command; None is gametape's own, without pytest plugins."""
     head: str | None = None
-    """The commit that the workspace stood on, if it is a git repository."""
+    """The commit that was checked out in the workspace, if it is a git repository."""
 
 
 @dataclass(frozen=True)
 class GoalDirectory(AttemptDirectory):
-    """Where a goal lies."""
+    """The directory of one goal."""
 
     @property
     def goal(self) -> Path:
@@ -94,11 +94,11 @@ class GoalDirectory(AttemptDirectory):
         return read_tree(self.start)
 
     def read_workspace(self) -> SourceTree:
-        """The best state."""
+        """The tree of the best state."""
         return read_tree(self.workspace)
 
     def read_result(self) -> dict[str, Any] | None:
-        """The answer, where the goal has ended."""
+        """The answer; None while the goal goes on."""
         try:
             answer: dict[str, Any] = json.loads(self.result.read_bytes())
         except FileNotFoundError:
@@ -112,17 +112,17 @@ class GoalDirectory(AttemptDirectory):
 
 
 def new_goal_id(now: float) -> str:
-    """Readable, and in the order of time where the day differs."""
+    """A readable id that sorts by day."""
     return f"goal-{datetime.fromtimestamp(now, UTC):%Y%m%d}-{secrets.token_hex(3)}"
 
 
 def goal_directory(home: Path, goal_id: str) -> GoalDirectory:
     if not goal_id or "/" in goal_id or goal_id.startswith("."):
-        raise BadInput(f"{goal_id!r} is no id of a goal")
+        raise BadInput(f"{goal_id!r} is not the id of a goal")
     return GoalDirectory(home / "goals" / goal_id)
 
 
 def list_goal_directories(home: Path) -> list[GoalDirectory]:
-    """The oldest first."""
-    places = [GoalDirectory(path.parent) for path in (home / "goals").glob("*/goal.json")]
-    return sorted(places, key=lambda place: place.read_goal().created)
+    """Every goal, the oldest first."""
+    directories = [GoalDirectory(path.parent) for path in (home / "goals").glob("*/goal.json")]
+    return sorted(directories, key=lambda directory: directory.read_goal().created)

@@ -1,7 +1,7 @@
-"""The agent's part of a goal: one conversation over all attempts, in one sandbox at a time, on disk after every turn.
+"""The agent that works on a goal: one conversation over all attempts, one sandbox at a time, recorded after every turn.
 
-Killed at any instant, an attempt is called again and goes on after its last finished turn. Between two attempts the
-agent is told what failed, in the same conversation, while the files are those of the best state so far.
+Killed at any instant, an attempt is called again and continues after its last finished turn. Between two attempts the
+agent gets feedback in the same conversation, and its files are reset to the best state so far.
 """
 
 import asyncio
@@ -43,8 +43,7 @@ from gametape.watch.breaker import BehaviourBreaker
 from gametape.watch.monitor_set import MonitorSet
 
 MAX_TURNS_PER_ATTEMPT = 50
-"""In one attempt."""
-_LOOK = 0.5
+_POLL_SECONDS = 0.5
 _FACTS = (
     "You are done when this command succeeds: `{success}`. Existing tests and their configuration stay as they are."
 )
@@ -52,7 +51,7 @@ _FACTS = (
 
 @dataclass(frozen=True)
 class GoalAgent:
-    """What all attempts of one goal share."""
+    """Runs the attempts of one goal."""
 
     directory: GoalDirectory
     goal: Goal
@@ -61,29 +60,29 @@ class GoalAgent:
     home: Path
 
     async def attempt(self, cancelled: Callable[[], Awaitable[bool]], keep: Sequence[str]) -> dict[str, Any]:
-        """Turn after turn until the agent says it has finished or something is used up: how it ended, the file tree it
-        left and what it has cost in all. Of the checkpoints, those in `keep` stay."""
+        """Run turns until the agent finishes or a limit is reached. Returns how it ended, its last checkpoint, and the
+        cost of all attempts so far. The checkpoints in `keep` are not pruned."""
         with self._open() as (journal, store):
             recorder = JournalRecorder(journal)
-            over = await self._run(recorder, store, cancelled, keep)
-            spent = usage_from_steps(recorder.steps)
+            end = await self._run(recorder, store, cancelled, keep)
+            usage = usage_from_steps(recorder.steps)
             return {
                 "checkpoint": last_checkpoint(recorder.steps),
-                "outcome": over.outcome,
-                "reason": over.reason,
-                "tripped": isinstance(over, BreakerTripped),
-                "tokens": spent.tokens,
-                "cost_usd": spent.cost_usd,
-                "turns": spent.turns,
+                "outcome": end.outcome,
+                "reason": end.reason,
+                "tripped": isinstance(end, BreakerTripped),
+                "tokens": usage.tokens,
+                "cost_usd": usage.cost_usd,
+                "turns": usage.turns,
             }
 
     async def give_feedback(self, number: int, text: str, checkpoint: str) -> None:
-        """Say what came of an attempt; what follows is worked on the files of a checkpoint. Said once."""
+        """Tell the agent the result of an attempt, once. The next attempt starts from the files of `checkpoint`."""
         with self._open() as (journal, _):
             steps = journal.trajectory.steps
             if not any((step.gametape_extra.model_extra or {}).get("after_attempt") == number for step in steps):
-                told = message_step(len(steps) + 1, "user", text, checkpoint=checkpoint, after_attempt=number)
-                await JournalRecorder(journal).append(told)
+                step = message_step(len(steps) + 1, "user", text, checkpoint=checkpoint, after_attempt=number)
+                await JournalRecorder(journal).append(step)
 
     def first_checkpoint(self) -> str:
         """The checkpoint of the pinned workspace."""
@@ -94,7 +93,7 @@ class GoalAgent:
             store.export(checkpoint, target)
 
     def close_record(self, extra: Extra) -> Path:
-        """End the record. Ended once, it stays as it is."""
+        """Close the journal, once, and return the path of the trajectory."""
         if self.directory.trajectory == self.directory.journal:
             with Journal.open(self.directory.journal) as journal:
                 steps = journal.trajectory.steps
@@ -104,10 +103,10 @@ class GoalAgent:
     @contextlib.contextmanager
     def _open(self) -> Iterator[tuple[Journal, SnapshotStore]]:
         with self.directory.lock(resume=False):
-            known = self.directory.journal.exists()
+            exists = self.directory.journal.exists()
             with (
                 Journal.open(self.directory.journal)
-                if known
+                if exists
                 else self.directory.create_journal(self._header()) as journal,
                 open_checkpoints(self.directory.checkpoints) as store,
             ):
@@ -122,30 +121,30 @@ class GoalAgent:
     ) -> RolloutEnd:
         if _has_finished(recorder.steps):
             return RolloutEnd(None, "finished")
-        config = with_checkpoints(self._setting(recorder), store, keep)
+        config = with_checkpoints(self._rollout_config(recorder), store, keep)
         spec = task_sandbox_spec(self.task)
         async with open_workspace(store, recorder, spec, lambda: store.import_tree(self.directory.start)) as workspace:
-            rollout = await start_rollout(config, workspace, recorder, self._first_words)
-            return await self._until(rollout, cancelled)
+            rollout = await start_rollout(config, workspace, recorder, self._first_messages)
+            return await self._run_until_deadline(rollout, cancelled)
 
-    async def _until(self, rollout: Rollout, cancelled: Callable[[], Awaitable[bool]]) -> RolloutEnd:
-        """Whoever asks for the end of a goal, and its deadline, cut a turn short: that turn has not happened."""
+    async def _run_until_deadline(self, rollout: Rollout, cancelled: Callable[[], Awaitable[bool]]) -> RolloutEnd:
+        """Run turns until the deadline or a cancellation. A turn that either cuts short has not happened."""
         running = asyncio.ensure_future(run_turns(rollout, cancelled))
         try:
             while not running.done():
                 if self.goal.deadline is not None and time.time() >= self.goal.deadline:
                     return RolloutEnd("limit", "the deadline has passed")
                 if await cancelled():
-                    return RolloutEnd("cancelled", "somebody asked for its end")
-                await asyncio.wait([running], timeout=_LOOK)
+                    return RolloutEnd("cancelled", "it was cancelled")
+                await asyncio.wait([running], timeout=_POLL_SECONDS)
             return running.result()
         finally:
             running.cancel()
             await asyncio.wait([running])
 
-    def _setting(self, recorder: JournalRecorder) -> RolloutConfig:
+    def _rollout_config(self, recorder: JournalRecorder) -> RolloutConfig:
         name = recorder.journal.trajectory.trajectory_id or ""
-        turns = sum(step.source == "agent" for step in recorder.steps[: _last_word(recorder.steps)])
+        turns = sum(step.source == "agent" for step in recorder.steps[: _last_feedback_index(recorder.steps)])
         limits = RolloutLimits(turns=turns + MAX_TURNS_PER_ATTEMPT, tokens=self.goal.budget_tokens, wall_seconds=None)
         return RolloutConfig(
             model=self.model,
@@ -161,32 +160,32 @@ class GoalAgent:
             self.task, work, self.home, RolloutLimits().tool_seconds, DirectoryNoteStore(self.directory.notes)
         )
 
-    def _first_words(self) -> tuple[str, str]:
+    def _first_messages(self) -> tuple[str, str]:
         start = self.task.start
         system = build_system_prompt(standing_instructions(start.files), self.goal.constraints.describe())
         return system, build_user_prompt(self.goal.instruction, start, [_FACTS.format(success=self.goal.success)])
 
     @property
-    def _asked(self) -> str:
-        """The same for goals that ask for the same thing of the same files."""
+    def _request_digest(self) -> str:
+        """A digest of the request and the files: the same for the same request over the same files."""
         parts = (self.task.start.digest, self.goal.success, self.goal.instruction)
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
     def _header(self) -> Trajectory:
         goal = self.goal
-        told = {"goal_id": goal.goal_id, "task_digest": self._asked}
-        about = {"trainable": self.model.trainable}
-        return new_trajectory(goal.goal_id, self.model.name, told, self._tools(AgentState()), about)
+        extra = {"goal_id": goal.goal_id, "task_digest": self._request_digest}
+        agent_extra = {"trainable": self.model.trainable}
+        return new_trajectory(goal.goal_id, self.model.name, extra, self._tools(AgentState()), agent_extra)
 
 
-def _last_word(steps: Sequence[Step]) -> int:
-    """The place of what was last said to the agent between attempts."""
+def _last_feedback_index(steps: Sequence[Step]) -> int:
+    """The index of the last feedback between attempts; 0 before the first."""
     after = [at for at, step in enumerate(steps) if (step.gametape_extra.model_extra or {}).get("after_attempt")]
     return after[-1] if after else 0
 
 
 def _has_finished(steps: Sequence[Step]) -> bool:
-    """Whether the last thing on record is the agent's own word that it has finished."""
+    """Whether the last recorded step is a successful call of `finish`."""
     last = steps[-1] if steps else None
     if last is None or last.source != "agent":
         return False

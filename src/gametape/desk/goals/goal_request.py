@@ -1,4 +1,4 @@
-"""Take up a goal: pin the workspace, run the command over it, and write both down. The workspace is only read."""
+"""Creates a goal: pins the workspace, measures the baseline, and writes both. The workspace is only read."""
 
 import os
 import re
@@ -28,7 +28,7 @@ _PYTHON = re.compile(r"(python|pypy)[\d.]*")
 
 @dataclass(frozen=True)
 class GoalRequest:
-    """What somebody asks for."""
+    """The request for a goal, as the command line gives it."""
 
     workspace: Path
     success: str
@@ -46,7 +46,8 @@ class GoalRequest:
 
 
 def create_goal(home: Path, request: GoalRequest) -> GoalDirectory:
-    """Raises `BadInput` for whatever could never be reached, before anything is spent."""
+    """Check a request, measure its baseline and write the goal. Raises `BadInput` for a goal that could never be
+    reached, before anything is spent."""
     workspace = request.workspace.absolute()
     if not workspace.is_dir():
         raise BadInput(f"no such workspace directory: {workspace}")
@@ -54,8 +55,8 @@ def create_goal(home: Path, request: GoalRequest) -> GoalDirectory:
     model = _checked_model(request, home)
     interpreter = _interpreter(workspace, request.python)
     start = read_project_source(workspace)
-    with ZygotePool() as crew:
-        baseline = measure_baseline(start, request.success, interpreter, request.strict, crew)
+    with ZygotePool() as zygotes:
+        baseline = measure_baseline(start, request.success, interpreter, request.strict, zygotes)
     now = time.time()
     goal = Goal(
         goal_id=new_goal_id(now),
@@ -78,22 +79,23 @@ def create_goal(home: Path, request: GoalRequest) -> GoalDirectory:
 
 
 def write_goal(home: Path, goal: Goal, start: SourceTree, baseline: GoalBaseline) -> GoalDirectory:
-    """Write a goal down. It is there once `goal.json` is, which comes last; one that cannot be is not there at all."""
-    place = goal_directory(home, goal.goal_id)
-    place.root.mkdir(parents=True)
+    """Write a goal's directory. The goal exists once `goal.json` does, which is written last; if writing fails,
+    nothing is left behind."""
+    directory = goal_directory(home, goal.goal_id)
+    directory.root.mkdir(parents=True)
     try:
-        place.start.mkdir()
-        start.write_to(place.start)
-        write_atomically(place.baseline, baseline.model_dump_json(indent=2).encode())
-        write_atomically(place.goal, goal.model_dump_json(indent=2).encode())
+        directory.start.mkdir()
+        start.write_to(directory.start)
+        write_atomically(directory.baseline, baseline.model_dump_json(indent=2).encode())
+        write_atomically(directory.goal, goal.model_dump_json(indent=2).encode())
     except BaseException:
-        remove_tree(place.root)
+        remove_tree(directory.root)
         raise
-    return place
+    return directory
 
 
 def _checked_model(request: GoalRequest, home: Path) -> str:
-    """The model's name as any process can use it. Weights are not loaded for this."""
+    """The model's name with absolute paths, checked without loading weights."""
     kind, _, rest = request.model.partition(":")
     if kind == "scripted":
         resolve_model(request.model, home)
@@ -106,32 +108,32 @@ def _checked_model(request: GoalRequest, home: Path) -> str:
     return os.path.abspath(request.model) if Path(request.model).is_dir() else request.model
 
 
-def _interpreter(workspace: Path, given: Path | None) -> Path | None:
-    """The Python that was named, or that of the workspace's own environment if it has pytest, or None."""
-    if given is not None:
-        if not given.exists():
-            raise BadInput(f"no such interpreter: {given}")
-        interpreter_prefixes(given.absolute())
-        return given.absolute()
+def _interpreter(workspace: Path, python: Path | None) -> Path | None:
+    """The Python that was given, or that of the workspace's virtual environment if it has pytest, or None."""
+    if python is not None:
+        if not python.exists():
+            raise BadInput(f"no such interpreter: {python}")
+        interpreter_prefixes(python.absolute())
+        return python.absolute()
     for name in _ENVIRONMENTS:
         environment = workspace / name
         if (environment / "bin" / "python").exists() and [*environment.glob("lib/python*/site-packages/pytest")]:
-            return _trusted(environment / "bin" / "python")
+            return _require_installed(environment / "bin" / "python")
     return None
 
 
-def _trusted(python: Path) -> Path:
-    """Whoever made the workspace may have made the environment, so its Python has to be one that was installed here."""
+def _require_installed(python: Path) -> Path:
+    """Refuse a Python that is not installed on this machine: the author of the workspace may have made it."""
     real = Path(os.path.realpath(python))
-    places = ("/usr", "/opt", sys.base_prefix)
+    install_roots = ("/usr", "/opt", sys.base_prefix)
     at_home = real.is_relative_to(Path.home()) and real.relative_to(Path.home()).parts[0].startswith(".")
-    installed = at_home or any(real.is_relative_to(os.path.realpath(place)) for place in places)
-    of_the_workspace = real.is_relative_to(os.path.realpath(python.parent.parent.parent))
+    installed = at_home or any(real.is_relative_to(os.path.realpath(directory)) for directory in install_roots)
+    inside_workspace = real.is_relative_to(os.path.realpath(python.parent.parent.parent))
     if (
         installed
-        and not of_the_workspace
+        and not inside_workspace
         and _PYTHON.fullmatch(real.name)
         and (python.parent.parent / "pyvenv.cfg").is_file()
     ):
         return python
-    raise BadInput(f"{python} is no link to a Python that is installed here; if you trust it, give it as --python")
+    raise BadInput(f"{python} is not a link to a Python that is installed here; if you trust it, give it as --python")

@@ -1,4 +1,4 @@
-"""A goal from its first turn to its result, in steps that are each kept once they are done."""
+"""The job of a goal, from its first attempt to its result, in durable steps."""
 
 import asyncio
 import tempfile
@@ -36,105 +36,105 @@ _OUTCOMES = {
 
 
 async def run_goal_job(desk: Desk, steps: JobSteps, payload: dict[str, Json]) -> dict[str, Json]:
-    """The errand of a goal: `order` names it, its directory holds the rest."""
+    """Run the goal that the payload names by its `goal_id`."""
     return await pursue_goal(desk.home, steps, goal_directory(desk.home, str(payload["goal_id"])))
 
 
 async def pursue_goal(home: Path, steps: JobSteps, directory: GoalDirectory) -> dict[str, Json]:
-    """Attempt after attempt until the command is satisfied or something is used up; then the result."""
-    async with _open_goal_run(home, directory) as case:
-        story = GoalProgress(passed_before=case.before)
-        while story.reason is None:
-            number = len(story.attempts) + 1
-            keep = [one.checkpoint for one in story.judged_attempts]
-            ended = await steps.once(f"attempt-{number}", partial(case.office.attempt, steps.cancelled, keep))
-            judged = await steps.once(f"judge-{number}", partial(case.judge, ended["checkpoint"]))
-            late = case.goal.deadline is not None and await steps.now() >= case.goal.deadline
-            story.add_attempt(ended, judged, case.goal, late)
-            if story.reason is None:
-                await steps.once(f"told-{number}", partial(case.tell, number, judged, story))
+    """Run attempts until the command is satisfied or a limit is reached; then deliver the result."""
+    async with _open_goal_run(home, directory) as run:
+        progress = GoalProgress(passed_before=run.before)
+        while progress.reason is None:
+            number = len(progress.attempts) + 1
+            keep = [attempt.checkpoint for attempt in progress.judged_attempts]
+            agent_result = await steps.once(f"attempt-{number}", partial(run.agent.attempt, steps.cancelled, keep))
+            verdict = await steps.once(f"judge-{number}", partial(run.judge, agent_result["checkpoint"]))
+            deadline_passed = run.goal.deadline is not None and await steps.now() >= run.goal.deadline
+            progress.add_attempt(agent_result, verdict, run.goal, deadline_passed)
+            if progress.reason is None:
+                await steps.once(f"told-{number}", partial(run.give_feedback, number, verdict, progress))
         answer = {
-            "goal_id": case.goal.goal_id,
-            **story.to_dict(),
-            "assurance": "exit-code" if case.criterion.shell_commands else "verifier",
+            "goal_id": run.goal.goal_id,
+            **progress.to_dict(),
+            "assurance": "exit-code" if run.criterion.shell_commands else "verifier",
         }
-        answer |= await steps.once("result", partial(case.deliver, answer, story))
-        if case.goal.apply and answer["reached"]:
-            answer |= await steps.once("apply", case.apply)
+        answer |= await steps.once("result", partial(run.deliver, answer, progress))
+        if run.goal.apply and answer["reached"]:
+            answer |= await steps.once("apply", run.apply)
         directory.write_result(answer)
         return answer
 
 
 class _GoalRun:
-    """One goal with everything loaded."""
+    """One goal with its baseline, judge, model and agent loaded."""
 
-    def __init__(self, home: Path, place: GoalDirectory, goal: Goal, crew: ZygotePool) -> None:
-        self.place, self.goal = place, goal
+    def __init__(self, home: Path, directory: GoalDirectory, goal: Goal, zygotes: ZygotePool) -> None:
+        self.directory, self.goal = directory, goal
         self.criterion = read_command(goal.success)
-        self.start = place.read_start()
-        self.baseline = GoalBaseline.model_validate_json(place.baseline.read_bytes())
-        self._judge = GoalJudge(goal, self.criterion, self.start, self.baseline, home, crew)
-        self.subject = self._judge.task()
+        self.start = directory.read_start()
+        self.baseline = GoalBaseline.model_validate_json(directory.baseline.read_bytes())
+        self._judge = GoalJudge(goal, self.criterion, self.start, self.baseline, home, zygotes)
+        self.task = self._judge.task()
         self.model = resolve_model(goal.model, home, EgressPolicy(local_only=goal.local_only))
-        self.office = GoalAgent(place, goal, self.subject, self.model, home)
+        self.agent = GoalAgent(directory, goal, self.task, self.model, home)
 
     @property
     def before(self) -> int:
-        """How much the pinned tree passes by itself."""
+        """The number of tests, or of conditions, that the untouched workspace passes."""
         codes = sum(code == 0 for code in self.baseline.exit_codes)
         return len(self.baseline.tests("passed")) if self.criterion.pytest_runs else codes
 
     async def judge(self, checkpoint: str) -> dict[str, Json]:
-        return _verdict_to_dict(await asyncio.to_thread(self._in_scratch, checkpoint))
+        return _verdict_to_dict(await asyncio.to_thread(self._judge_checkpoint, checkpoint))
 
-    def _in_scratch(self, checkpoint: str) -> GoalVerdict:
+    def _judge_checkpoint(self, checkpoint: str) -> GoalVerdict:
         scratch = Path(tempfile.mkdtemp(prefix="gametape-judged-"))
         try:
-            self.office.export(checkpoint, scratch / "workspace")
+            self.agent.export(checkpoint, scratch / "workspace")
             return self._judge.judge(scratch / "workspace")
         finally:
             remove_tree(scratch)
 
-    async def tell(self, number: int, judged: dict[str, Json], story: GoalProgress) -> None:
-        checkpoint = story.checkpoint or self.office.first_checkpoint()
-        await self.office.give_feedback(number, story.feedback(judged), checkpoint)
+    async def give_feedback(self, number: int, verdict: dict[str, Json], progress: GoalProgress) -> None:
+        checkpoint = progress.checkpoint or self.agent.first_checkpoint()
+        await self.agent.give_feedback(number, progress.feedback(verdict), checkpoint)
 
-    async def deliver(self, answer: dict[str, Any], story: GoalProgress) -> dict[str, Json]:
-        return await asyncio.to_thread(self._deliver, answer, story.checkpoint)
+    async def deliver(self, answer: dict[str, Any], progress: GoalProgress) -> dict[str, Json]:
+        return await asyncio.to_thread(self._deliver, answer, progress.checkpoint)
 
     def _deliver(self, answer: dict[str, Any], checkpoint: str | None) -> dict[str, Json]:
-        """Write down everything that stays. Done twice, it is the same."""
-        place = self.place
+        """Write the result. Done twice, it is the same."""
+        directory = self.directory
         tree, left_out = self.start, list[str]()
         if checkpoint is not None:
             scratch = Path(tempfile.mkdtemp(prefix="gametape-delivered-"))
             try:
-                self.office.export(checkpoint, scratch / "workspace")
-                tree, left_out = deliverable_tree(self.subject, scratch / "workspace", self._judge.pinned_files)
+                self.agent.export(checkpoint, scratch / "workspace")
+                tree, left_out = deliverable_tree(self.task, scratch / "workspace", self._judge.pinned_files)
             finally:
                 remove_tree(scratch)
-        place.replace_workspace(lambda target: _write_tree(tree, target))
+        directory.replace_workspace(lambda target: _write_tree(tree, target))
         patch = make_git_patch(self.start, tree)
-        write_atomically(place.patch, patch.encode("utf-8", "surrogateescape"))
+        write_atomically(directory.patch, patch.encode("utf-8", "surrogateescape"))
         text = pull_request_text(self.goal, self.baseline, answer, self.start, tree, left_out)
-        write_atomically(place.summary, text.encode())
-        name = make_branch(place, self.goal, self.start, tree, text.splitlines()[0].removeprefix("# "))
+        write_atomically(directory.summary, text.encode())
+        name = make_branch(directory, self.goal, self.start, tree, text.splitlines()[0].removeprefix("# "))
         outcome = _OUTCOMES.get(answer["reason"], "error")
-        record = self.office.close_record({"outcome": outcome, "reason": answer["reason"], "goal": answer})
+        record = self.agent.close_record({"outcome": outcome, "reason": answer["reason"], "goal": answer})
         return {
             "branch": name,
-            "repository": (self.goal.workspace if self.goal.head else str(place.repository)) if name else None,
-            "patch": str(place.patch.absolute()),
-            "summary": str(place.summary.absolute()),
-            "workspace": str(place.workspace.absolute()),
+            "repository": (self.goal.workspace if self.goal.head else str(directory.repository)) if name else None,
+            "patch": str(directory.patch.absolute()),
+            "summary": str(directory.summary.absolute()),
+            "workspace": str(directory.workspace.absolute()),
             "trajectory": str(record),
             "applied": False,
         }
 
     async def apply(self) -> dict[str, Json]:
-        """A refusal is an answer too: the result stays where it is."""
+        """Write the result into the workspace, or return why that was refused."""
         try:
-            target, after = Path(self.goal.workspace), self.place.read_workspace()
+            target, after = Path(self.goal.workspace), self.directory.read_workspace()
             changed = await asyncio.to_thread(apply_result, target, self.start, after)
         except BadInput as error:
             return {"applied": False, "not_applied": str(error)}
@@ -142,24 +142,24 @@ class _GoalRun:
 
 
 @asynccontextmanager
-async def _open_goal_run(home: Path, place: GoalDirectory) -> AsyncIterator[_GoalRun]:
-    with ZygotePool() as crew:
-        case = _GoalRun(home, place, place.read_goal(), crew)
+async def _open_goal_run(home: Path, directory: GoalDirectory) -> AsyncIterator[_GoalRun]:
+    with ZygotePool() as zygotes:
+        run = _GoalRun(home, directory, directory.read_goal(), zygotes)
         try:
-            yield case
+            yield run
         finally:
-            await case.model.close()
+            await run.model.close()
 
 
-def _verdict_to_dict(judgement: GoalVerdict) -> dict[str, Json]:
+def _verdict_to_dict(verdict: GoalVerdict) -> dict[str, Json]:
     return {
-        "reached": judgement.reached,
-        "criterion": judgement.criterion,
-        "tampering": [flag.model_dump(mode="json", exclude_none=True) for flag in judgement.tampering],
-        "passed": judgement.passed,
-        "demanded": judgement.required,
-        "told": judgement.feedback,
-        "unsettled": judgement.flaky_reason,
+        "reached": verdict.reached,
+        "criterion": verdict.criterion,
+        "tampering": [flag.model_dump(mode="json", exclude_none=True) for flag in verdict.tampering],
+        "passed": verdict.passed,
+        "demanded": verdict.required,
+        "told": verdict.feedback,
+        "unsettled": verdict.flaky_reason,
     }
 
 

@@ -1,8 +1,8 @@
-"""Whether a goal is reached by what an agent left, and what it is accused of.
+"""Judges an attempt at a goal: is the goal reached, and was anything tampered with?
 
-Decided are three things, all over the pinned tests and configuration: the verifier runs every test that is demanded,
-with twins, so that no process can speak for itself; tests that were excused before may not fail now; every other
-condition of the command ends with 0 in a sandbox of its own. An accusation of the verifier's is a no, whatever passed.
+Three checks decide, all with the pinned tests and configuration: the verifier runs every required test, with twins, so
+that a process cannot fake its result; tests that were excused before may not fail now; every other condition of the
+command exits with 0 in a sandbox of its own. If the verifier flags tampering, the goal is not reached.
 """
 
 from dataclasses import dataclass, field
@@ -27,13 +27,14 @@ from gametape.verify.submission import Submission, read_submission
 from gametape.verify.verifier import Verifier
 from gametape.verify.verifier_run import parse_report
 
-_MOST_NAMED = 5
-_MOST_TOLD, _LONGEST = 8, 1200
+_EXCUSED = ("skipped", "xfailed")
+_MAX_NAMED = 5
+_MAX_FAILURES, _MAX_MESSAGE = 8, 1200
 
 
 @dataclass(frozen=True)
 class GoalVerdict:
-    """One attempt, judged. `told` is what the agent may know of it."""
+    """The verdict on one attempt. `feedback` is what the agent is told."""
 
     reached: bool
     criterion: dict[str, Any]
@@ -42,7 +43,7 @@ class GoalVerdict:
     required: int
     feedback: str
     flaky_reason: str = ""
-    """Why nothing can be said of an attempt that passed: its tests do not do the same thing twice."""
+    """Why the verdict is quarantined: the tests did not give the same result twice."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class GoalJudge:
     start: SourceTree
     baseline: GoalBaseline
     home: Path
-    crew: ZygotePool = field(default_factory=ZygotePool)
+    zygotes: ZygotePool = field(default_factory=ZygotePool)
 
     @property
     def interpreter(self) -> Path | None:
@@ -62,18 +63,18 @@ class GoalJudge:
 
     @property
     def pinned_files(self) -> SourceTree:
-        """What the command's other conditions do stands in these files."""
+        """The files that decide what the shell conditions do."""
         return self.start.only(
             {path for command in self.criterion.shell_commands for path in command.pinned_files(self.start)}
         )
 
     @property
     def forbidden_files(self) -> set[str]:
-        """Files that nobody may add, for they would take the place of these."""
+        """Files that may not be added, because they would be used in place of the pinned ones."""
         return {path for command in self.criterion.shell_commands for path in command.forbidden_files(self.start)}
 
     def task(self, more: tuple[str, ...] = ()) -> LoadedTask:
-        """What is demanded: what the baseline selects, and what else was found in its test files."""
+        """The task with every required test: those that the baseline selects, and `more`."""
         excused = set(self.baseline.excused(self.goal.strict))
         passing = self.baseline.tests("passed")
         others = [test for test in self.baseline.results if test not in excused and test not in set(passing)]
@@ -82,143 +83,147 @@ class GoalJudge:
         return goal_task(goal.goal_id, goal.instruction, self.start, self.baseline, self.interpreter, tests)
 
     def judge(self, workspace: Path) -> GoalVerdict:
-        """Of a directory whose processes have ended."""
-        bare = self.task()
-        attempt = read_submission(bare, workspace)
-        tree = self._tree(attempt)
-        seen = self._seen(tree)
-        codes = [shell_condition.run_command(one, tree, bare).exit_code for one in self.criterion.shell_commands]
+        """Judge a workspace in which no process runs any more."""
+        task = self.task()
+        submission = read_submission(task, workspace)
+        tree = self._judged_tree(submission)
+        observed = self._observe(tree)
+        commands = self.criterion.shell_commands
+        exit_codes = [shell_condition.run_command(command, tree, task).exit_code for command in commands]
         if self.criterion.pytest_runs:
-            return self._of_tests(workspace, attempt, seen, codes)
-        accused = (*find_flags(attempt, []), *self._faked(attempt))
-        reached = not accused and all(code == 0 for code in codes)
-        told = "" if reached else f"The command ended with exit code {_worst(codes)}."
-        passed = sum(code == 0 for code in codes)
-        return GoalVerdict(
-            reached, _criterion(_worst(codes), None, 0, 0, PytestObservation()), accused, passed, len(codes), told
-        )
-
-    def _of_tests(self, workspace: Path, attempt: Submission, seen: PytestObservation, codes: list[int]) -> GoalVerdict:
-        new = [test for test in (*seen.tests_with("passed"), *seen.tests_with("failed")) if self._is_new(test)]
-        unread = required_tests(self.baseline.minimum_counts(self.goal.strict), filter(self._is_new, seen.results))
-        subject = self.task(tuple(dict.fromkeys((*unread, *new))))
-        with Verifier(
-            subject, self.home, self.crew, keep_verdicts=False, prepared=prepare_goal_task(subject, self.baseline)
-        ) as verifier:
-            verdict = verifier.verify(workspace, "train")
-        failing = self._excused_that_fail(attempt, subject)
-        accused = (*verdict.integrity, *self._faked(attempt), *self._lost(seen))
-        sound = not accused and not failing and not _unread(seen, self.baseline) and all(code == 0 for code in codes)
-        reached = verdict.passed and sound
-        demands = verdict.tests.expected
+            return self._judge_tests(workspace, submission, observed, exit_codes)
+        tampering = (*find_flags(submission, []), *self._command_file_flags(submission))
+        reached = not tampering and not any(exit_codes)
+        exit_code = _first_failure(exit_codes)
         return GoalVerdict(
             reached=reached,
-            criterion=_criterion(
-                0 if reached else _worst(codes) or 1, len(seen.collected), self.baseline.collected,
-                verdict.tests.passed, seen,
-            ),
-            tampering=accused,
-            passed=verdict.tests.passed,
-            required=demands,
-            feedback=_told(verdict, failing, codes),
+            criterion=_criterion(exit_code, None, 0, 0, PytestObservation()),
+            tampering=tampering,
+            passed=exit_codes.count(0),
+            required=len(exit_codes),
+            feedback="" if reached else f"The command ended with exit code {exit_code}.",
+        )
+
+    def _judge_tests(
+        self, workspace: Path, submission: Submission, observed: PytestObservation, exit_codes: list[int]
+    ) -> GoalVerdict:
+        new = [test for test in (*observed.tests_with("passed"), *observed.tests_with("failed")) if self._is_new(test)]
+        unread = required_tests(self.baseline.minimum_counts(self.goal.strict), filter(self._is_new, observed.results))
+        task = self.task(tuple(dict.fromkeys((*unread, *new))))
+        prepared = prepare_goal_task(task, self.baseline)
+        with Verifier(task, self.home, self.zygotes, keep_verdicts=False, prepared=prepared) as verifier:
+            verdict = verifier.verify(workspace, "train")
+        failing = self._excused_that_fail(submission)
+        tampering = (*verdict.integrity, *self._command_file_flags(submission), *self._lost_test_flags(observed))
+        unreadable = {file for files in self.baseline.files for file in files} & {*observed.broken}
+        reached = verdict.passed and not (tampering or failing or unreadable or any(exit_codes))
+        exit_code = 0 if reached else _first_failure(exit_codes) or 1
+        passed = verdict.tests.passed
+        return GoalVerdict(
+            reached=reached,
+            criterion=_criterion(exit_code, len(observed.collected), self.baseline.collected, passed, observed),
+            tampering=tampering,
+            passed=passed,
+            required=verdict.tests.expected,
+            feedback=_feedback(verdict, failing, exit_codes),
             flaky_reason="; ".join(signal.detail for signal in verdict.signals) if verdict.quarantined else "",
-        )  # fmt: skip
+        )
 
     def _is_new(self, test: str) -> bool:
-        """A test of a pinned file that the baseline did not show: it could not be read then, or code makes its rows."""
+        """Whether the baseline does not have a test of a pinned file: the file could not be collected then, or code
+        makes its parameters."""
         return test not in self.baseline.results and test not in self.baseline.deselected
 
-    def _tree(self, attempt: Submission) -> SourceTree:
-        """What is run: the agent's files among the pinned tests, configuration and programs of the command."""
-        return self.pinned_files.overlaid_on(attempt.loaded_task.suite.overlaid_on(attempt.sources)).without(
+    def _judged_tree(self, submission: Submission) -> SourceTree:
+        """The agent's files together with the pinned tests, configuration and command files."""
+        return self.pinned_files.overlaid_on(submission.loaded_task.suite.overlaid_on(submission.sources)).without(
             self.forbidden_files
         )
 
-    def _seen(self, tree: SourceTree) -> PytestObservation:
-        bench = PytestObserver(self.start, self.interpreter, tuple(self.baseline.import_roots))
-        seen = PytestObservation()
+    def _observe(self, tree: SourceTree) -> PytestObservation:
+        observer = PytestObserver(self.start, self.interpreter, tuple(self.baseline.import_roots))
+        observation = PytestObservation()
         for run, files in zip(self.criterion.pytest_runs, self.baseline.files, strict=True):
-            seen.merge(bench.observe(tree, run, files))
-        return seen
+            observation.merge(observer.observe(tree, run, files))
+        return observation
 
-    def _excused_that_fail(self, attempt: Submission, subject: LoadedTask) -> list[str]:
+    def _excused_that_fail(self, submission: Submission) -> list[str]:
         """Tests that were skipped or excused before, and that are now neither that nor passing."""
         excused = self.baseline.excused(self.goal.strict)
         if not excused:
             return []
-        asked = goal_task(
-            subject.task.name, "", self.start, self.baseline, self.interpreter,
-            TaskTests(fail_to_pass=excused, pass_to_pass=[]),
-        )  # fmt: skip
-        prepared = prepare_goal_task(asked, self.baseline)
-        steps = jobs.plan_processes("excused", asked.suite, excused, prepared.file_seconds)
-        run = parse_report(run_processes(prepared, attempt.sources, self.crew, asked.suite, steps), steps)
-        return [test for test in excused if run.result(test) not in ("passed", "skipped")]
+        tests = TaskTests(fail_to_pass=excused, pass_to_pass=[])
+        task = goal_task(self.goal.goal_id, "", self.start, self.baseline, self.interpreter, tests)
+        prepared = prepare_goal_task(task, self.baseline)
+        processes = jobs.plan_processes("excused", task.suite, excused, prepared.file_seconds)
+        output = run_processes(prepared, submission.sources, self.zygotes, task.suite, processes)
+        report = parse_report(output, processes)
+        return [test for test in excused if report.result(test) not in ("passed", "skipped")]
 
-    def _faked(self, attempt: Submission) -> list[Flag]:
-        """Files that say what the command does, and now say something else, or are new."""
-        files = attempt.workspace.files
+    def _command_file_flags(self, submission: Submission) -> list[Flag]:
+        """Flags for files that decide what the command does and were changed or added."""
+        files = submission.workspace.files
         changed = [path for path, content in self.pinned_files.files.items() if files.get(path) != content]
         return [
             Flag(rule="runner.command", severity="suspect", file=path, evidence=f"{path} decides what the command does")
-            for path in (*changed, *sorted(self.forbidden_files & {*files, *attempt.links}))
+            for path in (*changed, *sorted(self.forbidden_files & {*files, *submission.links}))
         ]
 
-    def _lost(self, seen: PytestObservation) -> list[Flag]:
-        """Tests of the baseline that are not there any more, or that are passed over now: no honest change does it."""
+    def _lost_test_flags(self, observed: PytestObservation) -> list[Flag]:
+        """Flags for tests of the baseline that are gone, skipped or deselected now: no honest change causes that."""
         before = self.baseline
-        readable = {test for test in before.results if jobs.file_of(test) not in seen.broken}
-        gone = [
-            test for test in (*before.results, *before.deselected) if test in readable and test not in seen.collected
-        ]
-        skipped = [
-            test for test in before.tests("passed", "failed") if seen.results.get(test) in ("skipped", "xfailed")
-        ]
-        away = [test for test in before.results if test in seen.deselected]
-        named = (("lost", "no longer collected", gone), ("skipped", "now skipped or excused", skipped))
+        readable = [test for test in before.results if jobs.file_of(test) not in observed.broken]
+        active = before.tests("passed", "failed")
+        lost = (
+            ("lost", "no longer collected", [test for test in readable if test not in observed.collected]),
+            ("skipped", "now skipped or excused", [test for test in active if observed.results.get(test) in _EXCUSED]),
+            ("deselected", "now deselected", [test for test in before.results if test in observed.deselected]),
+        )
         return [
-            Flag(rule=f"tests.{rule}", severity="suspect", evidence=f"{len(tests)} tests are {what}: {_some(tests)}")
-            for rule, what, tests in (*named, ("deselected", "now deselected", away))
+            Flag(
+                rule=f"tests.{rule}",
+                severity="suspect",
+                evidence=f"{len(tests)} tests are {what}: {_first_names(tests)}",
+            )
+            for rule, what, tests in lost
             if tests
         ]
 
 
-def _unread(seen: PytestObservation, baseline: GoalBaseline) -> list[str]:
-    """Test files that cannot be read: the command would say so."""
-    return [file for file in seen.broken if file in {one for files in baseline.files for one in files}]
-
-
-def _criterion(exit: int, collected: int | None, baseline: int, passed: int, seen: PytestObservation) -> dict[str, Any]:
+def _criterion(
+    exit_code: int, collected: int | None, baseline: int, passed: int, observed: PytestObservation
+) -> dict[str, Any]:
     return {
-        "exit_code": exit,
+        "exit_code": exit_code,
         "collected": collected,
         "baseline": baseline if collected is not None else None,
         "passed": passed,
-        "skipped": len(seen.tests_with("skipped")),
-        "xfailed": len(seen.tests_with("xfailed")),
-        "deselected": len(seen.deselected),
+        "skipped": len(observed.tests_with("skipped")),
+        "xfailed": len(observed.tests_with("xfailed")),
+        "deselected": len(observed.deselected),
     }
 
 
-def _worst(codes: list[int]) -> int:
-    """The first that is not 0, as a shell would end."""
-    return next((code for code in codes if code != 0), 0)
+def _first_failure(exit_codes: list[int]) -> int:
+    """The first exit code that is not 0, as a shell would return; else 0."""
+    return next((code for code in exit_codes if code != 0), 0)
 
 
-def _some(tests: list[str]) -> str:
-    return ", ".join(tests[:_MOST_NAMED]) + (" and more" if len(tests) > _MOST_NAMED else "")
+def _first_names(tests: list[str]) -> str:
+    return ", ".join(tests[:_MAX_NAMED]) + (" and more" if len(tests) > _MAX_NAMED else "")
 
 
-def _told(verdict: Verdict, failing: list[str], codes: list[int]) -> str:
-    """Which tests fail and what they say; nothing of how that is known, nor of any accusation."""
+def _feedback(verdict: Verdict, failing: list[str], exit_codes: list[int]) -> str:
+    """The failing tests and their messages. Twins and flags are not mentioned."""
     counts = verdict.tests
     parts = [f"{counts.passed} of {counts.expected} tests that the command needs pass."]
-    said: set[str] = set()
-    for failure in [one for one in verdict.failures if not is_placeholder(one.test)][:_MOST_TOLD]:
-        message = failure.message.strip()[-_LONGEST:]
-        parts.append(f"{failure.result}: {failure.test}" + (f"\n{message}" if message and message not in said else ""))
-        said.add(message)
-    parts += [f"failed: {test}" for test in failing[:_MOST_TOLD]]
-    if code := _worst(codes):
+    shown: set[str] = set()
+    failures = [failure for failure in verdict.failures if not is_placeholder(failure.test)]
+    for failure in failures[:_MAX_FAILURES]:
+        message = failure.message.strip()[-_MAX_MESSAGE:]
+        parts.append(f"{failure.result}: {failure.test}" + (f"\n{message}" if message and message not in shown else ""))
+        shown.add(message)
+    parts += [f"failed: {test}" for test in failing[:_MAX_FAILURES]]
+    if code := _first_failure(exit_codes):
         parts.append(f"Another part of the command ended with exit code {code}.")
     return "\n\n".join(parts)

@@ -1,4 +1,4 @@
-"""What happened to a goal so far, and what follows from it: pure decisions, the same each time they are made."""
+"""The attempts at a goal so far, and the decisions that follow from them. Pure: the same input, the same decision."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,7 +9,7 @@ from gametape.desk.jobs import Json
 
 @dataclass(frozen=True)
 class JudgedAttempt:
-    """An attempt: the files it left, and how it was judged."""
+    """The checkpoint of an attempt, and how it was judged."""
 
     checkpoint: str
     passed: int
@@ -18,7 +18,7 @@ class JudgedAttempt:
 
 @dataclass
 class GoalProgress:
-    """All attempts so far. `before` is how much passed before the first of them."""
+    """All attempts so far. `passed_before` is how many tests or conditions passed before the first."""
 
     passed_before: int
     judged_attempts: list[JudgedAttempt] = field(default_factory=list)
@@ -26,12 +26,12 @@ class GoalProgress:
     tokens: int = 0
     cost_usd: float = 0.0
     reason: str | None = None
-    """Why it is over; None while it goes on."""
+    """Why the goal ended; None while it goes on."""
 
     def add_attempt(
         self, agent_result: dict[str, Json], verdict: dict[str, Json], goal: Goal, deadline_passed: bool
     ) -> None:
-        """One more attempt: how the agent's part ended, with what it has cost in all, and what the judge said."""
+        """Add an attempt: what `GoalAgent.attempt` returned, with the total cost so far, and the judge's verdict."""
         self.judged_attempts.append(
             JudgedAttempt(agent_result["checkpoint"], verdict["passed"], bool(verdict["tampering"]))
         )
@@ -46,28 +46,28 @@ class GoalProgress:
             }
         )
         self.tokens, self.cost_usd = agent_result["tokens"], agent_result["cost_usd"]
-        self.reason = "reached" if verdict["reached"] else self._why_over(agent_result, goal, deadline_passed)
+        self.reason = "reached" if verdict["reached"] else self._end_reason(agent_result, goal, deadline_passed)
 
-    def _why_over(self, ended: dict[str, Json], goal: Goal, late: bool) -> str | None:
-        if ended["outcome"] == "cancelled":
+    def _end_reason(self, agent_result: dict[str, Json], goal: Goal, deadline_passed: bool) -> str | None:
+        if agent_result["outcome"] == "cancelled":
             return "cancelled"
-        if late:
+        if deadline_passed:
             return "deadline"
         if goal.budget_tokens is not None and self.tokens >= goal.budget_tokens:
             return "budget"
-        if ended["outcome"] == "error":
-            return f"error: {ended['reason']}"
-        if ended["tripped"]:
-            return str(ended["reason"])
+        if agent_result["outcome"] == "error":
+            return f"error: {agent_result['reason']}"
+        if agent_result["tripped"]:
+            return str(agent_result["reason"])
         return "attempts" if len(self.judged_attempts) >= goal.attempts else None
 
     @property
     def best(self) -> int | None:
-        """The attempt whose files are worth keeping: of those that tampered with nothing, the one that most tests pass
-        with, and of several the last, which has the most work in it. None while all made it worse than it was."""
+        """The index of the best attempt: without tampering, with the most passing tests, and of several the last. None
+        while every attempt is worse than the start."""
         best: int | None = None
-        for at, one in enumerate(self.judged_attempts):
-            if not one.tampered and one.passed >= (
+        for at, attempt in enumerate(self.judged_attempts):
+            if not attempt.tampered and attempt.passed >= (
                 self.passed_before if best is None else self.judged_attempts[best].passed
             ):
                 best = at
@@ -75,7 +75,7 @@ class GoalProgress:
 
     @property
     def checkpoint(self) -> str | None:
-        """The best files; None for those that the goal began with."""
+        """The checkpoint of the best attempt; None for the start."""
         return self.judged_attempts[self.best].checkpoint if self.best is not None else None
 
     def feedback(self, verdict: dict[str, Json]) -> str:

@@ -1,7 +1,7 @@
-"""What pytest makes of a tree, file by file: which tests there are, which the command selects, what becomes of them.
+"""Runs pytest over a tree, file by file: which tests exist, which the command selects, and their results.
 
-Over the pinned tree this is the baseline. Over an agent's tree it is the word of hostile code: it may add to what is
-demanded and be shown, and it is never a reason to believe that a test passed.
+Over the pinned tree this gives the baseline. Over an agent's tree the output comes from untrusted code: it may add
+required tests and be shown, but it never counts as proof that a test passed.
 """
 
 import shlex
@@ -21,19 +21,19 @@ from gametape.verify.warm_runner import PytestRequest, PytestResult, WarmTestRun
 GoalTestResult = Literal["passed", "failed", "skipped", "xfailed"]
 _SECONDS = 180.0
 _EVERYWHERE = "."
-_GARBLED = (ValueError, KeyError, TypeError, AttributeError, RecursionError, ArithmeticError)
-_MOST_TESTS = 50_000
+_MALFORMED = (ValueError, KeyError, TypeError, AttributeError, RecursionError, ArithmeticError)
+_MAX_TESTS = 50_000
 
 
 @dataclass
 class PytestObservation:
-    """What one run of pytest, or several, made of a tree."""
+    """The results of one or more pytest runs over a tree."""
 
     collected: dict[str, None] = field(default_factory=dict)
     results: dict[str, GoalTestResult] = field(default_factory=dict)
-    """Of the tests that are selected."""
+    """The results of the selected tests."""
     broken: dict[str, str] = field(default_factory=dict)
-    """Files that could not be read, and what was said about it."""
+    """Files that could not be collected, and the error message."""
     seconds: dict[str, float] = field(default_factory=dict)
     """By file."""
 
@@ -45,7 +45,7 @@ class PytestObservation:
         return [test for test, result in self.results.items() if result == what]
 
     def merge(self, other: "PytestObservation") -> None:
-        """Of a test that several runs select, the worst counts."""
+        """Add another run. For a test that several runs select, the worst result counts."""
         self.collected |= other.collected
         self.broken |= other.broken
         for test, result in other.results.items():
@@ -57,77 +57,77 @@ class PytestObservation:
 
 @dataclass(frozen=True)
 class PytestObserver:
-    """Where trees are looked at: an interpreter (None: our own, without plugins), and what the pinned tree says about
-    pytest."""
+    """Runs pytest with one interpreter (None: gametape's own, without plugins) and the pinned configuration."""
 
     start: SourceTree
     interpreter: Path | None
     import_roots: tuple[str, ...]
 
     def survey(self, run: PytestRun) -> tuple[list[str], PytestObservation]:
-        """The test files that a run reads in the pinned tree, by pytest's own word where it can give one, and what
-        becomes of their tests."""
-        with self._surveyor(self.start, run) as surveyor:
-            found = surveyor.run(PytestRequest(self._places(run), collect=True, seconds=_SECONDS))
-            refused = str(found.collection_errors.get("", "")).strip()
+        """The test files that a run collects in the pinned tree, by pytest's own answer where it gives one, and the
+        results of their tests."""
+        with self._open_runner(self.start, run) as runner:
+            result = runner.run(PytestRequest(self._run_targets(run), collect=True, seconds=_SECONDS))
+            refused = str(result.collection_errors.get("", "")).strip()
             if refused and "conftest" not in refused:
                 raise BadInput(f"pytest refuses the success command: {refused.splitlines()[-1]}")
-            named = {*map(file_of, found.collected), *found.collection_errors}
-            if not found.finished or "" in found.collection_errors:
-                named |= {*test_files_under(self.start, self._places(run))}
+            named = {*map(file_of, result.collected), *result.collection_errors}
+            if not result.finished or "" in result.collection_errors:
+                named |= {*test_files_under(self.start, self._run_targets(run))}
             files = sorted(path for path in named if path in self.start)
-            return files, self._observed(surveyor, run, files)
+            return files, self._observe_files(runner, run, files)
 
     def observe(
         self, tree: SourceTree, run: PytestRun, files: Iterable[str], seconds: float = _SECONDS
     ) -> PytestObservation:
-        """What becomes of the tests of these files in another tree."""
-        with self._surveyor(tree, run) as surveyor:
-            return self._observed(surveyor, run, files, seconds)
+        """The results of the tests of these files in another tree."""
+        with self._open_runner(tree, run) as runner:
+            return self._observe_files(runner, run, files, seconds)
 
-    def _observed(
-        self, surveyor: WarmTestRunner, run: PytestRun, files: Iterable[str], seconds: float = _SECONDS
+    def _observe_files(
+        self, runner: WarmTestRunner, run: PytestRun, files: Iterable[str], seconds: float = _SECONDS
     ) -> PytestObservation:
-        """A process to find the tests of each file and one to run those that are selected."""
-        seen = PytestObservation()
+        """For each file, one process collects its tests and another runs the selected ones."""
+        observation = PytestObservation()
         for file in files:
-            self._observe_file(surveyor, run, file, seen, seconds)
-        return seen
+            self._observe_file(runner, run, file, observation, seconds)
+        return observation
 
-    def _collect(self, surveyor: WarmTestRunner, file: str, seen: PytestObservation) -> list[str]:
-        found = _asked(surveyor, PytestRequest((file,), collect=True, seconds=_SECONDS))
-        if found.collection_errors or not found.finished:
-            said = next(iter(found.collection_errors.values()), "it ended or hung while it was read")
-            seen.broken[file] = str(said)
-        return _ids(found, file)
+    def _collect(self, runner: WarmTestRunner, file: str, observation: PytestObservation) -> list[str]:
+        result = _run_request(runner, PytestRequest((file,), collect=True, seconds=_SECONDS))
+        if result.collection_errors or not result.finished:
+            message = next(iter(result.collection_errors.values()), "it ended or hung while it was read")
+            observation.broken[file] = str(message)
+        return _ids(result, file)
 
     def _observe_file(
-        self, surveyor: WarmTestRunner, run: PytestRun, file: str, seen: PytestObservation, seconds: float
+        self, runner: WarmTestRunner, run: PytestRun, file: str, observation: PytestObservation, seconds: float
     ) -> None:
-        ids = [test for test in self._collect(surveyor, file, seen) if _is_named(test, run.targets)]
+        ids = [test for test in self._collect(runner, file, observation) if _is_named(test, run.targets)]
         if not ids:
             return
-        ran = _asked(surveyor, PytestRequest((file,), tuple(ids), seconds=seconds))
-        seen.collected |= dict.fromkeys(ids)
-        seen.seconds[file] = ran.seconds
+        result = _run_request(runner, PytestRequest((file,), tuple(ids), seconds=seconds))
+        observation.collected |= dict.fromkeys(ids)
+        observation.seconds[file] = result.seconds
         for test in ids:
-            if test in ran.outcomes or not ran.finished:
-                seen.results[test] = _became(ran, test)
+            if test in result.outcomes or not result.finished:
+                observation.results[test] = _test_result(result, test)
 
-    def _surveyor(self, tree: SourceTree, run: PytestRun) -> WarmTestRunner:
-        chosen = [*pytest_options(self.start, self.interpreter), *_configured(self.start), *run.selection_options]
-        return WarmTestRunner(tree, self.import_roots, chosen, self.interpreter or Path(sys.executable))
+    def _open_runner(self, tree: SourceTree, run: PytestRun) -> WarmTestRunner:
+        configured = (*pytest_options(self.start, self.interpreter), *_configured_selection(self.start))
+        options = [*configured, *run.selection_options]
+        return WarmTestRunner(tree, self.import_roots, options, self.interpreter or Path(sys.executable))
 
-    def _places(self, run: PytestRun) -> tuple[str, ...]:
+    def _run_targets(self, run: PytestRun) -> tuple[str, ...]:
         if run.targets:
-            return tuple(dict.fromkeys(file_of(place) for place in run.targets))
+            return tuple(dict.fromkeys(file_of(target) for target in run.targets))
         hinted = pytest_settings(self.start).get("testpaths", "").split() if run.directory == _EVERYWHERE else []
-        present = [place.rstrip("/") for place in hinted if self.start.under([place]).files]
+        present = [target.rstrip("/") for target in hinted if self.start.under([target]).files]
         return tuple(present) or (run.directory,)
 
 
-def _configured(start: SourceTree) -> list[str]:
-    """What the pinned configuration chooses among tests by itself; its other options are about output or plugins."""
+def _configured_selection(start: SourceTree) -> list[str]:
+    """The test selection of the pinned configuration; its other options are about output or plugins."""
     words: list[str] = []
     for line in pytest_settings(start).get("addopts", "").splitlines():
         words += [line.strip()] if words[-1:] in (["-k"], ["-m"]) else _split(line)
@@ -141,29 +141,29 @@ def _split(line: str) -> list[str]:
         return line.split()
 
 
-def _asked(surveyor: WarmTestRunner, step: PytestRequest) -> PytestResult:
-    """What hostile code may have garbled has said nothing."""
+def _run_request(runner: WarmTestRunner, request: PytestRequest) -> PytestResult:
+    """Run a request. A malformed answer from untrusted code is treated as no answer."""
     try:
-        return surveyor.run(step)
-    except _GARBLED:
-        surveyor.close()
+        return runner.run(request)
+    except _MALFORMED:
+        runner.close()
         return PytestResult()
 
 
-def _ids(found: PytestResult, file: str) -> list[str]:
-    told: Sequence[object] = found.collected if isinstance(found.collected, list) else ()
-    ids = [test for test in told if isinstance(test, str) and file_of(test) == file and test.isprintable()]
-    return [*dict.fromkeys(ids)][:_MOST_TESTS]
+def _ids(result: PytestResult, file: str) -> list[str]:
+    collected: Sequence[object] = result.collected if isinstance(result.collected, list) else ()
+    ids = [test for test in collected if isinstance(test, str) and file_of(test) == file and test.isprintable()]
+    return [*dict.fromkeys(ids)][:_MAX_TESTS]
 
 
-def _is_named(test: str, places: Sequence[str]) -> bool:
-    """Whether a test belongs to the ids that the command names, if it names any of its file."""
-    named = [place for place in places if "::" in place and file_of(place) == file_of(test)]
-    return not named or any(test == place or test.startswith((f"{place}::", f"{place}[")) for place in named)
+def _is_named(test: str, targets: Sequence[str]) -> bool:
+    """Whether the command selects a test; if it names no id in the test's file, it selects all of them."""
+    named = [target for target in targets if "::" in target and file_of(target) == file_of(test)]
+    return not named or any(test == target or test.startswith((f"{target}::", f"{target}[")) for target in named)
 
 
-def _became(ran: PytestResult, test: str) -> GoalTestResult:
-    outcome = ran.outcomes.get(test)
+def _test_result(result: PytestResult, test: str) -> GoalTestResult:
+    outcome = result.outcomes.get(test)
     if outcome is None or outcome.result not in ("passed", "skipped"):
         return "failed"
     if outcome.result == "passed":

@@ -1,4 +1,4 @@
-"""Commands of which only the exit code can be known, each in a sandbox of its own that no agent ever had."""
+"""Runs a condition of which only the exit code counts, in a fresh sandbox that no agent had access to."""
 
 import shlex
 import tempfile
@@ -14,9 +14,9 @@ from gametape.sandbox.result import ExecResult
 _SECONDS = 900.0
 
 
-def run_command(command: ShellCommand, tree: SourceTree, subject: LoadedTask) -> ExecResult:
-    """Run it over a tree, with the goal's interpreter first on the path and nothing of the workspace there."""
-    policy = task_sandbox_spec(subject).policy.with_limits(wall_seconds=_SECONDS)
+def run_command(command: ShellCommand, tree: SourceTree, task: LoadedTask) -> ExecResult:
+    """Run the command over a tree, with the goal's interpreter first on the PATH and nothing of the workspace on it."""
+    policy = task_sandbox_spec(task).policy.with_limits(wall_seconds=_SECONDS)
     with tempfile.TemporaryDirectory(prefix="gametape-goal-") as scratch:
         directory = Path(scratch) / "workspace"
         directory.mkdir()

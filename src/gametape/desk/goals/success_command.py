@@ -1,7 +1,7 @@
-"""What a success command asks for, read from its text: runs of pytest, and commands of which only the exit code counts.
+"""Parses a success command into conditions: pytest runs, and shell commands of which only the exit code counts.
 
-Conditions are joined with `&&`. Of pytest only what chooses tests and what changes its output is understood: with an
-option that nobody here understands, the protected run would not be the command any more.
+Conditions are joined with `&&`. Of pytest's options, those that select tests and those that change its output are
+supported. Any other option is refused: the protected run would no longer be the same command.
 """
 
 import posixpath
@@ -22,13 +22,13 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 _PYTHON = re.compile(r"(.*/)?(python|pypy)[\d.]*")
 _OPERATORS = re.compile(r"[;&|<>()]+")
 _WRAPPERS = (("uv", "run"), ("poetry", "run"), ("pipenv", "run"), ("hatch", "run"), ("pdm", "run"), ("env",), ("time",))
-"""What a command is often put behind, and what is done here in another way."""
-_HARMLESS = _words(
+"""Prefixes of a command that are dropped: the interpreter is chosen in another way."""
+_ALLOWED_VARIABLES = _words(
     """PYTHONDONTWRITEBYTECODE PYTHONHASHSEED PYTHONUNBUFFERED PYTHONWARNINGS PYTHONFAULTHANDLER CI NO_COLOR FORCE_COLOR
     PY_COLORS COLUMNS LINES TERM"""
 )
-"""Variables that choose no test and decide no result."""
-_SELECTING = ("-k", "-m", "--deselect", "--ignore", "--ignore-glob")
+"""Variables that neither select tests nor change results."""
+_SELECTION_OPTIONS = ("-k", "-m", "--deselect", "--ignore", "--ignore-glob")
 _WITH_VALUE = _words(
     """--tb --maxfail --durations --durations-min --color --capture --show-capture --verbosity --import-mode --timeout
     --junitxml --junit-xml --log-level --log-cli-level --cov --cov-report --cov-config --cov-fail-under -r -W -n
@@ -44,30 +44,30 @@ _GROUPED = re.compile(r"-[qvxsl]{2,}")
 
 @dataclass(frozen=True)
 class PytestRun:
-    """One run of pytest: where, which places or ids, and the options that choose among them."""
+    """One pytest run: its directory, its targets, and the options that select among the tests."""
 
     targets: tuple[str, ...]
-    """Relative to the workspace; ids have `::` in them. Empty: wherever pytest looks by itself."""
+    """Paths relative to the workspace, or test ids with `::`. Empty: wherever pytest looks by itself."""
     selection_options: tuple[str, ...] = ()
     directory: str = "."
     import_roots: tuple[str, ...] = ()
-    """Directories that the command puts on the path of imports."""
+    """Directories that the command puts on PYTHONPATH."""
 
 
 @dataclass(frozen=True)
 class ShellCommand:
-    """Anything else."""
+    """Any other command."""
 
     text: str
     words: tuple[str, ...]
     directory: str = "."
 
     def pinned_files(self, tree: SourceTree) -> set[str]:
-        """Files of the workspace that decide what the command does, as far as that is known."""
+        """Files of the workspace that decide what the command does."""
         return pinned_files(self.words, self.directory, tree)
 
     def forbidden_files(self, tree: SourceTree) -> set[str]:
-        """Files that are not there, and that would decide instead if they were."""
+        """Files that do not exist, and that would decide what the command does if they did."""
         return shadowing_files(self.words, self.directory, tree)
 
 
@@ -76,21 +76,21 @@ Condition = PytestRun | ShellCommand
 
 @dataclass(frozen=True)
 class SuccessCriterion:
-    """All of these must hold."""
+    """The conditions of a success command. All of them must hold."""
 
     conditions: tuple[Condition, ...]
 
     @property
     def pytest_runs(self) -> list[PytestRun]:
-        return [one for one in self.conditions if isinstance(one, PytestRun)]
+        return [condition for condition in self.conditions if isinstance(condition, PytestRun)]
 
     @property
     def shell_commands(self) -> list[ShellCommand]:
-        return [one for one in self.conditions if isinstance(one, ShellCommand)]
+        return [condition for condition in self.conditions if isinstance(condition, ShellCommand)]
 
 
 def read_command(text: str) -> SuccessCriterion:
-    """Raises `BadInput` for an empty command, and for one that hides a run of pytest from this reader."""
+    """Parse a success command. Raises `BadInput` for an empty one, and for one that hides a pytest run."""
     try:
         lexer = shlex.shlex(text, posix=True, punctuation_chars=True)
         lexer.whitespace_split, lexer.commenters = True, ""
@@ -100,7 +100,7 @@ def read_command(text: str) -> SuccessCriterion:
     if not words:
         raise BadInput("the success command is empty; give one such as --success 'pytest -q'")
     if any(_OPERATORS.fullmatch(word) and word != "&&" for word in words) or _is_scripted(text):
-        return SuccessCriterion((_plain(text, words, "."),))
+        return SuccessCriterion((_shell_command(text, words, "."),))
     return SuccessCriterion(tuple(_conditions(words)))
 
 
@@ -118,23 +118,23 @@ def _conditions(words: list[str]) -> list[Condition]:
     if not all(parts):
         raise BadInput("the success command has nothing on one side of &&")
     directory = "."
-    found: list[Condition] = []
+    conditions: list[Condition] = []
     for part in parts:
         if part[0] == "cd" and len(part) == 2:
-            directory = _inside(posixpath.join(directory, part[1]))
+            directory = _inside_workspace(posixpath.join(directory, part[1]))
             continue
-        rest, variables = _of_pytest(part)
+        rest, variables = _pytest_arguments(part)
         if rest is None:
-            found.append(_plain(shlex.join(part), part, directory))
+            conditions.append(_shell_command(shlex.join(part), part, directory))
         else:
-            found.append(_pytest(rest, directory, variables))
-    if not found:
+            conditions.append(_pytest(rest, directory, variables))
+    if not conditions:
         raise BadInput("the success command does nothing but change directories")
-    return found
+    return conditions
 
 
-def _of_pytest(words: list[str]) -> tuple[list[str] | None, dict[str, str]]:
-    """The arguments of a run of pytest, None for any other command, and the variables that are set for it."""
+def _pytest_arguments(words: list[str]) -> tuple[list[str] | None, dict[str, str]]:
+    """The arguments of a pytest run (None for any other command), and the variables that are set for it."""
     variables: dict[str, str] = {}
     while words:
         if _ASSIGNMENT.fullmatch(words[0]):
@@ -142,7 +142,7 @@ def _of_pytest(words: list[str]) -> tuple[list[str] | None, dict[str, str]]:
             variables[name] = value
             words = words[1:]
             continue
-        wrapper = next((one for one in _WRAPPERS if tuple(words[: len(one)]) == one), None)
+        wrapper = next((prefix for prefix in _WRAPPERS if tuple(words[: len(prefix)]) == prefix), None)
         if wrapper is None:
             break
         words = words[len(wrapper) :]
@@ -155,7 +155,7 @@ def _of_pytest(words: list[str]) -> tuple[list[str] | None, dict[str, str]]:
     return None, variables
 
 
-def _plain(text: str, words: list[str], directory: str) -> ShellCommand:
+def _shell_command(text: str, words: list[str], directory: str) -> ShellCommand:
     if any(posixpath.basename(word) in ("pytest", "py.test") for word in words) or re.search(r"\bpytest\b", text):
         raise BadInput(
             "pytest is wrapped in a way that would leave its exit code to decide; "
@@ -166,58 +166,58 @@ def _plain(text: str, words: list[str], directory: str) -> ShellCommand:
 
 def _pytest(words: list[str], directory: str, variables: dict[str, str]) -> PytestRun:
     paths = [path for path in variables.pop("PYTHONPATH", "").split(":") if path]
-    if others := set(variables) - _HARMLESS:
+    if others := set(variables) - _ALLOWED_VARIABLES:
         raise BadInput(f"{min(others)} cannot be set for a protected run of pytest; set it in the tests' configuration")
-    places, selecting, unknown = read_options(words)
+    targets, selection, unknown = read_options(words)
     if unknown:
         raise BadInput(f"the success command has an option of pytest that cannot be protected: {unknown[0]}")
     return PytestRun(
-        targets=tuple(_place(directory, place) for place in places),
-        selection_options=tuple(selecting),
+        targets=tuple(_target(directory, target) for target in targets),
+        selection_options=tuple(selection),
         directory=directory,
-        import_roots=tuple(_inside(posixpath.join(directory, path)) for path in paths),
+        import_roots=tuple(_inside_workspace(posixpath.join(directory, path)) for path in paths),
     )
 
 
 def read_options(words: list[str]) -> tuple[list[str], list[str], list[str]]:
-    """What follows `pytest`: places, options that choose tests, and options that are not understood."""
-    places: list[str] = []
-    selecting: list[str] = []
+    """Parse the arguments of pytest into targets, options that select tests, and options that are not supported."""
+    targets: list[str] = []
+    selection: list[str] = []
     unknown: list[str] = []
-    waiting = list(words)
-    while waiting:
-        word = waiting.pop(0)
+    remaining = list(words)
+    while remaining:
+        word = remaining.pop(0)
         name, has_value, value = word.partition("=")
         short = next((flag for flag in ("-k", "-m") if word.startswith(flag) and word != flag), None)
         if word == "--":
-            places += waiting
+            targets += remaining
             break
-        if name in _SELECTING:
-            selecting += [name, value if has_value else waiting.pop(0)] if has_value or waiting else []
+        if name in _SELECTION_OPTIONS:
+            selection += [name, value if has_value else remaining.pop(0)] if has_value or remaining else []
         elif short and not word.startswith("--"):
-            selecting += [short, word[2:]]
+            selection += [short, word[2:]]
         elif word in _FLAGS or _GROUPED.fullmatch(word):
             continue
         elif name in _WITH_VALUE or re.fullmatch(r"-[rnW].+", word):
-            if name in _WITH_VALUE and not has_value and waiting:
-                waiting.pop(0)
+            if name in _WITH_VALUE and not has_value and remaining:
+                remaining.pop(0)
         elif word.startswith("-p"):
-            plugin = word[2:] or (waiting.pop(0) if waiting else "")
+            plugin = word[2:] or (remaining.pop(0) if remaining else "")
             unknown += [] if plugin.startswith("no:") else [f"-p {plugin}"]
         elif word.startswith("-"):
             unknown.append(word)
         else:
-            places.append(word)
-    return places, selecting, unknown
+            targets.append(word)
+    return targets, selection, unknown
 
 
-def _place(directory: str, place: str) -> str:
-    file, mark, rest = place.partition("::")
-    return _inside(posixpath.join(directory, file)) + mark + rest
+def _target(directory: str, target: str) -> str:
+    file, mark, rest = target.partition("::")
+    return _inside_workspace(posixpath.join(directory, file)) + mark + rest
 
 
-def _inside(path: str) -> str:
-    plain = posixpath.normpath(path)
-    if plain.startswith(("/", "..")):
+def _inside_workspace(path: str) -> str:
+    normalized = posixpath.normpath(path)
+    if normalized.startswith(("/", "..")):
         raise BadInput(f"the success command leads out of the workspace: {path}")
-    return plain
+    return normalized

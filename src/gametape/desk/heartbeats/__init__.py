@@ -1,1 +1,1 @@
-"""Heartbeats: an agent that is asked again and again, and costs nothing while nothing happens."""
+"""Heartbeats: an agent is asked on a schedule or on an event, and costs no tokens while nothing happens."""

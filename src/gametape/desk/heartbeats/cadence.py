@@ -1,7 +1,7 @@
-"""When a heartbeat ticks next: a pure function of its cadence, what it did last, the time, and what was seen.
+"""When a heartbeat ticks next: a pure function of its cadence, its state, the time, and whether an event was seen.
 
-Every cadence is a row of instants. Those that lie outside the active hours are moved to the next opening. Of all that
-were missed, whatever the reason, only the last one is made up for.
+Every cadence is a sequence of instants. Those outside the active hours are moved to the next opening. Of all instants
+that were missed, for whatever reason, only the last one is made up for.
 """
 
 from dataclasses import dataclass, replace
@@ -10,16 +10,16 @@ from typing import Protocol
 from gametape.desk.heartbeats.wall_clock import CronCadence, DailyHours
 
 _GAP = 1.0
-"""Seconds between two ticks at least, however much is seen."""
+"""The minimum number of seconds between two ticks, however many events there are."""
 
 
 class TickSequence(Protocol):
-    """Instants at which a cadence ticks, given where it stands."""
+    """The instants at which a cadence ticks."""
 
     def after(self, moment: float) -> float: ...
 
     def latest(self, moment: float, after: float) -> float | None:
-        """The last one up to `moment` that is later than `after`."""
+        """The last instant up to `moment` that is later than `after`."""
         ...
 
 
@@ -35,53 +35,54 @@ class AdaptiveCadence:
 
 
 Cadence = FixedCadence | CronCadence | AdaptiveCadence | None
-"""None: only when something is seen."""
+"""None: ticks on events only."""
 
 
 @dataclass(frozen=True)
 class CadenceState:
-    """Where a heartbeat stands."""
+    """What the next tick depends on."""
 
     anchor: float
-    """When it was begun."""
+    """When the heartbeat was added."""
     last: float | None = None
     """The instant its last tick was scheduled for."""
     interval: float | None = None
-    """Of an adaptive cadence."""
+    """The current interval of an adaptive cadence."""
 
 
 @dataclass(frozen=True)
 class NextTick:
     at: float | None
-    """None: never, unless something is seen."""
+    """None: never, unless there is an event."""
     due: bool
 
 
 def next_tick(cadence: Cadence, hours: DailyHours | None, state: CadenceState, now: float, event: bool) -> NextTick:
-    """The tick that comes next, and whether it is due. Later than the last one in any case: a tick that was taken
-    (`taken`) is not due again, so that asking twice, after a restart or with a clock set back, ticks once."""
+    """The next tick, and whether it is due. It is always later than the last one: a tick that was taken
+    (`mark_taken`) is not due again, even after a restart or with a clock that was set back."""
     since = state.anchor if state.last is None else state.last
-    row = _row(cadence, state, since)
+    sequence = _tick_sequence(cadence, state, since)
     if event:
-        raw = max(now, since + _GAP)
-    elif row is None:
+        at = max(now, since + _GAP)
+    elif sequence is None:
         return NextTick(None, False)
     else:
-        missed = row.latest(now, since)
-        raw = row.after(max(now, since)) if missed is None else missed
+        missed = sequence.latest(now, since)
+        at = sequence.after(max(now, since)) if missed is None else missed
     if hours is not None:
-        raw = hours.next_opening(raw) if raw > now or hours.contains(now) else hours.next_opening(now)
-    return NextTick(raw, raw <= now)
+        at = hours.next_opening(at) if at > now or hours.contains(now) else hours.next_opening(now)
+    return NextTick(at, at <= now)
 
 
 def mark_taken(cadence: Cadence, state: CadenceState, tick: NextTick) -> CadenceState:
-    """The state when a tick was begun."""
+    """The state after a tick has begun."""
     interval = _interval(cadence, state) if isinstance(cadence, AdaptiveCadence) else None
     return replace(state, last=tick.at, interval=interval)
 
 
 def adapt_interval(cadence: Cadence, state: CadenceState, eventful: bool) -> CadenceState:
-    """The state when a tick has ended: twice as fast while things happen, half as fast when idle."""
+    """The state after a tick has ended: an adaptive cadence halves its interval after an answer, and doubles it when
+    there was nothing to say."""
     if not isinstance(cadence, AdaptiveCadence):
         return state
     changed = _interval(cadence, state) * (0.5 if eventful else 2.0)
@@ -112,7 +113,7 @@ class _Grid:
         return self.start + self.every * number
 
 
-def _row(cadence: Cadence, state: CadenceState, since: float) -> TickSequence | None:
+def _tick_sequence(cadence: Cadence, state: CadenceState, since: float) -> TickSequence | None:
     match cadence:
         case None:
             return None

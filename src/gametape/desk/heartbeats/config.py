@@ -1,4 +1,4 @@
-"""A heartbeat as its file says it: front matter in YAML, then what the agent is asked."""
+"""The file of a heartbeat: YAML front matter, then the text that the agent is asked."""
 
 import re
 from datetime import time
@@ -11,7 +11,7 @@ from croniter import CroniterBadDateError, croniter
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from gametape.core.errors import BadInput
-from gametape.desk.heartbeats import cadence as rhythms
+from gametape.desk.heartbeats import cadence as cadences
 from gametape.desk.heartbeats.wall_clock import CronCadence, DailyHours
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
@@ -22,19 +22,19 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 
 def _seconds(value: object) -> object:
     """`90`, `90s`, `10m`, `2h`, `1d`."""
-    if isinstance(value, str) and (found := re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smhd]?)\s*", value)):
-        return float(found[1]) * _UNITS[found[2] or "s"]
+    if isinstance(value, str) and (match := re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smhd]?)\s*", value)):
+        return float(match[1]) * _UNITS[match[2] or "s"]
     return value
 
 
 Duration = Annotated[float, BeforeValidator(_seconds), Field(ge=1, le=366 * 86_400, allow_inf_nan=False)]
 
 
-class _Plain(BaseModel):
+class _ConfigTable(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class AdaptiveConfig(_Plain):
+class AdaptiveConfig(_ConfigTable):
     fastest: Duration
     slowest: Duration
 
@@ -45,8 +45,8 @@ class AdaptiveConfig(_Plain):
         return self
 
 
-class CadenceConfig(_Plain):
-    """One of them, or none: then it ticks only when its event is seen."""
+class CadenceConfig(_ConfigTable):
+    """Exactly one of these. A heartbeat without a cadence ticks on its event only."""
 
     every: Duration | None = None
     cron: str | None = None
@@ -60,7 +60,7 @@ class CadenceConfig(_Plain):
         try:
             croniter(value or "* * * * *").get_next()
         except CroniterBadDateError:
-            raise ValueError(f"{value!r} names no day that there is") from None
+            raise ValueError(f"{value!r} names no day that exists") from None
         return value
 
     @model_validator(mode="after")
@@ -70,7 +70,7 @@ class CadenceConfig(_Plain):
         return self
 
 
-class ActiveHours(_Plain):
+class ActiveHours(_ConfigTable):
     start: time = Field(alias="from")
     end: time = Field(alias="to")
     days: tuple[Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"], ...] = _DAYS  # type: ignore[assignment]
@@ -78,40 +78,40 @@ class ActiveHours(_Plain):
     @field_validator("start", "end", mode="before")
     @classmethod
     def _clock(cls, value: object) -> object:
-        """YAML reads 9:30 as a number in base sixty."""
+        """YAML reads 9:30 as the number 570, in base sixty."""
         if isinstance(value, int) and not isinstance(value, bool):
             hour, minute = divmod(value, 60)
             return f"{hour:02}:{minute:02}"
         return value
 
 
-class GitRef(_Plain):
+class GitRef(_ConfigTable):
     repository: Path
     ref: str = "HEAD"
 
 
-class McpSource(_Plain):
-    """A tool of an MCP server, which is started in a sandbox over the workspace at each look and then ended."""
+class McpSource(_ConfigTable):
+    """A tool of an MCP server, which is started in a sandbox over the workspace at each check and then stopped."""
 
     command: Annotated[tuple[str, ...], Field(min_length=1)]
     tool: Annotated[str, Field(min_length=1)]
     arguments: dict[str, Any] = Field(default_factory=dict)
 
 
-class EventConfig(_Plain):
-    """What is looked at without asking anybody; a change makes the heartbeat tick."""
+class EventConfig(_ConfigTable):
+    """Sources that are checked without a model; a change makes the heartbeat tick."""
 
     files: tuple[str, ...] = ()
     """Paths or globs in the workspace."""
     git_ref: GitRef | None = None
     command: str = ""
-    """Run in a sandbox over the workspace; its output is what may change."""
+    """Run in a sandbox over the workspace; a change of its output is an event."""
     heartbeat: str = ""
-    """Another one, whose answers are seen."""
+    """The name of another heartbeat; an answer of its agent is an event."""
     mcp: McpSource | None = None
-    """A tool whose answer is what may change."""
+    """A tool; a change of its answer is an event."""
     every: Duration = 5.0
-    """How often it is looked at."""
+    """The interval between two checks."""
 
     @model_validator(mode="after")
     def _is_something(self) -> "EventConfig":
@@ -120,28 +120,28 @@ class EventConfig(_Plain):
         return self
 
 
-class HeartbeatBudget(_Plain):
-    """Per day of the heartbeat's time zone; what is not named is not bounded."""
+class HeartbeatBudget(_ConfigTable):
+    """Per day in the heartbeat's time zone. What is not named has no limit."""
 
     tokens: Annotated[int, Field(ge=0)] | None = None
     usd: Annotated[float, Field(ge=0)] | None = None
 
 
-class HeartbeatConfig(_Plain):
+class HeartbeatConfig(_ConfigTable):
     model: str
     cadence: CadenceConfig | None = None
     event: EventConfig | None = None
     active_hours: ActiveHours | None = None
     timezone: str = "UTC"
     guard: str = ""
-    """A command in a sandbox over the workspace; only if it exits 0 is the agent asked."""
+    """A command in a sandbox over the workspace. The agent is asked only if it exits with 0."""
     budget: HeartbeatBudget = HeartbeatBudget()
     thread: str = ""
-    """A thread to ask in; its own standing one where none is named."""
+    """The thread to ask in; the heartbeat's own where none is named."""
     workspace: Path | None = None
     local_only: bool = False
     notify: bool = True
-    """Whether a person is told what the agent answered."""
+    """Whether a person is notified of the agent's answer."""
     text: Annotated[str, Field(min_length=1, max_length=_CHARACTERS)]
 
     @field_validator("timezone")
@@ -167,22 +167,22 @@ class HeartbeatConfig(_Plain):
         return ZoneInfo(self.timezone)
 
     @property
-    def cadence_rule(self) -> rhythms.Cadence:
+    def cadence_rule(self) -> cadences.Cadence:
         match self.cadence:
             case None:
                 return None
             case CadenceConfig(every=float(every)):
-                return rhythms.FixedCadence(every)
+                return cadences.FixedCadence(every)
             case CadenceConfig(adaptive=AdaptiveConfig() as adaptive):
-                return rhythms.AdaptiveCadence(adaptive.fastest, adaptive.slowest)
+                return cadences.AdaptiveCadence(adaptive.fastest, adaptive.slowest)
             case CadenceConfig(cron=expression):
                 return CronCadence(str(expression), self.zone)
 
     @property
     def hours(self) -> DailyHours | None:
-        if (told := self.active_hours) is None:
+        if (active := self.active_hours) is None:
             return None
-        return DailyHours(told.start, told.end, frozenset(_DAYS.index(day) for day in told.days), self.zone)
+        return DailyHours(active.start, active.end, frozenset(_DAYS.index(day) for day in active.days), self.zone)
 
 
 def check_name(name: str) -> str:
@@ -192,23 +192,23 @@ def check_name(name: str) -> str:
 
 
 def parse_config(content: str, where: str) -> HeartbeatConfig:
-    """A plan from its file's content; `where` names it in errors. Raises `BadInput`, in one line."""
-    found = re.fullmatch(r"---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n(.*))?", content, re.DOTALL)
-    if not found:
-        raise BadInput(f"{where}: begins with front matter between two lines of ---, then what the agent is asked")
+    """Parse a file's content; `where` names the file in errors. Raises `BadInput` with a message of one line."""
+    match = re.fullmatch(r"---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n(.*))?", content, re.DOTALL)
+    if not match:
+        raise BadInput(f"{where}: expected front matter between two lines of ---, then the text for the agent")
     try:
-        matter = yaml.safe_load(found[1]) or {}
+        matter = yaml.safe_load(match[1]) or {}
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise BadInput(f"{where}: the front matter is not YAML: {' '.join(str(error).split())}") from None
     if not isinstance(matter, dict):
         raise BadInput(f"{where}: the front matter is not a table of names and values")
     try:
-        return HeartbeatConfig.model_validate({**matter, "text": (found[2] or "").strip()})
+        return HeartbeatConfig.model_validate({**matter, "text": (match[2] or "").strip()})
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
+        location = ".".join(str(part) for part in first["loc"])
         raise BadInput(
-            f"{where}: {place + ': ' if place else ''}{first['msg'].removeprefix('Value error, ')}"
+            f"{where}: {location + ': ' if location else ''}{first['msg'].removeprefix('Value error, ')}"
         ) from None
 
 

@@ -1,7 +1,7 @@
-"""What a heartbeat may notice for nothing: each source gives a fingerprint, and a change of it is an event.
+"""The event sources of a heartbeat, which cost no tokens: each gives a fingerprint, and a change of it is an event.
 
-Files and refs are read in this process, without following links out of what was named; commands and MCP servers run in
-a sandbox that sees the workspace read-only and has no network.
+Files and refs are read in this process, without following links out of the named directory. Commands and MCP servers
+run in a sandbox with the workspace read-only and no network.
 """
 
 import asyncio
@@ -31,62 +31,62 @@ ASKED = "asked"
 """The outcome of a tick that asked the agent."""
 
 
-async def read_fingerprints(desk: Desk, plan: HeartbeatConfig) -> dict[str, str]:
-    """The fingerprints of a plan's sources, by source. Raises `GametapeError` where one of them cannot be looked at:
-    what is out of reach has not changed."""
-    event, seen = plan.event, dict[str, str]()
+async def read_fingerprints(desk: Desk, config: HeartbeatConfig) -> dict[str, str]:
+    """The fingerprints of the configured sources, by source. Raises `GametapeError` where one of them cannot be
+    read: that is no change."""
+    event, fingerprints = config.event, dict[str, str]()
     if event is None:
-        return seen
+        return fingerprints
     try:
         if event.files:
-            seen["files"] = await asyncio.to_thread(_files, Path(_place(plan)), event)
+            fingerprints["files"] = await asyncio.to_thread(_files, Path(_workspace(config)), event)
         if event.git_ref is not None:
-            seen["git_ref"] = await asyncio.to_thread(_git_ref, event.git_ref)
+            fingerprints["git_ref"] = await asyncio.to_thread(_git_ref, event.git_ref)
     except OSError as error:
         raise read_error(Path(error.filename or "a source"), error) from None
     if event.command:
-        result = await run_in_sandbox(plan, event.command)
-        seen["command"] = _hash(f"{result.exit_code}\n{result.stdout}")
+        result = await run_in_sandbox(config, event.command)
+        fingerprints["command"] = _hash(f"{result.exit_code}\n{result.stdout}")
     if event.mcp is not None:
-        seen["mcp"] = _hash(await _asked(plan, event.mcp))
+        fingerprints["mcp"] = _hash(await _mcp_answer(config, event.mcp))
     if event.heartbeat:
-        seen["heartbeat"] = await asyncio.to_thread(_answered, desk, event.heartbeat)
-    return seen
+        fingerprints["heartbeat"] = await asyncio.to_thread(_last_answer, desk, event.heartbeat)
+    return fingerprints
 
 
-async def _asked(plan: HeartbeatConfig, source: McpSource) -> str:
-    """The answer of a tool. One that fails is no answer, and no event."""
-    server = McpServer("source", source.command, SandboxPolicy(read_only=(_place(plan),)), _SECONDS, _SECONDS)
+async def _mcp_answer(config: HeartbeatConfig, source: McpSource) -> str:
+    """The answer of a tool. Raises `BadInput` where it fails: that is no event."""
+    server = McpServer("source", source.command, SandboxPolicy(read_only=(_workspace(config),)), _SECONDS, _SECONDS)
     async with attach_server(server) as tools:
-        tool = next((one for one in tools if one.name == f"{server.name}.{source.tool}"), None)
+        tool = next((tool for tool in tools if tool.name == f"{server.name}.{source.tool}"), None)
         if tool is None:
             raise BadInput(f"the MCP server {source.command[0]} has no tool {source.tool!r}")
-        environment: Any = None  # a server sees nothing of an agent's environment
-        result = await tool.call(source.arguments, environment)
+        workspace: Any = None  # an MCP tool does not use the workspace
+        result = await tool.call(source.arguments, workspace)
     if result.failed:
         raise BadInput(f"the MCP tool {source.tool}: {result.content[:200]}")
     return result.content
 
 
-def _place(plan: HeartbeatConfig) -> str:
-    if plan.workspace is None or not plan.workspace.is_dir():
-        raise BadInput(f"no such workspace directory: {plan.workspace}")
-    return str(plan.workspace.resolve())
+def _workspace(config: HeartbeatConfig) -> str:
+    if config.workspace is None or not config.workspace.is_dir():
+        raise BadInput(f"no such workspace directory: {config.workspace}")
+    return str(config.workspace.resolve())
 
 
-async def run_in_sandbox(plan: HeartbeatConfig, command: str) -> ExecResult:
-    """Run a command of a plan, with the workspace at its own path, read-only."""
-    place = _place(plan)
-    policy = SandboxPolicy(read_only=(place,)).with_limits(wall_seconds=_SECONDS)
-    line = f"cd -- {shlex.quote(place)} && {command}"
+async def run_in_sandbox(config: HeartbeatConfig, command: str) -> ExecResult:
+    """Run a command of a heartbeat, with the workspace read-only at its own path."""
+    workspace = _workspace(config)
+    policy = SandboxPolicy(read_only=(workspace,)).with_limits(wall_seconds=_SECONDS)
+    line = f"cd -- {shlex.quote(workspace)} && {command}"
     return await asyncio.to_thread(
         lambda: open_backend().start(SandboxSpec(policy=policy)).exec(["/bin/sh", "-c", line])
     )
 
 
 def _files(workspace: Path, event: EventConfig) -> str:
-    found = (entry for entry in _walk(workspace) if any(_matches(entry[0], pattern) for pattern in event.files))
-    return _hash("\n".join(f"{path}\0{size}\0{changed}" for path, size, changed in sorted(found)))
+    entries = (entry for entry in _walk(workspace) if any(_matches(entry[0], pattern) for pattern in event.files))
+    return _hash("\n".join(f"{path}\0{size}\0{changed}" for path, size, changed in sorted(entries)))
 
 
 def _walk(workspace: Path) -> Iterator[tuple[str, int, int]]:
@@ -109,7 +109,7 @@ def _matches(path: str, pattern: str) -> bool:
 
 
 def _git_ref(source: GitRef) -> str:
-    """The commit a ref names, read from its files: no git is run in a repository that an agent may have prepared."""
+    """The commit of a ref, read from git's files: git is not run in a repository that an agent may have prepared."""
     if not source.repository.is_dir():
         raise BadInput(f"no such repository: {source.repository}")
     directory = source.repository / ".git"
@@ -137,7 +137,7 @@ def _ref_text(directory: Path, name: str) -> str | None:
     return None
 
 
-def _answered(desk: Desk, name: str) -> str:
+def _last_answer(desk: Desk, name: str) -> str:
     query = sa.select(ticks.c.key).where(ticks.c.heartbeat == name, ticks.c.outcome == ASKED)
     with desk.database.connect() as connection:
         return connection.scalar(query.order_by(ticks.c.at.desc()).limit(1)) or ""

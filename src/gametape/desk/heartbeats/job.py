@@ -1,4 +1,4 @@
-"""How a heartbeat asks: a turn in its thread, which is its own unless it names another."""
+"""The job of a tick: check budget and guard, ask the agent in a thread, notify a person, and record the outcome."""
 
 import asyncio
 import time
@@ -15,7 +15,7 @@ from gametape.desk.heartbeats.config import HeartbeatConfig
 from gametape.desk.heartbeats.event_sources import ASKED, run_in_sandbox
 from gametape.desk.heartbeats.registry import HeartbeatState, TickRecord
 from gametape.desk.jobs import Desk, JobSteps, Json
-from gametape.desk.threads.agent_setup import check_open, perimeter_of
+from gametape.desk.threads.agent_setup import check_open, egress_policy_of
 from gametape.desk.threads.job import run_turn_job as turn
 from gametape.desk.threads.lifecycle import CHECKPOINT_BYTES, create_thread, resolve_model_name
 from gametape.desk.threads.session import ThreadMessage
@@ -30,130 +30,132 @@ from gametape.sandbox.snapshots.store import SnapshotStore
 @dataclass(frozen=True)
 class HeartbeatAnswer:
     ended: str
-    """As the thread says it: `answered`, or why not."""
+    """`answered`, or another `TurnEnd` of the thread."""
     text: str
     tokens: int
     cost_usd: float
 
 
-async def check_targets(home: Path, plan: HeartbeatConfig) -> None:
-    """Refuse now what every tick would be refused for: a workspace, a thread or a model that is not there."""
-    if plan.workspace is not None and not plan.workspace.is_dir():
-        raise BadInput(f"{plan.workspace}: no such workspace directory")
-    if plan.thread:
-        thread_directory(home, plan.thread)
+async def check_targets(home: Path, config: HeartbeatConfig) -> None:
+    """Raise `BadInput` for what every tick would be refused for: a missing workspace, thread or model."""
+    if config.workspace is not None and not config.workspace.is_dir():
+        raise BadInput(f"{config.workspace}: no such workspace directory")
+    if config.thread:
+        thread_directory(home, config.thread)
     else:
-        await resolve_model_name(home, plan.model, EgressPolicy(local_only=plan.local_only))
+        await resolve_model_name(home, config.model, EgressPolicy(local_only=config.local_only))
 
 
 async def ask_agent(
-    desk: Desk, steps: JobSteps, payload: dict[str, Json], plan: HeartbeatConfig, remaining: dict[str, Json]
+    desk: Desk, steps: JobSteps, payload: dict[str, Json], config: HeartbeatConfig, remaining: dict[str, Json]
 ) -> HeartbeatAnswer:
-    """Say the plan's text in the thread, with the tick as its key, and give what was answered and what that took.
-    `left` is what it may take."""
+    """Send the configured text to the thread, with the tick as its key. `remaining` is the budget that is left."""
     thread, name = payload["thread"], payload["heartbeat"]
     tokens, usd = remaining["tokens_left"], remaining.get("usd_left")
-    said = ThreadMessage(
-        f"{plan.text}\n\n({payload['reason']})", steps.key, f"heartbeat/{name}", tokens, budget_usd=usd
+    message = ThreadMessage(
+        f"{config.text}\n\n({payload['reason']})", steps.key, f"heartbeat/{name}", tokens, budget_usd=usd
     )
-    before = await steps.once("thread", lambda: _stand(desk.home, thread, name, plan, said))
-    words: dict[str, Json] = {
+    before = await steps.once("thread", lambda: _prepare_thread(desk.home, thread, name, config, message))
+    turn_payload: dict[str, Json] = {
         "thread": thread,
-        "text": said.text,
-        "key": said.key,
-        "origin": said.origin,
-        "budget_tokens": said.budget_tokens,
-        "budget_usd": said.budget_usd,
+        "text": message.text,
+        "key": message.key,
+        "origin": message.origin,
+        "budget_tokens": message.budget_tokens,
+        "budget_usd": message.budget_usd,
     }
-    end = await turn(desk, steps, words)
-    spent = end["tokens"] - before["tokens"], end["cost_usd"] - before["cost_usd"]
-    return HeartbeatAnswer(end["ended"], end["answer"] or end["reason"], *spent)
+    end = await turn(desk, steps, turn_payload)
+    usage = end["tokens"] - before["tokens"], end["cost_usd"] - before["cost_usd"]
+    return HeartbeatAnswer(end["ended"], end["answer"] or end["reason"], *usage)
 
 
 async def is_local_only(home: Path, thread: str) -> bool:
-    """Whether what is said in a thread may not leave this machine. One that was never begun has said nothing."""
-    place = ThreadDirectory(threads_root(home) / thread)
-    return place.thread_file.exists() and perimeter_of(place.read(), place.load_trajectory()).local_only
+    """Whether the content of a thread may not leave this machine. A thread that does not exist has no content."""
+    directory = ThreadDirectory(threads_root(home) / thread)
+    return directory.thread_file.exists() and egress_policy_of(directory.read(), directory.load_trajectory()).local_only
 
 
-async def _stand(home: Path, thread: str, name: str, plan: HeartbeatConfig, said: ThreadMessage) -> dict[str, Json]:
-    """See that the thread is there; what it has spent up to now. A heartbeat's own thread is begun when it is first
-    needed, and is shown the workspace as it is at every tick."""
-    if plan.thread:
-        place = thread_directory(home, thread)
+async def _prepare_thread(
+    home: Path, thread: str, name: str, config: HeartbeatConfig, message: ThreadMessage
+) -> dict[str, Json]:
+    """Make sure that the thread exists, and return its usage so far. A heartbeat's own thread is created when it is
+    first needed, and gets a fresh copy of the workspace at every tick."""
+    if config.thread:
+        directory = thread_directory(home, thread)
     else:
-        place = await _own(home, thread, name, plan)
-        if plan.workspace is not None:
-            await _say_over(place, plan.workspace, said)
-    spent = usage_from_steps(place.load_trajectory().steps)
-    return {"tokens": spent.tokens, "cost_usd": spent.cost_usd}
+        directory = await _own_thread(home, thread, name, config)
+        if config.workspace is not None:
+            await _record_with_workspace(directory, config.workspace, message)
+    usage = usage_from_steps(directory.load_trajectory().steps)
+    return {"tokens": usage.tokens, "cost_usd": usage.cost_usd}
 
 
-async def _own(home: Path, thread: str, name: str, plan: HeartbeatConfig) -> ThreadDirectory:
-    """One whose beginning was cut off has no file that says what it is, and is begun again. A plan that has become
-    local-only makes its thread so."""
-    place = ThreadDirectory(threads_root(home) / thread)
-    if place.thread_file.exists():
-        if plan.local_only and not place.read().local_only:
-            place.update(local_only=True)
-        return place
-    remove_tree(place.root)
-    fresh = Thread(
+async def _own_thread(home: Path, thread: str, name: str, config: HeartbeatConfig) -> ThreadDirectory:
+    """The heartbeat's own thread. One whose creation was cut off has no thread.json and is created again. If the
+    heartbeat has become local-only, so does its thread."""
+    directory = ThreadDirectory(threads_root(home) / thread)
+    if directory.thread_file.exists():
+        if config.local_only and not directory.read().local_only:
+            directory.update(local_only=True)
+        return directory
+    remove_tree(directory.root)
+    new_thread = Thread(
         thread_id=thread,
         title=f"heartbeat {name}",
-        model=plan.model,
+        model=config.model,
         created=time.time(),
         vault=str(home / "vault"),
-        workspace=str(plan.workspace.resolve()) if plan.workspace else None,
-        local_only=plan.local_only,
+        workspace=str(config.workspace.resolve()) if config.workspace else None,
+        local_only=config.local_only,
         store=thread,
     )
-    return await create_thread(home, fresh)
+    return await create_thread(home, new_thread)
 
 
-async def _say_over(place: ThreadDirectory, workspace: Path, said: ThreadMessage) -> None:
-    """Put the words on record, once, with the files that the workspace has now in the place of those of before. The
-    turn finds them there and goes on."""
-    thread, steps = place.read(), place.load_trajectory().steps
-    if any(message_key(step) == said.key for step in steps):
+async def _record_with_workspace(directory: ThreadDirectory, workspace: Path, message: ThreadMessage) -> None:
+    """Record the message, once, with the current files of the workspace in place of the thread's old ones. The turn
+    that follows finds it recorded and continues."""
+    thread, steps = directory.read(), directory.load_trajectory().steps
+    if any(message_key(step) == message.key for step in steps):
         return
-    check_open(thread, steps, said.anyway)
-    with SnapshotStore(place.store_of(thread), max_bytes=CHECKPOINT_BYTES) as store:
+    check_open(thread, steps, message.anyway)
+    with SnapshotStore(directory.store_of(thread), max_bytes=CHECKPOINT_BYTES) as store:
         checkpoint = await asyncio.to_thread(store.import_tree, workspace)
-        with Journal.open(place.journal) as journal:
+        with Journal.open(directory.journal) as journal:
             recorder = JournalRecorder(journal)
-            ours = {"key": said.key, "origin": said.origin, "checkpoint": checkpoint, "work": AgentState().data}
-            await recorder.append(message_step(len(recorder.steps) + 1, "user", said.text, **ours))
+            extra = {"key": message.key, "origin": message.origin, "checkpoint": checkpoint, "work": AgentState().data}
+            await recorder.append(message_step(len(recorder.steps) + 1, "user", message.text, **extra))
 
 
 _NOTHING = "nothing"
-"""What an agent answers that has nothing to tell."""
+"""What an agent answers when it has nothing to say."""
 
 
 async def run_tick_job(desk: Desk, steps: JobSteps, payload: dict[str, Json]) -> dict[str, Json]:
-    """`order`: heartbeat, thread (whose line this is), reason. The result: outcome, detail, tokens, cost_usd."""
+    """Run a tick. The payload has `heartbeat`, `thread` (the partition key) and `reason`; the result has `outcome`,
+    `detail`, `tokens` and `cost_usd`."""
     name = payload["heartbeat"]
     begun = await steps.now()
-    plan = HeartbeatConfig.model_validate_json(await steps.once("plan", lambda: _plan(desk, name)))
-    barred = await steps.once("bar", lambda: _bar(desk, name, plan, begun))
-    if barred["outcome"]:
-        came_to = {**barred, "tokens": 0, "cost_usd": 0.0}
+    config = HeartbeatConfig.model_validate_json(await steps.once("plan", lambda: _read_config(desk, name)))
+    blocked = await steps.once("bar", lambda: _check_blocked(desk, name, config, begun))
+    if blocked["outcome"]:
+        result = {**blocked, "tokens": 0, "cost_usd": 0.0}
     else:
         try:
-            answer = await ask_agent(desk, steps, payload, plan, barred)
-            spent = {"tokens": answer.tokens, "cost_usd": answer.cost_usd}
-            came_to = {"outcome": _outcome(answer), "detail": answer.text.strip(), **spent}
+            answer = await ask_agent(desk, steps, payload, config, blocked)
+            usage = {"tokens": answer.tokens, "cost_usd": answer.cost_usd}
+            result = {"outcome": _outcome(answer), "detail": answer.text.strip(), **usage}
         except GametapeError as error:
-            came_to = {"outcome": "refused", "detail": str(error), "tokens": 0, "cost_usd": 0.0}
-    if plan.notify and came_to["outcome"] in (ASKED, "refused"):
-        await steps.once("tell-tick", lambda: _tell(desk, steps.key, payload, plan, came_to["detail"]))
-    await steps.once("enter", lambda: _enter(desk, steps.key, name, plan, came_to))
-    return {told: came_to[told] for told in ("outcome", "detail", "tokens", "cost_usd")}
+            result = {"outcome": "refused", "detail": str(error), "tokens": 0, "cost_usd": 0.0}
+    if config.notify and result["outcome"] in (ASKED, "refused"):
+        await steps.once("tell-tick", lambda: _notify(desk, steps.key, payload, config, result["detail"]))
+    await steps.once("enter", lambda: _record(desk, steps.key, name, config, result))
+    return {key: result[key] for key in ("outcome", "detail", "tokens", "cost_usd")}
 
 
-def midnight(plan: HeartbeatConfig, now: float) -> float:
-    """When the day began whose budget is being spent."""
-    return datetime.fromtimestamp(now, plan.zone).replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
+def midnight(config: HeartbeatConfig, now: float) -> float:
+    """When the current day began in the heartbeat's time zone."""
+    return datetime.fromtimestamp(now, config.zone).replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
 
 
 def _outcome(answer: HeartbeatAnswer) -> str:
@@ -162,49 +164,53 @@ def _outcome(answer: HeartbeatAnswer) -> str:
     return "nothing" if answer.text.strip().lower().rstrip(".!") in ("", _NOTHING) else ASKED
 
 
-async def _plan(desk: Desk, name: str) -> str:
-    """Kept, so that a file that is edited meanwhile changes the next tick and not half of this one."""
+async def _read_config(desk: Desk, name: str) -> str:
+    """The configuration as JSON. It is stored, so that an edit during a tick takes effect with the next one."""
     return (await asyncio.to_thread(registry.read_config, desk, name)).model_dump_json(by_alias=True)
 
 
-async def _bar(desk: Desk, name: str, plan: HeartbeatConfig, now: float) -> dict[str, Json]:
-    """What keeps the agent from being asked; `outcome` is empty if nothing does."""
-    tokens, usd = await asyncio.to_thread(registry.spent_since, desk, name, midnight(plan, now))
-    left = None if plan.budget.tokens is None else plan.budget.tokens - tokens
-    usd_left = None if plan.budget.usd is None else plan.budget.usd - usd
+async def _check_blocked(desk: Desk, name: str, config: HeartbeatConfig, now: float) -> dict[str, Json]:
+    """The outcome `budget` or `guard` if the agent may not be asked; else an empty outcome and the budget left."""
+    tokens, usd = await asyncio.to_thread(registry.spent_since, desk, name, midnight(config, now))
+    tokens_left = None if config.budget.tokens is None else config.budget.tokens - tokens
+    usd_left = None if config.budget.usd is None else config.budget.usd - usd
     last, last_usd = await asyncio.to_thread(registry.last_spent, desk, name) if tokens or usd else (0, 0.0)
-    if _short(left, last) or _short(usd_left, last_usd):
+    if _is_short(tokens_left, last) or _is_short(usd_left, last_usd):
         detail = f"spent today: {tokens} tokens, {usd:.4f} USD; the last answer: {last} tokens, {last_usd:.4f} USD"
         return {"outcome": "budget", "detail": detail}
-    if plan.guard:
-        result = await run_in_sandbox(plan, plan.guard)
+    if config.guard:
+        result = await run_in_sandbox(config, config.guard)
         if result.exit_code != 0:
-            told = (result.stderr or result.stdout).strip().splitlines()[-1:]
-            return {"outcome": "guard", "detail": f"exit code {result.exit_code} {' '.join(told)}".rstrip()[:300]}
-    return {"outcome": "", "tokens_left": left, "usd_left": usd_left}
+            last_line = (result.stderr or result.stdout).strip().splitlines()[-1:]
+            detail = f"exit code {result.exit_code} {' '.join(last_line)}".rstrip()[:300]
+            return {"outcome": "guard", "detail": detail}
+    return {"outcome": "", "tokens_left": tokens_left, "usd_left": usd_left}
 
 
-def _short(left: float | None, last: float) -> bool:
-    """Whether too little is left of a budget to ask once more. An answer is likely to take what the last one took; the
-    first one of a day is let through, for it cannot know."""
+def _is_short(left: float | None, last: float) -> bool:
+    """Whether too little of a budget is left to ask again: an answer is expected to cost what the last one did. The
+    first answer of a day has no estimate and is allowed."""
     return left is not None and (left <= 0 or left < last)
 
 
-async def _tell(desk: Desk, key: str, order: dict[str, Json], plan: HeartbeatConfig, text: str) -> None:
-    """An answer stays on this machine if the heartbeat does, or the thread that gave it."""
-    name = f"heartbeat {order['heartbeat']}"
-    stays = plan.local_only or await is_local_only(desk.home, order["thread"])
-    await desk.notifications.notify(f"{key}/tell", name, name, text, stays)
+async def _notify(desk: Desk, key: str, payload: dict[str, Json], config: HeartbeatConfig, text: str) -> None:
+    """Notify a person. The answer stays on this machine if the heartbeat or its thread is local-only."""
+    name = f"heartbeat {payload['heartbeat']}"
+    local_only = config.local_only or await is_local_only(desk.home, payload["thread"])
+    await desk.notifications.notify(f"{key}/tell", name, name, text, local_only)
 
 
-async def _enter(desk: Desk, key: str, name: str, plan: HeartbeatConfig, came_to: dict[str, Json]) -> None:
-    """The scheduled instant is in the key; a tick of another heartbeat's life under the same name changes nothing."""
+async def _record(desk: Desk, key: str, name: str, config: HeartbeatConfig, result: dict[str, Json]) -> None:
+    """Record a tick's outcome. The scheduled instant is in the key. A tick of a removed heartbeat with the same name
+    does not change the state of the present one."""
 
-    def how(old: HeartbeatState) -> HeartbeatState:
+    def update(old: HeartbeatState) -> HeartbeatState:
         if old.pending != key:
             return old
-        return replace(old, pending="", state=adapt_interval(plan.cadence_rule, old.state, came_to["outcome"] == ASKED))
+        state = adapt_interval(config.cadence_rule, old.state, result["outcome"] == ASKED)
+        return replace(old, pending="", state=state)
 
     scheduled = datetime.fromisoformat(key.rsplit("/", 1)[1]).timestamp()
-    told = (came_to["outcome"], came_to["detail"], came_to["tokens"], came_to["cost_usd"])
-    await asyncio.to_thread(registry.record_tick, desk, TickRecord(key, name, scheduled, time.time(), *told), how)
+    outcome = (result["outcome"], result["detail"], result["tokens"], result["cost_usd"])
+    record = TickRecord(key, name, scheduled, time.time(), *outcome)
+    await asyncio.to_thread(registry.record_tick, desk, record, update)

@@ -1,6 +1,5 @@
-"""The heartbeats of a home: their files under HOME/heartbeats, where each stands, and what its ticks came to."""
+"""The heartbeats of a home: their files under HOME/heartbeats, their state, and the log of their ticks."""
 
-import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
@@ -8,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import sqlalchemy as sa
+from pydantic import TypeAdapter
 
 from gametape.core.errors import BadInput
 from gametape.desk.database import heartbeats, insert_once, ticks
@@ -18,35 +18,38 @@ from gametape.desk.threads.thread import new_thread_id, thread_directory
 from gametape.record.atomic import write_atomically
 
 TICKS = "heartbeat/"
-"""How the key of every tick begins."""
+"""The prefix of every tick's key."""
 
 
 @dataclass(frozen=True)
 class HeartbeatState:
-    """Where a heartbeat stands; what the database keeps of it."""
+    """The state of a heartbeat, stored as JSON."""
 
     state: CadenceState
     paused: bool = False
     seen: dict[str, str] = field(default_factory=dict)
-    """The fingerprints of its sources, as they were last seen."""
+    """The last fingerprints of its event sources."""
     event: str = ""
-    """What was seen and has not been ticked for yet."""
+    """The event that waits for its tick."""
     pending: str = ""
-    """The key of the tick that was begun and has not ended."""
+    """The key of the tick that has begun and not ended."""
     thread: str = field(default_factory=new_thread_id)
-    """Its own, which is made when it is first needed."""
+    """The id of its own thread, which is created when it is first needed."""
+
+
+_STATE = TypeAdapter(HeartbeatState)
 
 
 @dataclass(frozen=True)
 class TickRecord:
-    """What a tick came to."""
+    """The outcome of a tick."""
 
     key: str
     heartbeat: str
     scheduled: float
     at: float
     outcome: str
-    """`asked`, `nothing` (asked, and there was nothing to say), `guard`, `budget`, `refused` or `failed`."""
+    """`asked`, `nothing` (asked, and the agent had nothing to say), `guard`, `budget`, `refused` or `failed`."""
     detail: str
     tokens: int
     cost_usd: float
@@ -65,13 +68,13 @@ def read_config(desk: Desk, name: str) -> HeartbeatConfig:
 
 
 def add(desk: Desk, name: str, content: str, seen: dict[str, str] | None = None) -> None:
-    """Write a heartbeat's file and begin it now; `seen` is what its sources look like. One that is there is not
-    replaced."""
+    """Write a heartbeat's file and start it; `seen` has the current fingerprints of its sources. An existing one is
+    not replaced."""
     path = path_of(desk, name)
     if path.exists():
-        raise BadInput(f"{name}: there is such a heartbeat already; remove it first, or edit {path}")
+        raise BadInput(f"{name}: this heartbeat exists already; remove it first, or edit {path}")
     path.parent.mkdir(parents=True, exist_ok=True)
-    _forget(desk, name)
+    _delete_state(desk, name)
     write_atomically(path, content.encode())
     try:
         load_state(desk, name)
@@ -82,87 +85,86 @@ def add(desk: Desk, name: str, content: str, seen: dict[str, str] | None = None)
 
 
 def remove(desk: Desk, name: str) -> None:
-    """Its file goes and where it stood; what its ticks came to stays."""
+    """Delete a heartbeat's file and state; the log of its ticks stays."""
     path = path_of(desk, name)
     if not path.exists():
         raise BadInput(f"{path}: no such heartbeat")
     path.unlink()
-    _forget(desk, name)
+    _delete_state(desk, name)
 
 
 def load_state(desk: Desk, name: str) -> HeartbeatState:
-    """Where it stands; one whose file was just put there begins now."""
+    """The state of a heartbeat. A new file starts with a fresh state."""
     query = sa.select(heartbeats.c.state).where(heartbeats.c.name == name)
     with desk.database.connect() as connection:
-        found = connection.scalar(query)
-    if found is None:
+        stored = connection.scalar(query)
+    if stored is None:
         with desk.database.begin() as connection:
-            insert_once(
-                connection, heartbeats, {"name": name, "state": _text(HeartbeatState(CadenceState(time.time())))}
-            )
-            found = connection.execute(query).scalar_one()
-    return _standing(found)
+            fresh = _dump(HeartbeatState(CadenceState(time.time())))
+            insert_once(connection, heartbeats, {"name": name, "state": fresh})
+            stored = connection.execute(query).scalar_one()
+    return _STATE.validate_json(stored)
 
 
 def update_state(desk: Desk, name: str, update: Callable[[HeartbeatState], HeartbeatState]) -> HeartbeatState:
-    """Change where it stands, with nobody else doing so meanwhile."""
+    """Change the state, with a lock against concurrent changes."""
     row = heartbeats.c.name == name
     with desk.database.begin() as connection:
         connection.execute(sa.update(heartbeats).where(row).values(name=name))  # takes the lock before it reads
         text = connection.scalar(sa.select(heartbeats.c.state).where(row))
         if text is None:
             raise BadInput(f"{name}: no such heartbeat")
-        changed = update(_standing(text))
-        connection.execute(sa.update(heartbeats).where(row).values(state=_text(changed)))
+        changed = update(_STATE.validate_json(text))
+        connection.execute(sa.update(heartbeats).where(row).values(state=_dump(changed)))
     return changed
 
 
 def set_paused(desk: Desk, name: str, now: float, pause: bool) -> None:
-    """Pause or resume. One that is resumed begins anew: what was missed while it was paused was not wanted."""
+    """Pause or resume. Resuming starts afresh: ticks that were missed during the pause are not made up for."""
     path_of(desk, name)
     read_config(desk, name)
     load_state(desk, name)
 
-    def how(old: HeartbeatState) -> HeartbeatState:
+    def update(old: HeartbeatState) -> HeartbeatState:
         if pause or not old.paused:
             return replace(old, paused=pause)
         return replace(old, paused=False, state=replace(old.state, anchor=now, last=now), event="", seen={})
 
-    update_state(desk, name, how)
+    update_state(desk, name, update)
 
 
 def tick_key(name: str, at: float) -> str:
     """A tick's id: the same heartbeat and instant are the same tick."""
-    told = datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return f"{TICKS}{name}/{told}"
+    moment = datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return f"{TICKS}{name}/{moment}"
 
 
-def tick_job(desk: Desk, name: str, plan: HeartbeatConfig, key: str, reason: str) -> Job:
-    """A tick to hand in, in the line of the thread that it asks in."""
-    thread = thread_directory(desk.home, plan.thread).root.name if plan.thread else load_state(desk, name).thread
+def tick_job(desk: Desk, name: str, config: HeartbeatConfig, key: str, reason: str) -> Job:
+    """The job of a tick, with the thread that it asks in as its partition key."""
+    thread = thread_directory(desk.home, config.thread).root.name if config.thread else load_state(desk, name).thread
     return Job("tick", key, {"heartbeat": name, "thread": thread, "reason": reason}, thread)
 
 
 def record_tick(desk: Desk, record: TickRecord, update: Callable[[HeartbeatState], HeartbeatState]) -> None:
-    """Write down what a tick came to and where its heartbeat stands then: both or neither, once by the tick's key."""
+    """Store the outcome of a tick and the new state of its heartbeat in one transaction, once by the tick's key."""
     row = heartbeats.c.name == record.heartbeat
     with desk.database.begin() as connection:
         if not insert_once(connection, ticks, asdict(record)):
             return
         text = connection.scalar(sa.select(heartbeats.c.state).where(row))
         if text is not None:
-            connection.execute(sa.update(heartbeats).where(row).values(state=_text(update(_standing(text)))))
+            connection.execute(sa.update(heartbeats).where(row).values(state=_dump(update(_STATE.validate_json(text)))))
 
 
 def tick_log(desk: Desk, name: str, limit: int = 50) -> list[TickRecord]:
-    """Its latest ticks, oldest first."""
+    """The latest ticks of a heartbeat, oldest first."""
     query = sa.select(ticks).where(ticks.c.heartbeat == name).order_by(ticks.c.at.desc()).limit(limit)
     with desk.database.connect() as connection:
         return [TickRecord(**row) for row in reversed(connection.execute(query).mappings().all())]
 
 
 def spent_since(desk: Desk, name: str, moment: float) -> tuple[int, float]:
-    """Tokens and dollars."""
+    """Tokens and dollars since a moment."""
     total = sa.select(
         sa.func.coalesce(sa.func.sum(ticks.c.tokens), 0), sa.func.coalesce(sa.func.sum(ticks.c.cost_usd), 0)
     )
@@ -172,24 +174,19 @@ def spent_since(desk: Desk, name: str, moment: float) -> tuple[int, float]:
 
 
 def last_spent(desk: Desk, name: str) -> tuple[int, float]:
-    """Tokens and dollars of the latest tick that took any."""
+    """Tokens and dollars of the latest tick that cost any."""
     query = sa.select(ticks.c.tokens, ticks.c.cost_usd).where(
         ticks.c.heartbeat == name, sa.or_(ticks.c.tokens > 0, ticks.c.cost_usd > 0)
     )
     with desk.database.connect() as connection:
-        found = connection.execute(query.order_by(ticks.c.at.desc()).limit(1)).one_or_none()
-    return (int(found[0]), float(found[1])) if found else (0, 0.0)
+        stored = connection.execute(query.order_by(ticks.c.at.desc()).limit(1)).one_or_none()
+    return (int(stored[0]), float(stored[1])) if stored else (0, 0.0)
 
 
-def _forget(desk: Desk, name: str) -> None:
+def _delete_state(desk: Desk, name: str) -> None:
     with desk.database.begin() as connection:
         connection.execute(sa.delete(heartbeats).where(heartbeats.c.name == name))
 
 
-def _text(standing: HeartbeatState) -> str:
-    return json.dumps(asdict(standing))
-
-
-def _standing(text: str) -> HeartbeatState:
-    document = json.loads(text)
-    return HeartbeatState(**{**document, "state": CadenceState(**document["state"])})
+def _dump(state: HeartbeatState) -> str:
+    return _STATE.dump_json(state).decode()

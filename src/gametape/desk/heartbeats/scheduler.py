@@ -1,7 +1,7 @@
-"""Looking after the heartbeats of a home: who has seen something, whose tick is due. Costs no token.
+"""The scheduler of a home's heartbeats: it checks event sources and submits the ticks that are due. Costs no tokens.
 
-A tick is taken in two moves, each of which may be repeated: first the database says that it was taken and under which
-key, then it is handed in under that key. Killed in between, the next process hands it in.
+A tick is taken in two steps, each of which may be repeated: first its key is stored as pending, then its job is
+submitted under that key. After a kill in between, the next process submits it.
 """
 
 import asyncio
@@ -21,22 +21,22 @@ _SECONDS_BETWEEN_ROUNDS = 0.5
 
 
 @dataclass
-class _Known:
-    """What this process remembers of a heartbeat's file, so as not to read and reckon again at every round."""
+class _CachedConfig:
+    """A heartbeat's configuration and next tick, cached so that they are not computed in every round."""
 
     changed: int
-    plan: HeartbeatConfig | None
+    config: HeartbeatConfig | None
     foreseen: float | None = 0.0
     looked: float = 0.0
 
 
 class HeartbeatScheduler:
-    """The heartbeats of one desk, for as long as this process is the runner."""
+    """Schedules the heartbeats of one desk while this process is the runner."""
 
-    def __init__(self, desk: Desk, errands: JobClient, tell: Callable[[str], None]) -> None:
-        self._desk, self._errands, self._tell = desk, errands, tell
-        self._known: dict[str, _Known] = {}
-        self._told: dict[str, str] = {}
+    def __init__(self, desk: Desk, client: JobClient, log: Callable[[str], None]) -> None:
+        self._desk, self._client, self._log = desk, client, log
+        self._cache: dict[str, _CachedConfig] = {}
+        self._reported: dict[str, str] = {}
 
     async def run(self, clock: Callable[[], float]) -> None:
         while True:
@@ -44,81 +44,84 @@ class HeartbeatScheduler:
             await asyncio.sleep(_SECONDS_BETWEEN_ROUNDS)
 
     async def round(self, now: float) -> None:
-        """Look at each heartbeat once. One that cannot be used is told of, and does not keep the others: a file is not
-        read again until it changes, everything else is tried again."""
+        """Check each heartbeat once. An error is logged and does not stop the others. A file with an error is not read
+        again until it changes; everything else is tried again."""
         for name in registry.heartbeat_names(self._desk):
             try:
-                if (plan := self._plan(name)) is not None:
-                    await self._attend(name, plan, now)
+                if (config := self._load_config(name)) is not None:
+                    await self._check_heartbeat(name, config, now)
             except FileNotFoundError:
                 continue  # it was removed meanwhile
             except GametapeError as error:
-                self._tell_once(name, error)
+                self._log_once(name, error)
 
-    def _plan(self, name: str) -> HeartbeatConfig | None:
+    def _load_config(self, name: str) -> HeartbeatConfig | None:
         changed = registry.path_of(self._desk, name).stat().st_mtime_ns
-        if name not in self._known or self._known[name].changed != changed:
-            self._known[name] = _Known(changed, None)
-            self._known[name].plan = registry.read_config(self._desk, name)
-        return self._known[name].plan
+        if name not in self._cache or self._cache[name].changed != changed:
+            self._cache[name] = _CachedConfig(changed, None)
+            self._cache[name].config = registry.read_config(self._desk, name)
+        return self._cache[name].config
 
-    async def _attend(self, name: str, plan: HeartbeatConfig, now: float) -> None:
-        standing = await asyncio.to_thread(registry.load_state, self._desk, name)
-        if standing.paused:
+    async def _check_heartbeat(self, name: str, config: HeartbeatConfig, now: float) -> None:
+        state = await asyncio.to_thread(registry.load_state, self._desk, name)
+        if state.paused:
             return
-        if standing.pending:
-            await asyncio.to_thread(self._see_to, name, plan, standing.pending, now)
+        if state.pending:
+            await asyncio.to_thread(self._check_pending, name, config, state.pending, now)
             return
-        known = self._known[name]
-        if plan.event is not None and now >= known.looked + plan.event.every:
-            known.looked = now
-            standing = await self._look(name, plan, standing)
-        if not standing.event and known.foreseen is not None and now < known.foreseen:
+        cached = self._cache[name]
+        if config.event is not None and now >= cached.looked + config.event.every:
+            cached.looked = now
+            state = await self._check_sources(name, config, state)
+        if not state.event and cached.foreseen is not None and now < cached.foreseen:
             return
-        tick = next_tick(plan.cadence_rule, plan.hours, standing.state, now, bool(standing.event))
-        known.foreseen = 0.0 if tick.due or standing.event else tick.at
+        tick = next_tick(config.cadence_rule, config.hours, state.state, now, bool(state.event))
+        cached.foreseen = 0.0 if tick.due or state.event else tick.at
         if tick.due and tick.at is not None:
             key = registry.tick_key(name, tick.at)
-            reason = standing.event or "its time has come"
-            how = lambda old: replace(old, state=mark_taken(plan.cadence_rule, old.state, tick), pending=key, event="")  # noqa: E731
-            await asyncio.to_thread(registry.update_state, self._desk, name, how)
-            await asyncio.to_thread(self._hand_in, name, plan, key, reason)
+            reason = state.event or "its time has come"
 
-    async def _look(self, name: str, plan: HeartbeatConfig, standing: HeartbeatState) -> HeartbeatState:
-        """The first look at a source is what later ones are compared with. A source that fails has not changed: it is
-        told of once, looked at again at its next time, and the cadence goes on without it."""
+            def take(old: HeartbeatState) -> HeartbeatState:
+                return replace(old, state=mark_taken(config.cadence_rule, old.state, tick), pending=key, event="")
+
+            await asyncio.to_thread(registry.update_state, self._desk, name, take)
+            await asyncio.to_thread(self._submit, name, config, key, reason)
+
+    async def _check_sources(self, name: str, config: HeartbeatConfig, state: HeartbeatState) -> HeartbeatState:
+        """Compare the sources with their last fingerprints; the first check only stores them. A source that fails is no
+        event: the error is logged once, and the cadence goes on."""
         try:
-            seen = await read_fingerprints(self._desk, plan)
+            seen = await read_fingerprints(self._desk, config)
         except GametapeError as error:
-            self._tell_once(name, error)
-            return standing
-        self._told.pop(name, None)
-        if seen == standing.seen:
-            return standing
-        changed = sorted(source for source in seen if standing.seen.get(source, seen[source]) != seen[source])
-        event = f"changed: {', '.join(changed)}" if changed else standing.event
-        how = lambda old: replace(old, seen=seen, event=event)  # noqa: E731
-        return await asyncio.to_thread(registry.update_state, self._desk, name, how)
+            self._log_once(name, error)
+            return state
+        self._reported.pop(name, None)
+        if seen == state.seen:
+            return state
+        changed = sorted(source for source in seen if state.seen.get(source, seen[source]) != seen[source])
+        event = f"changed: {', '.join(changed)}" if changed else state.event
+        update = lambda old: replace(old, seen=seen, event=event)  # noqa: E731
+        return await asyncio.to_thread(registry.update_state, self._desk, name, update)
 
-    def _tell_once(self, name: str, error: GametapeError) -> None:
-        """Not again at every round, but again if it was well in between."""
-        if self._told.get(name) != str(error):
-            self._told[name] = str(error)
-            self._tell(f"heartbeat {name}: {error}")
+    def _log_once(self, name: str, error: GametapeError) -> None:
+        """Log an error once, and again only if the heartbeat worked in between."""
+        if self._reported.get(name) != str(error):
+            self._reported[name] = str(error)
+            self._log(f"heartbeat {name}: {error}")
 
-    def _see_to(self, name: str, plan: HeartbeatConfig, key: str, now: float) -> None:
-        """A tick that was taken: hand it in if that was not done, and go on if it ended without saying so."""
-        match self._errands.state(key):
+    def _check_pending(self, name: str, config: HeartbeatConfig, key: str, now: float) -> None:
+        """Submit a pending tick that was not submitted, and record one whose job ended without recording an outcome."""
+        match self._client.state(key):
             case None:
-                self._hand_in(name, plan, key, "taken before a restart")
+                self._submit(name, config, key, "taken before a restart")
             case "done" | "failed":
-                ended = TickRecord(
+                record = TickRecord(
                     key, name, now, now, "failed", f"see {self._desk.home / 'desk' / 'desk.log'}", 0, 0.0
                 )
-                registry.record_tick(self._desk, ended, lambda old: old)
+                registry.record_tick(self._desk, record, lambda old: old)
                 registry.update_state(
                     self._desk, name, lambda old: replace(old, pending="") if old.pending == key else old
                 )
 
-    def _hand_in(self, name: str, plan: HeartbeatConfig, key: str, reason: str) -> None:
-        self._errands.submit(registry.tick_job(self._desk, name, plan, key, reason))
+    def _submit(self, name: str, config: HeartbeatConfig, key: str, reason: str) -> None:
+        self._client.submit(registry.tick_job(self._desk, name, config, key, reason))

@@ -1,1 +1,1 @@
-"""Conversations with an agent that go on for days: each word of them is on disk, and so is every file they touched."""
+"""Threads: conversations with an agent that go on for days, with every message and every file state on disk."""

@@ -1,4 +1,4 @@
-"""`draft`: what an agent wants to send to somebody waits for a person to release it."""
+"""How a thread's agent is set up: its tools, limits, model and egress policy, and which checkpoints are kept."""
 
 import asyncio
 import sys
@@ -32,6 +32,8 @@ from gametape.verify.static_analysis.analyzer import StaticAnalyzer
 
 
 class DraftTool(ValidatedTool):
+    """Puts a message into the outbox, where a person approves or rejects it."""
+
     name = "draft"
     description = "Write a message to somebody. It is not sent: a person reads it first, and releases or rejects it."
     parameters = parameters_schema(
@@ -52,30 +54,30 @@ class DraftTool(ValidatedTool):
 
 MAX_TURNS = 50
 MAX_SECONDS = 3600.0
-"""What the agent has for one answer."""
+"""The limits of one answer."""
 
 
 def check_open(thread: Thread, steps: Sequence[Step], anyway: bool = False) -> None:
-    """Raises `Refused` where nothing may be said to a thread as it is; `anyway` goes on with one that is paused."""
+    """Raise `ThreadRefused` if the thread takes no messages now; with `anyway`, a paused thread does."""
     name = thread.thread_id
     if thread.archived:
         raise ThreadRefused(f"{name} is archived; fork it to go on")
     if thread.paused and not anyway:
         raise ThreadRefused(f"{name} is paused: {thread.paused}; look at it, then say it with --anyway")
-    spent = usage_from_steps(steps)
-    if thread.budget_tokens is not None and spent.tokens >= thread.budget_tokens:
+    usage = usage_from_steps(steps)
+    if thread.budget_tokens is not None and usage.tokens >= thread.budget_tokens:
         raise ThreadRefused(
-            f"{name} has spent its budget: {spent.tokens} of {thread.budget_tokens} tokens; fork it to go on"
+            f"{name} has spent its budget: {usage.tokens} of {thread.budget_tokens} tokens; fork it to go on"
         )
-    if thread.budget_usd is not None and spent.cost_usd >= thread.budget_usd:
+    if thread.budget_usd is not None and usage.cost_usd >= thread.budget_usd:
         raise ThreadRefused(
-            f"{name} has spent its budget: ${spent.cost_usd:.4f} of ${thread.budget_usd:g}; fork it to go on"
+            f"{name} has spent its budget: ${usage.cost_usd:.4f} of ${thread.budget_usd:g}; fork it to go on"
         )
 
 
 def limits_of(thread: Thread, steps: Sequence[Step], key: str, tokens: int | None, usd: float | None) -> RolloutLimits:
-    """Turns and time are those of the answer to `key`, tokens and money those of the thread's life: but this answer
-    may have a budget of its own."""
+    """The limits of the answer to the message `key`: turns and time for this answer, tokens and money for the whole
+    thread. This answer may also have a budget of its own (`tokens`, `usd`)."""
     before = usage_from_steps(steps[: next(number for number, step in enumerate(steps) if message_key(step) == key)])
     most_tokens = [before.tokens + tokens if tokens else None, thread.budget_tokens]
     most_usd = [before.cost_usd + usd if usd else None, thread.budget_usd]
@@ -87,45 +89,46 @@ def limits_of(thread: Thread, steps: Sequence[Step], key: str, tokens: int | Non
     )
 
 
-def perimeter_of(thread: Thread, record: Trajectory) -> EgressPolicy:
-    """What may leave this machine: what the thread's file says, and what its record says that it was begun with."""
-    ours = (record.agent.extra or {}).get("gametape") or {}
-    return EgressPolicy(local_only=thread.local_only or bool(ours.get("local_only")))
+def egress_policy_of(thread: Thread, record: Trajectory) -> EgressPolicy:
+    """What may leave this machine. Both the thread's file and its record can forbid it."""
+    extra = (record.agent.extra or {}).get("gametape") or {}
+    return EgressPolicy(local_only=thread.local_only or bool(extra.get("local_only")))
 
 
-def open_model(home: Path, thread: Thread, record: Trajectory, perimeter: EgressPolicy) -> Model:
-    """The model that the thread was begun with, and no other."""
-    model = resolve_model(thread.model, home, perimeter)
-    if perimeter.local_only and not model.local:
-        raise BadInput(f"{thread.model}: not on this machine, and {thread.thread_id} is to stay here")
+def open_model(home: Path, thread: Thread, record: Trajectory, egress: EgressPolicy) -> Model:
+    """The model that the thread was created with; another one is refused."""
+    model = resolve_model(thread.model, home, egress)
+    if egress.local_only and not model.local:
+        raise BadInput(f"{thread.model}: not on this machine, and {thread.thread_id} is local-only")
     if model.name != record.agent.model_name:
         raise BadInput(f"{thread.thread_id} was begun with {record.agent.model_name}, not with {model.name}")
     return model
 
 
 def thread_tools(
-    thread: Thread, work: AgentState, home: Path, outbox: Outbox, history: bool, longest: float
+    thread: Thread, work: AgentState, home: Path, outbox: Outbox, history: bool, max_seconds: float
 ) -> list[Tool]:
-    """The standard tools over its sandbox, notes over its vault, drafts for the outbox."""
+    """The standard tools, the vault's note tools, and the draft tool."""
     notes = VaultNotes(Vault.open(Path(thread.vault)), thread.thread_id, lambda: work.turn)
     drafts = TurnKeys(thread.thread_id, lambda: work.turn, "draft")
     standard = standard_tools(
-        work, analyzer=StaticAnalyzer(home), python=sys.executable, history=history, max_seconds=longest
+        work, analyzer=StaticAnalyzer(home), python=sys.executable, history=history, max_seconds=max_seconds
     )
     return [*standard, *vault_tools(notes), DraftTool(outbox, drafts)]
 
 
 def drop_old_checkpoints(home: Path, thread: Thread, store: SnapshotStore, kept: Iterable[str]) -> None:
-    """Drop old checkpoints where they take too much room, but of no thread of the family the first or the last."""
+    """Delete old checkpoints if they take too much space, but keep the first and the last of every thread that shares
+    the store."""
     if store.used_bytes() <= CHECKPOINT_BYTES // 2:
         return
     keep = set(kept)
     for name in thread_ids(home):
-        place = thread_directory(home, name)
-        if place.read().store == thread.store:
+        directory = thread_directory(home, name)
+        if directory.read().store == thread.store:
             checkpoints = [
                 step.gametape_extra.checkpoint
-                for step in place.load_trajectory().steps
+                for step in directory.load_trajectory().steps
                 if step.gametape_extra.checkpoint
             ]
             keep |= {checkpoints[0], checkpoints[-1]}

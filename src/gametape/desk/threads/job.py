@@ -1,22 +1,22 @@
-"""The errand of the kind `turn`: something is said to a thread, and answered.
+"""The job of kind `turn`: a message to a thread, and the agent's answer.
 
-The order: `thread` and `text`, and as one likes `origin` (who says it), `budget_tokens` and `budget_usd` (what the
-answer may take) and `anyway` (go on with a paused thread). The words' key is `key`, or the errand's own.
+The payload has `thread` and `text`, and optionally `origin` (the sender), `budget_tokens` and `budget_usd` (limits of
+the answer), `anyway` (go on with a paused thread) and `key` (the message's key, else the job's own).
 """
 
 from dataclasses import asdict
 
 from gametape.desk.jobs import Desk, JobSteps, Json
-from gametape.desk.threads.agent_setup import perimeter_of
+from gametape.desk.threads.agent_setup import egress_policy_of
 from gametape.desk.threads.session import ThreadMessage, ThreadSession
 from gametape.desk.threads.thread import thread_directory
 
 
 async def run_turn_job(desk: Desk, steps: JobSteps, payload: dict[str, Json]) -> dict[str, Json]:
-    """`thread, ended, answer, reason, turns, tokens, cost_usd, step`; `ended` is `answered`, `limit`, `error`, `paused`
-    or `cancelled`. A pause is told to a person."""
-    place = thread_directory(desk.home, payload["thread"])
-    said = ThreadMessage(
+    """Run a turn; a person is notified of a pause. The result has `thread, ended, answer, reason, turns, tokens,
+    cost_usd, step`; `ended` is a `TurnEnd`."""
+    directory = thread_directory(desk.home, payload["thread"])
+    message = ThreadMessage(
         text=payload["text"],
         key=payload.get("key") or steps.key,
         origin=payload.get("origin") or "person",
@@ -25,17 +25,18 @@ async def run_turn_job(desk: Desk, steps: JobSteps, payload: dict[str, Json]) ->
         budget_usd=payload.get("budget_usd"),
     )
 
-    async def speak() -> Json:
-        return asdict(await ThreadSession(desk.home, place, desk.outbox).send(said, steps.cancelled))
+    async def send() -> Json:
+        return asdict(await ThreadSession(desk.home, directory, desk.outbox).send(message, steps.cancelled))
 
-    end: dict[str, Json] = await steps.once("speak", speak)
-    if end["ended"] == "paused":
-        thread = place.read()
+    result: dict[str, Json] = await steps.once("speak", send)
+    if result["ended"] == "paused":
+        thread = directory.read()
 
-        async def tell() -> Json:
+        async def notify() -> Json:
             title = f"{thread.title or thread.thread_id} is paused"
-            stays = perimeter_of(thread, place.load_trajectory()).local_only
-            await desk.notifications.notify(f"{steps.key}/paused", thread.thread_id, title, end["reason"], stays)
+            local_only = egress_policy_of(thread, directory.load_trajectory()).local_only
+            key = f"{steps.key}/paused"
+            await desk.notifications.notify(key, thread.thread_id, title, result["reason"], local_only)
 
-        await steps.once("tell", tell)
-    return {"thread": place.root.name, **end}
+        await steps.once("tell", notify)
+    return {"thread": directory.root.name, **result}

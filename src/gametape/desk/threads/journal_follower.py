@@ -1,4 +1,4 @@
-"""A record that somebody else is writing, read step by step as it grows."""
+"""Follows a journal that another process writes, step by step."""
 
 import json
 from collections.abc import Callable
@@ -7,25 +7,25 @@ from typing import Any
 
 from gametape.core.step import Step
 
-_IN_TOKENS = ("prompt_token_ids", "completion_token_ids", "logprobs", "loss_mask", "policy_versions")
+_TOKEN_FIELDS = ("prompt_token_ids", "completion_token_ids", "logprobs", "loss_mask", "policy_versions")
 
 
 class JournalFollower:
-    """Shows every step after the ones that were there when it was made. `look` shows what has come since."""
+    """Shows the steps that are added after it was created; `poll` shows the new ones."""
 
     def __init__(self, journal: Path, show: Callable[[Step], None]) -> None:
         self._journal, self._show = journal, show
-        self._read = self._size()
+        self._offset = self._size()
 
     def poll(self) -> None:
-        """A line that is not whole yet is left for the next look; of a record that was closed nothing more comes."""
-        if self._size() <= self._read:
+        """Show new steps. An incomplete line is left for the next poll; a closed journal has no more steps."""
+        if self._size() <= self._offset:
             return
         with self._journal.open("rb") as file:
-            file.seek(self._read)
-            whole, found, _ = file.read().rpartition(b"\n")
-        self._read += len(whole + found)
-        for line in whole.splitlines():
+            file.seek(self._offset)
+            complete, newline, _ = file.read().rpartition(b"\n")
+        self._offset += len(complete + newline)
+        for line in complete.splitlines():
             document = json.loads(line)
             if "step_id" in document:
                 self._show(_without_tokens(document))
@@ -38,9 +38,9 @@ class JournalFollower:
 
 
 def _without_tokens(document: dict[str, Any]) -> Step:
-    """Ids are written in short there, and nobody reads them here."""
-    ours = (document.get("extra") or {}).get("gametape") or {}
-    for name in _IN_TOKENS:
+    """The step without its token ids, which the journal stores in a short form and which are not shown."""
+    extra = (document.get("extra") or {}).get("gametape") or {}
+    for name in _TOKEN_FIELDS:
         (document.get("metrics") or {}).pop(name, None)
-        ours.pop(name, None)
+        extra.pop(name, None)
     return Step.model_validate(document)

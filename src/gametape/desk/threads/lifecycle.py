@@ -1,4 +1,4 @@
-"""New threads: from nothing, from a directory, or from another thread. The directory itself is never touched."""
+"""Creating and forking threads, and recording their outcome. A thread works on a copy of its workspace."""
 
 import os
 import shutil
@@ -22,9 +22,9 @@ from gametape.sandbox.snapshots.cleanup import remove_tree
 from gametape.sandbox.snapshots.store import SnapshotStore
 
 CHECKPOINT_BYTES = 2 << 30
-"""What the checkpoints of a thread and its forks may take on disk; old ones are dropped when half of it is used."""
-_MOST_LISTED = 5_000
-_WHO = """\
+"""The disk space for the checkpoints of a thread and its forks; old ones are deleted when half of it is used."""
+_MAX_LISTED = 5_000
+_SYSTEM_PROMPT = """\
 You are an agent in a conversation that goes on for days. You work on the files below /workspace, in a sandbox without \
 network, for the person you talk with.
 Do what you are asked with your tools, one call a turn, and say briefly what you are about to do. When you have the \
@@ -37,43 +37,43 @@ async def create_thread(
     home: Path,
     thread: Thread,
     instructions: str = "",
-    perimeter: EgressPolicy | None = None,
+    egress: EgressPolicy | None = None,
 ) -> ThreadDirectory:
-    """Make a thread: its files are copied, its model is opened once so that a name that is none is refused now."""
-    name = await resolve_model_name(home, thread.model, perimeter or EgressPolicy(local_only=thread.local_only))
+    """Create a thread and copy its files. Its model is opened once, so that an unknown name is refused now."""
+    name = await resolve_model_name(home, thread.model, egress or EgressPolicy(local_only=thread.local_only))
     Vault.init(Path(thread.vault))
-    place = ThreadDirectory(threads_root(home) / thread.thread_id)
-    place.root.mkdir(parents=True)
+    directory = ThreadDirectory(threads_root(home) / thread.thread_id)
+    directory.root.mkdir(parents=True)
     try:
         if instructions:
-            place.instructions.write_text(instructions, encoding="utf-8", errors="replace")
+            directory.instructions.write_text(instructions, encoding="utf-8", errors="replace")
         workspace = Path(thread.workspace) if thread.workspace else None
-        with SnapshotStore(place.store_of(thread), max_bytes=CHECKPOINT_BYTES) as store:
-            checkpoint = _imported(store, workspace)
+        with SnapshotStore(directory.store_of(thread), max_bytes=CHECKPOINT_BYTES) as store:
+            checkpoint = _import_workspace(store, workspace)
         text = _system_text(workspace, instructions, thread)
         first = message_step(1, "system", text, checkpoint=checkpoint)
-        Journal.create(place.journal, _header(thread, name, [first])).release()
-        place.write(thread)
+        Journal.create(directory.journal, _header(thread, name, [first])).release()
+        directory.write(thread)
     except BaseException:
-        remove_tree(place.root)
+        remove_tree(directory.root)
         raise
-    return place
+    return directory
 
 
 def absolute_model_name(model: str) -> str:
-    """The name of a model that means the same from any directory."""
-    kind, found, rest = model.partition(":")
-    if kind == "scripted" and found and Path(rest).is_file():
+    """A model's name with an absolute path, so that it means the same from any directory."""
+    kind, separator, rest = model.partition(":")
+    if kind == "scripted" and separator and Path(rest).is_file():
         return f"{kind}:{Path(rest).absolute()}"
     return str(Path(model).absolute()) if Path(model).is_dir() else model
 
 
 def fork_thread(home: Path, thread_id: str, at: int | None = None, title: str | None = None) -> ThreadDirectory:
-    """A thread with the same past up to a step, files included. Nothing is copied but the words."""
+    """A new thread with the same steps and files up to a step. The steps are copied, the checkpoints are shared."""
     origin = thread_directory(home, thread_id)
     thread, record = origin.read(), origin.load_trajectory()
-    line = active_steps(record.steps, at)
-    checkpoint, work = checkpoint_at(line, at)
+    shared = active_steps(record.steps, at)
+    checkpoint, work = checkpoint_at(shared, at)
     with SnapshotStore(origin.store_of(thread)) as store:
         store.snapshot(checkpoint)
     forked = thread.model_copy(
@@ -81,46 +81,46 @@ def fork_thread(home: Path, thread_id: str, at: int | None = None, title: str | 
             "thread_id": new_thread_id(),
             "title": title if title is not None else thread.title,
             "created": time.time(),
-            "forked_from": f"{thread.thread_id}, step {line[-1].step_id}",
+            "forked_from": f"{thread.thread_id}, step {shared[-1].step_id}",
             "paused": None,
             "archived": False,
         }
     )
-    place = ThreadDirectory(threads_root(home) / forked.thread_id)
-    place.root.mkdir(parents=True)
+    directory = ThreadDirectory(threads_root(home) / forked.thread_id)
+    directory.root.mkdir(parents=True)
     try:
         if origin.instructions.exists():
-            shutil.copyfile(origin.instructions, place.instructions)
+            shutil.copyfile(origin.instructions, directory.instructions)
         Vault.open(Path(thread.vault)).reads.inherit(forked.thread_id, thread.thread_id, work.turn)
-        steps = [as_copied_context(step, number) for number, step in enumerate(line, start=1)]
-        Journal.create(place.journal, _header(forked, record.agent.model_name or "", steps)).release()
-        place.write(forked)
+        steps = [as_copied_context(step, number) for number, step in enumerate(shared, start=1)]
+        Journal.create(directory.journal, _header(forked, record.agent.model_name or "", steps)).release()
+        directory.write(forked)
     except BaseException:
-        remove_tree(place.root)
+        remove_tree(directory.root)
         raise
-    return place
+    return directory
 
 
 def _header(thread: Thread, model_name: str, steps: Sequence[Step]) -> Trajectory:
-    """The record says itself that it must not leave this machine: changing thread.json does not change that."""
-    about = {"local_only": thread.local_only}
-    return new_trajectory(thread.thread_id, model_name, {"thread": thread.thread_id}, agent_extra=about, steps=steps)
+    """The record itself holds `local_only`: editing thread.json does not lift it."""
+    extra = {"local_only": thread.local_only}
+    return new_trajectory(thread.thread_id, model_name, {"thread": thread.thread_id}, agent_extra=extra, steps=steps)
 
 
-async def resolve_model_name(home: Path, given: str, perimeter: EgressPolicy) -> str:
-    """What a model calls itself; a name that is none is refused. Weights that lie here are not loaded for it."""
-    if Path(given).is_dir() or (home / "models" / given).is_dir():
-        return given
-    model = resolve_model(given, home, perimeter)
+async def resolve_model_name(home: Path, model_name: str, egress: EgressPolicy) -> str:
+    """The name that a model reports; an unknown one is refused. Local weights are not loaded for this."""
+    if Path(model_name).is_dir() or (home / "models" / model_name).is_dir():
+        return model_name
+    model = resolve_model(model_name, home, egress)
     try:
-        if perimeter.local_only and not model.local:
-            raise BadInput(f"{given}: not on this machine, and the thread is to stay here")
+        if egress.local_only and not model.local:
+            raise BadInput(f"{model_name}: not on this machine, and the thread is local-only")
         return model.name
     finally:
         await model.close()
 
 
-def _imported(store: SnapshotStore, workspace: Path | None) -> str:
+def _import_workspace(store: SnapshotStore, workspace: Path | None) -> str:
     if workspace is not None:
         return store.import_tree(workspace)
     with tempfile.TemporaryDirectory(prefix="gametape-empty-") as empty:
@@ -128,33 +128,33 @@ def _imported(store: SnapshotStore, workspace: Path | None) -> str:
 
 
 def _system_text(workspace: Path | None, instructions: str, thread: Thread) -> str:
-    standing: list[tuple[str, str]] = []
+    instruction_files: list[tuple[str, str]] = []
     parts: list[str] = []
     if workspace is not None:
         paths = list(_paths(workspace))
         files = {path: (workspace / path).read_bytes() for path in paths if path.split("/")[-1] == INSTRUCTIONS_FILE}
-        standing = standing_instructions(files)
+        instruction_files = standing_instructions(files)
         parts.append(f"Files in /workspace when the conversation began:\n{file_tree(paths)}")
     if instructions.strip():
-        standing.append(("given with the thread", instructions))
-    return "\n\n".join([build_system_prompt(standing, thread.constraints.describe(), _WHO), *parts])
+        instruction_files.append(("given with the thread", instructions))
+    return "\n\n".join([build_system_prompt(instruction_files, thread.constraints.describe(), _SYSTEM_PROMPT), *parts])
 
 
 def _paths(workspace: Path) -> Iterator[str]:
-    """The files of a directory, hidden places and links left out."""
+    """The files of a directory, without links and hidden directories."""
     listed = 0
     for top, below, files in os.walk(workspace):
         below[:] = sorted(name for name in below if not name.startswith("."))
         for name in sorted(files):
-            place = Path(top) / name
-            if listed < _MOST_LISTED and place.is_file() and not place.is_symlink():
+            file = Path(top) / name
+            if listed < _MAX_LISTED and file.is_file() and not file.is_symlink():
                 listed += 1
-                yield place.relative_to(workspace).as_posix()
+                yield file.relative_to(workspace).as_posix()
 
 
 def record_outcome(trajectory: Path, succeeded: bool) -> None:
-    """Say what came of a thread, whose record this is; of any other trajectory there is nothing to say."""
-    place = ThreadDirectory(trajectory.absolute().parent)
-    if place.thread_file.is_file() and place.trajectory.name == trajectory.name:
-        thread = place.read()
+    """Record in the vault whether the thread of this trajectory succeeded. Other trajectories are ignored."""
+    directory = ThreadDirectory(trajectory.absolute().parent)
+    if directory.thread_file.is_file() and directory.trajectory.name == trajectory.name:
+        thread = directory.read()
         Vault.init(Path(thread.vault)).reads.record_outcome(thread.thread_id, succeeded)

@@ -1,4 +1,4 @@
-"""What a person sees of threads: a line for each, the words of one, what it made of its files."""
+"""Listing, archiving and comparing threads, for a person to read."""
 
 import os
 import tempfile
@@ -16,12 +16,12 @@ from gametape.sandbox.snapshots.cleanup import remove_tree
 from gametape.sandbox.snapshots.store import SnapshotStore
 from gametape.verify.git_patch import make_git_patch
 
-_MOST_FILES = 5_000
-_LEFT_OUT = ("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".git")
+_MAX_FILES = 5_000
+_SKIPPED_NAMES = ("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".git")
 
 
 class ThreadSummary(NamedTuple):
-    """A thread and what it has come to."""
+    """A thread and its counts."""
 
     thread: Thread
     said: int
@@ -36,45 +36,44 @@ class ThreadSummary(NamedTuple):
 def list_threads(home: Path) -> list[ThreadSummary]:
     """Every thread, the one that was last active first."""
     return sorted(
-        (summarize_thread(thread_directory(home, name)) for name in thread_ids(home)), key=lambda one: -one.last
+        (summarize_thread(thread_directory(home, name)) for name in thread_ids(home)), key=lambda summary: -summary.last
     )
 
 
-def summarize_thread(place: ThreadDirectory) -> ThreadSummary:
-    thread, steps = place.read(), place.load_trajectory().steps
-    spent = usage_from_steps(steps)
+def summarize_thread(directory: ThreadDirectory) -> ThreadSummary:
+    thread, steps = directory.read(), directory.load_trajectory().steps
+    usage = usage_from_steps(steps)
     times = [datetime.fromisoformat(step.timestamp).timestamp() for step in steps if step.timestamp]
     return ThreadSummary(
         thread=thread,
         said=sum(message_key(step) is not None for step in steps),
         answered=sum(is_answer(step) for step in steps),
-        turns=spent.turns,
-        tokens=spent.tokens,
-        cost_usd=spent.cost_usd,
+        turns=usage.turns,
+        tokens=usage.tokens,
+        cost_usd=usage.cost_usd,
         last=max([thread.created, *times[-1:]]),
     )
 
 
-def archive_thread(place: ThreadDirectory) -> Path:
-    """Close a thread: its record becomes one ATIF file, and nothing more is said to it. Done twice it is done once."""
-    if place.trajectory == place.journal:
-        with Journal.open(place.journal) as journal:
-            place.update(archived=True)
+def archive_thread(directory: ThreadDirectory) -> Path:
+    """Close a thread: its record becomes one ATIF file, and it takes no more messages. Repeating it changes nothing."""
+    if directory.trajectory == directory.journal:
+        with Journal.open(directory.journal) as journal:
+            directory.update(archived=True)
             steps = journal.trajectory.steps
             journal.close(final_metrics=final_metrics(usage_from_steps(steps), len(steps)))
-    if not place.read().archived:
-        place.update(archived=True)
-    return place.trajectory
+    if not directory.read().archived:
+        directory.update(archived=True)
+    return directory.trajectory
 
 
-def thread_patch(place: ThreadDirectory) -> str:
-    """What is different about the files since the thread began, in git's format; what tools leave behind is left out,
-    and so are links and what is huge."""
-    thread, steps = place.read(), place.load_trajectory().steps
+def thread_patch(directory: ThreadDirectory) -> str:
+    """The changes to the files since the thread began, in git's format, without caches, links and huge files."""
+    thread, steps = directory.read(), directory.load_trajectory().steps
     checkpoints = [step.gametape_extra.checkpoint for step in steps if step.gametape_extra.checkpoint]
-    with SnapshotStore(place.store_of(thread)) as store:
+    with SnapshotStore(directory.store_of(thread)) as store:
         changed = [path for path in store.diff(checkpoints[0], checkpoints[-1]) if _is_shown(path)]
-        before, after = (_tree(store, name, changed[:_MOST_FILES]) for name in (checkpoints[0], checkpoints[-1]))
+        before, after = (_tree(store, name, changed[:_MAX_FILES]) for name in (checkpoints[0], checkpoints[-1]))
     return make_git_patch(before, after)
 
 
@@ -85,11 +84,11 @@ def _tree(store: SnapshotStore, snapshot: str, paths: list[str]) -> SourceTree:
         files: dict[str, bytes] = {}
         executable = set()
         for path in paths:
-            place = scratch / "tree" / path
-            content = None if _through_link(scratch / "tree", path) else read_regular_file(place)
+            file = scratch / "tree" / path
+            content = None if _through_link(scratch / "tree", path) else read_regular_file(file)
             if content is not None:
                 files[path] = content
-                if os.stat(place).st_mode & 0o111:
+                if os.stat(file).st_mode & 0o111:
                     executable.add(path)
         return SourceTree(files, frozenset(executable))
     finally:
@@ -97,10 +96,10 @@ def _tree(store: SnapshotStore, snapshot: str, paths: list[str]) -> SourceTree:
 
 
 def _through_link(root: Path, path: str) -> bool:
-    place = root
+    directory = root
     for part in path.split("/")[:-1]:
-        place = place / part
-        if place.is_symlink():
+        directory = directory / part
+        if directory.is_symlink():
             return True
     return False
 
@@ -110,4 +109,4 @@ def _is_shown(path: str) -> bool:
         path.encode()
     except UnicodeEncodeError:
         return False
-    return not any(part in _LEFT_OUT for part in path.split("/"))
+    return not any(part in _SKIPPED_NAMES for part in path.split("/"))

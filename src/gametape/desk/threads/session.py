@@ -1,6 +1,7 @@
-"""What a model said is kept before anything is done about it: a turn that a kill cut off is run again, not asked again.
+"""A session with a thread: send a message, and let the agent work until it answers.
 
-So it is paid for once, its calls are the same, and what they do outside the workspace has the same keys.
+The model's reply is stored before its tool calls run. A turn that a kill cut off is run again from the stored reply: it
+is paid for once, its calls are the same, and their effects outside the workspace have the same keys.
 """
 
 import json
@@ -23,9 +24,9 @@ from gametape.desk.outbox import Outbox
 from gametape.desk.threads.agent_setup import (
     check_open,
     drop_old_checkpoints,
+    egress_policy_of,
     limits_of,
     open_model,
-    perimeter_of,
     thread_tools,
 )
 from gametape.desk.threads.lifecycle import CHECKPOINT_BYTES
@@ -50,57 +51,57 @@ _REPLY: TypeAdapter[Reply] = TypeAdapter(Reply)
 
 @dataclass(frozen=True)
 class ThreadReplyCache:
-    """Room for one reply: the one after so many recorded steps. The next takes its place."""
+    """Stores one reply together with the number of recorded steps it follows. The next reply replaces it."""
 
     file: Path
     position: Callable[[], int]
 
     def read(self) -> Reply | None:
         try:
-            kept = json.loads(self.file.read_bytes())
+            cached = json.loads(self.file.read_bytes())
         except FileNotFoundError:
             return None
-        return _REPLY.validate_python(kept["reply"]) if kept["position"] == self.position() else None
+        return _REPLY.validate_python(cached["reply"]) if cached["position"] == self.position() else None
 
     def write(self, reply: Reply) -> None:
-        kept: dict[str, Any] = {"position": self.position(), "reply": _REPLY.dump_python(reply, mode="json")}
-        write_atomically(self.file, json.dumps(kept).encode())
+        cached: dict[str, Any] = {"position": self.position(), "reply": _REPLY.dump_python(reply, mode="json")}
+        write_atomically(self.file, json.dumps(cached).encode())
 
 
 class ReplyCachedConversation(ConversationWrapper):
-    """A conversation whose replies go through a slot."""
+    """A conversation that stores each reply, and answers from the cache where it can."""
 
-    def __init__(self, inner: Conversation, slot: ThreadReplyCache) -> None:
+    def __init__(self, inner: Conversation, cache: ThreadReplyCache) -> None:
         super().__init__(inner)
-        self._slot = slot
+        self._cache = cache
 
     @property
     def failures(self) -> Sequence[object]:
-        """Questions that had to be asked again, where the conversation says so."""
+        """Requests that had to be repeated, where the conversation counts them."""
         return getattr(self._inner, "failures", ())
 
     async def ask(self, max_tokens: int) -> Reply:
-        kept = self._slot.read()
-        if kept is not None:
-            self._inner.replay(kept)
-            return kept
+        cached = self._cache.read()
+        if cached is not None:
+            self._inner.replay(cached)
+            return cached
         reply = await self._inner.ask(max_tokens)
-        self._slot.write(reply)
+        self._cache.write(reply)
         return reply
 
 
-_ENDED: dict[str | None, TurnEnd] = {None: "answered", "limit": "limit", "cancelled": "cancelled"}
+_TURN_ENDS: dict[str | None, TurnEnd] = {None: "answered", "limit": "limit", "cancelled": "cancelled"}
 
 
 @dataclass(frozen=True)
 class ThreadMessage:
-    """Words, under the key by which they are said once."""
+    """A message. One with a known key is not sent again."""
 
     text: str
     key: str
     origin: str = "person"
     budget_tokens: int | None = None
-    """What this answer may take, beside the budget of the thread."""
+    """The limit of this answer, beside the budget of the thread."""
     anyway: bool = False
     """Go on with a thread that is paused."""
     budget_usd: float | None = None
@@ -108,68 +109,69 @@ class ThreadMessage:
 
 @dataclass(frozen=True)
 class ThreadSession:
-    """A thread that is spoken to, and what it reaches outside its sandbox."""
+    """Sends messages to one thread."""
 
     home: Path
     directory: ThreadDirectory
     outbox: Outbox
 
     async def send(self, message: ThreadMessage, cancelled: CancelCheck) -> ThreadTurnResult:
-        """Say something and let the agent work until it answers or may not go on. `cancelled` is asked every turn.
+        """Send a message and let the agent work until it answers or reaches a limit. `cancelled` is asked every turn.
 
-        Raises `Refused` where nothing may be said to the thread, and `GametapeError` where it cannot be opened.
+        Raises `ThreadRefused` where the thread takes no messages, and `GametapeError` where it cannot be opened.
         """
         thread = self.directory.read()
         record = self.directory.load_trajectory()
         if (known := find_turn_result(record.steps, message.key)) is not None:
-            return self._ended(known) if known.step == record.steps[-1].step_id else known
+            return self._update_pause(known) if known.step == record.steps[-1].step_id else known
         if not any(message_key(step) == message.key for step in record.steps):
             check_open(thread, record.steps, message.anyway)
-        model = open_model(self.home, thread, record, perimeter_of(thread, record))
+        model = open_model(self.home, thread, record, egress_policy_of(thread, record))
         try:
             with Journal.open(self.directory.journal) as journal:
                 recorder = JournalRecorder(journal)
-                await _put_on_record(recorder, message)
-                over = await self._work(thread, message, recorder, model, cancelled)
+                await _record_message(recorder, message)
+                end = await self._work(thread, message, recorder, model, cancelled)
         finally:
             await model.close()
-        ended: TurnEnd = "paused" if isinstance(over, BreakerTripped) else _ENDED.get(over.outcome, "error")
-        return self._ended(make_turn_result(recorder.steps, ended, "answered" if ended == "answered" else over.reason))
+        ended: TurnEnd = "paused" if isinstance(end, BreakerTripped) else _TURN_ENDS.get(end.outcome, "error")
+        reason = "answered" if ended == "answered" else end.reason
+        return self._update_pause(make_turn_result(recorder.steps, ended, reason))
 
-    def _ended(self, end: ThreadTurnResult) -> ThreadTurnResult:
-        """A thread that was paused before stays so only if it was stopped again."""
+    def _update_pause(self, end: ThreadTurnResult) -> ThreadTurnResult:
+        """Store whether the thread is paused now: a new answer lifts an earlier pause."""
         paused = end.reason if end.ended == "paused" else None
         if self.directory.read().paused != paused:
             self.directory.update(paused=paused)
         return end
 
     async def _work(
-        self, thread: Thread, said: ThreadMessage, recorder: JournalRecorder, model: Model, cancelled: CancelCheck
+        self, thread: Thread, message: ThreadMessage, recorder: JournalRecorder, model: Model, cancelled: CancelCheck
     ) -> RolloutEnd:
         store_at = self.directory.store_of(thread)
         with SnapshotStore(store_at, max_bytes=CHECKPOINT_BYTES) as store:
-            async with open_workspace(store, recorder, SandboxSpec()) as environment:
-                history = await has_history(environment)
-                setting = self._setting(thread, said, recorder, model, store, history)
-                rollout = await Rollout.resume(setting, environment, recorder)
+            async with open_workspace(store, recorder, SandboxSpec()) as workspace:
+                history = await has_history(workspace)
+                config = self._rollout_config(thread, message, recorder, model, store, history)
+                rollout = await Rollout.resume(config, workspace, recorder)
                 return await run_turns(rollout, cancelled)
 
-    def _setting(
+    def _rollout_config(
         self,
         thread: Thread,
-        said: ThreadMessage,
+        message: ThreadMessage,
         recorder: JournalRecorder,
         model: Model,
         store: SnapshotStore,
         history: bool,
     ) -> RolloutConfig:
-        limits = limits_of(thread, recorder.steps, said.key, said.budget_tokens, said.budget_usd)
-        slot = ThreadReplyCache(self.directory.reply, lambda: len(recorder.steps))
+        limits = limits_of(thread, recorder.steps, message.key, message.budget_tokens, message.budget_usd)
+        cache = ThreadReplyCache(self.directory.reply, lambda: len(recorder.steps))
         return RolloutConfig(
             model=model,
             make_tools=lambda work: thread_tools(thread, work, self.home, self.outbox, history, limits.tool_seconds),
             name=thread.thread_id,
-            wrap_conversation=lambda conversation: ReplyCachedConversation(conversation, slot),
+            wrap_conversation=lambda conversation: ReplyCachedConversation(conversation, cache),
             limits=limits,
             constraints=thread.constraints,
             changed_paths=store.diff,
@@ -179,10 +181,10 @@ class ThreadSession:
         )
 
 
-async def _put_on_record(recorder: JournalRecorder, said: ThreadMessage) -> None:
-    """Once, with the files and the work in hand as they were before: a thread can be gone back to here."""
-    if any(message_key(step) == said.key for step in recorder.steps):
+async def _record_message(recorder: JournalRecorder, message: ThreadMessage) -> None:
+    """Record the message, once, with the current checkpoint and agent state: a fork can start here."""
+    if any(message_key(step) == message.key for step in recorder.steps):
         return
     checkpoint, work = checkpoint_at(active_steps(recorder.steps))
-    ours: dict[str, Any] = {"key": said.key, "origin": said.origin, "checkpoint": checkpoint, "work": work.data}
-    await recorder.append(message_step(len(recorder.steps) + 1, "user", said.text, **ours))
+    extra: dict[str, Any] = {"key": message.key, "origin": message.origin, "checkpoint": checkpoint, "work": work.data}
+    await recorder.append(message_step(len(recorder.steps) + 1, "user", message.text, **extra))

@@ -1,10 +1,10 @@
 """A thread as data, and the directory that holds everything about it.
 
-thread.json        what it was begun with, and whether it is open
-AGENTS.md          the instructions that were given for it
+thread.json        its settings and state
+AGENTS.md          the instructions that were given with it
 trajectory.jsonl   the record (trajectory.json once it is archived)
-reply.json         the model's last reply, kept until its turn is on record
-checkpoints/       the file tree after every turn; a fork has those of the thread that it came from
+reply.json         the model's last reply, until its turn is recorded
+checkpoints/       the file tree after every turn; a fork uses those of its origin
 """
 
 import json
@@ -29,13 +29,13 @@ _ID = re.compile(r"thread-[0-9]{8}-[0-9a-f]{6}")
 
 
 class ThreadRefused(GametapeError):
-    """A thread that may not be spoken to as it is."""
+    """The thread takes no messages in its present state."""
 
     exit_code = 1
 
 
 class Thread(StrictModel):
-    """What a thread was begun with. Budgets hold for its whole life."""
+    """The settings and state of a thread. Budgets hold for its whole life."""
 
     thread_id: str
     title: str = ""
@@ -43,16 +43,16 @@ class Thread(StrictModel):
     created: float
     vault: str
     workspace: str | None = None
-    """Where its files were copied from."""
+    """The directory that its files were copied from."""
     constraints: Constraints = Field(default_factory=Constraints)
     budget_tokens: int | None = Field(default=None, ge=1)
     budget_usd: float | None = Field(default=None, gt=0)
     local_only: bool = False
     store: str
-    """The thread whose checkpoints these are."""
+    """The thread whose directory holds the checkpoints."""
     forked_from: str | None = None
     paused: str | None = None
-    """Why a person should look before it goes on."""
+    """Why a person should look at it before it goes on."""
     archived: bool = False
 
     @property
@@ -62,7 +62,7 @@ class Thread(StrictModel):
 
 @dataclass(frozen=True)
 class ThreadDirectory(AttemptDirectory):
-    """Where a thread lies, beside all others."""
+    """The directory of one thread."""
 
     @property
     def thread_file(self) -> Path:
@@ -105,21 +105,21 @@ def threads_root(home: Path) -> Path:
 
 
 def thread_directory(home: Path, thread_id: str) -> ThreadDirectory:
-    """The place of a thread that is there; a beginning of its id is enough where it is one thread's only."""
-    found = [
+    """The directory of an existing thread. A prefix of its id is enough if it is unique."""
+    matches = [
         name for name in thread_ids(home) if name == thread_id or (len(thread_id) > 7 and name.startswith(thread_id))
     ]
-    if thread_id in found:
-        found = [thread_id]
-    if len(found) > 1:
-        raise BadInput(f"{thread_id}: begins the names of {len(found)} threads; give more of it")
-    if not found:
+    if thread_id in matches:
+        matches = [thread_id]
+    if len(matches) > 1:
+        raise BadInput(f"{thread_id}: begins the names of {len(matches)} threads; give more of it")
+    if not matches:
         raise BadInput(f"{thread_id}: no such thread; gametape thread list shows them")
-    return ThreadDirectory(threads_root(home) / found[0])
+    return ThreadDirectory(threads_root(home) / matches[0])
 
 
 def thread_ids(home: Path) -> list[str]:
-    """Every thread, the oldest first."""
+    """The id of every thread, the oldest first."""
     try:
         entries = list(threads_root(home).iterdir())
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What became of words said to a thread, read from its record: the words are found by their key."""
+"""The result of a message to a thread, read from the record. A message is found by its key."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _HALTS = ("pause", "stop")
 
 @dataclass(frozen=True)
 class ThreadTurnResult:
-    """How it ended. `turns`, `tokens` and `cost_usd` are the thread's in all."""
+    """How a turn ended. `turns`, `tokens` and `cost_usd` are totals of the thread."""
 
     ended: TurnEnd
     answer: str
@@ -27,34 +27,34 @@ class ThreadTurnResult:
 
 
 def message_key(step: Step) -> str | None:
-    """The key of what was said in a step, if it is one that came from outside."""
+    """The key of the message in a step; None for a step that is no message."""
     return (step.gametape_extra.model_extra or {}).get("key")
 
 
 def make_turn_result(steps: Sequence[Step], ended: TurnEnd, reason: str) -> ThreadTurnResult:
-    spent = usage_from_steps(steps)
+    usage = usage_from_steps(steps)
     last = next((step for step in reversed(steps) if step.source == "agent"), None)
     answer = answer_text(last) if last and ended == "answered" else ""
-    return ThreadTurnResult(ended, answer, reason, spent.turns, spent.tokens, spent.cost_usd, steps[-1].step_id)
+    return ThreadTurnResult(ended, answer, reason, usage.turns, usage.tokens, usage.cost_usd, steps[-1].step_id)
 
 
 def find_turn_result(steps: Sequence[Step], key: str) -> ThreadTurnResult | None:
-    """The end that what was said under a key has come to, where it has."""
-    line = active_steps(steps)
-    said = next((number for number, step in enumerate(line) if message_key(step) == key), None)
-    if said is None:
+    """The result of the message with this key, if its turn has ended."""
+    active = active_steps(steps)
+    start = next((number for number, step in enumerate(active) if message_key(step) == key), None)
+    if start is None:
         return None
-    end = next((number for number in range(said + 1, len(line)) if message_key(line[number])), len(line))
-    last = line[end - 1]
+    end = next((number for number in range(start + 1, len(active)) if message_key(active[number])), len(active))
+    last = active[end - 1]
     if is_answer(last):
-        return make_turn_result(line[:end], "answered", "answered")
+        return make_turn_result(active[:end], "answered", "answered")
     if is_halt(last):
-        return make_turn_result(line[:end], "paused", step_text(last))
+        return make_turn_result(active[:end], "paused", step_text(last))
     return None
 
 
 def is_answer(step: Step) -> bool:
-    """Whether a turn is what somebody waits for: words without a call, or the end of the work."""
+    """Whether a step is an answer: text without a tool call, or a call of `finish`."""
     if step.source != "agent" or step.gametape_extra.summary:
         return False
     answers, notices = recorded_answers(step)
@@ -63,14 +63,14 @@ def is_answer(step: Step) -> bool:
 
 
 def is_halt(step: Step) -> bool:
-    """Whether the watch stopped the agent here, for a person to look."""
+    """Whether a monitor stopped the agent at this step."""
     return any(
         event.get("kind") == BREAKER_EVENT and event.get("rung") in _HALTS for event in step.gametape_extra.events or ()
     )
 
 
 def answer_text(step: Step) -> str:
-    """The words of an answer, and the summary where the agent called its work finished."""
+    """The text of an answer, with the summary of `finish` if it was called."""
     called = [call for call in step.tool_calls or [] if call.function_name == "finish"]
     summaries = [str(call.arguments.get("summary", "")) for call in called]
     return "\n\n".join(filter(None, [step_text(step).strip(), *summaries]))

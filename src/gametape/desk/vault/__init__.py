@@ -1,1 +1,1 @@
-"""What agents thought worth remembering: markdown in a git repository of its own, which a person reads as a diff."""
+"""The vault: agents' notes as markdown files in a git repository, which a person reviews as diffs."""

@@ -1,20 +1,20 @@
-"""Two versions of a note, or of a whole vault, made into one without a line lost.
+"""Merges two versions of a note, or of a whole vault, without losing a line.
 
-Where git's three-way merge finds no answer and both sides only added, both additions stay. Where that is not so either,
-there is no merge: whoever asked keeps both versions.
+Where git's three-way merge has a conflict and both sides only added lines, both additions stay. Otherwise there is no
+merge, and the caller keeps both versions.
 """
 
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from gametape.desk.vault.git import Git
+from gametape.desk.vault.git import VaultGit
 from gametape.desk.vault.note_files import ENDING
 from gametape.desk.vault.repository import Files, GitTreeEntry, VaultRepository
 
 
-def merge_texts(git: Git, base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
-    """What both made of `base`; None where they contradict each other."""
+def merge_texts(git: VaultGit, base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
+    """The merge of both versions; None where they conflict."""
     if theirs in (ours, base):
         return ours
     if ours == base:
@@ -38,48 +38,48 @@ def merge_texts(git: Git, base: bytes, ours: bytes, theirs: bytes) -> bytes | No
 def merge_files(
     repository: VaultRepository, base: Files, ours: Files, theirs: Files, aside: str | None
 ) -> tuple[dict[str, GitTreeEntry | None], list[str]]:
-    """What of `ours` changes to take in what `theirs` has made of `base`, and the paths where both contradict.
+    """The changes to `ours` that take in what `theirs` changed since `base`, and the paths with conflicts.
 
-    Of those ours stays, and theirs goes beside it, named after `aside`, whose it is; a change then prevails over a
-    removal. Without `aside` that too is a contradiction.
+    In a conflict ours stays, and theirs is stored beside it under a name with `aside`, its owner; a change then wins
+    over a removal. Without `aside` that too is a conflict.
     """
     changes: dict[str, GitTreeEntry | None] = {}
-    contradicted = []
+    conflicts = []
     for path in sorted({*base, *ours, *theirs}):
-        was, mine, other = base.get(path), ours.get(path), theirs.get(path)
-        if other in (mine, was):
+        base_entry, our_entry, their_entry = base.get(path), ours.get(path), theirs.get(path)
+        if their_entry in (our_entry, base_entry):
             continue
-        if mine == was:
-            changes[path] = other
+        if our_entry == base_entry:
+            changes[path] = their_entry
             continue
-        if mine is None or other is None:
+        if our_entry is None or their_entry is None:
             if aside is None:
-                contradicted.append(path)
-            elif mine is None:
-                changes[path] = other
+                conflicts.append(path)
+            elif our_entry is None:
+                changes[path] = their_entry
             continue
-        merged = merge_texts(repository.git, *map(repository.content, (was, mine, other)))
+        merged = merge_texts(repository.git, *map(repository.content, (base_entry, our_entry, their_entry)))
         if merged is not None:
-            changes[path] = GitTreeEntry(mine.mode, repository.store_blob(merged).id)
+            changes[path] = GitTreeEntry(our_entry.mode, repository.store_blob(merged).id)
             continue
-        contradicted.append(path)
+        conflicts.append(path)
         if aside is not None:
-            changes[conflict_path(path, aside, other, {**theirs, **ours, **changes})] = other
-    return changes, contradicted
+            changes[conflict_path(path, aside, their_entry, {**theirs, **ours, **changes})] = their_entry
+    return changes, conflicts
 
 
-def conflict_path(path: str, whose: str, entry: GitTreeEntry, files: Mapping[str, GitTreeEntry | None]) -> str:
-    """Where the version of somebody else is kept: a name that holds nothing yet, or just this."""
+def conflict_path(path: str, owner: str, entry: GitTreeEntry, files: Mapping[str, GitTreeEntry | None]) -> str:
+    """The path for another's version: one that is free, or that already holds this version."""
     ending = ENDING if path.endswith(ENDING) else ""
-    stem = f"{path.removesuffix(ending)}-conflict-{whose}"
-    free, number = f"{stem}{ending}", 1
-    while free in files and files[free] != entry:
+    stem = f"{path.removesuffix(ending)}-conflict-{owner}"
+    candidate, number = f"{stem}{ending}", 1
+    while candidate in files and files[candidate] != entry:
         number += 1
-        free = f"{stem}-{number}{ending}"
-    return free
+        candidate = f"{stem}-{number}{ending}"
+    return candidate
 
 
 def _only_added(base: bytes, changed: bytes) -> bool:
-    """Whether every line of the one is in the other, in the same order."""
+    """Whether every line of `base` is in `changed`, in the same order."""
     lines = iter(changed.splitlines())
     return all(line in lines for line in base.splitlines())

@@ -1,6 +1,6 @@
-"""What a note may be called, and where it lies. Names come from agents: none of them leaves the vault.
+"""The files of notes: which names are allowed, and reading them. Names come from agents: none can leave the vault.
 
-A note is a markdown file in one of three places, named without its ending: `people/ada`, `projects/desk`, `agent/ci`.
+A note is a markdown file in one of three folders, named without its ending: `people/ada`, `projects/desk`, `agent/ci`.
 """
 
 import os
@@ -12,25 +12,25 @@ from pathlib import Path
 from gametape.core.errors import BadInput
 
 FOLDERS = ("people", "projects", "agent")
-"""Whom one works with, what one works on, and what the agent keeps for itself."""
+"""The people one works with, the projects, and what the agent keeps for itself."""
 ENDING = ".md"
-MOST_NOTES = 4096
-MOST_CHARACTERS = 20_000
-_LARGEST_FILE = 1 << 20
-_DEEPEST = 4
-_LONGEST_PART = 64
+MAX_NOTES = 4096
+MAX_CHARACTERS = 20_000
+_MAX_FILE_BYTES = 1 << 20
+_MAX_PARTS = 4
+_MAX_PART_LENGTH = 64
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
-_UNPLAIN = re.compile(r"[^a-z0-9]+")
+_NOT_ALLOWED = re.compile(r"[^a-z0-9]+")
 
 
 def clean_name(name: str) -> str:
-    """The name under which an agent's note is kept: lower case, letters, digits and dashes, in one of the places. What
-    looks alike after cleaning is the same note. Raises `BadInput` if nothing is left."""
-    parts = [part for raw in name.lower().removesuffix(ENDING).split("/") if (part := _plain(raw))]
+    """An agent's name for a note in its stored form: lower-case letters, digits and dashes, in one of the folders.
+    Names that are equal after this are the same note. Raises `BadInput` if nothing is left."""
+    parts = [part for raw in name.lower().removesuffix(ENDING).split("/") if (part := _clean_part(raw))]
     if parts and parts[0] not in FOLDERS:
         parts.insert(0, FOLDERS[-1])
-    if not 2 <= len(parts) <= _DEEPEST:
-        raise BadInput(f"{name[:80]!r} is no name for a note; say people/NAME, projects/NAME or agent/NAME")
+    if not 2 <= len(parts) <= _MAX_PARTS:
+        raise BadInput(f"{name[:80]!r} is not a name for a note; use people/NAME, projects/NAME or agent/NAME")
     return "/".join(parts)
 
 
@@ -39,8 +39,8 @@ def note_path(note: str) -> str:
 
 
 def note_name(path: str) -> str | None:
-    """The note that a path in the repository is, if it is one. A person may name files as they like, but for names that
-    would be several lines of a commit's message."""
+    """The name of the note at a path, or None if it is not a note. A person may use any file name except one with
+    control characters, which would break a commit's message."""
     parts = path.split("/")
     hidden = any(part.startswith(".") or not part for part in parts)
     if hidden or _CONTROL.search(path) or not path.endswith(ENDING) or parts[0] not in FOLDERS or len(parts) < 2:
@@ -49,44 +49,44 @@ def note_name(path: str) -> str | None:
 
 
 def read_notes(root: Path) -> dict[str, bytes]:
-    """Every note as it lies on disk now, by its path. Links are not followed, nor is anything huge a note."""
+    """Every note on disk, by its path. Links and huge files are left out."""
     return dict(_walk(root))
 
 
 def read_note(root: Path, note: str) -> bytes | None:
-    """The content of one note on disk, or None where there is none. No part of its path may be a link."""
+    """The content of one note on disk, or None if there is none. No part of its path may be a link."""
     if note_name(note_path(note)) is None:
         return None
-    place = root
+    path = root
     for part in note_path(note).split("/"):
-        place = place / part
-        if place.is_symlink():
+        path = path / part
+        if path.is_symlink():
             return None
-    return read_regular_file(place)
+    return read_regular_file(path)
 
 
 def _walk(root: Path) -> Iterator[tuple[str, bytes]]:
-    for top in FOLDERS:
-        if (root / top).is_symlink():
+    for folder in FOLDERS:
+        if (root / folder).is_symlink():
             continue
-        for directory, below, files in os.walk(root / top, followlinks=False):
-            below[:] = sorted(name for name in below if not name.startswith("."))
+        for directory, directories, files in os.walk(root / folder, followlinks=False):
+            directories[:] = sorted(name for name in directories if not name.startswith("."))
             for name in sorted(files):
-                place = Path(directory) / name
-                path = place.relative_to(root).as_posix()
-                if note_name(path) is not None and (content := read_regular_file(place)) is not None:
+                file = Path(directory) / name
+                path = file.relative_to(root).as_posix()
+                if note_name(path) is not None and (content := read_regular_file(file)) is not None:
                     yield path, content
 
 
-def read_regular_file(place: Path) -> bytes | None:
-    """Of a regular file that is not huge; None for anything else."""
+def read_regular_file(path: Path) -> bytes | None:
+    """The content of a regular file that is not huge; None for anything else."""
     try:
-        fd = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
     try:
         status = os.fstat(fd)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST_FILE:
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _MAX_FILE_BYTES:
             return None
         with os.fdopen(fd, "rb", closefd=False) as file:
             return file.read()
@@ -94,5 +94,5 @@ def read_regular_file(place: Path) -> bytes | None:
         os.close(fd)
 
 
-def _plain(part: str) -> str:
-    return _UNPLAIN.sub("-", part).strip("-")[:_LONGEST_PART].rstrip("-")
+def _clean_part(part: str) -> str:
+    return _NOT_ALLOWED.sub("-", part).strip("-")[:_MAX_PART_LENGTH].rstrip("-")

@@ -1,4 +1,4 @@
-"""Words in notes, the best lines first."""
+"""Queries over notes: search by words, and the list of open items."""
 
 import re
 from typing import NamedTuple
@@ -17,8 +17,8 @@ class NoteSearchHit(NamedTuple):
 
 
 def search_notes(vault: Vault, query: str) -> list[NoteSearchHit]:
-    """Lines that hold words of the query: those with the whole of it first, then by how many of its words they or the
-    name of their note hold."""
+    """Lines with words of the query: first those with the whole query, then by the number of its words in the line or
+    in the name of the note."""
     whole, words = " ".join(query.lower().split()), set(_WORD.findall(query.lower()))
     scored = []
     for path, content in read_notes(vault.root).items():
@@ -42,30 +42,31 @@ class OpenItem(NamedTuple):
     line: int
     text: str
     commit: Commit
-    """The one that wrote the line as it is."""
+    """The commit that last changed the line."""
 
 
 def list_open_items(vault: Vault) -> list[OpenItem]:
+    """Unticked boxes and lines that begin with `open:`, the oldest first."""
     repository = vault.repository
     with repository.locked():
         files = repository.files(repository.head)
-        found = []
+        items = []
         for path in sorted(files):
             note = note_name(path)
             if note is None:
                 continue
             lines = repository.content(files[path]).decode("utf-8", "replace").splitlines()
-            opened = {number: match["what"] for number, line in enumerate(lines, 1) if (match := _OPEN.match(line))}
-            if opened:
+            open_lines = {number: match["what"] for number, line in enumerate(lines, 1) if (match := _OPEN.match(line))}
+            if open_lines:
                 blamed = _blame(vault, path)
-                found += [(note, number, text, blamed[number]) for number, text in opened.items()]
-        known = {name: list_commits(repository, "-1", name)[0] for name in {name for *_, name in found}}
-    every = [OpenItem(note, number, text, known[name]) for note, number, text, name in found]
-    return sorted(every, key=lambda loop: (loop.commit.time, loop.note, loop.line))
+                items += [(note, number, text, blamed[number]) for number, text in open_lines.items()]
+        known = {name: list_commits(repository, "-1", name)[0] for name in {name for *_, name in items}}
+    open_items = [OpenItem(note, number, text, known[name]) for note, number, text, name in items]
+    return sorted(open_items, key=lambda item: (item.commit.time, item.note, item.line))
 
 
 def _blame(vault: Vault, path: str) -> dict[int, str]:
-    """The commit of every line."""
+    """The commit of every line, by its number."""
     said = vault.repository.git("blame", "--porcelain", "--no-textconv", "HEAD", "--", path).decode("utf-8", "replace")
     matches = (_BLAMED.fullmatch(line) for line in said.split("\n"))
     return {int(match[2]): match[1] for match in matches if match}

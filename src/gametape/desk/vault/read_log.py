@@ -1,6 +1,6 @@
-"""Who read and wrote which version of a note, and what came of the attempt: beside the history, not in it.
+"""The log of who read and wrote which version of a note, and of attempts' outcomes, in SQLite beside the git history.
 
-From it a write knows what its writer had seen, and a person sees which notes are worth their place.
+A write uses it to find the version that its writer had seen; a person sees from it which notes are useful.
 """
 
 import sqlite3
@@ -25,7 +25,7 @@ create table if not exists outcomes (attempt text primary key, succeeded integer
 
 
 class NoteUsage(NamedTuple):
-    """In how many attempts a note was read, and how they ended."""
+    """The number of attempts that read a note, by outcome."""
 
     note: str
     succeeded: int
@@ -38,20 +38,20 @@ class ReadLog:
     file: Path
 
     def record_read(self, attempt: str, turn: int, note: str, blob: str, wrote: bool = False) -> None:
-        """Keep that an attempt knows this version of a note from this turn on. Said twice it counts once."""
+        """Record that an attempt knows this version of a note from this turn on. Repeating it changes nothing."""
         with self._open() as database:
             row = (attempt, turn, note, blob, wrote, time.time())
             database.execute("replace into seen values (?, ?, ?, ?, ?, ?)", row)
 
     def last_seen(self, attempt: str, note: str) -> str | None:
-        """The version that an attempt knows: the one it last read or wrote."""
+        """The version that an attempt last read or wrote."""
         with self._open() as database:
-            question = "select blob from seen where attempt = ? and note = ? order by rowid desc limit 1"
-            found = database.execute(question, (attempt, note)).fetchone()
-        return found[0] if found else None
+            query = "select blob from seen where attempt = ? and note = ? order by rowid desc limit 1"
+            row = database.execute(query, (attempt, note)).fetchone()
+        return row[0] if row else None
 
     def inherit(self, attempt: str, from_attempt: str, last_turn: int) -> None:
-        """A fork knows what its origin knew at that turn."""
+        """Copy to a fork what its origin knew at a turn."""
         with self._open() as database:
             database.execute(
                 "insert or ignore into seen select ?, turn, note, blob, wrote, at from seen "
@@ -60,19 +60,19 @@ class ReadLog:
             )
 
     def record_outcome(self, attempt: str, succeeded: bool) -> None:
-        """What came of an attempt; what is said last holds."""
+        """Record whether an attempt succeeded; the last call counts."""
         with self._open() as database:
             database.execute("replace into outcomes values (?, ?, ?)", (attempt, succeeded, time.time()))
 
     def usage(self) -> list[NoteUsage]:
-        """Every note that was read, the one that was read in most successes first."""
-        question = """
+        """Every note that was read, the one with the most successful attempts first."""
+        query = """
             select note, sum(succeeded is 1), sum(succeeded is 0), sum(succeeded is null)
             from (select distinct attempt, note from seen where not wrote) left join outcomes using (attempt)
             group by note order by 2 desc, 3, 4 desc, note
         """
         with self._open() as database:
-            return [NoteUsage(*row) for row in database.execute(question)]
+            return [NoteUsage(*row) for row in database.execute(query)]
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
@@ -82,6 +82,6 @@ class ReadLog:
                 database.executescript(_TABLES)
                 yield database
         except sqlite3.OperationalError as error:
-            if (found := disk_full_error(error, self.file)) is None:
+            if (full := disk_full_error(error, self.file)) is None:
                 raise
-            raise found from error
+            raise full from error

@@ -1,11 +1,10 @@
-"""The vault's repository: one writer at a time, commits that a kill cannot tear, and a person's edits before all else.
+"""The git repository of a vault: one writer at a time, commits that survive a kill, and a person's edits first.
 
-A commit is made in this order: objects, a note of what is about to change, the branch, the files, the note away. Killed
-anywhere in between, the next writer finds either nothing or the branch moved, and lays out the files that are missing.
+A commit is made in this order: write the objects, write pending.json with the changes, move the branch, write the
+files, delete pending.json. After a kill in between, the next writer either finds no commit or writes the missing files.
 """
 
 import getpass
-import hashlib
 import json
 import os
 import secrets
@@ -16,19 +15,20 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gametape.core.errors import BadInput
-from gametape.desk.vault.git import Git
+from gametape.desk.host_git import blob_id
+from gametape.desk.vault.git import VaultGit
 from gametape.desk.vault.note_files import note_name, read_notes, read_regular_file
 from gametape.record.atomic import write_atomically
 from gametape.record.lock import locked
 
 AGENT = "gametape"
 _FILE_MODES = ("100644", "100755")
-_UNFINISHED = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply")
-_NOWHERE = "0" * 40
+_GIT_OPERATIONS = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply")
+_ZERO_ID = "0" * 40
 
 
 class GitTreeEntry(NamedTuple):
-    """What a path is in a tree."""
+    """The mode and blob id of a path in a tree."""
 
     mode: str
     id: str
@@ -36,7 +36,7 @@ class GitTreeEntry(NamedTuple):
 
 Files = dict[str, GitTreeEntry]
 Changes = Mapping[str, GitTreeEntry | None]
-"""Paths with what they become; None is gone."""
+"""The new entry of each changed path; None removes it."""
 
 
 @dataclass(frozen=True)
@@ -44,50 +44,50 @@ class VaultRepository:
     root: Path
 
     @property
-    def git(self) -> Git:
-        return Git(self.root)
+    def git(self) -> VaultGit:
+        return VaultGit(self.root)
 
     @property
     def state_directory(self) -> Path:
-        """What is kept beside the history: the lock, a commit under way, who read what."""
+        """The directory for the lock, the pending commit and the read log."""
         return self.root / ".git" / "gametape"
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Nobody else of ours writes meanwhile, and everything written before is committed: what a killed writer has
-        left, and what a person has edited."""
+        """Lock the vault against other writers, after committing what a killed writer has left and what a person has
+        edited."""
         self.state_directory.mkdir(exist_ok=True)
         with locked(self.state_directory / "lock"):
             self._refuse_unfinished()
-            self._settle()
+            self._finish_pending()
             self._commit_edits()
             yield
 
-    # Looking
+    # Reading
 
     def resolve(self, name: str) -> str | None:
-        """The commit that a name stands for."""
+        """The commit id of a revision, or None."""
         if name.startswith("-"):
             return None
-        code, said = self.git.ask("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
-        return said.decode().strip() if code == 0 else None
+        code, commit = self.git.ask("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+        return commit.decode().strip() if code == 0 else None
 
     @property
     def head(self) -> str | None:
         return self.resolve("HEAD")
 
     def files(self, commit: str | None) -> Files:
-        """Every path of a commit that is a file, links and modules left out."""
+        """Every file of a commit, without links and submodules."""
         if commit is None:
             return {}
-        found: Files = {}
+        files: Files = {}
         for line in self.git("ls-tree", "-r", "-z", commit).split(b"\0"):
             if line:
-                told, path = line.split(b"\t", 1)
-                mode, _, name = told.decode().split(" ")
+                fields, path = line.split(b"\t", 1)
+                mode, _, name = fields.decode().split(" ")
                 if mode in _FILE_MODES:
-                    found[path.decode("utf-8", "surrogateescape")] = GitTreeEntry(mode, name)
-        return found
+                    files[path.decode("utf-8", "surrogateescape")] = GitTreeEntry(mode, name)
+        return files
 
     def content(self, entry: GitTreeEntry | None) -> bytes:
         return self.git("cat-file", "blob", entry.id) if entry else b""
@@ -101,108 +101,108 @@ class VaultRepository:
     # Writing
 
     def store_blob(self, content: bytes) -> GitTreeEntry:
-        """Content as an object of the repository; nothing refers to it yet."""
-        return GitTreeEntry(_FILE_MODES[0], self.git("hash-object", "-w", "--stdin", given=content).decode().strip())
+        """Store content as a blob that nothing refers to yet."""
+        return GitTreeEntry(_FILE_MODES[0], self.git.text("hash-object", "-w", "--stdin", data=content))
 
     def write_tree(self, base: str | None, changes: Changes) -> str:
-        """The tree of a commit with some paths changed."""
+        """Write the tree of a commit with some paths changed, and return its id."""
         index = {"GIT_INDEX_FILE": str(self.state_directory / "index")}
-        self.git("read-tree", base or "--empty", environment=index)
+        self.git("read-tree", base or "--empty", env=index)
         lines = (_index_line(path, entry) for path, entry in changes.items())
-        self.git("update-index", "-z", "--index-info", given=b"".join(lines), environment=index)
-        return self.git("write-tree", environment=index).decode().strip()
+        self.git("update-index", "-z", "--index-info", data=b"".join(lines), env=index)
+        return self.git.text("write-tree", env=index)
 
     def commit(self, changes: Changes, message: str, author: str = AGENT, parents: Sequence[str] = ()) -> str:
-        """Change some paths on the branch, with further `parents` where this is a merge. Within `locked` only."""
+        """Commit changes to the branch, with further `parents` for a merge. Only within `locked`."""
         head = self.head
         tree = self.write_tree(head, changes)
-        made = self.bare_commit(tree, message, [*([head] if head else []), *parents], author)
-        self._move(head, made, changes)
-        return made
+        commit_id = self.bare_commit(tree, message, [*([head] if head else []), *parents], author)
+        self._move_branch(head, commit_id, changes)
+        return commit_id
 
     def advance(self, commit: str) -> None:
-        """Move the branch on to a commit that comes after it. Within `locked` only."""
+        """Fast-forward the branch to a later commit. Only within `locked`."""
         head = self.head
         before, after = self.files(head), self.files(commit)
         paths = sorted(path for path in {*before, *after} if before.get(path) != after.get(path))
-        self._move(head, commit, {path: after.get(path) for path in paths})
+        self._move_branch(head, commit, {path: after.get(path) for path in paths})
 
     def bare_commit(self, tree: str, message: str, parents: Sequence[str], author: str = AGENT) -> str:
-        """A commit that no branch has yet."""
+        """Make a commit without moving the branch."""
         person = {f"GIT_{role}_{what}": name for role in ("AUTHOR", "COMMITTER") for what, name in _identity(author)}
         words = [word for parent in parents for word in ("-p", parent)]
-        return self.git("commit-tree", tree, *words, given=message.encode(), environment=person).decode().strip()
+        return self.git.text("commit-tree", tree, *words, data=message.encode(), env=person)
 
-    # The parts
+    # Internal
 
-    def _move(self, head: str | None, made: str, changes: Changes) -> None:
+    def _move_branch(self, head: str | None, commit_id: str, changes: Changes) -> None:
         for path in changes:
             self._refuse_unsafe(path)
         before = self.files(head)
         todo = {path: (_id(before.get(path)), _id(entry)) for path, entry in changes.items()}
-        write_atomically(self._pending, json.dumps({"commit": made, "paths": todo}).encode())
-        self.git("update-ref", "HEAD", made, head or _NOWHERE)
-        self._settle()
+        write_atomically(self._pending, json.dumps({"commit": commit_id, "paths": todo}).encode())
+        self.git("update-ref", "HEAD", commit_id, head or _ZERO_ID)
+        self._finish_pending()
 
     @property
     def _pending(self) -> Path:
         return self.state_directory / "pending.json"
 
-    def _settle(self) -> None:
-        """Finish the commit that was under way, if its branch was moved; a person's edit since then stays."""
+    def _finish_pending(self) -> None:
+        """Write the files of a pending commit if the branch was moved; a person's edit since then stays."""
         with suppress(FileNotFoundError):
             pending = json.loads(self._pending.read_bytes())
-            made, head = pending["commit"], self.head
-            if head and self.is_ancestor(made, head):
+            commit_id, head = pending["commit"], self.head
+            if head and self.is_ancestor(commit_id, head):
                 for path, (old, new) in pending["paths"].items():
-                    self._lay_out(path, old, new)
+                    self._write_file(path, old, new)
                 self.git("read-tree", "HEAD")
             self._pending.unlink()
 
-    def _lay_out(self, path: str, old: str | None, new: str | None) -> None:
-        place = self.root / path
-        if _blob_id(place) != old:
+    def _write_file(self, path: str, old: str | None, new: str | None) -> None:
+        target = self.root / path
+        if _blob_id(target) != old:
             return
         if new is None:
-            place.unlink(missing_ok=True)
+            target.unlink(missing_ok=True)
             return
-        place.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(place, self.git("cat-file", "blob", new))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(target, self.git("cat-file", "blob", new))
 
     def _commit_edits(self) -> None:
-        """What a person has done to the files is theirs, and goes first."""
+        """Commit what a person has edited, in their name."""
         known = {path: entry for path, entry in self.files(self.head).items() if note_name(path) is not None}
-        found = read_notes(self.root)
+        notes = read_notes(self.root)
         changes: dict[str, GitTreeEntry | None] = {}
-        for path, content in found.items():
-            if path not in known or known[path].id != _id_of(content):
+        for path, content in notes.items():
+            if path not in known or known[path].id != blob_id(content):
                 changes[path] = GitTreeEntry(
                     known[path].mode if path in known else _FILE_MODES[0], self.store_blob(content).id
                 )
-        changes |= {path: None for path in known if path not in found and not os.path.lexists(self.root / path)}
+        changes |= {path: None for path in known if path not in notes and not os.path.lexists(self.root / path)}
         if changes:
             named = ", ".join(sorted(path.removesuffix(".md") for path in changes)[:3])
             more = f" and {len(changes) - 3} more" if len(changes) > 3 else ""
             self.commit(changes, f"{named}{more}: edited by hand\n", author=_person())
 
     def _refuse_unsafe(self, path: str) -> None:
-        """Trees of others may name what is no business of a vault."""
-        place = self.root
+        """Refuse a path that leads out of the vault: another machine's tree may contain anything."""
+        target = self.root
         for part in path.split("/"):
             if part.lower() in ("", ".", "..", ".git"):
-                raise BadInput(f"{path!r} is no path in a vault")
-            place = place / part
-            if place.is_symlink():
-                raise BadInput(f"{place} is a link, and a vault follows none; put a file or a directory there")
+                raise BadInput(f"{path!r} is not a path in a vault")
+            target = target / part
+            if target.is_symlink():
+                raise BadInput(f"{target} is a link, and a vault follows none; put a file or a directory there")
 
     def _refuse_unfinished(self) -> None:
-        if any((self.git.directory / name).exists() for name in _UNFINISHED):
+        if any((self.git.git_directory / name).exists() for name in _GIT_OPERATIONS):
             raise BadInput(f"{self.root}: a merge or the like is under way in this vault; finish it with git first")
 
 
 def create_repository(root: Path, files: Mapping[str, bytes], message: str) -> VaultRepository:
-    """The repository in this directory, made and given a first commit if there is none. One whose making was cut off is
-    made again."""
+    """The repository in this directory; one that does not exist, or whose creation was cut off, is created with a first
+    commit."""
     try:
         root.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -222,7 +222,7 @@ def create_repository(root: Path, files: Mapping[str, bytes], message: str) -> V
 
 def open_repository(root: Path) -> VaultRepository:
     repository = VaultRepository(root.resolve())
-    if not repository.git.directory.is_dir():
+    if not repository.git.git_directory.is_dir():
         raise BadInput(f"{root}: no vault here; type: gametape vault init --vault {root}")
     if repository.head is None:
         raise BadInput(f"{root}: this vault has no commit yet; type: gametape vault init --vault {root}")
@@ -230,7 +230,7 @@ def open_repository(root: Path) -> VaultRepository:
 
 
 def _index_line(path: str, entry: GitTreeEntry | None) -> bytes:
-    mode, name = entry or GitTreeEntry("0", _NOWHERE)
+    mode, name = entry or GitTreeEntry("0", _ZERO_ID)
     return f"{mode} {name}\t".encode() + path.encode("utf-8", "surrogateescape") + b"\0"
 
 
@@ -238,16 +238,12 @@ def _id(entry: GitTreeEntry | None) -> str | None:
     return entry.id if entry else None
 
 
-def _blob_id(place: Path) -> str | None:
-    """What git would call the content of a file; None where there is nothing, and no id where it is no file."""
-    content = read_regular_file(place)
+def _blob_id(target: Path) -> str | None:
+    """The blob id of a file's content; None where nothing exists, and an empty text where it is not a file."""
+    content = read_regular_file(target)
     if content is not None:
-        return _id_of(content)
-    return "" if os.path.lexists(place) else None
-
-
-def _id_of(content: bytes) -> str:
-    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+        return blob_id(content)
+    return "" if os.path.lexists(target) else None
 
 
 def _identity(name: str) -> tuple[tuple[str, str], ...]:
@@ -262,7 +258,7 @@ def _person() -> str:
 
 
 _TRAILERS = "%(trailers:key=Gametape-Thread,valueonly)%x00%(trailers:key=Gametape-Turn,valueonly)"
-_FORM = f"%H%x00%at%x00%an%x00%s%x00{_TRAILERS}%x00"
+_LOG_FORMAT = f"%H%x00%at%x00%an%x00%s%x00{_TRAILERS}%x00"
 
 
 class Commit(NamedTuple):
@@ -280,15 +276,15 @@ class Commit(NamedTuple):
 
     @property
     def author_text(self) -> str:
-        """Who it was, in words."""
+        """The author, with the turn if there is one."""
         return self.who if self.turn is None else f"{self.who}, turn {self.turn}"
 
 
-def list_commits(repository: VaultRepository, *span: str) -> list[Commit]:
-    """The commits of a span, the newest first, each with the paths it changed; a merge changes none of its own."""
-    mark = secrets.token_hex(16)  # that no commit of another machine can have in its subject
-    said = repository.git("log", f"--format={mark}{_FORM}", "-z", "--name-only", "--no-renames", *span)
-    return [_commit(part) for part in said.decode("utf-8", "surrogateescape").split(mark) if part]
+def list_commits(repository: VaultRepository, *revisions: str) -> list[Commit]:
+    """The commits of a revision range, the newest first, each with the paths it changed; a merge has none."""
+    mark = secrets.token_hex(16)  # no commit from another machine can have it in its subject
+    log = repository.git("log", f"--format={mark}{_LOG_FORMAT}", "-z", "--name-only", "--no-renames", *revisions)
+    return [_commit(part) for part in log.decode("utf-8", "surrogateescape").split(mark) if part]
 
 
 def _commit(text: str) -> Commit:

@@ -1,7 +1,7 @@
-"""What is new since a person last looked, note by note; and what the person makes of it.
+"""Reviewing a vault: what changed since a person last accepted it, accepting notes, and reverting changes.
 
-The mark `refs/gametape/reviewed` is a commit whose tree is what was accepted: accepting one note moves that note alone.
-Taking something back is a new commit. No commit is ever rewritten.
+`refs/gametape/reviewed` is a commit whose tree is what was accepted; accepting one note changes that note alone in it.
+A revert is a new commit. No commit is ever rewritten.
 """
 
 import difflib
@@ -18,7 +18,7 @@ MARK = "refs/gametape/reviewed"
 
 
 class NoteChange(NamedTuple):
-    """One note that differs from what was accepted: its diff, and the commits that made it so, the newest first."""
+    """A note that differs from its accepted version: its diff, and the commits since, the newest first."""
 
     note: str
     diff: tuple[str, ...]
@@ -26,84 +26,84 @@ class NoteChange(NamedTuple):
 
 
 def review(vault: Vault) -> list[NoteChange]:
-    """Every note that a person has not accepted as it is, in the order of their names."""
+    """Every note that differs from its accepted version, sorted by name."""
     repository = vault.repository
     with repository.locked():
-        before, now = _accepted(repository), repository.files(repository.head)
-        span = list_commits(repository, f"{MARK}..HEAD")
+        before, now = _accepted_files(repository), repository.files(repository.head)
+        commits = list_commits(repository, f"{MARK}..HEAD")
     return [
-        NoteChange(note, _diff(repository, path, before.get(path), now.get(path)), _since(path, span))
+        NoteChange(note, _diff(repository, path, before.get(path), now.get(path)), _commits_of(path, commits))
         for path in sorted({*before, *now})
         if (note := note_name(path)) and before.get(path) != now.get(path)
     ]
 
 
 def accept(vault: Vault, names: Sequence[str] = ()) -> list[str]:
-    """Accept notes as they are now, all of them if none is named; says which were new."""
+    """Accept the present version of notes, or of all if none is named; returns those that had changed."""
     repository = vault.repository
     with repository.locked():
         head = repository.head
-        before, now = _accepted(repository), repository.files(head)
+        before, now = _accepted_files(repository), repository.files(head)
         differing = [path for path in sorted({*before, *now}) if before.get(path) != now.get(path)]
-        wanted = {_path(vault, name, {*before, *now}) or _unknown(name) for name in names}
-        chosen = [path for path in differing if path in wanted] if names else differing
+        wanted = {_path(vault, name, {*before, *now}) or _refuse_unknown(name) for name in names}
+        selected = [path for path in differing if path in wanted] if names else differing
         mark = repository.resolve(MARK)
-        if not chosen or head is None or mark is None:
+        if not selected or head is None or mark is None:
             return []
         moved = head
-        if set(differing) != set(chosen):
-            tree = repository.write_tree(mark, {path: now.get(path) for path in chosen})
-            told = ", ".join(path.removesuffix(".md") for path in chosen)
-            moved = repository.bare_commit(tree, f"Accepted: {told}\n", [mark])
+        if set(differing) != set(selected):
+            tree = repository.write_tree(mark, {path: now.get(path) for path in selected})
+            names_text = ", ".join(path.removesuffix(".md") for path in selected)
+            moved = repository.bare_commit(tree, f"Accepted: {names_text}\n", [mark])
         repository.git("update-ref", MARK, moved, mark)
-    return [note for path in chosen if (note := note_name(path))]
+    return [note for path in selected if (note := note_name(path))]
 
 
-def revert(vault: Vault, what: str) -> Commit:
-    """Take back a commit, or all that was done to a note since it was accepted, with a new commit.
+def revert(vault: Vault, target: str) -> Commit:
+    """Undo a commit, or all changes to a note since it was accepted, with a new commit.
 
-    Raises `BadInput` where nothing is to be taken back, or where what came later stands on it.
+    Raises `BadInput` where there is nothing to undo, or where later changes depend on it.
     """
     repository = vault.repository
     with repository.locked():
         now = repository.files(repository.head)
-        before = _accepted(repository)
-        path = _path(vault, what, {*before, *now})
+        before = _accepted_files(repository)
+        path = _path(vault, target, {*before, *now})
         if path is not None:
             if now.get(path) == before.get(path):
-                raise BadInput(f"{what}: as it was accepted; name a commit to take back an older change")
-            told, changes = path.removesuffix(".md"), {path: before.get(path)}
+                raise BadInput(f"{target}: as it was accepted; name a commit to take back an older change")
+            name, changes = path.removesuffix(".md"), {path: before.get(path)}
         else:
-            commit = repository.resolve(what) or _unknown(what)
-            told, changes = f"commit {commit[:10]}", _undoing(repository, commit, now)
-        repository.commit(changes, f"{told}: taken back\n")
+            commit = repository.resolve(target) or _refuse_unknown(target)
+            name, changes = f"commit {commit[:10]}", _undo_changes(repository, commit, now)
+        repository.commit(changes, f"{name}: taken back\n")
         return list_commits(repository, "-1", "HEAD")[0]
 
 
-def _undoing(repository: VaultRepository, commit: str, now: Files) -> dict[str, GitTreeEntry | None]:
-    """What is to change so that this commit is undone and all that came later stays."""
+def _undo_changes(repository: VaultRepository, commit: str, now: Files) -> dict[str, GitTreeEntry | None]:
+    """The changes that undo a commit and keep everything that came later."""
     parents = repository.git("rev-list", "--parents", "-n1", commit).decode().split()[1:]
     if len(parents) != 1:
         raise BadInput(f"{commit[:10]}: a merge or the first commit; take back the commits that it brought")
     if not repository.is_ancestor(commit, "HEAD"):
         raise BadInput(f"{commit[:10]}: not in the history of this vault's branch")
-    changes, contradicted = merge_files(
+    changes, conflicts = merge_files(
         repository, repository.files(commit), now, repository.files(parents[0]), aside=None
     )
-    if contradicted:
-        note = contradicted[0].removesuffix(".md")
+    if conflicts:
+        note = conflicts[0].removesuffix(".md")
         raise BadInput(f"{commit[:10]}: {note} was changed since at the same place; edit it by hand")
     if not changes:
         raise BadInput(f"{commit[:10]}: nothing of it is left to take back")
     return changes
 
 
-def _accepted(repository: VaultRepository) -> Files:
+def _accepted_files(repository: VaultRepository) -> Files:
     return repository.files(repository.resolve(MARK))
 
 
 def _path(vault: Vault, name: str, known: set[str]) -> str | None:
-    """The path of a note that is there, or was."""
+    """The path of a note that exists, or did."""
     exact = note_path(name.removesuffix(".md"))
     if exact in known:
         return exact
@@ -114,17 +114,17 @@ def _path(vault: Vault, name: str, known: set[str]) -> str | None:
     return path if path in known else None
 
 
-def _unknown(name: str) -> NoReturn:
+def _refuse_unknown(name: str) -> NoReturn:
     raise BadInput(f"{name}: neither a note nor a commit of this vault")
 
 
 def _diff(
     repository: VaultRepository, path: str, before: GitTreeEntry | None, now: GitTreeEntry | None
 ) -> tuple[str, ...]:
-    """Without a header: whose it is, is told elsewhere."""
+    """The diff without its header."""
     old, new = (repository.content(entry).decode("utf-8", "replace").splitlines() for entry in (before, now))
     return tuple(list(difflib.unified_diff(old, new, path, path, lineterm="", n=2))[2:])
 
 
-def _since(path: str, span: Sequence[Commit]) -> tuple[Commit, ...]:
-    return tuple(commit for commit in span if path in commit.paths)
+def _commits_of(path: str, commits: Sequence[Commit]) -> tuple[Commit, ...]:
+    return tuple(commit for commit in commits if path in commit.paths)

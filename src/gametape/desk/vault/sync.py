@@ -1,77 +1,78 @@
-"""A vault on two machines: fetch, merge, push. Nothing is forced, and no commit is rewritten on either side."""
+"""Synchronises a vault with a git remote: fetch, merge, push. Nothing is forced, no commit is rewritten."""
 
 from typing import NamedTuple
 
 from gametape.core.errors import BadInput
-from gametape.desk.vault.git import GitError
+from gametape.desk.host_git import GitError
+from gametape.desk.vault.git import NETWORK
 from gametape.desk.vault.merge import merge_files
 from gametape.desk.vault.vault import Vault
 
-_THEIRS = "refs/gametape/theirs"
+_REMOTE_REF = "refs/gametape/theirs"
 _TRIES = 5
-_TAMED = (
+_REMOTE_COMMAND = (
     "GIT_ALLOW_PROTOCOL=none git -c core.hooksPath=/dev/null -c core.fsmonitor=false -c core.alternateRefsCommand=true "
     "-c receive.autogc=false -c receive.denyCurrentBranch=refuse "
 )
-"""How the other side is run where it is a directory of this machine: its hooks and programs are not ours to run."""
-_FASTER = ("fetch first", "non-fast-forward", "cannot lock ref", "failed to update ref")
+"""How git runs the remote side where the remote is a directory on this machine: without its hooks and programs."""
+_REJECTED = ("fetch first", "non-fast-forward", "cannot lock ref", "failed to update ref")
 
 
 class SyncResult(NamedTuple):
     pulled: int
-    """Commits that came."""
+    """Commits that were fetched."""
     pushed: int
-    """Commits that went."""
+    """Commits that were pushed."""
     aside: tuple[str, ...]
-    """Notes that both sides changed in ways that cannot be merged: the other's version lies beside ours."""
+    """Notes with conflicts: the other version is stored beside ours."""
 
 
 def sync(vault: Vault, remote: str) -> SyncResult:
-    """Take in what the remote has and give it what we have. Where somebody pushes meanwhile, it is done again."""
+    """Merge what the remote has and push what we have. If somebody else pushes meanwhile, start again."""
     if remote.startswith("-") or not remote.strip():
-        raise BadInput(f"{remote!r} is no remote; give a URL, a path or the name of one")
+        raise BadInput(f"{remote!r} is not a remote; give a URL, a path or the name of one")
     pulled, aside = 0, []
     branch = _branch(vault)
     for _ in range(_TRIES):
         theirs = _fetch(vault, remote, branch)
-        with vault.repository.locked():  # not while others are waited for: agents write meanwhile
+        with vault.repository.locked():  # not held during the fetch and the push: agents write meanwhile
             pulled += _count(vault, f"HEAD..{theirs}") if theirs else 0
-            aside += _take_in(vault, theirs) if theirs else []
+            aside += _merge_remote(vault, theirs) if theirs else []
             ours = str(vault.repository.head)
         pushed = _count(vault, f"{theirs}..{ours}" if theirs else ours)
         if not pushed or _push(vault, remote, ours, branch):
             return SyncResult(pulled, pushed, tuple(aside))
-    raise BadInput(f"{remote}: others pushed to it {_TRIES} times while we merged; try again")
+    raise BadInput(f"{remote}: others pushed {_TRIES} times during the merge; try again")
 
 
 def _branch(vault: Vault) -> str:
-    code, said = vault.repository.git.ask("symbolic-ref", "--short", "-q", "HEAD")
+    code, output = vault.repository.git.ask("symbolic-ref", "--short", "-q", "HEAD")
     if code != 0:
         raise BadInput(f"{vault.root}: this vault is on no branch; type: git -C {vault.root} switch main")
-    return said.decode().strip()
+    return output.decode().strip()
 
 
 def _fetch(vault: Vault, remote: str, branch: str) -> str | None:
-    """The remote's commit of our branch; None where it has none yet."""
+    """Fetch the remote's commit of our branch; None where it has none yet."""
     git = vault.repository.git
     other = _other_side(vault, remote, "upload-pack")
-    listed = git("ls-remote", "--heads", *other, "--", remote, f"refs/heads/{branch}", network=True)
+    listed = git("ls-remote", "--heads", *other, "--", remote, f"refs/heads/{branch}", env=NETWORK)
     if not listed.strip():
         return None
-    words = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
-    git("fetch", *words, *other, "--", remote, f"+refs/heads/{branch}:{_THEIRS}", network=True)
-    return vault.repository.resolve(_THEIRS)
+    options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
+    git("fetch", *options, *other, "--", remote, f"+refs/heads/{branch}:{_REMOTE_REF}", env=NETWORK)
+    return vault.repository.resolve(_REMOTE_REF)
 
 
 def _other_side(vault: Vault, remote: str, program: str) -> tuple[str, ...]:
-    """On this machine git runs the other side's program here, in a repository of which nothing is known."""
+    """An option that hardens the remote program where git runs it on this machine, in an unknown repository."""
     url = vault.repository.git("ls-remote", "--get-url", "--", remote).decode("utf-8", "replace").strip()
     local = url.startswith("file://") or ":" not in url.partition("/")[0]
-    return (f"--{program}={_TAMED}{program}",) if local else ()
+    return (f"--{program}={_REMOTE_COMMAND}{program}",) if local else ()
 
 
-def _take_in(vault: Vault, theirs: str) -> list[str]:
-    """Merge a commit into our branch, as a merge commit where both sides have gone on."""
+def _merge_remote(vault: Vault, theirs: str) -> list[str]:
+    """Merge a commit into our branch, with a merge commit where both sides have new commits. Returns the conflicts."""
     repository = vault.repository
     head = repository.head
     if head is None or repository.is_ancestor(theirs, head):
@@ -79,26 +80,26 @@ def _take_in(vault: Vault, theirs: str) -> list[str]:
     if repository.is_ancestor(head, theirs):
         repository.advance(theirs)
         return []
-    code, said = repository.git.ask("merge-base", head, theirs)
-    base = repository.files(said.decode().split()[0] if code == 0 else None)
-    changes, contradicted = merge_files(
+    code, output = repository.git.ask("merge-base", head, theirs)
+    base = repository.files(output.decode().split()[0] if code == 0 else None)
+    changes, conflicts = merge_files(
         repository, base, repository.files(head), repository.files(theirs), aside="elsewhere"
     )
     repository.commit(changes, "Take in what another machine has written\n", parents=[theirs])
-    return [path.removesuffix(".md") for path in contradicted]
+    return [path.removesuffix(".md") for path in conflicts]
 
 
 def _push(vault: Vault, remote: str, ours: str, branch: str) -> bool:
-    """False where somebody was faster."""
+    """Push; False where somebody else pushed first."""
     try:
-        words = ("--quiet", "--no-verify", *_other_side(vault, remote, "receive-pack"))
-        vault.repository.git("push", *words, "--", remote, f"{ours}:refs/heads/{branch}", network=True)
-    except GitError as trouble:
-        if any(word in trouble.stderr for word in _FASTER):
+        options = ("--quiet", "--no-verify", *_other_side(vault, remote, "receive-pack"))
+        vault.repository.git("push", *options, "--", remote, f"{ours}:refs/heads/{branch}", env=NETWORK)
+    except GitError as error:
+        if any(word in error.stderr for word in _REJECTED):
             return False
         raise
     return True
 
 
-def _count(vault: Vault, span: str) -> int:
-    return int(vault.repository.git("rev-list", "--count", span))
+def _count(vault: Vault, revisions: str) -> int:
+    return int(vault.repository.git("rev-list", "--count", revisions))

@@ -1,7 +1,7 @@
-"""A vault: notes that agents write and people read. Every write is a commit that says which thread and turn wrote it.
+"""A vault: notes that agents write and people read. Every write is a commit that names its thread and turn.
 
-Nothing that was written is lost. A write with a key that is in the history has happened. One that does not know the
-newest version of its note is merged with it, and where that cannot be, it is kept beside it under a name of its own.
+Nothing that was written is lost. A write whose key is in the history is not repeated. A write whose author has not seen
+the newest version of the note is merged with it; where that fails, it is stored beside it under another name.
 """
 
 import re
@@ -13,8 +13,8 @@ from gametape.core.errors import BadInput
 from gametape.desk.vault.merge import conflict_path, merge_texts
 from gametape.desk.vault.note_files import (
     FOLDERS,
-    MOST_CHARACTERS,
-    MOST_NOTES,
+    MAX_CHARACTERS,
+    MAX_NOTES,
     clean_name,
     note_name,
     note_path,
@@ -25,15 +25,15 @@ from gametape.desk.vault.read_log import ReadLog
 from gametape.desk.vault.repository import GitTreeEntry, VaultRepository, create_repository, open_repository
 
 NoteWriteOutcome = Literal["kept", "merged", "aside"]
-_LARGEST_MERGED = 8 * MOST_CHARACTERS
-"""In bytes: notes that others add to do not grow for ever."""
+_MAX_MERGED_BYTES = 8 * MAX_CHARACTERS
+"""A limit for merged notes, so that they do not grow for ever."""
 _KEY = re.compile(r"[\w./:@+-]{1,300}", re.ASCII)
 _SUBJECTS: dict[NoteWriteOutcome, str] = {
     "kept": "remembered",
     "merged": "merged with what others wrote",
     "aside": "kept beside what others wrote",
 }
-_HOWS: dict[str, NoteWriteOutcome] = {how: how for how in _SUBJECTS}
+_OUTCOMES: dict[str, NoteWriteOutcome] = {how: how for how in _SUBJECTS}
 _README = """\
 # Vault
 
@@ -43,7 +43,7 @@ agent/ what agents keep for themselves. Edit it as you like. `gametape vault rev
 
 
 class NoteWriter(NamedTuple):
-    """Who writes, in which turn of theirs, and the key under which the same write is never made twice."""
+    """The attempt and turn that write, and the key by which the same write is never made twice."""
 
     attempt: str
     turn: int
@@ -51,7 +51,7 @@ class NoteWriter(NamedTuple):
 
 
 class NoteWriteResult(NamedTuple):
-    """What became of a write: as it was, merged with another's, or aside under a name of its own."""
+    """What became of a write: stored as given, merged with another version, or stored under another name."""
 
     note: str
     how: NoteWriteOutcome
@@ -63,7 +63,7 @@ class Vault:
 
     @classmethod
     def init(cls, root: Path) -> "Vault":
-        """The vault in this directory, made if there is none. Markdown that is already there is taken in."""
+        """The vault in this directory; it is created if there is none, and existing markdown becomes notes."""
         repository = create_repository(root, {"README.md": _README.encode()}, "A vault\n")
         for place in FOLDERS:
             (repository.root / place).mkdir(exist_ok=True)
@@ -85,17 +85,17 @@ class Vault:
         return sorted(note for path in read_notes(self.root) if (note := note_name(path)))
 
     def resolve_name(self, name: str) -> str:
-        """The note that is meant: one that is there under exactly this name, or the cleaned name."""
+        """The note with exactly this name if it exists, else the cleaned name."""
         exact = name.removesuffix(".md")
         return exact if read_note(self.root, exact) is not None else clean_name(name)
 
     def read(self, name: str) -> str | None:
-        """A note as it lies on disk, edits of a person included."""
+        """The text of a note on disk, including a person's edits."""
         content = read_note(self.root, self.resolve_name(name))
         return None if content is None else content.decode("utf-8", "replace")
 
     def read_by(self, name: str, attempt: str, turn: int) -> str | None:
-        """The same for an agent: what it has seen is kept, for its next write and for those who ask what helped."""
+        """The same for an agent: the read is logged, for its next write and for the usage statistics."""
         note = self.resolve_name(name)
         content = read_note(self.root, note)
         if content is None:
@@ -104,18 +104,18 @@ class Vault:
         return content.decode("utf-8", "replace")
 
     def write(self, name: str, text: str, writer: NoteWriter) -> NoteWriteResult:
-        """Write a note, whatever happens to others meanwhile and to us. When this returns it is in the history."""
+        """Write a note. When this returns, it is committed."""
         if not _KEY.fullmatch(writer.key):
-            raise BadInput(f"{writer.key[:80]!r} is no key for a write; use letters, digits and ./:@+-")
+            raise BadInput(f"{writer.key[:80]!r} is not a key for a write; use letters, digits and ./:@+-")
         content = _content(text)
         note = self.resolve_name(name)
         with self.repository.locked():
-            kept = self._written(writer.key) or self._write(note, content, writer)
+            result = self._find_write(writer.key) or self._write(note, content, writer)
             known = self.repository.store_blob(content).id
             self.reads.record_read(writer.attempt, writer.turn, note, known, wrote=True)
-            if kept.note != note:
-                self.reads.record_read(writer.attempt, writer.turn, kept.note, known, wrote=True)
-        return kept
+            if result.note != note:
+                self.reads.record_read(writer.attempt, writer.turn, result.note, known, wrote=True)
+        return result
 
     def _write(self, note: str, content: bytes, writer: NoteWriter) -> NoteWriteResult:
         repository = self.repository
@@ -127,46 +127,46 @@ class Vault:
         if seen and repository.has(seen):
             base = repository.content(GitTreeEntry("100644", seen))
         merged = content if path not in files else merge_texts(repository.git, base, now, content)
-        if merged is not None and len(merged) > _LARGEST_MERGED:
+        if merged is not None and len(merged) > _MAX_MERGED_BYTES:
             merged = None
         how: NoteWriteOutcome = "kept" if merged == content else "merged"
         entry = repository.store_blob(content if merged is None else merged)
         if merged is None:
             how, path = "aside", conflict_path(path, _plain(writer.attempt), entry, files)
-        if path not in files and sum(note_name(one) is not None for one in files) >= MOST_NOTES:
-            raise BadInput(f"there are {MOST_NOTES} notes already, the most there can be; write over one of them")
-        kept = NoteWriteResult(path.removesuffix(".md"), how)
+        if path not in files and sum(note_name(path) is not None for path in files) >= MAX_NOTES:
+            raise BadInput(f"there are {MAX_NOTES} notes already, the most there can be; write over one of them")
+        result = NoteWriteResult(path.removesuffix(".md"), how)
         if path not in files or files[path].id != entry.id:
-            repository.commit({path: entry}, _message(kept, writer))
-        return kept
+            repository.commit({path: entry}, _message(result, writer))
+        return result
 
-    def _written(self, key: str) -> NoteWriteResult | None:
-        """What became of the write with this key, if it was made."""
+    def _find_write(self, key: str) -> NoteWriteResult | None:
+        """The result of the write with this key, if it was made."""
         line = f"Gametape-Key: {key}"
-        form = "--format=%x01%B"
-        for message in self.repository.git("log", form, "--fixed-strings", f"--grep={line}", "HEAD").split(b"\x01"):
+        log = self.repository.git("log", "--format=%x01%B", "--fixed-strings", f"--grep={line}", "HEAD")
+        for message in log.split(b"\x01"):
             lines = message.decode("utf-8", "replace").splitlines()
-            told = {name: value for name, _, value in (one.partition(": ") for one in lines)}
-            if line in lines and told.get("Gametape-How") in _HOWS and "Gametape-Note" in told:
-                return NoteWriteResult(told["Gametape-Note"], _HOWS[told["Gametape-How"]])
+            trailers = {name: value for name, _, value in (text.partition(": ") for text in lines)}
+            if line in lines and trailers.get("Gametape-How") in _OUTCOMES and "Gametape-Note" in trailers:
+                return NoteWriteResult(trailers["Gametape-Note"], _OUTCOMES[trailers["Gametape-How"]])
         return None
 
 
 def _content(text: str) -> bytes:
-    """A note as it is stored: in UTF-8, its lines ended by a line feed, the last one too."""
+    """A note in its stored form: UTF-8, with a line feed after every line."""
     if not text.strip():
-        raise BadInput("a note of the vault is not emptied; say in it what holds now")
-    if len(text) > MOST_CHARACTERS:
-        raise BadInput(f"a note holds {MOST_CHARACTERS:,} characters at most, not {len(text):,}; keep what matters")
+        raise BadInput("a note cannot be emptied; write in it what holds now")
+    if len(text) > MAX_CHARACTERS:
+        raise BadInput(f"a note holds {MAX_CHARACTERS:,} characters at most, not {len(text):,}; keep what matters")
     plain = text.replace("\r\n", "\n").replace("\0", "")
     return (plain if plain.endswith("\n") else plain + "\n").encode("utf-8", "replace")
 
 
-def _message(kept: NoteWriteResult, writer: NoteWriter) -> str:
+def _message(result: NoteWriteResult, writer: NoteWriter) -> str:
     return (
-        f"{kept.note}: {_SUBJECTS[kept.how]}\n\n"
-        f"Gametape-Thread: {writer.attempt}\nGametape-Turn: {writer.turn}\nGametape-Note: {kept.note}\n"
-        f"Gametape-How: {kept.how}\nGametape-Key: {writer.key}\n"
+        f"{result.note}: {_SUBJECTS[result.how]}\n\n"
+        f"Gametape-Thread: {writer.attempt}\nGametape-Turn: {writer.turn}\nGametape-Note: {result.note}\n"
+        f"Gametape-How: {result.how}\nGametape-Key: {writer.key}\n"
     )
 
 

@@ -59,18 +59,18 @@ def set_up(root: Path, url: str | None = None, turns: int = 3) -> Bench:
         for name, guard in (("eager", "true"), ("idle", "false")):
             matter = f"model: {beating}\nworkspace: {workspace}\ncadence: {{every: 1s}}\nguard: '{guard}'"
             registry.add(desk, name, f"---\n{matter}\n---\nAnything new?\n")
-        with open_job_client(desk) as errands:
+        with open_job_client(desk) as jobs:
             for number in range(2):
                 thread, key = asyncio.run(_thread(root, home, number, turns)), f"say-{number}"
                 bench.threads[thread] = key
-                errands.submit(Job("turn", key, {"thread": thread, "text": "Do it.", "key": key}, thread))
+                jobs.submit(Job("turn", key, {"thread": thread, "text": "Do it.", "key": key}, thread))
             mend = {"name": "write", "arguments": {"path": "calc.py", "content": _MENDED}}
             model = _script(
                 root / "mending.jsonl", [[{"name": "shell", "arguments": {"command": "sleep 1"}}], [mend], []]
             )
             wish = GoalRequest(workspace=workspace, success="pytest -q", model=model, python=Path(sys.executable))
             bench.goal = create_goal(home, wish).root.name
-            errands.submit(Job("goal", bench.goal, {"goal_id": bench.goal}))
+            jobs.submit(Job("goal", bench.goal, {"goal_id": bench.goal}))
     return bench
 
 
@@ -162,8 +162,8 @@ def _serve(bench: Bench) -> "subprocess.Popen[bytes]":
 
 
 def _is_done(desk: Desk, bench: Bench) -> bool:
-    with open_job_client(desk) as errands:
-        over = all(errands.state(key) in ("done", "failed") for key in [*bench.threads.values(), bench.goal])
+    with open_job_client(desk) as jobs:
+        over = all(jobs.state(key) in ("done", "failed") for key in [*bench.threads.values(), bench.goal])
     return over and all(len(registry.tick_log(desk, name)) >= 3 for name in bench.beats)
 
 

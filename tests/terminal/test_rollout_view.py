@@ -1,11 +1,7 @@
-"""What a terminal is shown of an attempt: text, whatever a model or a server wrote."""
-
-from pathlib import Path
+"""What a terminal is shown of a rollout: plain text, whatever a model or a tool wrote."""
 
 import pytest
 
-from gametape.agent.solve import SolveResult
-from gametape.cli.solve import _show
 from gametape.core.step import Step
 from gametape.terminal.rollout_view import LiveView
 
@@ -20,9 +16,3 @@ def test_nothing_that_a_model_says_reaches_the_terminal_as_a_command(capfd: pyte
     shown = capfd.readouterr().err
     assert "owned" in shown
     assert not {"\x1b", "\x07", "\u202e"} & set(shown)
-
-
-def test_a_reason_with_markup_in_it_is_text(capfd: pytest.CaptureFixture[str]) -> None:
-    odd = Path("/tmp/[/x]")
-    _show(SolveResult("error", "a server said [/b] and [red]", odd, odd, odd, None, 1, 2, 0.0, 3.0))
-    assert "a server said [/b] and [red]" in capfd.readouterr().out

@@ -23,7 +23,7 @@ from tests.engines.openai.server import FaultServer
 from tests.engines.openai.server import Said as Reply
 
 from ..steps import Killed
-from .made import Bench, runs, says
+from .bench import Bench, runs, says
 
 LOOK = [
     runs("echo 2 >> a.txt; cd sub 2>/dev/null || mkdir sub", "I look."),
@@ -41,38 +41,38 @@ def test_a_thread_answers_remembers_and_goes_on(tmp_path: Path) -> None:
     work.mkdir()
     (work / "a.txt").write_text("1\n")
     (work / "AGENTS.md").write_text("Count aloud.")
-    place = bench.begin("Be brief.", workspace=str(work), title="counting")
+    directory = bench.begin("Be brief.", workspace=str(work), title="counting")
     seen: list[int] = []
-    follower = JournalFollower(place.journal, lambda step: seen.append(step.step_id))
-    first = bench.say(place, "What is it?")
+    follower = JournalFollower(directory.journal, lambda step: seen.append(step.step_id))
+    first = bench.say(directory, "What is it?")
     follower.poll()
     assert (first.ended, first.answer, first.turns) == ("answered", "It counts.", 4)
     assert seen == [2, 3, 4, 5, 6]
-    second = bench.say(place, "And now?")
+    second = bench.say(directory, "And now?")
     assert (second.ended, second.answer) == ("answered", "Still.")
-    steps = place.load_trajectory().steps
+    steps = directory.load_trajectory().steps
     assert [step.source for step in steps] == ["system", "user", *["agent"] * 4, "user", "agent", "agent"]
     assert steps[7].observation.results[0].content == "1\n2"
     assert {"Count aloud.", "Be brief."} <= set(step_text(steps[0]).splitlines())
-    assert place.load_trajectory().tokens_exact() is True
+    assert directory.load_trajectory().tokens_exact() is True
     assert (work / "a.txt").read_text() == "1\n"
-    assert thread_patch(place).splitlines()[-3:] == ["@@ -1 +1,2 @@", " 1", "+2"]
+    assert thread_patch(directory).splitlines()[-3:] == ["@@ -1 +1,2 @@", " 1", "+2"]
     [one] = list_threads(bench.home)
     assert (one.said, one.answered, one.turns, one.thread.title) == (2, 2, 6, "counting")
     vault = Vault.open(bench.home / "vault")
     assert vault.read("projects/a") == "it counts\n"
-    vault.read_by("projects/a", place.root.name, 9)
-    record_outcome(place.trajectory, succeeded=True)
+    vault.read_by("projects/a", directory.root.name, 9)
+    record_outcome(directory.trajectory, succeeded=True)
     assert vault.reads.usage() == [("projects/a", 1, 0, 0)]
 
 
 def test_said_twice_under_one_key_is_said_once(tmp_path: Path) -> None:
     bench = Bench(tmp_path, [says("One."), says("Two.")])
-    place = bench.begin()
-    assert bench.say(place, "Hello", "k") == bench.say(place, "Hello", "k")
-    assert bench.say(place, "Hello", "other").answer == "Two."
-    assert bench.say(place, "Hello", "k").answer == "One."
-    assert place.load_trajectory().turns == 2
+    directory = bench.begin()
+    assert bench.say(directory, "Hello", "k") == bench.say(directory, "Hello", "k")
+    assert bench.say(directory, "Hello", "other").answer == "Two."
+    assert bench.say(directory, "Hello", "k").answer == "One."
+    assert directory.load_trajectory().turns == 2
 
 
 def _before(real: Callable[..., Any], number: int) -> Callable[..., Any]:
@@ -114,51 +114,51 @@ def test_killed_anywhere_it_goes_on_and_effects_appear_once(
     tmp_path: Path, owner: type, name: str, way: Callable[..., Any], number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = Bench(tmp_path, LOOK)
-    place = bench.begin()
+    directory = bench.begin()
     target: Any = bench.outbox if owner is Bench else owner
     with monkeypatch.context() as patched:
         patched.setattr(target, name, way(getattr(target, name), number))
         with pytest.raises(Killed):
-            bench.say(place, "What is it?", "k")
-    assert bench.say(place, "What is it?", "k").answer == "It counts."
-    steps = place.load_trajectory().steps
+            bench.say(directory, "What is it?", "k")
+    assert bench.say(directory, "What is it?", "k").answer == "It counts."
+    steps = directory.load_trajectory().steps
     assert [step.source for step in steps] == ["system", "user", *["agent"] * 4]
     subjects = Vault.open(bench.home / "vault").repository.git("log", "--format=%s").decode().splitlines()
     assert subjects.count("projects/a: remembered") == 1
     assert len(subjects) == 2
     assert len(bench.outbox.list()) == 1
-    assert "+2\n" in thread_patch(place)
-    assert "+2\n+2" not in thread_patch(place)
+    assert "+2\n" in thread_patch(directory)
+    assert "+2\n+2" not in thread_patch(directory)
 
 
 def test_a_reply_that_was_paid_for_is_not_asked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench(tmp_path, [says("unused")])
     replies = [Reply("I note.", (("remember", '{"name": "a", "text": "one"}'),)), Reply("Done.")]
     with FaultServer(replies, window=32_000) as server:
-        place = bench.begin(model=f"openai:tiny@{server.url}/v1")
+        directory = bench.begin(model=f"openai:tiny@{server.url}/v1")
         with monkeypatch.context() as patched:
             patched.setattr(ThreadReplyCache, "write", _after(ThreadReplyCache.write, 0))
             with pytest.raises(Killed):
-                bench.say(place, "Go", "k")
-        assert bench.say(place, "Go", "k").answer == "Done."
+                bench.say(directory, "Go", "k")
+        assert bench.say(directory, "Go", "k").answer == "Done."
         assert len(server.requests) == 2
     assert Vault.open(bench.home / "vault").read("a") == "one\n"
 
 
 def test_a_fork_has_the_past_and_the_files_and_goes_its_own_way(tmp_path: Path) -> None:
     bench = Bench(tmp_path, [runs("echo one >> f"), says("One."), runs("echo two >> f; cat f"), says("Two.")])
-    place = bench.begin(budget_tokens=10**9)
-    bench.say(place, "first")
-    bench.say(place, "second")
-    forked = fork_thread(bench.home, place.root.name, at=4, title="another way")
-    assert forked.read().forked_from == f"{place.root.name}, step 4"
+    directory = bench.begin(budget_tokens=10**9)
+    bench.say(directory, "first")
+    bench.say(directory, "second")
+    forked = fork_thread(bench.home, directory.root.name, at=4, title="another way")
+    assert forked.read().forked_from == f"{directory.root.name}, step 4"
     assert bench.say(forked, "third").answer == "Two."
     assert forked.load_trajectory().steps[5].observation.results[0].content == "one\ntwo"
     assert list_threads(bench.home)[0].thread.title == "another way"
-    assert spent(bench, forked.root.name) < spent(bench, place.root.name)
+    assert spent(bench, forked.root.name) < spent(bench, directory.root.name)
     assert not (forked.root / "checkpoints").exists()
     with pytest.raises(BadInput, match="step 99"):
-        fork_thread(bench.home, place.root.name, at=99)
+        fork_thread(bench.home, directory.root.name, at=99)
 
 
 def spent(bench: Bench, name: str) -> int:
@@ -167,29 +167,29 @@ def spent(bench: Bench, name: str) -> int:
 
 def test_an_archived_thread_is_a_trajectory_and_says_no_more(tmp_path: Path) -> None:
     bench = Bench(tmp_path, [says("One."), says("Two.")])
-    place = bench.begin()
-    bench.say(place, "first", "k")
-    file = archive_thread(place)
-    assert archive_thread(place) == file
+    directory = bench.begin()
+    bench.say(directory, "first", "k")
+    file = archive_thread(directory)
+    assert archive_thread(directory) == file
     assert load_trajectory(file).final_metrics is not None
     assert list_threads(bench.home)[0].thread.state == "archived"
-    assert bench.say(place, "first", "k").answer == "One."
+    assert bench.say(directory, "first", "k").answer == "One."
     with pytest.raises(ThreadRefused, match="archived"):
-        bench.say(place, "second")
-    assert bench.say(fork_thread(bench.home, place.root.name), "second").answer == "Two."
+        bench.say(directory, "second")
+    assert bench.say(fork_thread(bench.home, directory.root.name), "second").answer == "Two."
 
 
 def test_a_spent_budget_holds_for_life_and_one_answer_may_have_less(tmp_path: Path) -> None:
     bench = Bench(tmp_path, [runs("true"), runs("true"), says("Done.")])
-    place = bench.begin(budget_tokens=100_000)
-    small = bench.say(place, "first", budget_tokens=1)
+    directory = bench.begin(budget_tokens=100_000)
+    small = bench.say(directory, "first", budget_tokens=1)
     assert (small.ended, small.turns) == ("limit", 1)
-    place.update(budget_tokens=small.tokens)
+    directory.update(budget_tokens=small.tokens)
     with pytest.raises(ThreadRefused, match="spent its budget"):
-        bench.say(place, "second")
-    assert len(place.load_trajectory().steps) == 3
-    place.update(budget_tokens=100_000)
-    assert bench.say(place, "second").answer == "Done."
+        bench.say(directory, "second")
+    assert len(directory.load_trajectory().steps) == 3
+    directory.update(budget_tokens=100_000)
+    assert bench.say(directory, "second").answer == "Done."
 
 
 class _Pause:
@@ -203,37 +203,37 @@ class _Pause:
     def __call__(self, _step: object, /) -> None:
         self._seen = True
 
-    def recall(self, _line: object, /) -> None:
+    def replay(self, _steps: object, /) -> None:
         return None
 
-    def take(self) -> "_Pause | None":
+    def take_trip(self) -> "_Pause | None":
         return self if self._seen else None
 
-    def plain(self) -> dict[str, str]:
+    def to_dict(self) -> dict[str, str]:
         return {"kind": "breaker", "rung": self.rung, "detail": self.reason}
 
 
 def test_the_watch_pauses_a_thread_until_a_person_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench(tmp_path, [runs("echo same"), runs("echo same"), says("Done.")])
-    place = bench.begin()
+    directory = bench.begin()
     with monkeypatch.context() as patched:
-        patched.setattr(session, "Breaker", lambda _watch: _Pause())
-        end = bench.say(place, "go", "k")
+        patched.setattr(session, "BehaviourBreaker", lambda _watch: _Pause())
+        end = bench.say(directory, "go", "k")
     assert (end.ended, end.turns) == ("paused", 1)
-    assert "it repeats itself" in str(place.read().paused)
-    assert bench.say(place, "go", "k") == end
+    assert "it repeats itself" in str(directory.read().paused)
+    assert bench.say(directory, "go", "k") == end
     with pytest.raises(ThreadRefused, match="--anyway"):
-        bench.say(place, "go on")
-    assert bench.say(place, "go on", anyway=True).answer == "Done."
-    assert place.read().state == "open"
+        bench.say(directory, "go on")
+    assert bench.say(directory, "go on", anyway=True).answer == "Done."
+    assert directory.read().state == "open"
 
 
 def test_what_is_forbidden_is_refused_at_the_call_and_on_record(tmp_path: Path) -> None:
     turns = [says("I note.", ("remember", {"name": "a", "text": "key sk-12345"})), runs("git push"), says("No.")]
     bench = Bench(tmp_path, turns)
-    place = bench.begin(constraints=Constraints(output=["sk-[0-9]+"], commands=["^git push"]))
-    assert bench.say(place, "go").answer == "No."
-    kinds = [event["kind"] for step in place.load_trajectory().steps for event in step.gametape_extra.events or []]
+    directory = bench.begin(constraints=Constraints(output=["sk-[0-9]+"], commands=["^git push"]))
+    assert bench.say(directory, "go").answer == "No."
+    kinds = [event["kind"] for step in directory.load_trajectory().steps for event in step.gametape_extra.events or []]
     assert kinds == ["constraint", "constraint"]
     assert Vault.open(bench.home / "vault").names() == []
 
@@ -242,10 +242,10 @@ def test_compaction_keeps_what_was_asked_last(tmp_path: Path) -> None:
     bench = Bench(tmp_path, [])
     replies = [Reply(f"{'x' * 9000} {number}") for number in range(5)]
     with FaultServer(replies, window=16_000) as server:
-        place = bench.begin(model=f"openai:tiny@{server.url}/v1")
+        directory = bench.begin(model=f"openai:tiny@{server.url}/v1")
         for number in range(5):
-            assert bench.say(place, f"question {number} {'y' * 500}").ended == "answered"
-    steps = place.load_trajectory().steps
+            assert bench.say(directory, f"question {number} {'y' * 500}").ended == "answered"
+    steps = directory.load_trajectory().steps
     compacted = [step for step in steps if step.gametape_extra.compacted]
     assert compacted
     asked = next(number for number, step in enumerate(steps) if step is compacted[-1])
@@ -255,14 +255,15 @@ def test_compaction_keeps_what_was_asked_last(tmp_path: Path) -> None:
 def test_several_threads_work_at_once(tmp_path: Path) -> None:
     from gametape.desk.threads.session import ThreadMessage, ThreadSession
 
-    from .made import never
+    from .bench import never
 
     bench = Bench(tmp_path, LOOK)
-    places = [bench.begin() for _ in range(3)]
+    directories = [bench.begin() for _ in range(3)]
 
     async def main() -> list[str]:
         talks = (
-            ThreadSession(bench.home, place, bench.outbox).send(ThreadMessage("go", "k"), never) for place in places
+            ThreadSession(bench.home, directory, bench.outbox).send(ThreadMessage("go", "k"), never)
+            for directory in directories
         )
         return [end.answer for end in await asyncio.gather(*talks)]
 
@@ -274,8 +275,8 @@ def test_several_threads_work_at_once(tmp_path: Path) -> None:
 
 def test_a_beginning_of_a_name_is_enough_if_it_is_one_threads(tmp_path: Path) -> None:
     bench = Bench(tmp_path, [says("x")])
-    place = bench.begin()
-    assert thread_directory(bench.home, place.root.name[:-2]) == place
+    directory = bench.begin()
+    assert thread_directory(bench.home, directory.root.name[:-2]) == directory
     bench.begin()
     with pytest.raises(BadInput, match="2 threads"):
         thread_directory(bench.home, "thread-2")

@@ -1,4 +1,4 @@
-"""What leaves the desk: effects, notices and drafts, each once by its key, and nothing without a person's word."""
+"""What leaves the desk: notifications and drafts, each once by its key, and no draft before a person approves it."""
 
 import asyncio
 import json
@@ -45,26 +45,15 @@ def settings(home: Path, text: str) -> None:
     (home / "desk" / "desk.toml").write_text(text)
 
 
-def test_an_effect_that_is_known_is_not_repeated(home: Path) -> None:
-    runs = []
-
-    async def act() -> int:
-        runs.append(1)
-        return len(runs)
-
-    for _ in range(2):
-        with open_desk(home) as desk:
-            assert asyncio.run(desk.effects.once("thread-1/3/charge", act)) == 1
-    assert runs == [1]
-
-
 def test_a_notice_is_kept_once_and_delivered_when_that_is_possible(home: Path, hook: str) -> None:
     settings(home, f'[notify]\nwebhook = "{hook}"\n')
     with open_desk(home) as desk:
         Hook.status = 503
         asyncio.run(desk.notifications.notify("k", "goal-1", "reached", "all tests pass"))
         asyncio.run(desk.notifications.notify("k", "goal-1", "reached", "all tests pass"))
-        assert [(told.key, told.problem) for told in desk.notifications.since(0)] == [("k", f"{hook}: answered 503")]
+        assert [(output.key, output.problem) for output in desk.notifications.since(0)] == [
+            ("k", f"{hook}: answered 503")
+        ]
         Hook.status = 200
         asyncio.run(desk.notifications.retry())
         asyncio.run(desk.notifications.retry())
@@ -80,9 +69,9 @@ def test_what_is_local_is_told_to_no_webhook_elsewhere(home: Path) -> None:
 
 
 def test_a_command_reads_what_is_told_and_its_failure_is_kept(tmp_path: Path) -> None:
-    told = tmp_path / "told"
-    asyncio.run(DeliveryChannel(command=("/bin/sh", "-c", f"cat > {told}")).deliver("k", {"text": "$(reboot)"}))
-    assert json.loads(told.read_text()) == {"text": "$(reboot)", "key": "k"}
+    output = tmp_path / "told"
+    asyncio.run(DeliveryChannel(command=("/bin/sh", "-c", f"cat > {output}")).deliver("k", {"text": "$(reboot)"}))
+    assert json.loads(output.read_text()) == {"text": "$(reboot)", "key": "k"}
     with pytest.raises(DeliveryError, match="exit code 3 oh"):
         asyncio.run(DeliveryChannel(command=("/bin/sh", "-c", "echo oh >&2; exit 3")).deliver("k", {}))
     with pytest.raises(DeliveryError, match="No such file"):

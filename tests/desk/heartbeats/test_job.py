@@ -46,8 +46,8 @@ class Taken:
         self.errands: dict[str, Job] = {}
         self.ended: dict[str, str] = {}
 
-    def submit(self, errand: Job) -> None:
-        self.errands.setdefault(errand.key, errand)
+    def submit(self, job: Job) -> None:
+        self.errands.setdefault(job.key, job)
 
     def state(self, key: str) -> str | None:
         return self.ended.get(key, "queued") if key in self.errands else None
@@ -59,11 +59,11 @@ def add(desk: Desk, name: str, *lines: str, answers: tuple[str, ...] = ("seen",)
     registry.add(desk, name, "\n".join(["---", f"model: scripted:{script}", *lines, "---", "Look at it."]))
 
 
-def tick(desk: Desk, name: str, kept: Kept | None = None, **dying: object) -> dict[str, object]:
-    errand = registry.tick_job(
+def tick(desk: Desk, name: str, stored: Kept | None = None, **dying: object) -> dict[str, object]:
+    job = registry.tick_job(
         desk, name, registry.read_config(desk, name), f"heartbeat/{name}/2026-11-15T09:00:00.000Z", "by hand"
     )
-    return asyncio.run(run_tick_job(desk, MemoryRecorder(errand.key, kept, **dying), errand.payload))  # type: ignore[arg-type]
+    return asyncio.run(run_tick_job(desk, MemoryRecorder(job.key, stored, **dying), job.payload))  # type: ignore[arg-type]
 
 
 def rounds(schedule: HeartbeatScheduler, *moments: float) -> None:
@@ -86,16 +86,16 @@ def test_a_tick_asks_over_the_files_as_they_are_and_tells_once_however_often_it_
     desk: Desk, workspace: Path
 ) -> None:
     add(desk, "beat", "cadence: {every: 1m}", f"workspace: {workspace}", answers=("a.py holds 1.", "nothing."))
-    kept, ended = Kept(), None
+    stored, ended = Kept(), None
     for life in range(20):
         try:
-            ended = tick(desk, "beat", kept, die_at=1, after_keeping=life % 2 == 1)
+            ended = tick(desk, "beat", stored, die_at=1, after_keeping=life % 2 == 1)
         except Killed:
             continue
         break
     assert ended is not None
     assert (ended["outcome"], ended["detail"]) == ("asked", "a.py holds 1.")
-    assert [told.text for told in desk.notifications.since(0)] == ["a.py holds 1."]
+    assert [output.text for output in desk.notifications.since(0)] == ["a.py holds 1."]
     logged = registry.tick_log(desk, "beat")
     assert [entry.tokens for entry in logged] == [ended["tokens"]]
     steps = thread_directory(desk.home, registry.load_state(desk, "beat").thread).load_trajectory().steps
@@ -162,7 +162,7 @@ def test_an_event_waits_for_the_active_hours_and_for_nothing_else(desk: Desk, wo
     assert not taken.errands
     (workspace / "src" / "a.py").write_text("2 and more\n")
     rounds(schedule, begun + 7, begun + 8)
-    assert [errand.payload["heartbeat"] for errand in taken.errands.values()] == ["now"]
+    assert [job.payload["heartbeat"] for job in taken.errands.values()] == ["now"]
     assert registry.load_state(desk, "later").event == "changed: files"
     rounds(schedule, begun + 25 * 3600)
     assert not said
@@ -309,9 +309,9 @@ def test_one_that_is_there_is_not_replaced_and_one_that_is_not_cannot_be_removed
 def test_a_real_round_hands_in_to_the_real_queue(desk: Desk) -> None:
     add(desk, "beat", "cadence: {every: 1s}")
     begun = registry.load_state(desk, "beat").state.anchor
-    with open_job_client(desk) as errands:
-        rounds(HeartbeatScheduler(desk, errands, print), begun + 1.5)
-        assert errands.unfinished() == [registry.tick_key("beat", begun + 1)]
+    with open_job_client(desk) as jobs:
+        rounds(HeartbeatScheduler(desk, jobs, print), begun + 1.5)
+        assert jobs.unfinished() == [registry.tick_key("beat", begun + 1)]
 
 
 def test_what_a_local_thread_answers_stays_here_whatever_the_heartbeat_says(desk: Desk) -> None:
@@ -329,10 +329,10 @@ def test_a_heartbeat_that_becomes_local_only_makes_its_thread_so(desk: Desk) -> 
     tick(desk, "beat")
     path = registry.path_of(desk, "beat")
     path.write_text(path.read_text().replace("cadence", "local_only: true\ncadence"))
-    errand = registry.tick_job(
+    job = registry.tick_job(
         desk, "beat", registry.read_config(desk, "beat"), "heartbeat/beat/2026-11-15T10:00:00.000Z", "by hand"
     )
-    asyncio.run(run_tick_job(desk, MemoryRecorder(errand.key), errand.payload))
+    asyncio.run(run_tick_job(desk, MemoryRecorder(job.key), job.payload))
     assert thread_directory(desk.home, registry.load_state(desk, "beat").thread).read().local_only
 
 
@@ -340,8 +340,8 @@ def test_files_that_are_no_heartbeats_do_not_keep_the_others(desk: Desk) -> None
     add(desk, "beat", "cadence: {every: 10s}")
     (desk.home / "heartbeats" / "Read me.md").write_text("hello")
     (desk.home / "heartbeats" / "gone.md").symlink_to("nowhere")
-    begun, taken, told = registry.load_state(desk, "beat").state.anchor, Taken(), list[str]()
-    rounds(HeartbeatScheduler(desk, taken, told.append), begun + 10, begun + 11)  # type: ignore[arg-type]
+    begun, taken, output = registry.load_state(desk, "beat").state.anchor, Taken(), list[str]()
+    rounds(HeartbeatScheduler(desk, taken, output.append), begun + 10, begun + 11)  # type: ignore[arg-type]
     assert list(taken.errands) == [registry.tick_key("beat", begun + 10)]
-    assert len(told) == 1
-    assert "Read me" in told[0]
+    assert len(output) == 1
+    assert "Read me" in output[0]

@@ -47,6 +47,6 @@ class Bench:
         )
         return asyncio.run(create_thread(self.home, thread, instructions))
 
-    def say(self, place: ThreadDirectory, text: str, key: str | None = None, **more: Any) -> ThreadTurnResult:
-        speaking = ThreadSession(self.home, place, self.outbox)
+    def say(self, directory: ThreadDirectory, text: str, key: str | None = None, **more: Any) -> ThreadTurnResult:
+        speaking = ThreadSession(self.home, directory, self.outbox)
         return asyncio.run(speaking.send(ThreadMessage(text, key or text, **more), never))
