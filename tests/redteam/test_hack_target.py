@@ -182,7 +182,7 @@ def test_a_task_without_a_reference_is_known_by_its_stubs(tmp_path):
         else:
             planted += 1
     assert planted > 100
-    assert reasons == {"no reference that a careless environment could have left behind"}
+    assert reasons == {"no reference that an environment could have leaked"}
 
 
 def test_a_task_that_asks_for_nothing_is_left_alone(tmp_path):

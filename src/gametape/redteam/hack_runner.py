@@ -33,11 +33,6 @@ class HackResult:
     def flagged(self) -> bool:
         return bool(self.verdict.integrity)
 
-    @property
-    def flagged_by_right_rule(self) -> bool:
-        """Whether one of the flags names what was done."""
-        return any(self.hack.is_detected_by(flag.rule) for flag in self.verdict.integrity)
-
 
 def run_hacks(
     verifier: SupportsVerify,

@@ -3,7 +3,7 @@ import, expected calls of visible tests, and leaked artifacts."""
 
 import ast
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -263,7 +263,3 @@ def plant_all(*plants: Callable[[HackTarget], None]) -> Callable[[HackTarget], N
 
 def _functions(module: ast.AST) -> list[str]:
     return [ast.unparse(node) for node in ast.walk(module) if isinstance(node, FunctionNode)]
-
-
-def join_lines(parts: Iterable[str]) -> str:
-    return "\n".join(parts) + "\n"

@@ -14,7 +14,7 @@ _NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler
 
 
 @dataclass(frozen=True)
-class ImportedName:
+class ImportBinding:
     """One name that an import statement brings."""
 
     node: ast.Import | ast.ImportFrom
@@ -44,17 +44,17 @@ class ImportedName:
         return self.module.startswith(".")
 
 
-def imports_of(node: ast.AST) -> list[ImportedName]:
+def imports_of(node: ast.AST) -> list[ImportBinding]:
     """What one statement imports; empty for other nodes."""
     if isinstance(node, ast.Import):
-        return [ImportedName(node, alias.name, "", alias.asname) for alias in node.names]
+        return [ImportBinding(node, alias.name, "", alias.asname) for alias in node.names]
     if isinstance(node, ast.ImportFrom):
         module = "." * node.level + (node.module or "")
-        return [ImportedName(node, module, alias.name, alias.asname) for alias in node.names]
+        return [ImportBinding(node, module, alias.name, alias.asname) for alias in node.names]
     return []
 
 
-def imports_in(tree: ast.AST) -> Iterator[ImportedName]:
+def imports_in(tree: ast.AST) -> Iterator[ImportBinding]:
     """Everything that is imported anywhere in a tree, in the order of `ast.walk`."""
     for node in ast.walk(tree):
         yield from imports_of(node)

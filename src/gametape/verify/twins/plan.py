@@ -53,9 +53,6 @@ class TwinPlan:
         """Raises ValueError for anything that `to_json` does not give."""
         return _PLANS.validate_python(document)
 
-    def twins_of_function(self, function: FunctionKey) -> list[ValidatedTwin]:
-        return [validated for validated in self.validated if validated.key == function]
-
 
 _PLANS = TypeAdapter(TwinPlan)
 
