@@ -122,18 +122,3 @@ def test_the_agent_sees_every_test_that_is_not_held_out() -> None:
     tests = TaskTests(fail_to_pass=["a"], pass_to_pass=["c"], held_out=["b"], groups={"integration": ["b"]})
     assert tests.visible == ["a", "c"]
     assert [tests.group_of(test) for test in tests.every] == ["unit", "unit", "integration"]
-
-
-@pytest.mark.parametrize(
-    ("arm", "rl", "ttf", "gated"),
-    [
-        ("sft", False, False, False),
-        ("rejection", False, False, False),
-        ("rlvr", True, False, False),
-        ("rlvr_ttf", True, True, False),
-        ("rlvr_ttf_gated", True, True, True),
-    ],
-)
-def test_an_arm_says_which_terms_it_has(arm: str, rl: bool, ttf: bool, gated: bool) -> None:
-    config = RunConfig.model_validate(CONFIG | {"arm": arm})
-    assert (config.uses_rl, config.uses_ttf, config.gated) == (rl, ttf, gated)

@@ -11,7 +11,7 @@ pytest.importorskip("trl")
 from trl import GRPOTrainer  # noqa: E402
 from trl.experimental.gkd import GKDTrainer  # noqa: E402
 
-from gametape.train.losses import anchor_loss, distillation, normaliser, rl_loss, ttf_loss  # noqa: E402
+from gametape.train.losses import anchor_loss, divergence, normaliser, rl_loss, ttf_loss  # noqa: E402
 from tests.train.losses.batches import random_batch, slope  # noqa: E402
 
 LENGTH = 11
@@ -123,7 +123,7 @@ def test_feedback_is_trls_divergence_in_both_directions(beta):
     forward = GKDTrainer.generalized_jsd_loss(student, teacher, beta=0, reduction="none").sum(-1)
     reverse = GKDTrainer.generalized_jsd_loss(student, teacher, beta=1, reduction="none").sum(-1)
     theirs = beta * forward + (1 - beta) * reverse
-    torch.testing.assert_close(distillation(student, teacher, beta), theirs, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(divergence(student, teacher, beta), theirs, rtol=1e-12, atol=1e-12)
     capped = (theirs * (6.0 / theirs).clamp(max=1).detach()).sum()
     assert (theirs > 6.0).any()
     assert (theirs < 6.0).any()

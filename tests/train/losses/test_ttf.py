@@ -4,7 +4,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from gametape.train.losses import distillation, rl_loss, ttf_loss  # noqa: E402
+from gametape.train.losses import divergence, rl_loss, ttf_loss  # noqa: E402
 from tests.train.losses.batches import slope  # noqa: E402
 
 
@@ -15,7 +15,7 @@ def logits(seed, places=4, vocabulary=9, scale=3.0):
 
 def test_the_sum_is_weighed_and_capped():
     student, teacher = logits(0), logits(1)
-    apart = distillation(student, teacher, 0.4)
+    apart = divergence(student, teacher, 0.4)
     weights, ratio = torch.tensor([1.0, 0.5, 0.0, 0.25]), torch.tensor([1.0, 2.0, 1.0, 0.1])
     kappa = float(apart.median())
     expected = sum(w * r * min(d, kappa) for w, r, d in zip(weights, ratio, apart, strict=True))
@@ -26,7 +26,7 @@ def test_the_cap_scales_a_gradient_and_never_takes_it():
     """A student that is sure of the wrong token: many nats away, and the one to learn from."""
     student = torch.tensor([[12.0, 0.0, 0.0]], requires_grad=True)
     teacher = torch.tensor([[0.0, 12.0, 0.0]])
-    apart = distillation(student, teacher)
+    apart = divergence(student, teacher)
     assert apart.item() > 11
     gradient = slope(ttf_loss(student, teacher, [1.0], [1.0], 0.7, 0.5), student)
     torch.testing.assert_close(gradient, slope(apart.sum(), student) * (0.5 / apart.item()))
