@@ -78,8 +78,10 @@ def commands(directory: Path) -> dict[str, tuple[list[str], tuple[str, str] | No
         ),
         "a verdict": (["verify", str(task), "--workspace", str(solved), *home], None),
         "a goal": (
-            ["goal", "run", "--workspace", str(workspace), "--success", "pytest -q", "--model", f"scripted:{script}"]
-            + home,
+            [
+                *("goal", "run", "--workspace", str(workspace), "--success", "pytest -q"),
+                *("--model", f"scripted:{script}", *home),
+            ],
             None,
         ),
         "a mined task": (
@@ -91,7 +93,7 @@ def commands(directory: Path) -> dict[str, tuple[list[str], tuple[str, str] | No
 
 def walk(src: Path, arguments: list[str], between: tuple[str, str] | None) -> set[str]:
     """Run a verb in this process and return the files it called."""
-    from gametape.cli.main import main
+    from gametape.cli.main import main  # noqa: PLC0415 - of the checkout that was asked for
 
     sys.argv = ["gametape", *arguments]
     looker = Walk(src, between)

@@ -75,7 +75,9 @@ def table_text() -> str:
     order = ordered(table)
     for room in order:
         below = [other for other in order if other in table[room]]
-        imported = "everything below" if below == order[order.index(room) + 1 :] and len(below) > 3 else ", ".join(below)
+        imported = (
+            "everything below" if below == order[order.index(room) + 1 :] and len(below) > 3 else ", ".join(below)
+        )
         rows.append(f"| `{room}` | {sentence_of(room)} | {imported or 'nothing'} |")
     return "\n".join(rows)
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from gametape._api import mine as mine
     from gametape._api import run_episode as run_episode
     from gametape._api import solve as solve
-    from gametape._api import train as train
     from gametape._api import verify as verify
+    from gametape._api_train import train as train
     from gametape.agent.episode import Episode as Episode
     from gametape.agent.solve import SolveResult as SolveResult
     from gametape.agent.state_environment import StateEnvironment as StateEnvironment
@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from gametape.train.algorithms.base import Algorithm as Algorithm
 
 _HOMES = {
-    "gametape._api": ("check_task", "evaluate", "load_task", "mine", "run_episode", "solve", "train", "verify"),
+    "gametape._api": ("check_task", "evaluate", "load_task", "mine", "run_episode", "solve", "verify"),
+    "gametape._api_train": ("train",),
     "gametape.agent.episode": ("Episode",),
     "gametape.agent.solve": ("SolveResult",),
     "gametape.agent.state_environment": ("StateEnvironment",),

@@ -86,7 +86,7 @@ def solve(
         limits=limits or RolloutLimits(),
         sampling=sampling or Sampling(),
     )
-    return _run(_closing(agent, model, solve_task(request, resume)))
+    return asyncio.run(_closing(agent, model, solve_task(request, resume)))
 
 
 def run_episode(
@@ -100,7 +100,7 @@ def run_episode(
     """Let an agent act in an environment once, and score it. Nothing is written to disk."""
     agent = resolve_model(model, _home(home)) if isinstance(model, str) else model
     config = rollout_config_for(environment, agent, sampling or Sampling(), limits or RolloutLimits())
-    return _run(_closing(agent, model, run_one_episode(environment, config)))
+    return asyncio.run(_closing(agent, model, run_one_episode(environment, config)))
 
 
 def mine(
@@ -142,7 +142,7 @@ def evaluate(
         sampling=sampling or Sampling(),
         limits=limits or RolloutLimits(),
     )
-    return _run(_evaluate(suite, model, settings, k, _home(home)))
+    return asyncio.run(_evaluate(suite, model, settings, k, _home(home)))
 
 
 async def _evaluate(
@@ -185,7 +185,3 @@ async def _closing(agent: Model, given: Model | str, work: Coroutine[Any, Any, R
     finally:
         if isinstance(given, str):
             await agent.close()
-
-
-def _run(work: Coroutine[Any, Any, Result]) -> Result:
-    return asyncio.run(work)

@@ -163,8 +163,9 @@ class _Sampler:
         limits = RolloutLimits(turns=config.rl.turns, turn_tokens=config.rl.turn_tokens, wall_seconds=None)
         model = self._policy.sampler(staleness=config.rl.max_staleness)
         self._engine = model.engine
-        self._worker = RolloutWorker(model, dataset, limits, config.rl.temperature, config.seed)
-        self._annotator = make_algorithm(config).make_annotator(model, limits)
+        algorithm = make_algorithm(config)
+        self._worker = RolloutWorker(model, dataset, limits, config.rl.temperature, config.seed, algorithm.reward)
+        self._annotator = algorithm.make_annotator(model, limits)
         self._slots = asyncio.Semaphore(config.rl.groups)
         self._closing = asyncio.Event()
         self._sampling: set[asyncio.Task[None]] = set()

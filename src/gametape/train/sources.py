@@ -1,10 +1,12 @@
 """Rollouts of the policy in one process with the learner. `async_source` samples in a process of its own."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from gametape.agent.episode import Episode, rollout_config_for, run_episode
 from gametape.agent.limits import RolloutLimits
+from gametape.core.environment import EpisodeScore
 from gametape.core.messages import Sampling
 from gametape.core.seeds import seed_for
 from gametape.engines.token_conversation import TokenModel
@@ -13,15 +15,29 @@ from gametape.sandbox.keeper_client import SandboxError
 from gametape.train.prompts import PromptDataset
 from gametape.train.rollouts import GroupAnnotator, PromptRequest, RolloutGroup, RolloutSample, Weights
 
+Reward = Callable[[EpisodeScore], float]
+"""What an episode with this score is worth to the learner."""
+
+
+def environment_reward(score: EpisodeScore) -> float:
+    """The environment's own reward."""
+    return score.reward
+
 
 class RolloutWorker:
     """Runs episodes with one model, many at once. The seed of a rollout comes from its request and its number."""
 
     def __init__(
-        self, model: TokenModel, dataset: PromptDataset, limits: RolloutLimits, temperature: float, seed: int
+        self,
+        model: TokenModel,
+        dataset: PromptDataset,
+        limits: RolloutLimits,
+        temperature: float,
+        seed: int,
+        reward: Reward = environment_reward,
     ) -> None:
         self.model, self._dataset, self._limits = model, dataset, limits
-        self._temperature, self._seed = temperature, seed
+        self._temperature, self._seed, self._reward = temperature, seed, reward
 
     async def run_group(self, request: PromptRequest, size: int) -> tuple[RolloutGroup, Sequence[Episode]]:
         """The first rollout also keeps its turns in words, for monitors: one is enough, because what all rollouts of a
@@ -39,7 +55,10 @@ class RolloutWorker:
         environment = item.environment
         config = rollout_config_for(environment, item.adapt_model(self.model), sampling, self._limits, name)
         with self.model.engine.participant():
-            return await run_episode(environment, config, infra_error=SandboxError)
+            episode = await run_episode(environment, config, infra_error=SandboxError)
+        if episode.score is None:
+            return episode
+        return replace(episode, score=replace(episode.score, reward=self._reward(episode.score)))
 
 
 class NullAnnotator:

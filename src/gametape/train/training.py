@@ -191,7 +191,7 @@ def _build_loop(
             return own
         if algorithm.asynchronous:
             return AsyncSource(config, directory.start, home, policy.weights())
-        worker = RolloutWorker(model, dataset, limits, rl.temperature, config.seed)
+        worker = RolloutWorker(model, dataset, limits, rl.temperature, config.seed, algorithm.reward)
         return SyncSource(worker, rl.group_size, algorithm.make_annotator(model, limits))
 
     return TrainingLoop(

@@ -29,7 +29,7 @@ from gametape.train.rollouts import (
     RolloutSample,
     TargetMetrics,
 )
-from gametape.train.sources import NullAnnotator
+from gametape.train.sources import NullAnnotator, Reward, environment_reward
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,8 @@ class Algorithm:
         self.config = config
         self.settings = self.Settings.model_validate(config.algorithm)
         self.replay_buffer = ReplayBuffer(config.ttf, config.seed)
+        self.reward: Reward = environment_reward
+        """What an episode is worth, made of its score; a function of your own may take its place."""
         self.target_metrics: list[TargetMetrics] = []
         """What the targets of the last update did."""
 
