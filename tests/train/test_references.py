@@ -51,8 +51,8 @@ def test_training_gives_the_coach_what_it_must_not_say() -> None:
     turns = [number for number, job in enumerate(WORLD.plan.jobs, start=1) if job.marking]
     played = asyncio.run(demonstrate(WORLD, ErrorAtTurnsExpert(turns), TERSE)).episode
     config = RunConfig(arm="rlvr_ttf", tasks="worlds:easy")
-    coaching = CoachAnnotator(config, cast(Any, None), RolloutLimits())
-    coaching._coach = cast(Any, SimpleNamespace(cost=SimpleNamespace(tokens=0), look=look))
+    coaching = CoachAnnotator(config, cast(Any, None), RolloutLimits(), gated=False, score_group=lambda _group: {})
+    coaching._coach = cast(Any, SimpleNamespace(cost=SimpleNamespace(tokens=0), annotate=look))
     asyncio.run(
         coaching.annotate(RolloutGroup(PromptRequest(0, 0, 0), (RolloutSample.from_episode(played),)), [played])
     )
