@@ -32,8 +32,8 @@ def train(
 
     `config` is a `RunConfig`, a mapping with the same keys or a TOML file. `environments` of your own take the place of
     `config.tasks`: a list, of which every fifth is held out, or a function that makes one from a seed. A tiny policy
-    learns the words of their prompts and tools; `words` are further ones. `reward` makes the reward of an episode out of
-    its score. `algorithm` takes the place of `config.arm`.
+    learns the words of their prompts and tools; `words` are further ones. `reward` makes the reward of an episode out
+    of its score. `algorithm` takes the place of `config.arm`.
     """
     settings = _settings(config)
     chosen = make_algorithm(settings) if algorithm is None else algorithm
