@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from gametape._api import check_task as check_task
     from gametape._api import evaluate as evaluate
     from gametape._api import load_task as load_task
-    from gametape._api import mine as mine
+    from gametape._api import mine_tasks as mine_tasks
     from gametape._api import run_episode as run_episode
-    from gametape._api import solve as solve
-    from gametape._api import verify as verify
-    from gametape._api_train import train as train
+    from gametape._api import solve_task as solve_task
+    from gametape._api import verify_workspace as verify_workspace
+    from gametape._api_train import train_policy as train_policy
     from gametape.agent.episode import Episode as Episode
     from gametape.agent.solve import SolveResult as SolveResult
     from gametape.agent.state_environment import StateEnvironment as StateEnvironment
@@ -41,8 +41,16 @@ if TYPE_CHECKING:
     from gametape.train.algorithms.base import Algorithm as Algorithm
 
 _HOMES = {
-    "gametape._api": ("check_task", "evaluate", "load_task", "mine", "run_episode", "solve", "verify"),
-    "gametape._api_train": ("train",),
+    "gametape._api": (
+        "check_task",
+        "evaluate",
+        "load_task",
+        "mine_tasks",
+        "run_episode",
+        "solve_task",
+        "verify_workspace",
+    ),
+    "gametape._api_train": ("train_policy",),
     "gametape.agent.episode": ("Episode",),
     "gametape.agent.solve": ("SolveResult",),
     "gametape.agent.state_environment": ("StateEnvironment",),

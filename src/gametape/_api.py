@@ -1,4 +1,4 @@
-"""The functions of the public API. Each does what the verb of its name does, and returns typed results.
+"""The functions of the public API. Each does what a verb of the command line does, and returns typed results.
 
 They block until the work is done, so they cannot be called from a running event loop. `home` is where models, verdicts
 and interpreters are kept; without one it is $GAMETAPE_HOME or the user's data directory.
@@ -15,8 +15,7 @@ from gametape.agent.episode import Episode, rollout_config_for
 from gametape.agent.episode import run_episode as run_one_episode
 from gametape.agent.limits import RolloutLimits
 from gametape.agent.scripted_policies import SCRIPTED_POLICIES
-from gametape.agent.solve import SolveRequest, SolveResult
-from gametape.agent.solve import solve as solve_task
+from gametape.agent.solve import SolveRequest, SolveResult, solve
 from gametape.core.messages import Sampling
 from gametape.core.protocols import Environment
 from gametape.core.verdict import Verdict
@@ -52,7 +51,7 @@ def check_task(
     return admit(_loaded(task, home), _home(home), runs, hacks, lambda _done, _total, _next: None)
 
 
-def verify(
+def verify_workspace(
     task: LoadedTask | Path | str,
     workspace: Path | str,
     profile: Profile = "full",
@@ -64,7 +63,7 @@ def verify(
         return verifier.verify(Path(workspace), profile, reward)
 
 
-def solve(
+def solve_task(
     task: LoadedTask | Path | str,
     model: Model | str,
     out: Path | str,
@@ -86,7 +85,7 @@ def solve(
         limits=limits or RolloutLimits(),
         sampling=sampling or Sampling(),
     )
-    return asyncio.run(_closing(agent, model, solve_task(request, resume)))
+    return asyncio.run(_closing(agent, model, solve(request, resume)))
 
 
 def run_episode(
@@ -103,7 +102,7 @@ def run_episode(
     return asyncio.run(_closing(agent, model, run_one_episode(environment, config)))
 
 
-def mine(
+def mine_tasks(
     source: Path | str,
     out: Path | str,
     *,

@@ -1,8 +1,10 @@
-"""`gametape.train`: apart from the rest of the public API because it brings torch along."""
+"""`gametape.train_policy`: apart from the rest of the public API because it brings torch along."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from pydantic import ValidationError
 
 from gametape.core.config import RunConfig
 from gametape.core.errors import BadInput
@@ -16,7 +18,7 @@ from gametape.train.sources import Reward
 from gametape.train.training import RunCallbacks, run_training
 
 
-def train(
+def train_policy(
     config: RunConfig | Mapping[str, Any] | Path | str,
     out: Path | str,
     *,
@@ -35,7 +37,7 @@ def train(
     learns the words of their prompts and tools; `words` are further ones. `reward` makes the reward of an episode out
     of its score. `algorithm` takes the place of `config.arm`.
     """
-    settings = _settings(config)
+    settings = _settings(config, "environments given from Python" if environments is not None else None)
     chosen = make_algorithm(settings) if algorithm is None else algorithm
     chosen = chosen(settings) if isinstance(chosen, type) else chosen
     if reward is not None:
@@ -53,9 +55,14 @@ def train(
     )
 
 
-def _settings(config: RunConfig | Mapping[str, Any] | Path | str) -> RunConfig:
+def _settings(config: RunConfig | Mapping[str, Any] | Path | str, tasks: str | None) -> RunConfig:
+    """`tasks` is what stands in the run's configuration where a mapping names none."""
     if isinstance(config, RunConfig):
         return config
-    if isinstance(config, Mapping):
-        return RunConfig.model_validate(dict(config))
-    return read_config(Path(config), [])
+    if not isinstance(config, Mapping):
+        return read_config(Path(config), [])
+    try:
+        return RunConfig.model_validate({**({"tasks": tasks} if tasks else {}), **config})
+    except ValidationError as error:
+        problem = error.errors()[0]
+        raise BadInput(f"config: {'.'.join(map(str, problem['loc']))}: {problem['msg']}") from None
