@@ -1,0 +1,133 @@
+"""The public API: what it lists is there, importing it is cheap, and its page and examples run."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import gametape
+from gametape.agent.state_environment import StateWorkspace
+from gametape.core.errors import BadInput
+from tests.test_house import architecture
+
+_ROOT = Path(__file__).parents[1]
+
+
+def test_every_public_name_is_there_and_hides_no_room() -> None:
+    assert set(gametape.__all__) & set(architecture.rooms()) == set()
+    for name in gametape.__all__:
+        assert getattr(gametape, name) is not None
+    with pytest.raises(AttributeError, match="no_such_name"):
+        gametape.no_such_name  # noqa: B018
+
+
+def test_importing_it_brings_nothing_heavy_along() -> None:
+    code = "import sys, gametape; gametape.BadInput; print(sorted({'torch', 'pydantic', 'rich'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.fixture()
+def page() -> Iterator[list[str]]:
+    """The Python blocks of docs/api.md."""
+    yield re.findall(r"^```python\n(.*?)^```$", (_ROOT / "docs" / "api.md").read_text(), re.MULTILINE | re.DOTALL)
+
+
+def test_the_page_runs_from_top_to_bottom(
+    page: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(_ROOT)
+    monkeypatch.setenv("GAMETAPE_HOME", str(tmp_path / "home"))
+    namespace: dict[str, object] = {"out": tmp_path, "__name__": "api_page"}
+    for block in page:
+        exec(compile(block, "docs/api.md", "exec"), namespace)  # noqa: S102 - that is the point
+    assert "double" in capsys.readouterr().out
+    result = namespace["result"]
+    assert isinstance(result, dict)
+    assert result["success_after"] > result["success_before"]
+
+
+@pytest.mark.parametrize("script", ["custom_environment/vending.py", "custom_algorithm/best_of_group.py"])
+def test_an_example_learns(script: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, str(_ROOT / "examples" / script), str(tmp_path / "run")],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+    )
+    before, after = (int(share) for share in re.findall(r"(\d+)%", done.stdout))
+    assert after > before + 40
+
+
+@pytest.mark.parametrize("script", ["custom_environment/vending.py", "custom_algorithm/best_of_group.py"])
+def test_what_an_example_defines_is_short(script: str) -> None:
+    """An environment with its tool, an algorithm and a reward take less than 40 lines each."""
+    text = (_ROOT / "examples" / script).read_text()
+    for definition in re.split(r"^(?=class |@gametape|def )", text, flags=re.MULTILINE)[1:]:
+        assert len(definition.strip().splitlines()) < 40
+
+
+@gametape.tool
+def add(state: list[int], number: int, times: int = 1) -> str:
+    """Add a number."""
+    if number < 0:
+        raise BadInput("only upwards")
+    state.append(number * times)
+    return f"sum {sum(state)}"
+
+
+async def _call(**arguments: object) -> tuple[str, bool]:
+    result = await add.call(dict(arguments), StateWorkspace[list[int]]([]))
+    return result.content, result.failed
+
+
+async def _answers() -> list[tuple[str, bool]]:
+    return [
+        await _call(number=2),
+        await _call(number="3", times=2),
+        await _call(number="three"),
+        await _call(),
+        await _call(number=1, other=1),
+        await _call(number=-1),
+    ]
+
+
+def test_a_tool_checks_its_arguments_by_its_type_hints() -> None:
+    import asyncio
+
+    assert add.definition["parameters"]["required"] == ["number"]
+    assert set(add.definition["parameters"]["properties"]) == {"number", "times"}
+    good, coerced, *bad = asyncio.run(_answers())
+    assert good == ("sum 2", False)
+    assert coerced == ("sum 6", False)
+    assert all(failed for _, failed in bad)
+    assert "number" in bad[0][0]
+    assert "only upwards" in bad[3][0]
+
+
+def test_a_tool_without_type_hints_is_refused() -> None:
+    with pytest.raises(BadInput, match="'number' has no type hint"):
+        gametape.tool(lambda state, number: "")
+
+
+def test_a_state_workspace_goes_back_and_forks() -> None:
+    import asyncio
+
+    async def story() -> tuple[list[int], list[int]]:
+        workspace = StateWorkspace([1])
+        saved = await workspace.snapshot()
+        workspace.state.append(2)
+        fork = await workspace.fork(saved)
+        fork.state.append(3)
+        await workspace.restore(saved)
+        with pytest.raises(BadInput, match="no snapshot"):
+            await workspace.restore("7")
+        with pytest.raises(BadInput, match="no shell"):
+            await workspace.shell("ls")
+        return workspace.state, fork.state
+
+    assert asyncio.run(story()) == ([1], [1, 3])
