@@ -69,7 +69,7 @@ def test_stored_targets_are_scored_again_without_a_new_look(clumsy: Path, tmp_pa
     assert [target["hint"] for target in again.answer["targets"]] == [one["hint"] for one in first.answer["targets"]]
     nothing = run("coach", rollout, *words, "--again")
     assert (nothing.code, nothing.err.strip().count("\n")) == (2, 0)
-    assert "holds no targets" in nothing.err
+    assert "has no targets of an earlier run" in nothing.err
 
 
 def test_a_person_may_say_where_and_what(clumsy: Path, tmp_path: Path) -> None:

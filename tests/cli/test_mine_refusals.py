@@ -81,7 +81,7 @@ def test_a_suite_that_cannot_be_relied_on(test: str, reason: str, home: Path, tm
 
 
 def test_a_suite_that_does_not_end(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(baseline, "FIRST_SECONDS", 1.0)
+    monkeypatch.setattr(baseline, "FIRST_RUN_SECONDS", 1.0)
     source = laid(tmp_path / "shelf", around("def test_it():\n    while True:\n        pass\n"))
     ran = CliRunner().invoke(app, [str(source), "--out", str(tmp_path / "out"), "--home", str(home), "--json"])
     assert ran.exit_code == 1

@@ -41,7 +41,7 @@ def test_people_see_evidence_and_a_plot(tmp_path: Path) -> None:
     assert ran.code == 1
     assert "phrase: standing by as ever friend" in ran.out
     assert any(line.startswith("phrase ") and "!" in line for line in ran.out.splitlines())
-    assert "too little to look at so far: subject, spend" in ran.out
+    assert "too few steps so far for: subject, spend" in ran.out
     assert "learning" not in ran.out
 
 
