@@ -7,7 +7,6 @@ checkpoints/      the file tree after every turn
 notes/            what it remembered
 """
 
-import fcntl
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from gametape.core.errors import BadInput
 from gametape.core.trajectory import Trajectory
 from gametape.record.errors import write_error
 from gametape.record.journal import Journal
+from gametape.record.lock import require_lock
 from gametape.record.trajectory_file import load_trajectory
 from gametape.sandbox.snapshots.cleanup import remove_tree
 
@@ -64,7 +64,7 @@ class AttemptDirectory:
         except OSError as error:
             raise BadInput(f"{self.root}: cannot be made: {error.strerror}") from error
         try:
-            _lock(directory, self.root)
+            require_lock(directory, self.root, "another process is at work on this attempt")
             yield
         except OSError as error:
             raise write_error(Path(os.fsdecode(error.filename or self.root)), error) from error
@@ -95,10 +95,3 @@ class AttemptDirectory:
             self.workspace.rename(old)
         fresh.rename(self.workspace)
         remove_tree(old)
-
-
-def _lock(directory: int, path: Path) -> None:
-    try:
-        fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise BadInput(f"{path}: another process is at work on this attempt") from None

@@ -5,7 +5,6 @@ is killed. The holder writes its process id beside it, for people to read.
 """
 
 import asyncio
-import fcntl
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -21,6 +20,7 @@ from gametape.desk.database import connect, is_sqlite
 from gametape.desk.disk_full import report_disk_full
 from gametape.desk.jobs import Desk, Job, Json
 from gametape.record.errors import OutOfDiskSpace, write_error
+from gametape.record.lock import try_lock
 
 _KEY = 7161954
 """The key of the session lock: any number that nothing else in the database uses."""
@@ -69,12 +69,11 @@ class _FileLock:
         except OSError as error:
             raise write_error(path, error) from None
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not try_lock(fd):
+                os.close(fd)
+                return None
             os.ftruncate(fd, 0)
             os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
-        except BlockingIOError:
-            os.close(fd)
-            return None
         except OSError as error:
             os.close(fd)
             raise write_error(path, error) from None

@@ -1,7 +1,6 @@
 """The directory of a run, `RUN/{config.toml, metrics.jsonl, start/, checkpoints/}`, and the files in it. One process at
 a time holds it."""
 
-import fcntl
 import json
 import math
 import os
@@ -19,6 +18,7 @@ from gametape.evals.episode_file import episode_to_trajectory
 from gametape.record.atomic import write_all, write_atomically
 from gametape.record.errors import write_error
 from gametape.record.json_lines import read_lines
+from gametape.record.lock import require_lock
 from gametape.record.trajectory_file import save_trajectory
 from gametape.train import checkpoints
 from gametape.train.config_file import config_to_toml, read_config
@@ -94,10 +94,7 @@ class RunDirectory:
         except OSError as error:
             raise BadInput(f"{self.root}: cannot be written: {error.strerror}") from error
         try:
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise BadInput(f"{self.root}: another process is training here") from None
+            require_lock(fd, self.root, "another process is training here")
             checkpoints.clear_unfinished(self.checkpoints)
             for begun in self.root.glob(f"{START_PREFIX}*"):
                 shutil.rmtree(begun, ignore_errors=True)

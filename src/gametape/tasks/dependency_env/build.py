@@ -5,11 +5,9 @@ label file exists, which is written last; the next builder removes what a killed
 its final directory, because a virtual environment cannot be moved.
 """
 
-import fcntl
 import hashlib
 import importlib.metadata
 import json
-import os
 import platform
 import shutil
 import sys
@@ -26,6 +24,7 @@ from packaging.utils import canonicalize_name
 from gametape.core.task import Origin
 from gametape.record.atomic import write_atomically
 from gametape.record.errors import write_error
+from gametape.record.lock import locked
 from gametape.tasks.dependency_env.distributions import (
     InstalledDistribution,
     NotInstallableError,
@@ -170,9 +169,7 @@ def _locked(directory: Path) -> Iterator[None]:
 
     The installer process inherits the lock, because it goes on writing when the builder is killed; the kernel releases
     the lock when its last holder ends."""
-    with directory.with_name(f".{directory.name}.lock").open("wb") as lock:
-        os.set_inheritable(lock.fileno(), True)
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(directory.with_name(f".{directory.name}.lock"), inheritable=True):
         yield
 
 
