@@ -30,7 +30,7 @@ def test_importing_it_brings_nothing_heavy_along() -> None:
     assert done.stdout.strip() == "[]"
 
 
-@pytest.fixture()
+@pytest.fixture
 def page() -> Iterator[list[str]]:
     """The Python blocks of docs/api.md."""
     yield re.findall(r"^```python\n(.*?)^```$", (_ROOT / "docs" / "api.md").read_text(), re.MULTILINE | re.DOTALL)
@@ -43,7 +43,7 @@ def test_the_page_runs_from_top_to_bottom(
     monkeypatch.setenv("GAMETAPE_HOME", str(tmp_path / "home"))
     namespace: dict[str, object] = {"out": tmp_path, "__name__": "api_page"}
     for block in page:
-        exec(compile(block, "docs/api.md", "exec"), namespace)  # noqa: S102 - that is the point
+        exec(compile(block, "docs/api.md", "exec"), namespace)
     assert "double" in capsys.readouterr().out
     result = namespace["result"]
     assert isinstance(result, dict)

@@ -11,6 +11,7 @@ from gametape.tasks.worlds.experts import ErrorAtTurnsExpert
 from gametape.tasks.worlds.spec import preset
 from gametape.tasks.worlds.world import World
 from gametape.train.demonstrations import demonstrate
+from gametape.train.rollouts import AnnotatedEpisode
 from gametape.train.run_directory import save_annotated_trajectory
 
 from .command import run
@@ -108,7 +109,7 @@ def test_a_task_in_a_sandbox_is_forked_there(tmp_path: Path) -> None:
         (("--target", "3"), "belong together"),
         (("--target", "1", "--hint", "x"), "not a turn"),
         (("--gates", "g3"), "g0, g1 and g2"),
-        (("--task", "worlds:moderate"), "is not there"),
+        (("--task", "worlds:moderate"), "not among them"),
     ],
 )
 def test_bad_input_is_one_line(clumsy: Path, words: tuple[str, ...], says: str) -> None:
@@ -158,8 +159,8 @@ def test_what_training_leaves_is_found_by_the_name_of_its_worlds(tmp_path: Path)
     """Rollouts of a run are of a part of the worlds that a name stands for."""
     world = World(preset("moderate").model_copy(update={"seed": 12345, "split": "train"}))
     wrong = next(turn for turn, job in enumerate(world.plan.jobs, start=1) if job.marking)
-    played = asyncio.run(demonstrate(world, ErrorAtTurnsExpert([wrong]), byte_chat_format())).episode
-    kept = save_annotated_trajectory(played, [], 0.0, "d0", tmp_path)
+    episode = asyncio.run(demonstrate(world, ErrorAtTurnsExpert([wrong]), byte_chat_format())).episode
+    kept = save_annotated_trajectory(AnnotatedEpisode("d0", episode, [], 0.0), tmp_path)
     done = run("coach", kept, "--task", "worlds:moderate", "--model", "scripted:clumsy", "--json")
     assert done.code == 1, done.err
     assert [target["step"] for target in done.answer["targets"]] == [wrong + 2]

@@ -132,7 +132,7 @@ def test_a_run_is_resumed_as_it_was_begun_and_by_one_process(tmp_path: Path) -> 
     with pytest.raises(BadInput, match="seed 1, not 2"):
         AttemptLog.open(tmp_path / "run", {"seed": 2}, resume=True)
     (tmp_path / "run" / ATTEMPTS_FILE).write_text('{"gametape_eval": 1, "seed": 1}\nnot json\n')
-    with pytest.raises(BadInput, match="not a run's attempts"):
+    with pytest.raises(BadInput, match="line 2: not JSON"):
         AttemptLog.open(tmp_path / "run", {"seed": 1}, resume=True)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "file").touch()

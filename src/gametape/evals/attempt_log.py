@@ -4,6 +4,7 @@ The first line holds the settings; a run with other settings is refused. A line 
 attempt that was logged is never run twice, even after `kill -9`.
 """
 
+import json
 from pathlib import Path
 from typing import Any, Self
 
@@ -74,7 +75,7 @@ class AttemptLog:
             raise BadInput(f"{directory}: holds a run; --resume goes on with it, or give the name of a new directory")
         self._log.require_header(begun, header)
         try:
-            for attempt in map(EvalAttempt.model_validate, records):
+            for attempt in (EvalAttempt.model_validate_json(json.dumps(record)) for record in records):
                 self._attempts[attempt.task, attempt.number] = attempt
         except ValidationError as error:
             raise read_error(path, OSError(0, f"not a run's attempts: {str(error).splitlines()[0]}")) from None

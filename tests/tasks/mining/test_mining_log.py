@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gametape.core.errors import BadInput, MissingDependency
-from gametape.tasks.mining import mining_log as module
+from gametape.record import append_log as module
 from gametape.tasks.mining.mining_log import MINING_LOG_NAME, MiningLog
 
 RUN = {"source": "abc", "seed": 0, "tier": "stub"}
