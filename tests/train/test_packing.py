@@ -21,14 +21,14 @@ def test_positions_and_predecessors_follow_the_line_and_not_the_packing():
     assert packed.positions_N.tolist() == [0, 1, 2, 3, 4, 2, 3, 0, 1]
     assert packed.predecessor_N.tolist() == [-1, 0, 1, 2, 3, 1, 5, -1, 0]
     assert packed.rows == (slice(0, 3), slice(3, 5), slice(8, 9), slice(5, 7), slice(7, 8))
-    assert [line.tolist() for line in packed.lines] == [[0, 1, 2], [0, 1, 2, 3, 4], [0, 8], [0, 1, 5, 6], [7]]
+    assert [line.tolist() for line in packed.paths] == [[0, 1, 2], [0, 1, 2, 3, 4], [0, 8], [0, 1, 5, 6], [7]]
     assert packed.gradient_rows == 8
 
 
 def test_a_child_of_none_of_its_parents_tokens_is_its_sibling():
     packed = pack_nodes([TokenNode([1, 2]), TokenNode([3, 4], 0), TokenNode([5], 1, at=0)])
     assert packed.positions_N.tolist() == [0, 1, 2, 3, 2]
-    assert packed.lines[2].tolist() == [0, 1, 4]
+    assert packed.paths[2].tolist() == [0, 1, 4]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ LINES = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=8), min_size=1
 
 
 def read(packed, node):
-    return packed.ids_N[packed.lines[node]].tolist()
+    return packed.ids_N[packed.paths[node]].tolist()
 
 
 @given(LINES, st.data())

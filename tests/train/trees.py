@@ -24,7 +24,7 @@ GROUP = [
 
 def line_of(packed, number):
     """The tokens from the start of a node's line to its end."""
-    return packed.ids_N[packed.lines[number]]
+    return packed.ids_N[packed.paths[number]]
 
 
 def alone(packed, number):

@@ -160,20 +160,20 @@ def _by_lines(network: Any, packed: PackedTokens) -> Tensor:
         if not chosen:
             continue
         with torch.set_grad_enabled(torch.is_grad_enabled() and not without_gradient):
-            part_NE = _lines(network, packed, chosen)
+            part_NE = _forward_padded(network, packed, chosen)
         hidden_NE = part_NE if hidden_NE is None else torch.cat((hidden_NE, part_NE))
     assert hidden_NE is not None
     return hidden_NE
 
 
-def _lines(network: Any, packed: PackedTokens, chosen: list[int]) -> Tensor:
-    lines = [packed.ids_N[packed.lines[number]] for number in chosen]
-    mask_BT = pad_sequence([torch.ones_like(line) for line in lines], batch_first=True)
-    out = network.base_model(pad_sequence(lines, batch_first=True), attention_mask=mask_BT, use_cache=False)
+def _forward_padded(network: Any, packed: PackedTokens, chosen: list[int]) -> Tensor:
+    sequences = [packed.ids_N[packed.paths[number]] for number in chosen]
+    mask_BT = pad_sequence([torch.ones_like(ids) for ids in sequences], batch_first=True)
+    out = network.base_model(pad_sequence(sequences, batch_first=True), attention_mask=mask_BT, use_cache=False)
     parts = []
-    for hidden_TE, line, number in zip(out.last_hidden_state, lines, chosen, strict=True):
+    for hidden_TE, ids, number in zip(out.last_hidden_state, sequences, chosen, strict=True):
         rows = packed.rows[number]
-        parts.append(hidden_TE[len(line) - (rows.stop - rows.start) : len(line)])
+        parts.append(hidden_TE[len(ids) - (rows.stop - rows.start) : len(ids)])
     return torch.cat(parts)
 
 
