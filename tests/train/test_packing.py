@@ -1,10 +1,19 @@
-"""Packed trees: every token knows its place, its predecessor and its line."""
+"""Packed trees: positions, predecessors, shared prefixes and padding."""
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
-from gametape.train.packing import AttentionSpan, TokenNode, make_buckets, pack_nodes  # noqa: E402  # noqa: E402
+from hypothesis import given  # noqa: E402
+from hypothesis import strategies as st  # noqa: E402
+
+from gametape.train.packing import (  # noqa: E402
+    AttentionSpan,
+    TokenNode,
+    Trie,
+    make_buckets,
+    pack_nodes,
+)
 
 
 def test_positions_and_predecessors_follow_the_line_and_not_the_packing():
@@ -79,3 +88,37 @@ def test_padded_keys_are_hidden_where_causality_does_not_hide_them():
         [AttentionSpan(torch.arange(4), torch.arange(4)), AttentionSpan(torch.arange(2), torch.arange(2))], causal=True
     )
     assert causal.hidden_BK is None
+
+
+LINES = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=8), min_size=1, max_size=8)
+
+
+def read(packed, node):
+    return packed.ids_N[packed.paths[node]].tolist()
+
+
+@given(LINES, st.data())
+def test_every_line_can_be_read_off_its_leaf_and_so_can_what_hangs_there(lines, data):
+    trie = Trie()
+    leaves = trie.add_sequences(lines)
+    number = data.draw(st.integers(0, len(lines) - 1))
+    at = data.draw(st.integers(1, len(lines[number])))
+    branch = trie.add_branch(leaves[number], at, [7, 8], detached=True)
+    packed = pack_nodes(trie.nodes)
+    assert [read(packed, leaf) for leaf in leaves] == lines
+    assert read(packed, branch) == [*lines[number][:at], 7, 8]
+
+
+@given(LINES)
+def test_nothing_is_computed_twice_but_the_last_token_of_a_line(lines):
+    trie = Trie()
+    trie.add_sequences(lines)
+    prefixes = {tuple(line[:at]) for line in lines for at in range(1, len(line))}
+    assert len(pack_nodes(trie.nodes).ids_N) <= len(prefixes) + len(lines)
+
+
+def test_other_families_are_not_looked_at():
+    trie = Trie()
+    trie.add_sequences([[1, 2, 3]])
+    trie.add_sequences([[1, 2, 3]])
+    assert len(pack_nodes(trie.nodes).ids_N) == 6
