@@ -96,8 +96,8 @@ class AlarmMonitor:
     def restore(self, state: Mapping[str, Any]) -> None:
         self.first_length, self.active = state["length"], state["ringing"]
 
-    def _news(self, found: Iterable[TrainingAlarm]) -> list[TrainingAlarm]:
-        alarms = list(found)
+    def _news(self, raised: Iterable[TrainingAlarm]) -> list[TrainingAlarm]:
+        alarms = list(raised)
         news = [alarm for alarm in alarms if alarm.name not in self.active]
         self.active |= {alarm.name: 0 for alarm in alarms}
         return news

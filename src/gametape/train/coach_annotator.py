@@ -123,10 +123,10 @@ class CoachAnnotator:
         before = self._coach.cost.tokens
         names = {at: f"d{group.request.number:08}.{at:03}" for at in annotated}
         leaks = leak_checker_for(episodes[0].environment)
-        found = await asyncio.gather(
+        annotations = await asyncio.gather(
             *(self._coach.annotate(episodes[at], self._model, name, leaks) for at, name in names.items())
         )
-        hints = dict(zip(annotated, found, strict=True))
+        hints = dict(zip(annotated, annotations, strict=True))
         targets = [
             self._distill_target(episodes[at], self._controls.apply(hint, episodes[at]), names[at], at)
             for at in annotated

@@ -64,11 +64,11 @@ def _exists(name: str) -> bool:
     parts = name.split(".")
     if parts[0] in ("numpy", "pandas"):
         return True
-    found: object = importlib.import_module(parts[0])
+    value: object = importlib.import_module(parts[0])
     for part in parts[1:]:
-        if not hasattr(found, part):
+        if not hasattr(value, part):
             return False
-        found = getattr(found, part)
+        value = getattr(value, part)
     return True
 
 

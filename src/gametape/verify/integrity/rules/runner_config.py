@@ -26,9 +26,9 @@ def _options(tree: SourceTree, path: str) -> dict[str, str]:
     try:
         if path.endswith(".toml"):
             tables = tomllib.loads(text)
-            found: Any = tables if path.endswith("pytest.toml") else tables.get("tool", {})
-            found = found.get("pytest", {})
-            items = {**found, **found.get("ini_options", {})}
+            table: Any = tables if path.endswith("pytest.toml") else tables.get("tool", {})
+            table = table.get("pytest", {})
+            items = {**table, **table.get("ini_options", {})}
             return {
                 key: " ".join(map(str, value)) if isinstance(value, list) else str(value)
                 for key, value in items.items()
