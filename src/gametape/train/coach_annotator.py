@@ -62,16 +62,16 @@ def _moved(hint: Hint, episode: Episode, rng: Random) -> Hint:
 
 
 def leak_checker_for(environment: Environment) -> LeakChecker:
-    """What the agent is shown of a task, its files and what it is told, gives nothing away."""
+    """Files of the task and prompts that the agent reads are no leak."""
     if isinstance(environment, World):
         return LeakChecker(
             calls=tuple(frozenset(act.action.values) for act in script_episode(environment, perfect_expert))
         )
     if not isinstance(environment, TaskEnvironment) or environment.task.reference is None:
         return NO_LEAK_CHECK
-    subject = environment.task
-    solution = environment.task.reference.under(subject.task.source_paths)
-    return _of_task(solution, subject.start, environment.system_prompt, environment.user_prompt)
+    loaded_task = environment.task
+    solution = environment.task.reference.under(loaded_task.task.source_paths)
+    return _of_task(solution, loaded_task.start, environment.system_prompt, environment.user_prompt)
 
 
 @lru_cache(maxsize=64)

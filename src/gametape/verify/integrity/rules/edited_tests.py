@@ -41,16 +41,16 @@ def _definitions(tree: ast.Module) -> dict[str, tuple[str, int]]:
                 for target in targets:
                     for name in ast.walk(target):
                         if isinstance(name, ast.Name):
-                            kept = (
+                            earlier = (
                                 definitions.get(prefix + name.id, ("", 0))[0] if isinstance(node, ast.AugAssign) else ""
                             )
-                            definitions[prefix + name.id] = (kept + _text(node), node.lineno)
+                            definitions[prefix + name.id] = (earlier + _text(node), node.lineno)
             elif isinstance(node, ast.Import | ast.ImportFrom):
                 for alias in node.names:
                     module = "." * getattr(node, "level", 0) + (getattr(node, "module", "") or "")
                     bound = alias.asname or alias.name.split(".")[0]
-                    said = alias.name if alias.asname or module else bound
-                    definitions[prefix + bound] = (f"import {module} {said}", node.lineno)
+                    imported_name = alias.name if alias.asname or module else bound
+                    definitions[prefix + bound] = (f"import {module} {imported_name}", node.lineno)
             elif isinstance(node, ast.If | ast.Try | ast.With):
                 guard = f"if {ast.dump(node.test)}: " if isinstance(node, ast.If) else ""
                 for inner in ("body", "orelse", "finalbody"):

@@ -212,7 +212,7 @@ def changes_outcomes_in_conftest(submission: Submission) -> Iterator[RuleFinding
             if text not in known:
                 yield RuleFinding(text, file=path, line=line)
         for text, line in _stand_ins(code, submission) if code else ():
-            if before is None or text not in {said for said, _ in _stand_ins(before, submission)}:
+            if before is None or text not in {old_text for old_text, _ in _stand_ins(before, submission)}:
                 yield RuleFinding(text, file=path, line=line)
 
 
