@@ -29,7 +29,7 @@ class StoredHint:
     hint: Hint
     turn: TurnTokens
     number: int
-    """Of the turn, from 1."""
+    """The turn's number, from 1."""
 
 
 def with_stored_hints(trajectory: Trajectory, hints: Sequence[Hint]) -> Trajectory:

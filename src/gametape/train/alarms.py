@@ -30,7 +30,7 @@ class TrainingHealth:
     kl_to_start: float | None = None
     hack_rate: float = 0.0
     infra_error_rate: float = 0.0
-    """The share of rollouts in which the machinery failed."""
+    """The share of rollouts with an infrastructure error."""
     zero_variance: float = 0.0
     mismatch: float | None = None
     hint_leak: float | None = None
@@ -83,7 +83,7 @@ class AlarmMonitor:
         return self._news(self._found(health))
 
     def filter_new(self, alarms: Iterable[TrainingAlarm]) -> list[TrainingAlarm]:
-        """Those of alarms found elsewhere that are not active already."""
+        """The alarms of other monitors that are not active already."""
         return self._news(alarms)
 
     def check_evaluation(self, score: Mapping[str, Any], first: Mapping[str, Any]) -> list[TrainingAlarm]:

@@ -37,10 +37,10 @@ class HintControls:
     def __init__(self, config: TTFConfig, seed: int) -> None:
         self._config, self._seed = config, seed
         self.texts: dict[str, str] = {}
-        """By type: hints that were seen, to be said in the wrong place."""
+        """By type: earlier hints, for the control that uses them at the wrong turn."""
 
     def apply(self, hint: Hint, episode: Episode) -> Hint:
-        """The hint that is used in its place; the record keeps the one that was found."""
+        """The hint that the control uses instead; the record keeps the original one."""
         control = self._config.control
         rng = Random(seed_for(self._seed, "control", hint.trajectory_id, hint.step))
         others = [text for kind, text in self.texts.items() if kind != hint.type]
