@@ -50,7 +50,7 @@ def _stuck(count: int) -> list[TurnText]:
 
 
 def _alarms(behaviour: BehaviourMonitor, updates: list[list[TurnText]], first: int = 1) -> list[tuple[int, str, float]]:
-    looked = [(number, behaviour.observe(number, [said])) for number, said in enumerate(updates, start=first)]
+    looked = [(number, behaviour.observe(number, [turns])) for number, turns in enumerate(updates, start=first)]
     return [(number, alarm.name, alarm.value) for number, alarms in looked for alarm in alarms]
 
 
@@ -92,8 +92,8 @@ def test_rollouts_at_different_tasks_are_looked_at_side_by_side(tmp_path: Path) 
     behaviour = BehaviourMonitor(tmp_path / "behaviour.jsonl")
     assert behaviour.observe(0, rollouts[:8]) == []
     assert behaviour.observe(1, rollouts[4:]) == []
-    told = [line["tool_calls"][0]["name"] for line in read_lines(tmp_path / "behaviour.jsonl")]
-    assert told[:9] == [*(f"tool{task}" for task in range(8)), "tool0"]
+    tools = [line["tool_calls"][0]["name"] for line in read_lines(tmp_path / "behaviour.jsonl")]
+    assert tools[:9] == [*(f"tool{task}" for task in range(8)), "tool0"]
 
 
 def test_turns_are_kept_in_words_and_within_bounds() -> None:
@@ -106,10 +106,10 @@ def test_turns_are_kept_in_words_and_within_bounds() -> None:
         "observation": {"results": [{"source_call_id": "a", "content": "z" * 9000}]},
     }
     steps = [Step.model_validate({"step_id": 1, "source": "user", "message": "Do it."}), Step.model_validate(document)]
-    (said,) = turn_texts(steps)
-    assert said["text"].startswith("I write.")
-    assert said["tool_calls"][0]["name"] == "write"
-    assert len(said["text"]) + len(said["tool_calls"][0]["arguments"]) + len(said["result"]) == 6000
+    (text,) = turn_texts(steps)
+    assert text["text"].startswith("I write.")
+    assert text["tool_calls"][0]["name"] == "write"
+    assert len(text["text"]) + len(text["tool_calls"][0]["arguments"]) + len(text["result"]) == 6000
 
 
 HINT = DistillTarget(0, 1, 0, hint_ids=(10, 11, 12, 13, 14))

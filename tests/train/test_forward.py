@@ -17,7 +17,7 @@ from gametape.train.packing import TokenNode, pack_nodes  # noqa: E402
 
 from ..engines.torch.networks import FAMILIES  # noqa: E402
 from ..engines.torch.networks import network as frozen_network  # noqa: E402
-from .trees import GROUP, Largest, alone, ids, line_of  # noqa: E402
+from .trees import GROUP, Largest, alone, ids, sequence_of  # noqa: E402
 
 
 def network(family="llama"):
@@ -25,8 +25,8 @@ def network(family="llama"):
 
 
 def gradients(module, loss):
-    found = torch.autograd.grad(loss, list(module.parameters()), allow_unused=True, materialize_grads=True)
-    return dict(zip((name for name, _ in module.named_parameters()), found, strict=True))
+    tensors = torch.autograd.grad(loss, list(module.parameters()), allow_unused=True, materialize_grads=True)
+    return dict(zip((name for name, _ in module.named_parameters()), tensors, strict=True))
 
 
 def weighted(logits, start):
@@ -35,11 +35,11 @@ def weighted(logits, start):
     return (logits * torch.sin(steps).view_as(logits)).sum()
 
 
-def close(found, expected, tolerance):
-    for name, one in found.items():
+def close(actual, expected, tolerance):
+    for name, tensor in actual.items():
         scale = max(1.0, float(expected[name].abs().max()))
         torch.testing.assert_close(
-            one / scale, expected[name] / scale, atol=tolerance, rtol=0, msg=lambda m, n=name: f"{n}: {m}"
+            tensor / scale, expected[name] / scale, atol=tolerance, rtol=0, msg=lambda m, n=name: f"{n}: {m}"
         )
 
 
@@ -53,7 +53,7 @@ def test_logits_and_gradients_are_those_of_transformers_line_by_line(family, che
     logits = hidden @ head_of(module).t()
     loss, expected_loss = torch.zeros(()), torch.zeros(())
     for number, (node, rows) in enumerate(zip(GROUP, packed.rows, strict=True)):
-        expected = module(line_of(packed, number)[None]).logits[0, -len(node.ids) :]
+        expected = module(sequence_of(packed, number)[None]).logits[0, -len(node.ids) :]
         torch.testing.assert_close(logits[rows], expected, atol=1e-4, rtol=1e-5)
         if not node.detached:
             loss, expected_loss = (
@@ -131,11 +131,11 @@ def test_a_detached_branch_leaves_no_trace_in_the_gradient(checkpointing):
         module.gradient_checkpointing_enable()
     hidden = forward(module, packed)
     none = gradients(module, hidden[packed.gradient_rows :].square().sum())
-    assert all(not one.any() for one in none.values())
+    assert all(not tensor.any() for tensor in none.values())
     without = pack_nodes([node for node in GROUP if not node.detached])
-    found = gradients(module, forward(module, packed)[: packed.gradient_rows].square().sum())
+    actual = gradients(module, forward(module, packed)[: packed.gradient_rows].square().sum())
     expected = gradients(module, forward(module, without).square().sum())
-    assert all(torch.equal(found[name], expected[name]) for name in expected)
+    assert all(torch.equal(actual[name], expected[name]) for name in expected)
 
 
 def test_nothing_is_saved_for_the_backward_of_detached_rows():
@@ -178,7 +178,7 @@ def test_another_family_runs_line_by_line(made):
     hidden = forward(module, packed)
     loss = expected_loss = torch.zeros(())
     for number, (node, rows) in enumerate(zip(GROUP, packed.rows, strict=True)):
-        expected = module.base_model(line_of(packed, number)[None]).last_hidden_state[0, -len(node.ids) :]
+        expected = module.base_model(sequence_of(packed, number)[None]).last_hidden_state[0, -len(node.ids) :]
         torch.testing.assert_close(hidden[rows], expected, atol=1e-4, rtol=1e-5)
         loss = loss + weighted(hidden[rows], rows.start)
         if not node.detached:
@@ -226,10 +226,10 @@ def test_values_and_gradients_are_those_of_the_plain_way(chunk, temperature, use
     def loss(pair):
         return sum((weight * one).sum() for weight, one, used in zip(weights, pair, uses, strict=True) if used)
 
-    found = token_logprobs(hidden, head, targets, temperature, chunk)
+    actual = token_logprobs(hidden, head, targets, temperature, chunk)
     expected = reference_logprobs(hidden, head, targets, temperature)
-    torch.testing.assert_close(found, expected, atol=1e-12, rtol=0)
-    grads, expected_grads = (torch.autograd.grad(loss(pair), (hidden, head)) for pair in (found, expected))
+    torch.testing.assert_close(actual, expected, atol=1e-12, rtol=0)
+    grads, expected_grads = (torch.autograd.grad(loss(pair), (hidden, head)) for pair in (actual, expected))
     torch.testing.assert_close(grads, expected_grads, atol=1e-11, rtol=0)
 
 
@@ -237,9 +237,9 @@ def test_float32_agrees_to_a_millionth_with_float64():
     hidden, head, targets = hidden_head_targets()
     with torch.no_grad():
         head.div_(WIDTH**0.5)
-    found = token_logprobs(hidden, head, targets, 1.0, 8)
+    actual = token_logprobs(hidden, head, targets, 1.0, 8)
     expected = reference_logprobs(hidden.double(), head.double(), targets, 1.0)
-    for one, other in zip(found, expected, strict=True):
+    for one, other in zip(actual, expected, strict=True):
         assert one.dtype == torch.float32
         torch.testing.assert_close(one.double(), other, atol=1e-6, rtol=1e-6)
 

@@ -173,8 +173,8 @@ def test_the_first_updates_are_smaller():
 @pytest.mark.parametrize("schedule", ["constant", "linear", "cosine"])
 def test_no_step_of_a_run_stands_still(schedule):
     for warmup in (0, 1, 9, 10, 30):
-        found = [factor * warmup_factor(step, warmup) for step, factor in enumerate(factors(schedule, 10)[:10])]
-        assert all(0 < factor <= 1 for factor in found)
+        rates = [factor * warmup_factor(step, warmup) for step, factor in enumerate(factors(schedule, 10)[:10])]
+        assert all(0 < factor <= 1 for factor in rates)
 
 
 def test_gradients_are_scaled_together():

@@ -41,7 +41,7 @@ def test_a_child_of_none_of_its_parents_tokens_is_its_sibling():
 
 
 @pytest.mark.parametrize(
-    ("nodes", "said"),
+    ("nodes", "message"),
     [
         ([TokenNode([])], "no tokens"),
         ([TokenNode([1], parent=0)], "does not come before"),
@@ -50,8 +50,8 @@ def test_a_child_of_none_of_its_parents_tokens_is_its_sibling():
         ([TokenNode([1], detached=True), TokenNode([2], 0)], "is detached"),
     ],
 )
-def test_what_is_no_tree_is_refused(nodes, said):
-    with pytest.raises(ValueError, match=said):
+def test_what_is_no_tree_is_refused(nodes, message):
+    with pytest.raises(ValueError, match=message):
         pack_nodes(nodes)
 
 
@@ -71,9 +71,9 @@ def test_every_query_is_real_in_exactly_one_bucket_and_padding_is_bounded():
     lengths = [1, 2, 17, 18, 40, 41, 300, 330, 337, 2000]
     ends = torch.tensor(lengths).cumsum(0).tolist()
     rows = [torch.arange(end - length, end) for end, length in zip(ends, lengths, strict=True)]
-    buckets = make_buckets([AttentionSpan(one, one) for one in rows], causal=True)
-    found = torch.cat([bucket.rows_M for bucket in buckets])
-    assert sorted(found.tolist()) == list(range(ends[-1]))
+    buckets = make_buckets([AttentionSpan(span_rows, span_rows) for span_rows in rows], causal=True)
+    rows_M = torch.cat([bucket.rows_M for bucket in buckets])
+    assert sorted(rows_M.tolist()) == list(range(ends[-1]))
     for bucket in buckets:
         batch, longest = bucket.queries_BS.shape
         assert batch * longest - len(bucket.rows_M) <= batch * max(16, longest // 8)
@@ -90,14 +90,14 @@ def test_padded_keys_are_hidden_where_causality_does_not_hide_them():
     assert causal.hidden_BK is None
 
 
-LINES = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=8), min_size=1, max_size=8)
+SEQUENCES = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=8), min_size=1, max_size=8)
 
 
-def read(packed, node):
+def read_sequence(packed, node):
     return packed.ids_N[packed.paths[node]].tolist()
 
 
-@given(LINES, st.data())
+@given(SEQUENCES, st.data())
 def test_every_line_can_be_read_off_its_leaf_and_so_can_what_hangs_there(lines, data):
     trie = Trie()
     leaves = trie.add_sequences(lines)
@@ -105,11 +105,11 @@ def test_every_line_can_be_read_off_its_leaf_and_so_can_what_hangs_there(lines, 
     at = data.draw(st.integers(1, len(lines[number])))
     branch = trie.add_branch(leaves[number], at, [7, 8], detached=True)
     packed = pack_nodes(trie.nodes)
-    assert [read(packed, leaf) for leaf in leaves] == lines
-    assert read(packed, branch) == [*lines[number][:at], 7, 8]
+    assert [read_sequence(packed, leaf) for leaf in leaves] == lines
+    assert read_sequence(packed, branch) == [*lines[number][:at], 7, 8]
 
 
-@given(LINES)
+@given(SEQUENCES)
 def test_nothing_is_computed_twice_but_the_last_token_of_a_line(lines):
     trie = Trie()
     trie.add_sequences(lines)

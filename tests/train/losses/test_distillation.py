@@ -59,9 +59,9 @@ def test_gradients_are_finite_differences(beta):
 def test_an_equal_teacher_gives_exactly_nothing(dtype):
     """Without a hint the current policy teaches itself: not even rounding may move it."""
     student = logits(3, 5, 3000).to(dtype).requires_grad_()
-    found = divergence(student, student.detach())
-    assert (found == 0).all()
-    assert (slope(found.sum(), student) == 0).all()
+    loss = divergence(student, student.detach())
+    assert (loss == 0).all()
+    assert (slope(loss.sum(), student) == 0).all()
 
 
 def test_tokens_that_cannot_be():
@@ -69,9 +69,9 @@ def test_tokens_that_cannot_be():
     student, teacher = logits(4).requires_grad_(), logits(5)
     never = torch.full((4, 2), -torch.inf)
     wide = torch.cat([student, never], 1)
-    found = divergence(wide, torch.cat([teacher, never], 1))
-    torch.testing.assert_close(found, divergence(student, teacher))
-    torch.testing.assert_close(slope(found.sum(), student), slope(divergence(student, teacher).sum(), student))
+    loss = divergence(wide, torch.cat([teacher, never], 1))
+    torch.testing.assert_close(loss, divergence(student, teacher))
+    torch.testing.assert_close(slope(loss.sum(), student), slope(divergence(student, teacher).sum(), student))
     lifted = divergence(wide, torch.cat([teacher, -never], 1).nan_to_num(posinf=0.0))
     assert (slope(lifted.sum(), student)).isfinite().all()
 

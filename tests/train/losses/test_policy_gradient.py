@@ -32,8 +32,8 @@ def test_cispo_weighs_a_plain_policy_gradient():
     batch = random_batch(2)
     weight = (batch.logp - batch.old).exp().clamp(max=1.28).detach()
     expected = -weight * batch.adv[:, None] * batch.mask / 10
-    found = slope(rl_loss(batch.logp, batch.old, batch.adv, batch.mask, "cispo", denominator=10), batch.logp)
-    torch.testing.assert_close(found, expected)
+    gradient = slope(rl_loss(batch.logp, batch.old, batch.adv, batch.mask, "cispo", denominator=10), batch.logp)
+    torch.testing.assert_close(gradient, expected)
 
 
 @settings(deadline=None, max_examples=60)
@@ -148,7 +148,7 @@ def test_an_unknown_variant_is_told_the_known_ones(call):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         ({"mask_BT": [[1]]}, "the mask is"),
         ({"old_logp_BT": [[0.0]]}, "differ in shape"),
@@ -158,9 +158,9 @@ def test_an_unknown_variant_is_told_the_known_ones(call):
         ({"clip_low": -0.1}, "clip bounds"),
     ],
 )
-def test_what_does_not_fit_is_refused(wrong, said):
+def test_what_does_not_fit_is_refused(wrong, message):
     right = {"logp_BT": [[0.0, 0.0]], "old_logp_BT": [[0.0, 0.0]], "adv_B": [1.0], "mask_BT": [[1, 1]]}
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         rl_loss(**right | wrong)
 
 
