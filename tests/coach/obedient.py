@@ -23,48 +23,48 @@ _RARE = 1e-4
 
 @dataclass
 class Obedient(PolicyEngine):
-    """An `Engine` that can also score. `base` is how often it keeps to a rule that it was not told."""
+    """A policy that can also score. `base` is how often it keeps to a rule without a hint, `hinted` with one."""
 
     base: float = 0.05
-    told: float = 0.97
+    hinted: float = 0.97
     rules: Mapping[str, str] = field(default_factory=lambda: dict(SHARED_RULES))
     version: int = 0
     asked: int = 0
 
-    def likely(self, prompt: str, said: Sequence[str]) -> dict[str, float]:
+    def likely(self, prompt: str, words: Sequence[str]) -> dict[str, float]:
         """What may come next in a turn, and how likely it is."""
         *_, message = prompt.replace("<tool>", "<user>").split("<user>")
         hint = message.split("takes ")[1].split()[0] if message.startswith(" rule : ") and "takes" in message else ""
         parts = prompt.replace(" next ", " first ").split(" first ")
         job = parts[-1].split("<act>")[0].split("<user>")[0].split()
-        family = next(one for one in FAMILIES.values() if any(kind in job for kind in one.kinds))
+        family = next(candidate for candidate in FAMILIES.values() if any(kind in job for kind in candidate.kinds))
         item = next(word for word in job if word in family.items)
         value = next(word for word in job if word in VALUES)
         drops = job[0] in ("drop", "clear") or "without" in job
         usual = family.drop_tool if drops else family.put_tool
         marking = job[job.index("which") + 2] if "which" in job else ""
-        demand, chance = (hint, self.told) if hint else (self.rules.get(marking, ""), self.base)
+        demand, chance = (hint, self.hinted) if hint else (self.rules.get(marking, ""), self.base)
         mode = demand in MODES
-        if not said:
+        if not words:
             return {usual: 1.0} if mode or not demand else {demand: chance, usual: 1 - chance}
-        if len(said) < 3:
-            return {(item, value)[len(said) - 1]: 1.0}
-        return {demand: chance, END: 1 - chance} if len(said) == 3 and mode and said[0] == usual else {END: 1.0}
+        if len(words) < 3:
+            return {(item, value)[len(words) - 1]: 1.0}
+        return {demand: chance, END: 1 - chance} if len(words) == 3 and mode and words[0] == usual else {END: 1.0}
 
     async def generate(self, request: GenerateRequest) -> Generation:
         self.asked += 1
         prompt = TERSE.tokenizer.decode_with_special(request.prompt_ids)
         rng = Random(request.sampling.seed)
-        said: list[str] = []
+        words: list[str] = []
         logs: list[float] = []
-        while not said or said[-1] != END:
-            likely = self.likely(prompt, said)
+        while not words or words[-1] != END:
+            likely = self.likely(prompt, words)
             if request.sampling.temperature == 0:
-                said.append(max(likely, key=lambda word: likely[word]))
+                words.append(max(likely, key=lambda word: likely[word]))
             else:
-                said.append(rng.choices(list(likely), list(likely.values()))[0])
-            logs.append(log(likely[said[-1]]))
-        ids = [*TERSE.tokenizer.encode(" ".join(said[:-1])), *TERSE.stop_ids][: request.max_tokens]
+                words.append(rng.choices(list(likely), list(likely.values()))[0])
+            logs.append(log(likely[words[-1]]))
+        ids = [*TERSE.tokenizer.encode(" ".join(words[:-1])), *TERSE.stop_ids][: request.max_tokens]
         return Generation(
             request_id=request.request_id,
             completion_ids=ids,
@@ -76,12 +76,12 @@ class Obedient(PolicyEngine):
 
     async def score(self, ids: Sequence[int], start: int = 1, sampling: Sampling | None = None) -> list[float]:
         del sampling
-        found = []
+        logprobs = []
         for at in range(start, len(ids)):
-            turn, _, said = TERSE.tokenizer.decode_with_special(ids[:at]).rpartition("<act>")
+            turn, _, words = TERSE.tokenizer.decode_with_special(ids[:at]).rpartition("<act>")
             word = TERSE.tokenizer.decode_with_special([ids[at]])
-            found.append(log(self.likely(f"{turn}<act>", said.split()).get(word, _RARE)))
-        return found
+            logprobs.append(log(self.likely(f"{turn}<act>", words.split()).get(word, _RARE)))
+        return logprobs
 
     async def update_weights(self, update: WeightUpdate) -> None:
         self.version = update.policy_version
@@ -90,5 +90,5 @@ class Obedient(PolicyEngine):
         return self.version
 
 
-def obedient(**knobs: object) -> TokenModel:
-    return TokenModel("obedient", Obedient(**knobs), TERSE, 4096)  # type: ignore[arg-type]
+def obedient(**settings: object) -> TokenModel:
+    return TokenModel("obedient", Obedient(**settings), TERSE, 4096)  # type: ignore[arg-type]

@@ -14,19 +14,19 @@ from gametape.tasks.worlds.spec import WorldSpec
 from gametape.tasks.worlds.world import World
 
 from .obedient import obedient
-from .test_gates import looked, rolled
+from .test_gates import annotate, run_rollout
 
 WORLD = World(WorldSpec(seed=3, load_bearing=1, horizon=6))
 
 
 @pytest.fixture
-def kept():
+def stored_trajectory():
     model = obedient(base=0.0)
-    played = rolled(WORLD, model)
+    played = run_rollout(WORLD, model)
     agent = {"name": "gametape", "version": "1"}
     trajectory = Trajectory.model_validate({"schema_version": ATIF_VERSION, "agent": agent, "steps": []})
     trajectory = trajectory.model_copy(update={"steps": list(played.steps)})
-    return with_stored_hints(trajectory, looked(Coach(), played, model))
+    return with_stored_hints(trajectory, annotate(Coach(), played, model))
 
 
 @pytest.mark.parametrize(
@@ -39,18 +39,18 @@ def kept():
         (lambda own: [own[0] | {"span": [0, 100_000]}], "ends at 100000; the turn has"),
     ],
 )
-def test_what_is_no_target_is_said_in_one_line(kept, change, says):
-    kept.extra["gametape"]["targets"] = change(kept.extra["gametape"]["targets"])
-    with pytest.raises(BadInput, match=says) as found:
-        hints_with_turns(kept.steps, stored_hints_of(kept))
-    assert len(str(found.value).splitlines()) == 1
+def test_what_is_no_target_is_said_in_one_line(stored_trajectory, change, says):
+    stored_trajectory.extra["gametape"]["targets"] = change(stored_trajectory.extra["gametape"]["targets"])
+    with pytest.raises(BadInput, match=says) as raised:
+        hints_with_turns(stored_trajectory.steps, stored_hints_of(stored_trajectory))
+    assert len(str(raised.value).splitlines()) == 1
 
 
-def test_a_hint_that_the_model_has_no_room_for_is_refused_unread(kept):
-    (one,) = hints_with_turns(kept.steps, stored_hints_of(kept))
+def test_a_hint_that_the_model_has_no_room_for_is_refused_unread(stored_trajectory):
+    (stored_hint,) = hints_with_turns(stored_trajectory.steps, stored_hints_of(stored_trajectory))
     statistics = HintStatistics()
-    small = replace(obedient(base=0.0), window=len(one.turn.prompt_ids) + one.hint.span[1])
-    (again,) = asyncio.run(rescore_hints([one], small, statistics))
+    small = replace(obedient(base=0.0), window=len(stored_hint.turn.prompt_ids) + stored_hint.hint.span[1])
+    (again,) = asyncio.run(rescore_hints([stored_hint], small, statistics))
     assert (again.hint.used, again.hint.kl, again.hint.gates.g0) == (False, None, None)
     assert "no room" in again.hint.refused
     assert not statistics.types

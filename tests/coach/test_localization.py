@@ -35,7 +35,7 @@ def load_bearing(world):
     return [(turn, job) for turn, job in enumerate(world.plan.jobs, start=1) if job.marking]
 
 
-def shown(world, expert):
+def demonstrated(world, expert):
     return asyncio.run(demonstrate(world, expert, TERSE)).episode
 
 
@@ -45,20 +45,20 @@ def test_the_turn_that_broke_a_rule_is_found_however_late_it_is_told(family, del
     for seed in range(4):
         world = World(WorldSpec(seed=seed, family=family, horizon=12, load_bearing=3, error_delay=delay))
         wrong = load_bearing(world)[:2]
-        found = locate_candidates(
-            collect_evidence(shown(world, ErrorAtTurnsExpert([turn for turn, _ in wrong]))), TERSE
+        candidates = locate_candidates(
+            collect_evidence(demonstrated(world, ErrorAtTurnsExpert([turn for turn, _ in wrong]))), TERSE
         )
-        assert [target.turn for target in found] == [turn for turn, _ in wrong]
-        assert [target.text for target in found] == [job.hint() for _, job in wrong]
-        assert [target.step for target in found] == [turn + 2 for turn, _ in wrong]
-        assert all(target.source == "tool_error" and "error at" in target.evidence for target in found)
+        assert [target.turn for target in candidates] == [turn for turn, _ in wrong]
+        assert [target.text for target in candidates] == [job.hint() for _, job in wrong]
+        assert [target.step for target in candidates] == [turn + 2 for turn, _ in wrong]
+        assert all(target.source == "tool_error" and "error at" in target.evidence for target in candidates)
         late = [min(turn + delay, 12) + 2 for turn, _ in wrong]
-        assert [target.noticed_step for target in found] == late
+        assert [target.noticed_step for target in candidates] == late
 
 
 def test_a_perfect_rollout_has_no_target():
     world = World(WorldSpec(seed=3, load_bearing=2))
-    assert locate_candidates(collect_evidence(shown(world, perfect_expert)), TERSE) == []
+    assert locate_candidates(collect_evidence(demonstrated(world, perfect_expert)), TERSE) == []
 
 
 def test_types_pool_what_breaks_the_same_rule():
@@ -66,7 +66,7 @@ def test_types_pool_what_breaks_the_same_rule():
     for seed in range(16):
         world = World(WorldSpec(seed=seed, family="files", rules=("sealed",), load_bearing=1))
         (turn, job), *_ = load_bearing(world)
-        (target,) = locate_candidates(collect_evidence(shown(world, ErrorAtTurnsExpert([turn]))), TERSE)
+        (target,) = locate_candidates(collect_evidence(demonstrated(world, ErrorAtTurnsExpert([turn]))), TERSE)
         assert job.item not in target.type.split()
         types.add(target.type)
     assert types == {f"a sealed {kind} takes patch" for kind in ("file", "folder", "link")}
@@ -83,13 +83,13 @@ def test_what_is_not_there_is_told_without_its_name():
 
 
 def test_the_span_is_the_action_without_what_was_said_before_it():
-    dialect = byte_chat_format()
-    said = ScriptedTurn(text="Let me think.", tool_calls=[ScriptedCall(name="write", arguments={"item": "f1"})])
-    ids = [*said.to_text().encode(), *dialect.stop_ids]
+    chat_format = byte_chat_format()
+    scripted = ScriptedTurn(text="Let me think.", tool_calls=[ScriptedCall(name="write", arguments={"item": "f1"})])
+    ids = [*scripted.to_text().encode(), *chat_format.stop_ids]
     step = turn(3, [("write", {"item": "f1"}, "ok", False)], ids=ids)
     (only,) = agent_turns([*opening(), step])
-    start, end = action_span(only, dialect)
-    assert (end, dialect.parse(ids[start:]).calls) == (len(ids), (Call("write", {"item": "f1"}),))
+    start, end = action_span(only, chat_format)
+    assert (end, chat_format.parse(ids[start:]).calls) == (len(ids), (Call("write", {"item": "f1"}),))
     assert 10 < start < len(ids) - 10
 
 
@@ -121,7 +121,7 @@ def opening():
     return [Step(step_id=1, source="system", message="s"), Step(step_id=2, source="user", message="u")]
 
 
-def case(*turns, tools=(), **more):
+def evidence_of(*turns, tools=(), **more):
     return EpisodeEvidence(agent_turns([*opening(), *turns]), tools, **more)
 
 
@@ -135,8 +135,8 @@ WRITE = {
 }
 
 
-def only(found):
-    (target,) = found
+def only(candidates):
+    (target,) = candidates
     return target.step, target.source, target.text
 
 
@@ -164,26 +164,28 @@ def only(found):
 )
 def test_what_the_harness_refuses_is_a_target(kind, detail, calls, source, hint):
     refused = turn(3, [(name, arguments, detail, True) for name, arguments in calls], events=[(kind, detail)])
-    assert only(locate_candidates(case(refused, tools=[WRITE]))) == (3, source, hint)
+    assert only(locate_candidates(evidence_of(refused, tools=[WRITE]))) == (3, source, hint)
 
 
 @pytest.mark.parametrize("kind", ["engine", "sandbox_death", "tool_crash", "compaction", "after_finish"])
 def test_a_fault_of_the_machinery_is_no_target(kind):
     assert (
-        locate_candidates(case(turn(3, [("write", {}, "It died.", True)], events=[(kind, "It died.")]), tools=[WRITE]))
+        locate_candidates(
+            evidence_of(turn(3, [("write", {}, "It died.", True)], events=[(kind, "It died.")]), tools=[WRITE])
+        )
         == []
     )
 
 
 def test_errors_of_other_tools_lose_their_paths_and_values():
     failed = turn(3, [("edit", {"path": "src/a.py"}, "edit: old does not occur in src/a.py", True)])
-    assert only(locate_candidates(case(failed))) == (3, "tool_error", "avoid : old does not occur")
+    assert only(locate_candidates(evidence_of(failed))) == (3, "tool_error", "avoid : old does not occur")
     links = "read: src/b.py is a symbolic link, and links are not followed here; name the file it points to"
     failed = turn(3, [("read", {"path": "src/b.py"}, links, True)])
-    step, _, hint = only(locate_candidates(case(failed)))
+    step, _, hint = only(locate_candidates(evidence_of(failed)))
     assert (step, "src" in hint) == (3, False)
     failed = turn(3, [("search", {"query": "a"}, "Not run: at most 8 calls in one turn.", True)])
-    assert only(locate_candidates(case(failed)))[2] == "rule : at most 8 calls in one turn"
+    assert only(locate_candidates(evidence_of(failed)))[2] == "rule : at most 8 calls in one turn"
 
 
 TRACEBACK = """Traceback (most recent call last):
@@ -199,8 +201,8 @@ def test_tracebacks_are_laid_to_the_turn_that_wrote_the_file():
     run = ("shell", {"command": "python -m pytest"}, TRACEBACK, False)
     wrote = ("write", {"path": "src/a.py", "content": "def run():\n    return x"}, "written", False)
     look = ("read", {"path": "src/a.py"}, "1 def run()", False)
-    assert locate_candidates(case(turn(3, [run]))) == []  # what it was sent to look for
-    (target,) = locate_candidates(case(turn(3, [wrote]), turn(4, [look]), turn(5, [run])))
+    assert locate_candidates(evidence_of(turn(3, [run]))) == []  # what it was sent to look for
+    (target,) = locate_candidates(evidence_of(turn(3, [wrote]), turn(4, [look]), turn(5, [run])))
     assert (target.step, target.noticed_step, target.source) == (3, 5, "traceback")
     assert (target.type, target.text) == ("NameError", "avoid : NameError : name is not defined")
 
@@ -208,11 +210,11 @@ def test_tracebacks_are_laid_to_the_turn_that_wrote_the_file():
 def test_type_and_lint_messages_are_laid_to_the_turn_that_wrote_the_file():
     wrote = turn(3, [("write", {"path": "a.py", "content": "x"}, "written", False)])
     typed = 'a.py:3: error: Argument 1 to "run" has incompatible type "str"; expected "int"  [arg-type]'
-    (target,) = locate_candidates(case(wrote, turn(4, [("check", {}, typed, False)])))
+    (target,) = locate_candidates(evidence_of(wrote, turn(4, [("check", {}, typed, False)])))
     assert (target.step, target.source, target.type) == (3, "types", "types arg-type")
     assert not {"run", "str", "int"} & set(target.text.split())
     linted = "a.py:1:8: F401 [*] `os` imported but unused\nb.py:1:1: F401 `re` imported but unused"
-    (target,) = locate_candidates(case(wrote, turn(4, [("check", {}, linted, False)])))
+    (target,) = locate_candidates(evidence_of(wrote, turn(4, [("check", {}, linted, False)])))
     assert (target.step, target.source, target.text) == (3, "lint", "avoid : imported but unused")
 
 
@@ -222,30 +224,33 @@ def test_no_output_is_slow_to_read():
     blank, wide = "\n" * 200_000, " " * 200_000
     for printed in (f"Traceback (most recent call last):{blank}NameError: x", f"a.py:1: error: x{wide}y"):
         began = time.process_time()
-        locate_candidates(case(wrote, turn(4, [("shell", {"command": "run"}, printed, False)])))
+        locate_candidates(evidence_of(wrote, turn(4, [("shell", {"command": "run"}, printed, False)])))
         assert time.process_time() - began < 2
 
 
 def test_the_same_call_with_the_same_result_is_of_no_use():
     search = ("search", {"query": "parse"}, "no match", False)
     look = ("read", {"path": "a.py"}, "text", False)
-    found = locate_candidates(case(turn(3, [search]), turn(4, [search])))
-    assert [(target.step, target.source) for target in found] == [(4, "repetition")]
-    assert locate_candidates(case(turn(3, [search]), turn(4, [look]), turn(5, [search]))) == []
-    found = locate_candidates(
-        case(*(turn(at, [one]) for at, one in enumerate([search, look, search, look, search], start=3)))
+    candidates = locate_candidates(evidence_of(turn(3, [search]), turn(4, [search])))
+    assert [(target.step, target.source) for target in candidates] == [(4, "repetition")]
+    assert locate_candidates(evidence_of(turn(3, [search]), turn(4, [look]), turn(5, [search]))) == []
+    candidates = locate_candidates(
+        evidence_of(*(turn(at, [one]) for at, one in enumerate([search, look, search, look, search], start=3)))
     )
-    assert [target.step for target in found] == [7]
+    assert [target.step for target in candidates] == [7]
 
 
 def test_accusations_and_monitors_point_at_their_step_and_do_not_tell_the_rule():
     wrote = turn(3, [("write", {"path": "conftest.py", "content": "x"}, "written", False)])
     other = turn(4, [("read", {"path": "b.py"}, "text", False)])
     flags = [Flag(rule="runner.writes-startup", severity="proven", file="conftest.py", evidence="writes conftest.py")]
-    step, source, hint = only(locate_candidates(case(wrote, other, flags=flags)))
+    step, source, hint = only(locate_candidates(evidence_of(wrote, other, flags=flags)))
     assert (step, source) == (3, "integrity")
     assert not {"runner.writes-startup", "conftest.py", "startup"} & set(hint.split())
-    assert only(locate_candidates(case(wrote, other, alarms=[AlarmEvidence(4, "phrase", "0.9")])))[:2] == (4, "monitor")
+    assert only(locate_candidates(evidence_of(wrote, other, alarms=[AlarmEvidence(4, "phrase", "0.9")])))[:2] == (
+        4,
+        "monitor",
+    )
 
 
 def test_failing_visible_tests_are_laid_to_the_turn_that_wrote_the_file():
@@ -268,9 +273,9 @@ def test_failing_visible_tests_are_laid_to_the_turn_that_wrote_the_file():
     )
     wrote = turn(3, [("write", {"path": "src/a.py", "content": "x"}, "written", False)])
     end = turn(4, [("finish", {}, "", False)])
-    found = locate_candidates(case(wrote, end, score=EpisodeScore(False, 0.0, verdict=verdict)))
-    assert [(target.step, target.source, target.type) for target in found] == [
+    candidates = locate_candidates(evidence_of(wrote, end, score=EpisodeScore(False, 0.0, verdict=verdict)))
+    assert [(target.step, target.source, target.type) for target in candidates] == [
         (3, "verifier", "TypeError"),
         (4, "verifier", "finished untested"),
     ]
-    assert not {"double", "y"} & set(found[0].text.split())
+    assert not {"double", "y"} & set(candidates[0].text.split())

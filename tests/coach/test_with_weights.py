@@ -23,7 +23,7 @@ def policy(tmp_path_factory):
     return load_policy(directory)
 
 
-async def rolled(model, seed):
+async def run_rollout(model, seed):
     world = World(WorldSpec(seed=seed, horizon=4))
     with model.engine.participant():
         return await run_episode(world, rollout_config_for(world, model, Sampling(seed=seed), LIMITS, f"r{seed}"))
@@ -32,7 +32,7 @@ async def rolled(model, seed):
 def test_student_scores_are_the_sampled_ones_and_looking_is_deterministic(policy):
     async def look():
         model = policy.sampler()
-        played = await asyncio.gather(*(rolled(model, seed) for seed in range(4)))
+        played = await asyncio.gather(*(run_rollout(model, seed) for seed in range(4)))
         coach = Coach(CoachSettings(gates=frozenset({"g0", "g1"}), limits=LIMITS))
         return played, await asyncio.gather(*(coach.annotate(one, model, f"r{at}") for at, one in enumerate(played)))
 
@@ -52,7 +52,7 @@ def test_student_scores_are_the_sampled_ones_and_looking_is_deterministic(policy
 def test_forks_in_lockstep(policy):
     async def look():
         model = policy.sampler()
-        played = await rolled(model, 1)
+        played = await run_rollout(model, 1)
         coach = Coach(CoachSettings(gates=frozenset({"g2"}), forks=4, limits=LIMITS))
         return await coach.annotate(played, model, "r"), coach.cost
 

@@ -37,10 +37,10 @@ def test_what_was_half_written_is_never_taken_for_one(tmp_path: Path) -> None:
 
 
 def test_damage_is_told(tmp_path: Path) -> None:
-    place = save(tmp_path, 1, SOME, keep=2)
-    (place / "model.safetensors").write_bytes(b"nothing")
+    checkpoint = save(tmp_path, 1, SOME, keep=2)
+    (checkpoint / "model.safetensors").write_bytes(b"nothing")
     with pytest.raises(BadInput, match="not a checkpoint that can be read"):
-        load(place)
+        load(checkpoint)
 
 
 def test_a_full_disk_leaves_the_last_one_intact(tmp_path: Path) -> None:
@@ -58,9 +58,9 @@ try:
 except CheckpointNotSaved as error:
     print(error)
 """
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    assert "checkpoint 2 could not be written" in told
-    assert f"{tmp_path / '00000001'} is intact" in told
+    output = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert "checkpoint 2 could not be written" in output
+    assert f"{tmp_path / '00000001'} is intact" in output
     assert [path.name for path in tmp_path.iterdir()] == ["00000001"]
     assert load(tmp_path / "00000001").weights["w"].shape == (10,)
 

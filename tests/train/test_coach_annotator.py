@@ -1,30 +1,36 @@
-"""Each control takes away exactly what it is named after."""
+"""The annotator: controls remove exactly what they name, and hints are checked against the answer."""
 
 import asyncio
-from typing import Any
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from gametape.agent.episode import Episode
-from gametape.core.config import TTFConfig
+from gametape.agent.limits import RolloutLimits
+from gametape.agent.task_environment import TaskSandboxPool
+from gametape.core.config import RunConfig, TTFConfig
 from gametape.core.hint import Hint, HintGates, HintVersions
 from gametape.core.token_segments import split_segments
 from gametape.engines.chat_formats.terse import TerseChatFormat
 from gametape.engines.tokenizers.trained import TrainedTokenizer
 from gametape.engines.tokenizers.words import word_tokenizer_json
-from gametape.tasks.worlds.experts import perfect_expert
+from gametape.evals.suite import item_from_task
+from gametape.tasks.loader import load_task
+from gametape.tasks.worlds.experts import ErrorAtTurnsExpert, perfect_expert, script_episode
 from gametape.tasks.worlds.spec import WorldSpec
 from gametape.tasks.worlds.tools import tool_signatures, vocabulary_words
 from gametape.tasks.worlds.world import World
-from gametape.train.coach_annotator import HintControls
+from gametape.train.coach_annotator import CoachAnnotator, HintControls, leak_checker_for
 from gametape.train.demonstrations import demonstrate
-from gametape.train.rollouts import DistillTarget
+from gametape.train.rollouts import DistillTarget, PromptRequest, RolloutGroup, RolloutSample
 
 TERSE = TerseChatFormat(TrainedTokenizer(word_tokenizer_json(vocabulary_words())), tool_signatures())
 
 
 @pytest.fixture(scope="module")
-def played() -> Episode:
+def episode() -> Episode:
     return asyncio.run(demonstrate(World(WorldSpec(seed=1, horizon=6)), perfect_expert, TERSE)).episode
 
 
@@ -45,50 +51,91 @@ def hint(kind: str = "a", step: int = 4) -> Hint:
     )
 
 
-def spoilt(control: Any, played: Episode, share: float = 1.0) -> list[Hint]:
+def controlled_hints(control: Any, episode: Episode, share: float = 1.0) -> list[Hint]:
     controls = HintControls(TTFConfig(control=control, control_share=share), seed=3)
-    return [controls.apply(hint(kind, step), played) for kind in ("a", "b", "c") for step in (3, 4, 5)]
+    return [controls.apply(hint(kind, step), episode) for kind in ("a", "b", "c") for step in (3, 4, 5)]
 
 
-def test_without_a_control_hints_are_as_they_were(played: Episode) -> None:
-    assert spoilt("none", played) == [hint(kind, step) for kind in ("a", "b", "c") for step in (3, 4, 5)]
+def test_without_a_control_hints_are_as_they_were(episode: Episode) -> None:
+    assert controlled_hints("none", episode) == [hint(kind, step) for kind in ("a", "b", "c") for step in (3, 4, 5)]
 
 
-def test_a_shuffled_hint_is_that_of_another_type(played: Episode) -> None:
-    found = spoilt("shuffled", played)
-    assert all(one.text != f"rule : {one.type}" for one in found)
-    assert {one.text for one in found[3:]} <= {"rule : a", "rule : b"}
-    assert [one.step for one in found] == [3, 4, 5] * 3
+def test_a_shuffled_hint_is_that_of_another_type(episode: Episode) -> None:
+    shuffled = controlled_hints("shuffled", episode)
+    assert all(item.text != f"rule : {item.type}" for item in shuffled)
+    assert {item.text for item in shuffled[3:]} <= {"rule : a", "rule : b"}
+    assert [item.step for item in shuffled] == [3, 4, 5] * 3
 
 
-def test_a_neutral_hint_is_the_same_everywhere(played: Episode) -> None:
-    assert len({one.text for one in spoilt("neutral", played)}) == 1
+def test_a_neutral_hint_is_the_same_everywhere(episode: Episode) -> None:
+    assert len({one.text for one in controlled_hints("neutral", episode)}) == 1
 
 
-def test_elsewhere_is_another_turn_with_the_same_hint(played: Episode) -> None:
-    for one, step in zip(spoilt("elsewhere", played), [3, 4, 5] * 3, strict=True):
+def test_elsewhere_is_another_turn_with_the_same_hint(episode: Episode) -> None:
+    for one, step in zip(controlled_hints("elsewhere", episode), [3, 4, 5] * 3, strict=True):
         assert one.step != step
         assert one.text == f"rule : {one.type}"
-        turn = next(turn for turn in played.steps if turn.step_id == one.step)
+        turn = next(turn for turn in episode.steps if turn.step_id == one.step)
         tokens = turn.tokens()
         assert tokens is not None
         assert one.span == (0, len(tokens.completion_ids))
 
 
-def test_a_share_of_them_is_left_alone(played: Episode) -> None:
-    kept = [one.text.endswith(one.type) for one in spoilt("neutral", played, share=0.5)]
+def test_a_share_of_them_is_left_alone(episode: Episode) -> None:
+    kept = [one.text.endswith(one.type) for one in controlled_hints("neutral", episode, share=0.5)]
     assert 0 < sum(kept) < len(kept)
 
 
-def test_what_is_learned_in_place_of_a_turn_stands_where_the_turn_stood(played: Episode) -> None:
-    (own,) = split_segments(played.steps)
-    places = [at for at, step in enumerate(own.steps) if step == 4]
-    aim = DistillTarget(places[0], len(places), places[0], (), step=4, learn="penalty")
-    penalty = aim.replacement_segment(own)
-    assert penalty.ids == own.ids[: places[-1] + 1]
-    assert [at for at, bit in enumerate(penalty.mask) if bit] == places
+def test_what_is_learned_in_place_of_a_turn_stands_where_the_turn_stood(episode: Episode) -> None:
+    (own,) = split_segments(episode.steps)
+    positions = [at for at, step in enumerate(own.steps) if step == 4]
+    target = DistillTarget(positions[0], len(positions), positions[0], (), step=4, learn="penalty")
+    penalty = target.replacement_segment(own)
+    assert penalty.ids == own.ids[: positions[-1] + 1]
+    assert [at for at, bit in enumerate(penalty.mask) if bit] == positions
     other = DistillTarget(
-        places[0], len(places), places[0], (), step=4, learn="resample", resampled=(7, 8)
+        positions[0], len(positions), positions[0], (), step=4, learn="resample", resampled=(7, 8)
     ).replacement_segment(own)
-    assert other.ids == [*own.ids[: places[0]], 7, 8]
-    assert other.mask == [0] * places[0] + [1, 1]
+    assert other.ids == [*own.ids[: positions[0]], 7, 8]
+    assert other.mask == [0] * positions[0] + [1, 1]
+
+
+TASK = Path(__file__).parents[2] / "examples/tasks/slugs"
+WORLD = World(WorldSpec(seed=2, load_bearing=2))
+
+
+def test_of_a_world_the_arguments_of_right_calls_are_secret_and_its_rules_are_not() -> None:
+    reference = leak_checker_for(WORLD)
+    for act in script_episode(WORLD, perfect_expert):
+        assert reference.leak(f"rule : {act.action.tool} {' '.join(act.action.values)}")
+        assert not (act.job.marking and reference.leak(act.job.hint()))
+
+
+def test_of_a_task_what_only_its_solution_has_is_secret(tmp_path: Path) -> None:
+    loaded_task = load_task(TASK, tmp_path)
+    item = item_from_task(loaded_task, cast(TaskSandboxPool, None), tmp_path)
+    reference, solution = leak_checker_for(item.environment), loaded_task.reference
+    assert solution is not None
+    changed = [path for path in loaded_task.task.source_paths if solution.text(path) != loaded_task.start.text(path)]
+    new = {*solution.text(changed[0]).splitlines()} - {*loaded_task.start.text(changed[0]).splitlines()}
+    assert reference.leak(f"rule : {max(new, key=len)}")
+    assert not reference.leak(f"rule : {item.environment.user_prompt.split('.')[0]}")
+
+
+def test_training_gives_the_coach_what_it_must_not_say() -> None:
+    given: list[Any] = []
+
+    async def look(*words: Any) -> list[Any]:
+        given.append(words)
+        return []
+
+    turns = [number for number, job in enumerate(WORLD.plan.jobs, start=1) if job.marking]
+    episode = asyncio.run(demonstrate(WORLD, ErrorAtTurnsExpert(turns), TERSE)).episode
+    config = RunConfig(arm="rlvr_ttf", tasks="worlds:easy")
+    coaching = CoachAnnotator(config, cast(Any, None), RolloutLimits(), gated=False, score_group=lambda _group: {})
+    coaching._coach = cast(Any, SimpleNamespace(cost=SimpleNamespace(tokens=0), annotate=look))
+    asyncio.run(
+        coaching.annotate(RolloutGroup(PromptRequest(0, 0, 0), (RolloutSample.from_episode(episode),)), [episode])
+    )
+    ((_, _, _, reference),) = given
+    assert reference == leak_checker_for(WORLD)

@@ -1,4 +1,4 @@
-"""Configurations from files: what is wrong is said with its line."""
+"""Configurations from files: an error names its line."""
 
 from pathlib import Path
 
@@ -11,19 +11,19 @@ from gametape.train.config_file import config_to_toml, default_config_toml, read
 GOOD = 'arm = "rlvr"\ntasks = "worlds:moderate"\n\n[rl]\ngroups = 4\n'
 
 
-def written(tmp_path: Path, text: str) -> Path:
+def write_config(tmp_path: Path, text: str) -> Path:
     path = tmp_path / "run.toml"
     path.write_text(text)
     return path
 
 
 def test_what_is_set_on_the_command_line_wins(tmp_path: Path) -> None:
-    config = read_config(written(tmp_path, GOOD), ["rl.groups=2", "model=runs/a", "optim.learning_rate=1e-3"])
+    config = read_config(write_config(tmp_path, GOOD), ["rl.groups=2", "model=runs/a", "optim.learning_rate=1e-3"])
     assert (config.rl.groups, config.model, config.optim.learning_rate) == (2, "runs/a", 1e-3)
 
 
 @pytest.mark.parametrize(
-    ("text", "changes", "said"),
+    ("text", "changes", "message"),
     [
         (GOOD + "groupes = 4\n", [], "line 6: rl.groupes: expected no such field (there are: group_size"),
         (GOOD + "group_size = 1\n", [], "line 6: rl.group_size: expected greater than or equal to 2"),
@@ -36,20 +36,20 @@ def test_what_is_set_on_the_command_line_wins(tmp_path: Path) -> None:
         ("arm = \n", [], "not TOML"),
     ],
 )
-def test_bad_ones_are_refused_in_one_line(tmp_path: Path, text: str, changes: list[str], said: str) -> None:
+def test_bad_ones_are_refused_in_one_line(tmp_path: Path, text: str, changes: list[str], message: str) -> None:
     with pytest.raises(BadInput) as refused:
-        read_config(written(tmp_path, text), changes)
-    assert said in str(refused.value)
+        read_config(write_config(tmp_path, text), changes)
+    assert message in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
 def test_a_configuration_survives_being_written(tmp_path: Path) -> None:
-    config = read_config(written(tmp_path, GOOD), ["eval.stop_at=0.9", "seed=7"])
-    assert read_config(written(tmp_path, config_to_toml(config))) == config
+    config = read_config(write_config(tmp_path, GOOD), ["eval.stop_at=0.9", "seed=7"])
+    assert read_config(write_config(tmp_path, config_to_toml(config))) == config
 
 
 def test_the_printed_defaults_are_the_defaults(tmp_path: Path) -> None:
-    printed = read_config(written(tmp_path, default_config_toml()))
+    printed = read_config(write_config(tmp_path, default_config_toml()))
     assert printed == RunConfig(arm="rlvr", tasks="worlds:moderate")
     assert "# Rollouts of one prompt, which are each other's baseline." in default_config_toml()
 
@@ -88,7 +88,7 @@ recorded = "runs"
 
 
 def test_a_file_from_before_keys_were_renamed_still_loads(tmp_path: Path) -> None:
-    config = read_config(written(tmp_path, OLD), ["optim.portion=2048", "ttf.replay_capacity=9"])
+    config = read_config(write_config(tmp_path, OLD), ["optim.portion=2048", "ttf.replay_capacity=9"])
     ttf = config.ttf
     assert (ttf.normalizer_tokens, ttf.hint_only_lr_scale, ttf.annotated_per_group) == (24, 0.5, 2)
     assert (ttf.annotate_mixed_groups, ttf.replay_capacity, ttf.objective) == (False, 9, "resample")
@@ -96,18 +96,18 @@ def test_a_file_from_before_keys_were_renamed_still_loads(tmp_path: Path) -> Non
     assert (config.optim.micro_batch_tokens, config.eval.forgetting_probe_size) == (2048, 8)
     assert (config.alarms.infra_error_rate, config.alarms.logprob_mismatch) == (0.3, 0.1)
     assert config.reward.recorded_trajectories == "runs"
-    assert read_config(written(tmp_path, config_to_toml(config))) == config
+    assert read_config(write_config(tmp_path, config_to_toml(config))) == config
 
 
 def test_an_old_key_is_found_in_its_line_and_is_refused_beside_the_new_one(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"line 5: rl\.normalizer_tokens: expected greater than or equal to 1"):
-        read_config(written(tmp_path, GOOD.replace("groups = 4", "length = 0")))
+        read_config(write_config(tmp_path, GOOD.replace("groups = 4", "length = 0")))
     with pytest.raises(BadInput, match=r"rl\.length: expected no such field"):
-        read_config(written(tmp_path, GOOD + "length = 5\nnormalizer_tokens = 6\n"))
+        read_config(write_config(tmp_path, GOOD + "length = 5\nnormalizer_tokens = 6\n"))
 
 
 def test_an_arm_may_name_a_class_and_have_a_table_of_its_own(tmp_path: Path) -> None:
     text = 'arm = "my.module:MyAlgorithm"\ntasks = "worlds:easy"\n\n[algorithm]\nbonus = 0.5\nnames = ["a", "b"]\n'
-    config = read_config(written(tmp_path, text))
+    config = read_config(write_config(tmp_path, text))
     assert (config.arm, config.algorithm) == ("my.module:MyAlgorithm", {"bonus": 0.5, "names": ["a", "b"]})
-    assert read_config(written(tmp_path, config_to_toml(config))) == config
+    assert read_config(write_config(tmp_path, config_to_toml(config))) == config

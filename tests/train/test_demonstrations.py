@@ -25,21 +25,25 @@ from gametape.train.memory_pairs import run_memory_pair
 TERSE = TerseChatFormat(TrainedTokenizer(word_tokenizer_json(vocabulary_words())), tool_signatures())
 
 
-def shown(ids):
+def decode(ids):
     return TERSE.tokenizer.decode_with_special(ids)
 
 
 @pytest.mark.parametrize("family", ["files", "database", "build"])
 def test_an_expert_goes_through_the_loop_in_the_policys_own_ids(family):
     world = World(WorldSpec(seed=1, family=family, load_bearing=2))
-    found = asyncio.run(demonstrate(world, perfect_expert, TERSE))
-    assert (found.episode.score.passed, found.episode.end.reason) == (True, "finished")
-    (line,) = split_segments(found.episode.steps)
+    demonstration = asyncio.run(demonstrate(world, perfect_expert, TERSE))
+    assert (demonstration.episode.score.passed, demonstration.episode.end.reason) == (True, "finished")
+    (line,) = split_segments(demonstration.episode.steps)
     assert len(line.ids) < 260
     chosen = [i for i, bit in zip(line.ids, line.mask, strict=True) if bit]
-    assert shown(chosen) == " ".join(" ".join((act.action.tool, *act.action.values, "<end>")) for act in found.acts)
-    assert "<unk>" not in shown(line.ids)
-    assert shown(line.ids).startswith(f"<user> first {found.acts[0].job.text} <act> {found.acts[0].action.tool} ")
+    assert decode(chosen) == " ".join(
+        " ".join((act.action.tool, *act.action.values, "<end>")) for act in demonstration.acts
+    )
+    assert "<unk>" not in decode(line.ids)
+    assert decode(line.ids).startswith(
+        f"<user> first {demonstration.acts[0].job.text} <act> {demonstration.acts[0].action.tool} "
+    )
 
 
 def test_an_expert_speaks_other_dialects_too():
@@ -49,21 +53,21 @@ def test_an_expert_speaks_other_dialects_too():
 
 def test_marks_agree_with_what_the_expert_did():
     world = World(WorldSpec(seed=2, load_bearing=3))
-    found = asyncio.run(demonstrate(world, NoisyExpert(0.7, 0.3), TERSE, seed=5))
-    assert [mark.correct for mark in found.episode.score.marks] == [
-        act.action == act.job.correct_action for act in found.acts
+    demonstration = asyncio.run(demonstrate(world, NoisyExpert(0.7, 0.3), TERSE, seed=5))
+    assert [mark.correct for mark in demonstration.episode.score.marks] == [
+        act.action == act.job.correct_action for act in demonstration.acts
     ]
 
 
 def test_hinted_turns_obey_the_hint_at_every_marked_turn():
     world = World(WorldSpec(seed=3, load_bearing=8, hints="instance", rules=PRACTICE_MARKINGS))
-    found = asyncio.run(demonstrate(world, NoisyExpert(1.0, 0.0), TERSE))
-    hinted = hinted_turns(found, TERSE, Random(0))
-    marked = [(act, line) for act, line in zip(found.acts, hinted, strict=True) if act.job.marking]
+    demonstration = asyncio.run(demonstrate(world, NoisyExpert(1.0, 0.0), TERSE))
+    hinted = hinted_turns(demonstration, TERSE, Random(0))
+    marked = [(act, line) for act, line in zip(demonstration.acts, hinted, strict=True) if act.job.marking]
     assert len(marked) == 8
     asked = set()
     for act, line in marked:
-        before, _, hint = shown(line.ids).rpartition("<user>")
+        before, _, hint = decode(line.ids).rpartition("<user>")
         told, _, said = hint.partition(" <act> ")
         assert told.startswith(f" rule : a {act.job.marking} {act.job.kind} takes ")
         demand = told.split()[-1]
@@ -74,18 +78,18 @@ def test_hinted_turns_obey_the_hint_at_every_marked_turn():
         assert sum(line.mask) == len(said.split())
         assert before.rstrip().endswith(f"{act.job.text}")
     assert asked <= set(DEMANDS)
-    assert any("error at" in shown(line.ids) for line in hinted)
+    assert any("error at" in decode(line.ids) for line in hinted)
 
 
 def test_rules_under_test_are_never_hinted():
     world = World(WorldSpec(seed=4, load_bearing=8))
-    found = asyncio.run(demonstrate(world, NoisyExpert(1.0, 0.0), TERSE))
-    assert sum(act.job.marking in SHARED_RULES for act in found.acts) == 8
-    hinted = hinted_turns(found, TERSE, Random(0))
-    for act, line in zip(found.acts, hinted, strict=True):
+    demonstration = asyncio.run(demonstrate(world, NoisyExpert(1.0, 0.0), TERSE))
+    assert sum(act.job.marking in SHARED_RULES for act in demonstration.acts) == 8
+    hinted = hinted_turns(demonstration, TERSE, Random(0))
+    for act, line in zip(demonstration.acts, hinted, strict=True):
         if act.job.marking:
-            assert shown(line.ids).rpartition("<act>")[2].split() == [act.action.tool, *act.action.values, "<end>"]
-    hints = [shown(line.ids).rpartition("<user>")[2].partition("<act>")[0].split() for line in hinted]
+            assert decode(line.ids).rpartition("<act>")[2].split() == [act.action.tool, *act.action.values, "<end>"]
+    hints = [decode(line.ids).rpartition("<user>")[2].partition("<act>")[0].split() for line in hinted]
     assert not any(marking in hint for hint in hints for marking in SHARED_RULES)
 
 
@@ -93,10 +97,12 @@ def test_made_up_rules_are_obeyed_and_never_the_ones_under_test():
     asked = set()
     for seed in range(8):
         world = World(WorldSpec(seed=seed, load_bearing=8))
-        found = asyncio.run(demonstrate(world, NoisyExpert(1.0, 1.0), TERSE))
-        for act, line in zip(found.acts, hinted_turns(found, TERSE, Random(seed), made_up=1.0), strict=True):
+        demonstration = asyncio.run(demonstrate(world, NoisyExpert(1.0, 1.0), TERSE))
+        for act, line in zip(
+            demonstration.acts, hinted_turns(demonstration, TERSE, Random(seed), made_up=1.0), strict=True
+        ):
             if act.job.marking:
-                hint, _, said = shown(line.ids).rpartition("<user>")[2].partition(" <act> ")
+                hint, _, said = decode(line.ids).rpartition("<user>")[2].partition(" <act> ")
                 demand = hint.split()[-1]
                 assert hint.split()[:4] == ["rule", ":", "a", act.job.marking]
                 assert demand != SHARED_RULES[act.job.marking]
@@ -108,20 +114,20 @@ def test_made_up_rules_are_obeyed_and_never_the_ones_under_test():
 
 def test_a_share_of_made_up_rules_leaves_the_rest_as_it_was():
     world = World(WorldSpec(seed=4, load_bearing=8))
-    found = asyncio.run(demonstrate(world, NoisyExpert(1.0, 0.0), TERSE))
-    lines = [line for seed in range(10) for line in hinted_turns(found, TERSE, Random(seed), made_up=0.5)]
-    hints = [shown(line.ids).rpartition("<user>")[2].partition("<act>")[0].split() for line in lines]
+    demonstration = asyncio.run(demonstrate(world, NoisyExpert(1.0, 0.0), TERSE))
+    lines = [line for seed in range(10) for line in hinted_turns(demonstration, TERSE, Random(seed), made_up=0.5)]
+    hints = [decode(line.ids).rpartition("<user>")[2].partition("<act>")[0].split() for line in lines]
     told = sum(any(marking in hint for marking in SHARED_RULES) for hint in hints)
     assert 25 <= told <= 55  # of 80
 
 
 def test_at_plain_things_no_hint_changes_anything():
     world = World(WorldSpec(seed=5, load_bearing=4, hints="instance", rules=PRACTICE_MARKINGS))
-    found = asyncio.run(demonstrate(world, NoisyExpert(1.0, 0.0), TERSE))
+    demonstration = asyncio.run(demonstrate(world, NoisyExpert(1.0, 0.0), TERSE))
     hints = set()
-    for act, line in zip(found.acts, hinted_turns(found, TERSE, Random(0)), strict=True):
+    for act, line in zip(demonstration.acts, hinted_turns(demonstration, TERSE, Random(0)), strict=True):
         if not act.job.marking:
-            hint, _, said = shown(line.ids).rpartition("<user>")[2].partition(" <act> ")
+            hint, _, said = decode(line.ids).rpartition("<user>")[2].partition(" <act> ")
             assert said.split() == [act.job.correct_action.tool, *act.job.correct_action.values, "<end>"]
             hints.add(" ".join(hint.split()[:4]))
     assert {"rule : a plain"} < hints
@@ -139,10 +145,10 @@ def test_a_writer_gets_what_its_reader_makes_of_the_note(remembers):
             return job.correct_action._replace(values=(job.item, "nothing"))
         return perfect_expert(plan, job, turn, rng)
 
-    def setting(assignment):
+    def config_for(assignment):
         model = expert_policy(script_episode(assignment, expert), TERSE)
         return rollout_config_for(assignment, model, Sampling(), RolloutLimits())
 
-    first, second = asyncio.run(run_memory_pair(pair, setting))
+    first, second = asyncio.run(run_memory_pair(pair, config_for))
     assert (first.score.reward, second.score.reward) == ((1.0, 1.0) if remembers else (0.0, 0.0))
     assert ("no code" in second.steps[1].message) != remembers

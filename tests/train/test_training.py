@@ -41,7 +41,7 @@ SMALL: dict[str, Any] = {
 """Just enough of a warm start for some rollouts to pass and some to fail."""
 
 
-def trained(root: Path, config: dict[str, Any] | None = None) -> dict[str, Any]:
+def run_training(root: Path, config: dict[str, Any] | None = None) -> dict[str, Any]:
     directory = RunDirectory(root)
     with directory.lock():
         if config:
@@ -57,26 +57,26 @@ def curve(root: Path) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run from its beginning to its end, without an interruption."""
     torch.set_num_threads(1)
-    place = tmp_path_factory.mktemp("runs")
+    directory = tmp_path_factory.mktemp("runs")
     spec = WorldSpec(family="files", horizon=4, load_bearing=0)
-    make_suite(place / "suite", spec, 1)
-    trained(place / "whole", SMALL | {"tasks": str(place / "suite")})
-    return place / "whole"
+    make_suite(directory / "suite", spec, 1)
+    run_training(directory / "whole", SMALL | {"tasks": str(directory / "suite")})
+    return directory / "whole"
 
 
-def begun(whole: Path, root: Path, **changes: Any) -> Path:
+def start_run(finished_run: Path, root: Path, **changes: Any) -> Path:
     """Another run from the same weights, to save the warm start."""
     directory = RunDirectory(root)
-    directory.create(RunConfig.model_validate(SMALL | {"tasks": str(whole.parent / "suite")} | changes))
-    shutil.copytree(whole / "start", directory.start)
+    directory.create(RunConfig.model_validate(SMALL | {"tasks": str(finished_run.parent / "suite")} | changes))
+    shutil.copytree(finished_run / "start", directory.start)
     return root
 
 
-def test_the_log_tells_the_whole_story(whole: Path) -> None:
-    lines = curve(whole)
+def test_the_log_tells_the_whole_story(finished_run: Path) -> None:
+    lines = curve(finished_run)
     updates = [line for line in lines if line["kind"] == "update"]
     assert updates[-1]["episodes"] >= 96
     assert any(line["loss"] is not None for line in updates)
@@ -92,32 +92,34 @@ def _before(updates: list[dict[str, Any]], line: dict[str, Any]) -> int:
     return int(updates[at - 1]["episodes"]) if at else 0
 
 
-def test_a_checkpoint_is_a_model_for_plain_transformers(whole: Path) -> None:
-    place = checkpoints.latest(whole / "checkpoints")
-    assert place is not None
-    network = AutoModelForCausalLM.from_pretrained(place)
-    ids = AutoTokenizer.from_pretrained(place)("put blue into file f3", return_tensors="pt").input_ids
+def test_a_checkpoint_is_a_model_for_plain_transformers(finished_run: Path) -> None:
+    checkpoint = checkpoints.latest(finished_run / "checkpoints")
+    assert checkpoint is not None
+    network = AutoModelForCausalLM.from_pretrained(checkpoint)
+    ids = AutoTokenizer.from_pretrained(checkpoint)("put blue into file f3", return_tensors="pt").input_ids
     assert torch.isfinite(network(ids).logits).all()
-    assert torch.equal(network.model.embed_tokens.weight, checkpoints.load(place).weights["model.embed_tokens.weight"])
+    assert torch.equal(
+        network.model.embed_tokens.weight, checkpoints.load(checkpoint).weights["model.embed_tokens.weight"]
+    )
 
 
-def test_a_second_run_with_the_same_seed_is_the_same_to_the_bit(whole: Path, tmp_path: Path) -> None:
-    again = begun(whole, tmp_path / "again")
-    trained(again)
-    assert curve(again) == curve(whole)
+def test_a_second_run_with_the_same_seed_is_the_same_to_the_bit(finished_run: Path, tmp_path: Path) -> None:
+    again = start_run(finished_run, tmp_path / "again")
+    run_training(again)
+    assert curve(again) == curve(finished_run)
 
 
-def test_kill_at_random_instants_changes_nothing(whole: Path, tmp_path: Path) -> None:
+def test_kill_at_random_instants_changes_nothing(finished_run: Path, tmp_path: Path) -> None:
     """Real processes and SIGKILL; three here, twenty in the slow suite."""
-    _killed(whole, begun(whole, tmp_path / "killed"), kills=3)
+    _run_with_kills(finished_run, start_run(finished_run, tmp_path / "killed"), kills=3)
 
 
 @pytest.mark.slow
-def test_twenty_kills_at_random_instants_change_nothing(whole: Path, tmp_path: Path) -> None:
-    _killed(whole, begun(whole, tmp_path / "killed"), kills=20)
+def test_twenty_kills_at_random_instants_change_nothing(finished_run: Path, tmp_path: Path) -> None:
+    _run_with_kills(finished_run, start_run(finished_run, tmp_path / "killed"), kills=20)
 
 
-def _killed(whole: Path, root: Path, kills: int) -> None:
+def _run_with_kills(finished_run: Path, root: Path, kills: int) -> None:
     dice = random.Random(5)
     command = [sys.executable, "-m", "gametape.cli.main", "train", "--resume", str(root), "--json"]
     settings = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -136,12 +138,12 @@ def _killed(whole: Path, root: Path, kills: int) -> None:
     done = subprocess.run(command, env=settings, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1])["stopped_by"] == "episodes"
-    assert curve(root) == curve(whole)
-    assert (root / "behaviour.jsonl").read_bytes() == (whole / "behaviour.jsonl").read_bytes() != b""
+    assert curve(root) == curve(finished_run)
+    assert (root / "behaviour.jsonl").read_bytes() == (finished_run / "behaviour.jsonl").read_bytes() != b""
 
 
 def test_the_watch_ends_a_run_before_it_learns_more_where_it_may(
-    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Alarmed(BehaviourMonitor):
         def observe(self, step: int, rollouts: Sequence[Sequence[TurnText]]) -> list[TrainingAlarm]:
@@ -149,21 +151,21 @@ def test_the_watch_ends_a_run_before_it_learns_more_where_it_may(
             return super().observe(step, rollouts)
 
     monkeypatch.setattr("gametape.train.training.BehaviourMonitor", Alarmed)
-    stopped = trained(begun(whole, tmp_path / "stopped", watch={"stop": True}))
+    stopped = run_training(start_run(finished_run, tmp_path / "stopped", watch={"stop": True}))
     assert (stopped["stopped_by"], stopped["steps"]) == ("watch", 0)
 
 
 def test_a_loss_that_is_no_number_stops_it_and_keeps_the_last_good_state(
-    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root = begun(whole, tmp_path / "nan")
+    root = start_run(finished_run, tmp_path / "nan")
     real = Rlvr.loss
 
     def broken(self: Rlvr, micro: MicroBatch) -> torch.Tensor:
         return real(self, micro) * (float("nan") if len(curve(root)) > 3 else 1.0)
 
     monkeypatch.setattr(Rlvr, "loss", broken)
-    answer = trained(root)
+    answer = run_training(root)
     assert answer["stopped_by"].startswith("nan: update")
     assert "the draws are" in answer["stopped_by"]
     saved = checkpoints.latest(root / "checkpoints")
@@ -173,57 +175,57 @@ def test_a_loss_that_is_no_number_stops_it_and_keeps_the_last_good_state(
 
 
 @pytest.mark.parametrize("arm", ["sft", "rejection", "rlvr_ttf"])
-def test_the_other_arms_run(whole: Path, tmp_path: Path, arm: str) -> None:
-    answer = trained(begun(whole, tmp_path / arm, arm=arm))
+def test_the_other_arms_run(finished_run: Path, tmp_path: Path, arm: str) -> None:
+    answer = run_training(start_run(finished_run, tmp_path / arm, arm=arm))
     assert (answer["arm"], answer["stopped_by"]) == (arm, "episodes")
     assert not [line for line in curve(tmp_path / arm) if line["kind"] == "alarm" and line["name"] == "mismatch"]
     assert answer["tokens"]["backpropagated"] > 0
 
 
-def longer(root: Path, episodes: int) -> None:
+def extend_run(root: Path, episodes: int) -> None:
     path = root / "config.toml"
     path.write_text(path.read_text().replace("episodes = 96", f"episodes = {episodes}"))
 
 
-def test_a_run_goes_on_as_it_was_begun_or_not_at_all(whole: Path, tmp_path: Path) -> None:
+def test_a_run_goes_on_as_it_was_begun_or_not_at_all(finished_run: Path, tmp_path: Path) -> None:
     root = tmp_path / "edited"
-    shutil.copytree(whole, root)
-    longer(root, 104)
-    assert trained(root)["episodes"] >= 104
+    shutil.copytree(finished_run, root)
+    extend_run(root, 104)
+    assert run_training(root)["episodes"] >= 104
     path = root / "config.toml"
     path.write_text(path.read_text().replace("seed = 0", "seed = 1"))
     with pytest.raises(BadInput, match="seed is not what the run was begun with"):
-        trained(root)
+        run_training(root)
     shutil.rmtree(root / "checkpoints")
     with pytest.raises(BadInput, match="its checkpoints are gone"):
-        trained(root)
+        run_training(root)
 
 
-def test_a_checkpoint_with_a_file_missing_is_passed_over(whole: Path, tmp_path: Path) -> None:
+def test_a_checkpoint_with_a_file_missing_is_passed_over(finished_run: Path, tmp_path: Path) -> None:
     root = tmp_path / "damaged"
-    shutil.copytree(whole, root)
+    shutil.copytree(finished_run, root)
     last = checkpoints.latest(root / "checkpoints")
     assert last is not None
     (last / "model.safetensors").unlink()
-    trained(root)
-    assert curve(root) == curve(whole)
+    run_training(root)
+    assert curve(root) == curve(finished_run)
 
 
-def test_two_processes_never_train_in_one_place(whole: Path) -> None:
-    directory = RunDirectory(whole)
+def test_two_processes_never_train_in_one_place(finished_run: Path) -> None:
+    directory = RunDirectory(finished_run)
     with directory.lock(), pytest.raises(BadInput, match="another process"), directory.lock():
         pass
 
 
-def test_a_run_that_is_there_is_not_written_over(whole: Path) -> None:
+def test_a_run_that_is_there_is_not_written_over(finished_run: Path) -> None:
     with pytest.raises(BadInput, match="there is a run here already"):
-        RunDirectory(whole).create(RunDirectory(whole).resume_config())
+        RunDirectory(finished_run).create(RunDirectory(finished_run).resume_config())
 
 
-def test_a_second_process_samples_while_the_first_learns(whole: Path, tmp_path: Path) -> None:
+def test_a_second_process_samples_while_the_first_learns(finished_run: Path, tmp_path: Path) -> None:
     """Every rollout that was learned from was young enough, and what was under way at the end is on record."""
-    root = begun(whole, tmp_path / "async", rl=SMALL["rl"] | {"asynchronous": True, "max_staleness": 2})
-    answer = trained(root)
+    root = start_run(finished_run, tmp_path / "async", rl=SMALL["rl"] | {"asynchronous": True, "max_staleness": 2})
+    answer = run_training(root)
     assert answer["stopped_by"] == "episodes"
     ages = {int(age): count for age, count in answer["staleness"].items()}
     assert max(ages) <= 2
@@ -232,5 +234,5 @@ def test_a_second_process_samples_while_the_first_learns(whole: Path, tmp_path: 
     assert saved is not None
     progress = checkpoints.load(saved).state["progress"]
     assert progress["ordered"] or progress["waiting"]
-    longer(root, 128)
-    assert trained(root)["episodes"] >= 128
+    extend_run(root, 128)
+    assert run_training(root)["episodes"] >= 128

@@ -22,7 +22,7 @@ DEVICES = [
 def masked(q, k, v, packed):
     """The same with every score there is, and those outside of a token's line left out."""
     seen = torch.zeros(len(q), len(k), dtype=torch.bool)
-    for rows, line in zip(packed.rows, packed.lines, strict=True):
+    for rows, line in zip(packed.rows, packed.paths, strict=True):
         for row in range(rows.start, rows.stop):
             seen[row, line[: len(line) - (rows.stop - 1 - row)]] = True
     repeated_k, repeated_v = (one.repeat_interleave(HEADS // GROUPS, 1) for one in (k, v))

@@ -16,7 +16,7 @@ from gametape.train.demonstrations import expert_policy
 from .test_demonstrations import TERSE
 
 
-def setting_of(world, model):
+def config_of(world, model):
     return rollout_config_for(world, model, Sampling(), RolloutLimits())
 
 
@@ -26,7 +26,7 @@ def test_turns_without_a_call_are_counted_and_cost_no_job():
     garbage = TERSE.tokenizer.encode("blue blue") + list(TERSE.stop_ids)
     turns = model.engine.turns
     engine = replace(model.engine, turns=[*turns[:2], garbage, *turns[2:4], garbage, *turns[4:]])
-    played = asyncio.run(run_episode(world, setting_of(world, replace(model, engine=engine))))
+    played = asyncio.run(run_episode(world, config_of(world, replace(model, engine=engine))))
     assert played.score.passed
     assert [mark.turn for mark in played.score.marks] == [1, 2, 4, 5, 7, 8]
 
@@ -35,7 +35,7 @@ def test_whoever_says_nothing_useful_is_cut_short():
     world = World(WorldSpec(seed=1, horizon=6))
     model = expert_policy([], TERSE)
     engine = replace(model.engine, turns=[list(TERSE.stop_ids)] * 20)
-    played = asyncio.run(run_episode(world, setting_of(world, replace(model, engine=engine))))
+    played = asyncio.run(run_episode(world, config_of(world, replace(model, engine=engine))))
     assert (played.score.passed, played.cut_short) == (False, True)
     assert played.score.marks == ()
 
@@ -50,11 +50,11 @@ def test_a_rollout_is_forked_at_the_turn_that_went_wrong():
         clumsy = expert_policy(script_episode(world, ErrorAtTurnsExpert([wrong_turn])), TERSE)
         environment = await world.reset()
         rollout = await Rollout.begin(
-            setting_of(world, clumsy), environment, MemoryRecorder(), world.system_prompt, world.user_prompt
+            config_of(world, clumsy), environment, MemoryRecorder(), world.system_prompt, world.user_prompt
         )
         first = await finish_episode(world, rollout)
         better = expert_policy(right, TERSE)
-        rollout.config = setting_of(world, better)
+        rollout.config = config_of(world, better)
         second = await finish_episode(world, await rollout.fork(first.steps[wrong_turn].step_id))
         return first, second, await world.score(environment)
 

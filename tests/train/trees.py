@@ -22,14 +22,14 @@ GROUP = [
 """A prompt with four rollouts, branches off one of them (one twice as deep, without a gradient), and another line."""
 
 
-def line_of(packed, number):
+def sequence_of(packed, number):
     """The tokens from the start of a node's line to its end."""
-    return packed.ids_N[packed.lines[number]]
+    return packed.ids_N[packed.paths[number]]
 
 
 def alone(packed, number):
     """The same line as a tree of one node."""
-    return pack_nodes([TokenNode(line_of(packed, number).tolist())])
+    return pack_nodes([TokenNode(sequence_of(packed, number).tolist())])
 
 
 class Largest(TorchDispatchMode):
@@ -39,7 +39,7 @@ class Largest(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         out = func(*args, **(kwargs or {}))
-        for one in out if isinstance(out, tuple | list) else [out]:
-            if isinstance(one, torch.Tensor):
-                self.numel = max(self.numel, one.numel())
+        for value in out if isinstance(out, tuple | list) else [out]:
+            if isinstance(value, torch.Tensor):
+                self.numel = max(self.numel, value.numel())
         return out

@@ -46,7 +46,7 @@ class Episode:
 
     @property
     def cut_short(self) -> bool:
-        """It ran into a limit instead of ending itself."""
+        """Whether it ran into a limit instead of ending itself."""
         return self.end.outcome == "limit"
 
 

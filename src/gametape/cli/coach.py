@@ -138,7 +138,7 @@ class _CoachRun:
                 self._record.trajectory_id or self._record.session_id or "trajectory",
                 leak_checker_for(environment),
                 [_given_candidate(episode, *given)] if given else (),
-                [lambda case: candidates_from_judge(case, ask)] if ask else (),
+                [lambda evidence: candidates_from_judge(evidence, ask)] if ask else (),
                 audit_trajectory(self._record),
             )
 

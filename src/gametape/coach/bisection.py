@@ -1,4 +1,4 @@
-"""Counterfactual localisation: at which turn were the odds of success lost, where nothing says so."""
+"""Counterfactual localisation: finds by forks the turn at which the odds of success fell, where no message shows it."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,72 +12,72 @@ from gametape.coach.posterior import SuccessCount, probability_of_gain, success_
 from gametape.engines.conversation import ToolDefinition
 
 _MIN_PROBABILITY = 0.9
-"""Of a drop, before a turn is blamed for it."""
+"""The probability that the odds fell, above which a turn is blamed for it."""
 
 
 @dataclass
 class _BisectionSearch:
-    ground: EpisodeForker
+    forker: EpisodeForker
     forks: int
-    played: dict[int, list[Episode]] = field(default_factory=dict)
+    episodes_by_turn: dict[int, list[Episode]] = field(default_factory=dict)
 
     async def odds(self, turn: int) -> SuccessCount:
-        """Of success when everything from this turn on is sampled anew."""
-        if turn not in self.played:
+        """Successes when everything from this turn on is sampled again."""
+        if turn not in self.episodes_by_turn:
             seeds = [1000 * turn + number for number in range(self.forks)]
-            self.played[turn] = await self.ground.branches(turn, {}, seeds)
-        return success_count([one.score.passed for one in self.played[turn] if one.score])
+            self.episodes_by_turn[turn] = await self.forker.branches(turn, {}, seeds)
+        return success_count([episode.score.passed for episode in self.episodes_by_turn[turn] if episode.score])
 
 
-async def decisive_turn(ground: EpisodeForker, tools: Sequence[ToolDefinition], forks: int) -> HintCandidate | None:
-    """The turn of a failed rollout at which the odds of success fell most, by bisection with so many forks at a turn;
-    None where they never were good enough to fall.
+async def decisive_turn(forker: EpisodeForker, tools: Sequence[ToolDefinition], forks: int) -> HintCandidate | None:
+    """The turn of a failed rollout at which the odds of success fell most, by bisection with `forks` forks per turn;
+    None where the odds were never high enough to fall.
 
-    Whoever plays on from before that turn may succeed, and whoever plays on after it fails as the rollout did.
+    Forks from before that turn may succeed; forks from after it fail as the rollout did.
     """
-    turns = agent_turns(ground.steps)
+    turns = agent_turns(forker.steps)
     if not turns:
         return None
-    search = _BisectionSearch(ground, forks)
+    search = _BisectionSearch(forker, forks)
     low, high = 1, len(turns) + 1
-    best, worst = await search.odds(low), SuccessCount(0, forks)
+    odds_before, odds_after = await search.odds(low), SuccessCount(0, forks)
     while high - low > 1:
         middle = (low + high) // 2
-        between = await search.odds(middle)
-        if best.log_odds - between.log_odds >= between.log_odds - worst.log_odds:
-            high, worst = middle, between
+        middle_odds = await search.odds(middle)
+        if odds_before.log_odds - middle_odds.log_odds >= middle_odds.log_odds - odds_after.log_odds:
+            high, odds_after = middle, middle_odds
         else:
-            low, best = middle, between
-    if probability_of_gain(worst, best) < _MIN_PROBABILITY:
+            low, odds_before = middle, middle_odds
+    if probability_of_gain(odds_after, odds_before) < _MIN_PROBABILITY:
         return None
     turn = turns[low - 1]
-    evidence = f"success when played on from before this turn {best}, from after it {worst}"
-    kind, hint = _rule_from_successes(search.played[low], turn, tools)
+    detail = f"success when continued from before this turn {odds_before}, from after it {odds_after}"
+    kind, hint = _rule_from_successes(search.episodes_by_turn[low], turn, tools)
     step = turn.step.step_id
-    return HintCandidate(step, turn.number, "counterfactual", kind, hint, evidence, noticed_step=step)
+    return HintCandidate(step, turn.number, "counterfactual", kind, hint, detail, noticed_step=step)
 
 
 def _rule_from_successes(
     episodes: Sequence[Episode], turn: RecordedTurn, tools: Sequence[ToolDefinition]
 ) -> tuple[str, str]:
-    """What those that succeeded did at the turn and the rollout did not, in words that belong to the tools: a tool, or
-    a value out of those that its schema lists. Never a name or a value of the instance."""
+    """The type and text of a hint: what successful forks did at the turn and the rollout did not, in words that belong
+    to the tools (a tool, or a value that its schema lists). Never a name or a value of the instance."""
     listed = {
         value
         for tool in tools
-        for told in (tool.get("parameters") or {}).get("properties", {}).values()
-        for value in told.get("enum", ())
+        for schema in (tool.get("parameters") or {}).get("properties", {}).values()
+        for value in schema.get("enum", ())
     }
-    good = Counter(
+    successful_words = Counter(
         word
-        for one in episodes
-        if one.score and one.score.passed
-        for word in _words(agent_turns(one.steps)[turn.number - 1], tools, listed)
+        for episode in episodes
+        if episode.score and episode.score.passed
+        for word in _words(agent_turns(episode.steps)[turn.number - 1], tools, listed)
     )
-    done = _words(turn, tools, listed)
-    for word, _ in good.most_common():
-        if word not in done:
-            instead = f" , not {' '.join(sorted(done))}" if done else ""
+    rollout_words = _words(turn, tools, listed)
+    for word, _ in successful_words.most_common():
+        if word not in rollout_words:
+            instead = f" , not {' '.join(sorted(rollout_words))}" if rollout_words else ""
             return f"takes {word}", f"rule : this takes {word}{instead}"
     return "decisive turn", DECIDES
 

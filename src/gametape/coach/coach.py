@@ -1,4 +1,4 @@
-"""The coach: looks at a finished rollout and says where it went wrong, what to say there, and whether that helps."""
+"""The coach: annotates a finished rollout with hints, each for one turn, and measures whether they help."""
 
 import asyncio
 from collections import defaultdict
@@ -40,33 +40,33 @@ CandidateSource = Callable[[EpisodeEvidence], Sequence[HintCandidate]]
 
 @dataclass(frozen=True)
 class CoachSettings:
-    """How closely the coach looks. The first gate alone needs two readings of a turn; `g2` and `bisect` play on."""
+    """How thorough the coach is. The first gate alone needs two readings of a turn; `g2` and `bisect` run forks."""
 
     gates: frozenset[GateName] = frozenset({"g0"})
     delta: float = MIN_LOGPROB_DROP
     forks: int = MIN_FORKS
     confidence: float = CONFIDENCE
     versions: int = 100
-    """For how many updates of the weights forks are worth anything."""
+    """For how many updates of the weights the results of forks are used."""
     bisect: bool = False
-    """Look for the decisive turn of failed rollouts in which nothing shows it."""
+    """Search for the decisive turn of failed rollouts by forks, where no message shows it."""
     bisection_forks: int = 8
-    """At each turn that is looked at."""
+    """Forks at each turn of the bisection."""
     temperature: float = 1.0
-    """Of the policy, in forks."""
+    """The sampling temperature in forks."""
     limits: RolloutLimits = field(default_factory=RolloutLimits)
 
 
 class Coach:
-    """`statistics` outlives a look: forks are pooled by type, and types retire. `cost` is all that looking took, in
-    tokens read or sampled, and in forks."""
+    """`statistics` is shared by all rollouts: forks are pooled by type, and types retire. `cost` counts the tokens that
+    annotations read or sampled, and the forks."""
 
-    def __init__(self, looking: CoachSettings | None = None, statistics: HintStatistics | None = None) -> None:
-        self.settings = looking or CoachSettings()
+    def __init__(self, settings: CoachSettings | None = None, statistics: HintStatistics | None = None) -> None:
+        self.settings = settings or CoachSettings()
         self.statistics = statistics or HintStatistics()
         self.cost = ForkCost()
         self._forking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        """By type: looks at the same time share their forks."""
+        """By type: annotations at the same time share their forks."""
 
     async def annotate(
         self,
@@ -79,115 +79,115 @@ class Coach:
         flags: Sequence[Flag] = (),
         alarms: Sequence[AlarmEvidence] = (),
     ) -> list[Hint]:
-        """Every target of a rollout with what was decided about it, in the order of turns. `name` is the trajectory's.
+        """Every hint for a rollout with the result of its gates, in the order of turns.
 
-        A `given` target goes before whatever is found at its turn, and what `sources` (a judge) find comes last.
-        Targets whose turn has no ids on record are left out.
+        At one turn a `given` candidate comes first, then those of the record, then those of `sources` (a judge).
+        Candidates whose turn has no recorded ids are left out.
         """
-        case = collect_evidence(episode, flags, alarms)
-        found = {target.turn: target for source in sources for target in source(case)}
-        found |= {target.turn: target for target in [*locate_candidates(case), *given]}
-        if not found and self.settings.bisect and episode.score and not episode.score.passed:
-            found = await self._bisect(episode, model, trajectory_id, case)
-        every = [with_action_span(found[turn], case, model.chat_format) for turn in sorted(found)]
-        targets = [target for target in every if target.span]
+        evidence = collect_evidence(episode, flags, alarms)
+        by_turn = {candidate.turn: candidate for source in sources for candidate in source(evidence)}
+        by_turn |= {candidate.turn: candidate for candidate in [*locate_candidates(evidence), *given]}
+        if not by_turn and self.settings.bisect and episode.score and not episode.score.passed:
+            by_turn = await self._bisect(episode, model, trajectory_id, evidence)
+        located = [with_action_span(by_turn[turn], evidence, model.chat_format) for turn in sorted(by_turn)]
+        candidates = [candidate for candidate in located if candidate.span]
         hints = await asyncio.gather(
-            *(self._apply_cheap_gates(target, case, model, trajectory_id, reference) for target in targets)
+            *(self._apply_cheap_gates(candidate, evidence, model, trajectory_id, reference) for candidate in candidates)
         )
         if "g2" in self.settings.gates and any(hint.used for hint in hints):
-            async with self._forker(episode, model, trajectory_id) as ground:
+            async with self._forker(episode, model, trajectory_id) as forker:
                 hints = [
-                    await self._apply_outcome_gate(ground, target, targets, hint) if hint.used else hint
-                    for target, hint in zip(targets, hints, strict=True)
+                    await self._apply_outcome_gate(forker, candidate, candidates, hint) if hint.used else hint
+                    for candidate, hint in zip(candidates, hints, strict=True)
                 ]
         for hint in hints:
             self.statistics.record(hint.type, hint.gates, hint.used)
         return list(hints)
 
     async def _bisect(
-        self, episode: Episode, model: TokenModel, name: str, case: EpisodeEvidence
+        self, episode: Episode, model: TokenModel, name: str, evidence: EpisodeEvidence
     ) -> dict[int, HintCandidate]:
-        async with self._forker(episode, model, name) as ground:
-            target = await decisive_turn(ground, case.tools, self.settings.bisection_forks)
-        return {target.turn: target} if target else {}
+        async with self._forker(episode, model, name) as forker:
+            candidate = await decisive_turn(forker, evidence.tools, self.settings.bisection_forks)
+        return {candidate.turn: candidate} if candidate else {}
 
     async def _apply_cheap_gates(
-        self, target: HintCandidate, case: EpisodeEvidence, model: TokenModel, name: str, reference: LeakChecker
+        self, candidate: HintCandidate, evidence: EpisodeEvidence, model: TokenModel, name: str, reference: LeakChecker
     ) -> Hint:
-        """After the cheap gates; used for now if it has passed those that were asked for."""
-        turn = _tokens(case, target)
-        span = target.span or (0, len(turn.completion_ids))
-        ids = hint_ids(model.chat_format, turn.prompt_ids, target.text)
+        """The hint after the cheap gates; `used` for now if it passed those that were run."""
+        turn = _tokens(evidence, candidate)
+        span = candidate.span or (0, len(turn.completion_ids))
+        ids = hint_ids(model.chat_format, turn.prompt_ids, candidate.text)
         hint = Hint(
             trajectory_id=name,
-            step=target.step,
+            step=candidate.step,
             span=span,
-            source=target.source,
-            type=target.type,
-            text=target.text,
+            source=candidate.source,
+            type=candidate.type,
+            text=candidate.text,
             hint_ids=ids,
             gates=HintGates(),
             used=False,
-            evidence=target.evidence,
-            noticed=target.noticed_step,
+            evidence=candidate.evidence,
+            noticed=candidate.noticed_step,
             versions=HintVersions(policy=min(turn.policy_versions or [0]), teacher=await model.engine.policy_version()),
         )
-        if leak := reference.leak(target.text):
+        if leak := reference.leak(candidate.text):
             return hint.model_copy(update={"refused": f"it holds what only the solution has: {leak}"})
         if not fits_in_context(model, turn, ids, span):
             return hint.model_copy(update={"refused": NO_CONTEXT_ROOM})
-        question = SpanQuery(turn, target.turn, span, f"coach/{name}/{target.step}")
-        found = await score_span(model, question, target.text)
-        gates = await self._cheap_gates(question, target.text, found, case, model)
-        known = self.statistics.for_type(target.type)
-        if found is not None:
-            known.record_gap(found.gap)
-        refused = "its type is retired: the gap has closed" if known.retired else ""
+        query = SpanQuery(turn, candidate.turn, span, f"coach/{name}/{candidate.step}")
+        scores = await score_span(model, query, candidate.text)
+        gates = await self._cheap_gates(query, candidate.text, scores, evidence, model)
+        type_statistics = self.statistics.for_type(candidate.type)
+        if scores is not None:
+            type_statistics.record_gap(scores.gap)
+        refused = "its type is retired: the gap has closed" if type_statistics.retired else ""
         update = {"gates": gates, "used": not refused and all_gates_passed(gates), "refused": refused}
-        return hint.model_copy(update={**update, **score_fields(found)})
+        return hint.model_copy(update={**update, **score_fields(scores)})
 
     async def _cheap_gates(
-        self, question: SpanQuery, hint: str, found: SpanScores | None, case: EpisodeEvidence, model: TokenModel
+        self, query: SpanQuery, hint: str, scores: SpanScores | None, evidence: EpisodeEvidence, model: TokenModel
     ) -> HintGates:
-        looking, first, second = self.settings, None, None
-        if "g0" in looking.gates:
-            first = await likelihood_gate(model, question, hint, found, looking.delta)
-        if "g1" in looking.gates:
-            second = await wellformed_gate(model, question, hint, case.tools, looking.limits.turn_tokens)
-        gates = [gate.tokens for gate in (first, second) if gate]
-        self.cost.tokens += sum(gates) + (found.tokens if found and not first else 0)
-        return HintGates(g0=first, g1=second)
+        settings, likelihood, wellformed = self.settings, None, None
+        if "g0" in settings.gates:
+            likelihood = await likelihood_gate(model, query, hint, scores, settings.delta)
+        if "g1" in settings.gates:
+            wellformed = await wellformed_gate(model, query, hint, evidence.tools, settings.limits.turn_tokens)
+        tokens = sum(gate.tokens for gate in (likelihood, wellformed) if gate)
+        self.cost.tokens += tokens + (scores.tokens if scores and not likelihood else 0)
+        return HintGates(g0=likelihood, g1=wellformed)
 
     async def _apply_outcome_gate(
-        self, ground: EpisodeForker, target: HintCandidate, targets: Sequence[HintCandidate], hint: Hint
+        self, forker: EpisodeForker, candidate: HintCandidate, candidates: Sequence[HintCandidate], hint: Hint
     ) -> Hint:
-        """After the last gate. Forks are played only where the type has too few of them, or too old ones."""
-        known, looking = self.statistics.for_type(target.type), self.settings
-        async with self._forking[target.type]:
-            if hint.versions.teacher - known.tried_by > looking.versions:
-                known.trial = ForkTrial()
-            pairs = -(-max(0, looking.forks - known.trial.forks) // 2)
+        """The hint after the last gate. Forks are run only where the type has too few of them, or too old ones."""
+        type_statistics, settings = self.statistics.for_type(candidate.type), self.settings
+        async with self._forking[candidate.type]:
+            if hint.versions.teacher - type_statistics.tried_by > settings.versions:
+                type_statistics.trial = ForkTrial()
+            pairs = -(-max(0, settings.forks - type_statistics.trial.forks) // 2)
             if pairs:
-                known.trial += await run_fork_trial(ground, target, targets, pairs)
-                known.tried_by = hint.versions.teacher
-        gate = outcome_gate(known.trial, looking.forks, looking.confidence)
+                type_statistics.trial += await run_fork_trial(forker, candidate, candidates, pairs)
+                type_statistics.tried_by = hint.versions.teacher
+        gate = outcome_gate(type_statistics.trial, settings.forks, settings.confidence)
         gates = hint.gates.model_copy(update={"g2": gate})
         return hint.model_copy(update={"gates": gates, "used": all_gates_passed(gates)})
 
     @asynccontextmanager
     async def _forker(self, episode: Episode, model: TokenModel, name: str) -> AsyncIterator[EpisodeForker]:
-        looking = self.settings
-        async with replay_for_forks(episode, model, looking.limits, looking.temperature, f"coach/{name}") as ground:
+        settings = self.settings
+        async with replay_for_forks(episode, model, settings.limits, settings.temperature, f"coach/{name}") as forker:
             try:
-                yield ground
+                yield forker
             finally:
-                self.cost.forks += ground.cost.forks
-                self.cost.tokens += ground.cost.tokens
+                self.cost.forks += forker.cost.forks
+                self.cost.tokens += forker.cost.tokens
 
 
-def _tokens(case: EpisodeEvidence, target: HintCandidate) -> TurnTokens:
-    turn = case.turn_at_step(target.step)
+def _tokens(evidence: EpisodeEvidence, candidate: HintCandidate) -> TurnTokens:
+    turn = evidence.turn_at_step(candidate.step)
     tokens = turn.step.tokens() if turn else None
     if tokens is None:
-        raise BadInput(f"step {target.step} has no token ids on record, so that no hint can be spliced before it")
+        raise BadInput(f"step {candidate.step} has no token ids on record, so that no hint can be spliced before it")
     return tokens

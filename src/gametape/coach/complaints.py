@@ -1,4 +1,4 @@
-"""From what a tool said to a rule that holds elsewhere: sentences, without the names and values of the instance."""
+"""Turns a tool's error message into a general rule: sentences without the names and values of the instance."""
 
 import re
 from collections.abc import Collection, Iterable
@@ -26,13 +26,13 @@ _DANGLING = frozenset((
 # fmt: on
 _MOST_WORDS = 18
 _LONGEST, _LONGEST_SENTENCE = 2000, 400
-"""Characters, of an answer and of one sentence: nobody can make the reading of them slow."""
+"""Characters of an answer and of a sentence that are read, so that no answer makes parsing slow."""
 
 
 @dataclass(frozen=True)
 class Complaint:
-    """One thing that an answer says went wrong. `about` are the words before the rule, where a thing may be named;
-    `instead` is what was done and is not right."""
+    """One mistake that a tool's answer reports. `about` are the words before the rule, which may name an object;
+    `instead` are the words for what was done wrongly."""
 
     sentence: str
     about: frozenset[str]
@@ -45,20 +45,20 @@ class Complaint:
 
 
 def parse_complaints(text: str, tool: str = "") -> list[Complaint]:
-    """What a failed answer complains of, in its order.
+    """The complaints in a failed answer, in its order.
 
     A clause that begins with the word error, or the like, is a complaint, and a clause with "not" after it says what
-    was done instead; whatever else is said beside them is none. Where no clause begins so, the answer is one complaint:
+    was done instead; other clauses are not complaints. Where no clause begins so, the answer is one complaint:
     the first clause that states a rule, or simply the first.
     """
     parts = [part.strip() for part in _CLAUSES.split(text[:_LONGEST]) if part.strip()]
-    found: list[Complaint] = []
-    for at, part in enumerate(parts):
+    complaints: list[Complaint] = []
+    for index, part in enumerate(parts):
         if _COMPLAINS.match(part):
-            after = parts[at + 1] if at + 1 < len(parts) else ""
-            found.append(_complaint(part, after if after.lower().startswith("not ") else ""))
-    if found or not parts:
-        return found
+            after = parts[index + 1] if index + 1 < len(parts) else ""
+            complaints.append(_complaint(part, after if after.lower().startswith("not ") else ""))
+    if complaints or not parts:
+        return complaints
     first = next((part for part in parts if _STATES_A_RULE.search(part)), parts[0])
     return [_complaint(first.removeprefix(f"{tool}: ") if tool else first, "")]
 
@@ -67,9 +67,9 @@ def _complaint(clause: str, contrast: str) -> Complaint:
     head, rest = "", clause
     if _COMPLAINS.match(clause) and (colon := _HEAD.search(clause)):
         head, rest = clause[: colon.start()], clause[colon.end() :]
-    said, *instead = _CONTRAST.split(rest, maxsplit=1)
-    told = " ".join([contrast.lower().removeprefix("not "), *instead])
-    return Complaint(said.strip(" .,:"), words_in(head), words_in(told), words_in(f"{clause} {contrast}"))
+    sentence, *instead = _CONTRAST.split(rest, maxsplit=1)
+    wrong = " ".join([contrast.lower().removeprefix("not "), *instead])
+    return Complaint(sentence.strip(" .,:"), words_in(head), words_in(wrong), words_in(f"{clause} {contrast}"))
 
 
 def words_in(text: str) -> frozenset[str]:
@@ -77,35 +77,35 @@ def words_in(text: str) -> frozenset[str]:
 
 
 def argument_names(calls: Iterable[Call]) -> frozenset[str]:
-    """What calls are about: their arguments that are one word."""
+    """The arguments of calls that are one word: names of what the calls act on."""
     values = (value for call in calls for value in _texts(call.arguments))
     return frozenset(value for value in values if value and len(value.split()) == 1)
 
 
 def generalise(sentence: str, names: Collection[str], known: Collection[str] = ()) -> str:
     """The sentence without what belongs to one instance: these names, and whatever is quoted or looks like a path, an
-    identifier or a number, or would command a terminal. `known` words stay."""
-    text = _QUOTED.sub(lambda found: found[2] if found[2] in known else " \0 ", sentence[:_LONGEST_SENTENCE])
-    kept: list[str] = []
+    identifier or a number, or is not printable. `known` words stay."""
+    text = _QUOTED.sub(lambda match: match[2] if match[2] in known else " \0 ", sentence[:_LONGEST_SENTENCE])
+    words: list[str] = []
     for raw in text.split():
         word = raw.strip("'\"`.,:;!?")
-        if word in known or not _is_instance(word, raw, names, kept):
-            kept.append(raw)
-        elif kept and kept[-1].lower() == "no":
-            kept += ["such", "thing"]
-        elif kept and kept[-1].lower() in ("a", "an", "the"):
-            kept.append("thing")
-    kept = kept[:_MOST_WORDS]
-    while kept and (kept[-1].lower().strip(".,:;") in _DANGLING or not words_in(kept[-1])):
-        kept.pop()
-    return " ".join(kept).strip(" .,:;")
+        if word in known or not _is_instance(word, raw, names, words):
+            words.append(raw)
+        elif words and words[-1].lower() == "no":
+            words += ["such", "thing"]
+        elif words and words[-1].lower() in ("a", "an", "the"):
+            words.append("thing")
+    words = words[:_MOST_WORDS]
+    while words and (words[-1].lower().strip(".,:;") in _DANGLING or not words_in(words[-1])):
+        words.pop()
+    return " ".join(words).strip(" .,:;")
 
 
-def _is_instance(word: str, raw: str, names: Collection[str], kept: list[str]) -> bool:
+def _is_instance(word: str, raw: str, names: Collection[str], before: list[str]) -> bool:
     if not raw.isprintable() or word in names:
         return True
     if word.isdigit():
-        return not (kept and kept[-1].lower() in ("most", "least"))
+        return not (before and before[-1].lower() in ("most", "least"))
     return bool(_OF_AN_INSTANCE.search(word))
 
 
@@ -113,8 +113,8 @@ def _texts(value: Any) -> Iterable[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
-        for one in value.values():
-            yield from _texts(one)
+        for part in value.values():
+            yield from _texts(part)
     elif isinstance(value, list):
-        for one in value:
-            yield from _texts(one)
+        for part in value:
+            yield from _texts(part)

@@ -1,4 +1,4 @@
-"""A candidate: a turn that went wrong, what shows it, and what could have been said before it."""
+"""What the coach reads of an episode, and hint candidates: the turn that went wrong, the evidence, the hint's text."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,9 +17,10 @@ from gametape.engines.conversation import Call, ToolDefinition, ToolResponse
 
 @dataclass(frozen=True)
 class HintCandidate:
-    """`turn` counts the model's turns from 1, `step` and `noticed` the steps of the record.
+    """A hint for one turn, before any gate. `turn` counts the model's turns from 1, `step` and `noticed_step` the steps
+    of the record.
 
-    Targets of one `type` break the same rule, wherever that is: it holds no name or value of the instance.
+    Candidates of one `type` break the same rule, in any instance: a type holds no name or value of the instance.
     """
 
     step: int
@@ -35,7 +36,7 @@ class HintCandidate:
 
 @dataclass(frozen=True)
 class RecordedTurn:
-    """`number` counts the model's turns from 1, `step.step_id` the steps of the record."""
+    """A turn of the model with the answers to its calls. `number` counts the model's turns from 1."""
 
     number: int
     step: Step
@@ -52,13 +53,13 @@ class RecordedTurn:
 
     @property
     def observed_text(self) -> str:
-        """All that came back."""
+        """The text of all answers and notices."""
         return "\n".join([*(answer.content for answer in self.answers), *self.notices])
 
 
 @dataclass(frozen=True)
 class AlarmEvidence:
-    """What a monitor has noticed at a step of the record."""
+    """The alarm of a monitor at a step of the record."""
 
     step: int
     monitor: str
@@ -67,7 +68,7 @@ class AlarmEvidence:
 
 @dataclass(frozen=True)
 class EpisodeEvidence:
-    """All that sources may look at. `flags` are accusations that name a step or a file."""
+    """What the sources of candidates read. `flags` are integrity flags that name a step or a file."""
 
     turns: Sequence[RecordedTurn]
     tools: Sequence[ToolDefinition] = ()
@@ -101,33 +102,33 @@ def collect_evidence(
 
 
 def agent_turns(steps: Sequence[Step]) -> list[RecordedTurn]:
-    """Those that lead to the last step, in their order; turns that were undone are not among them."""
+    """The turns that lead to the last step, in their order, without turns that were undone."""
     own = [step for step in active_steps(steps) if step.source == "agent" and not step.gametape_extra.summary]
     return [RecordedTurn(number, step, *recorded_answers(step)) for number, step in enumerate(own, start=1)]
 
 
-def action_span(turn: RecordedTurn, dialect: ChatFormat) -> tuple[int, int] | None:
-    """The completion tokens that make up the turn's calls, without what was said before them; all of them where there
-    is no call, and None where no ids were recorded."""
+def action_span(turn: RecordedTurn, chat_format: ChatFormat) -> tuple[int, int] | None:
+    """The range of completion tokens that make up the turn's calls, without the text before them; all of them where
+    there is no call, and None where no ids were recorded."""
     tokens = turn.step.tokens()
     if tokens is None or not tokens.completion_ids:
         return None
     ids = tokens.completion_ids
-    calls = dialect.parse(ids).calls
+    calls = chat_format.parse(ids).calls
     first, last = 0, len(ids) - 1
     while calls and first < last:
         middle = (first + last + 1) // 2
-        if dialect.parse(ids[middle:]).calls == calls:
+        if chat_format.parse(ids[middle:]).calls == calls:
             first = middle
         else:
             last = middle - 1
     return first, len(ids)
 
 
-def ids_match_record(turns: Sequence[RecordedTurn], dialect: ChatFormat) -> bool:
-    """Whether the recorded ids, in this dialect, say what the record says: otherwise they are another model's."""
+def ids_match_record(turns: Sequence[RecordedTurn], chat_format: ChatFormat) -> bool:
+    """Whether the recorded ids parse into the recorded calls; otherwise they are another model's."""
     return all(
-        [(call.name, call.arguments) for call in dialect.parse(tokens.completion_ids).calls]
+        [(call.name, call.arguments) for call in chat_format.parse(tokens.completion_ids).calls]
         == [(call.name, call.arguments) for call in turn.calls]
         for turn in turns
         if (tokens := turn.step.tokens())
@@ -135,6 +136,6 @@ def ids_match_record(turns: Sequence[RecordedTurn], dialect: ChatFormat) -> bool
 
 
 def _properties(tool: ToolDefinition) -> Iterator[str]:
-    for name, told in (tool.get("parameters") or {}).get("properties", {}).items():
+    for name, schema in (tool.get("parameters") or {}).get("properties", {}).items():
         yield name
-        yield from (value for value in told.get("enum", ()) if isinstance(value, str))
+        yield from (value for value in schema.get("enum", ()) if isinstance(value, str))

@@ -1,7 +1,7 @@
-"""Play on from a turn of a finished rollout, with these hints or with those.
+"""Forks of a finished rollout: continue from one of its turns, with or without hints.
 
-The rollout's place is gone when it is over. So its calls are made again in a new one, without asking the model, and
-every turn's state is kept: from there any number of branches begin.
+A rollout's workspace is closed when it ends. So its calls are made again in a new workspace, without asking the model,
+with a snapshot at every turn: any number of forks can start from each.
 """
 
 import asyncio
@@ -27,14 +27,14 @@ from gametape.engines.conversation import ToolResponse
 from gametape.engines.token_conversation import TokenModel
 
 _MAX_OPEN = 16
-"""Places that are open at a time."""
+"""Workspaces that are open at a time."""
 _NUMBER = re.compile(r"0x[0-9a-f]+|\d+(?:\.\d+)?")
 """Times and addresses differ from run to run."""
 
 
 @dataclass
 class ForkCost:
-    """What forks have taken."""
+    """How many forks were run, and the tokens that they used."""
 
     forks: int = 0
     tokens: int = 0
@@ -42,12 +42,12 @@ class ForkCost:
 
 @dataclass
 class EpisodeForker:
-    """A finished rollout, to be left at any of its turns. Forks are counted in `cost`."""
+    """A finished rollout, to be forked at any of its turns. Forks are counted in `cost`."""
 
     environment: Environment
     model: TokenModel
     steps: Sequence[Step]
-    """Those that led to its end, each with its state in this place."""
+    """The active steps of the rollout, each with its checkpoint in `workspace`."""
     workspace: Workspace
     limits: RolloutLimits
     temperature: float = 1.0
@@ -55,34 +55,36 @@ class EpisodeForker:
     cost: ForkCost = field(default_factory=ForkCost)
 
     def __post_init__(self) -> None:
-        self._places = asyncio.Semaphore(_MAX_OPEN)
+        self._open_workspaces = asyncio.Semaphore(_MAX_OPEN)
         self._numbers = count()
 
     async def branch(self, turn: int, hints: Mapping[int, str], seed: int) -> Episode:
-        """The rollout again up to a turn, which is sampled anew like all after it; hints are by turn."""
-        line = [as_copied_context(step, number) for number, step in enumerate(self._before(turn), start=1)]
+        """An episode that repeats the rollout up to a turn and is sampled from there on; hints are by turn."""
+        steps = [as_copied_context(step, number) for number, step in enumerate(self._before(turn), start=1)]
         sampling = Sampling(temperature=self.temperature, seed=seed)
         name = f"{self.name}/fork-{next(self._numbers):06}"
-        setting = rollout_config_for(self.environment, with_hints(self.model, hints), sampling, self.limits, name)
-        checkpoint = next(step.gametape_extra.checkpoint for step in reversed(line) if step.gametape_extra.checkpoint)
-        async with self._places:
-            environment = await self.workspace.fork(checkpoint)
+        config = rollout_config_for(self.environment, with_hints(self.model, hints), sampling, self.limits, name)
+        checkpoint = next(step.gametape_extra.checkpoint for step in reversed(steps) if step.gametape_extra.checkpoint)
+        async with self._open_workspaces:
+            workspace = await self.workspace.fork(checkpoint)
             try:
-                rollout = await Rollout.resume(setting, environment, MemoryRecorder(line))
+                rollout = await Rollout.resume(config, workspace, MemoryRecorder(steps))
                 with self.model.engine.participant():
-                    played = await finish_episode(self.environment, rollout)
+                    episode = await finish_episode(self.environment, rollout)
             finally:
-                await environment.close()
+                await workspace.close()
         self.cost.forks += 1
-        self.cost.tokens += played.usage.tokens
-        return played
+        self.cost.tokens += episode.usage.tokens
+        return episode
 
     async def branches(self, turn: int, hints: Mapping[int, str], seeds: Sequence[int]) -> list[Episode]:
-        """Side by side. Branches of the same seed are the same up to the first hint in which they differ."""
+        """Run concurrently. Branches of the same seed are the same up to the first hint in which they differ."""
         return await asyncio.gather(*(self.branch(turn, hints, seed) for seed in seeds))
 
     def _before(self, turn: int) -> Sequence[Step]:
-        own = [at for at, step in enumerate(self.steps) if step.source == "agent" and not step.gametape_extra.summary]
+        own = [
+            index for index, step in enumerate(self.steps) if step.source == "agent" and not step.gametape_extra.summary
+        ]
         if not 1 <= turn <= len(own):
             raise BadInput(f"there is no turn {turn} to fork at; there are {len(own)}")
         return self.steps[: own[turn - 1]]
@@ -92,7 +94,7 @@ class EpisodeForker:
 async def replay_for_forks(
     episode: Episode, model: TokenModel, limits: RolloutLimits, temperature: float = 1.0, name: str = ""
 ) -> AsyncIterator[EpisodeForker]:
-    """Raises `BadInput` where the same calls are not answered as they were: nothing could be said of such forks."""
+    """Raises `BadInput` where the same calls have other results now: forks of such a rollout would prove nothing."""
     workspace = await episode.environment.reset()
     try:
         steps = await _replay(episode, workspace, model, limits)
@@ -102,34 +104,34 @@ async def replay_for_forks(
 
 
 async def _replay(episode: Episode, workspace: Workspace, model: TokenModel, limits: RolloutLimits) -> list[Step]:
-    setting = rollout_config_for(episode.environment, model, Sampling(), limits)
-    work, spent = AgentState(), RolloutUsage()
-    routing = ToolRouter(setting.make_tools(work), setting.limits, setting.constraints)
+    config = rollout_config_for(episode.environment, model, Sampling(), limits)
+    state, usage = AgentState(), RolloutUsage()
+    router = ToolRouter(config.make_tools(state), config.limits, config.constraints)
     steps: list[Step] = []
-    was = now = ""
+    recorded_checkpoint = snapshot = ""
     for step in active_steps(episode.steps):
         checkpoint = step.gametape_extra.checkpoint
         if checkpoint is None:
             steps.append(step)
             continue
         if step.source == "agent" and not step.gametape_extra.summary:
-            spent.turns += 1
-            work.turn = spent.turns
-            routed = await routing.route(recorded_reply(step), workspace, spent)
+            usage.turns += 1
+            state.turn = usage.turns
+            routed = await router.route(recorded_reply(step), workspace, usage)
             _compare(step, routed.answers)
-        if checkpoint != was:
-            was, now = checkpoint, await workspace.snapshot()
+        if checkpoint != recorded_checkpoint:
+            recorded_checkpoint, snapshot = checkpoint, await workspace.snapshot()
         elif step.source == "agent":  # all that the turn did was undone
-            await workspace.restore(now)
-        steps.append(_with_checkpoint(step, now))
+            await workspace.restore(snapshot)
+        steps.append(_with_checkpoint(step, snapshot))
     return steps
 
 
 def _compare(step: Step, answers: Sequence[ToolResponse]) -> None:
-    """Of what failed it counts only that it failed: words about it may differ with what else there is."""
+    """Of a failed call only the failure is compared: its message may differ."""
     recorded, _ = recorded_answers(step)
     if [_outcome(answer) for answer in recorded] != [_outcome(answer) for answer in answers]:
-        raise BadInput(f"step {step.step_id} cannot be done again: its calls are answered otherwise now")
+        raise BadInput(f"step {step.step_id} cannot be done again: its calls have other results now")
 
 
 def _outcome(answer: ToolResponse) -> str | None:

@@ -1,4 +1,4 @@
-"""The two cheap gates: does the hint change the model's mind, and is what it then prefers well formed."""
+"""The gates of a hint: does it change what the model prefers, is that well formed, and do more forks succeed."""
 
 import ast
 from collections.abc import Sequence
@@ -18,41 +18,41 @@ from gametape.engines.conversation import Call, ToolDefinition
 from gametape.engines.token_conversation import TokenModel
 
 MIN_LOGPROB_DROP = 1.0
-"""Nats by which a hint must lower the log-probability of what it is about."""
+"""Nats by which a hint must lower the log-probability of the wrong action."""
 
 
 async def likelihood_gate(
-    model: TokenModel, question: SpanQuery, hint: str, scores: SpanScores | None, delta: float = MIN_LOGPROB_DROP
+    model: TokenModel, query: SpanQuery, hint: str, scores: SpanScores | None, delta: float = MIN_LOGPROB_DROP
 ) -> HintGate:
     """Passed where the hint lowers the log-probability of the span by `delta`, or where it changes the likeliest token
-    at the first place at which the hinted turn leaves the span. The value is the drop, 0 where it was not scored.
-    """
+    at the first position at which the hinted turn differs from the span. The value is the drop, 0 where it was not
+    scored."""
     drop, tokens = (scores.drop, scores.tokens) if scores else (0.0, 0)
     if drop >= delta:
         return HintGate(passed=True, value=drop, detail=f"the log-probability falls by {drop:.2f}", tokens=tokens)
-    sampled = question.span_ids
-    after = await greedy_continuation(model, question, hint, len(sampled), spoken=True)
+    sampled = query.span_ids
+    after = await greedy_continuation(model, query, hint, len(sampled), from_span=True)
     tokens += _tokens_used(after)
-    leaves = _first_difference(after.completion_ids, sampled)
-    if leaves is None:
+    position = _first_difference(after.completion_ids, sampled)
+    if position is None:
         return HintGate(passed=False, value=drop, detail="the hint changes nothing there", tokens=tokens)
-    before = await greedy_continuation(model, question, "", leaves + 1, spoken=True)
-    changed = before.completion_ids[: leaves + 1] == sampled[: leaves + 1]
-    told = f"the likeliest token {'changes' if changed else 'does not change'} at {leaves}"
-    return HintGate(passed=changed, value=drop, detail=told, tokens=tokens + _tokens_used(before))
+    before = await greedy_continuation(model, query, "", position + 1, from_span=True)
+    changed = before.completion_ids[: position + 1] == sampled[: position + 1]
+    detail = f"the likeliest token {'changes' if changed else 'does not change'} at {position}"
+    return HintGate(passed=changed, value=drop, detail=detail, tokens=tokens + _tokens_used(before))
 
 
 async def wellformed_gate(
-    model: TokenModel, question: SpanQuery, hint: str, tools: Sequence[ToolDefinition], most: int
+    model: TokenModel, query: SpanQuery, hint: str, tools: Sequence[ToolDefinition], most: int
 ) -> HintGate:
-    """Passed where the likeliest turn after the hint holds calls, all of tools that there are, with arguments that fit
-    and, where they write Python, with code that can be read."""
-    after = await greedy_continuation(model, question, hint, most, spoken=False)
+    """Passed where the likeliest turn after the hint has calls, all of existing tools, with arguments that fit and,
+    where they write Python, with code that parses."""
+    after = await greedy_continuation(model, query, hint, most, from_span=False)
     parsed = model.chat_format.parse(after.completion_ids)
     fault = parsed.problem or ("" if parsed.calls else "no call")
-    fault = fault or next((told for call in parsed.calls if (told := _fault(call, tools))), "")
-    said = ", ".join(f"{call.name} {call.arguments}" for call in parsed.calls)
-    return HintGate(passed=not fault, value=float(not fault), detail=(fault or said)[:200], tokens=_tokens_used(after))
+    fault = fault or next((problem for call in parsed.calls if (problem := _fault(call, tools))), "")
+    calls = ", ".join(f"{call.name} {call.arguments}" for call in parsed.calls)
+    return HintGate(passed=not fault, value=float(not fault), detail=(fault or calls)[:200], tokens=_tokens_used(after))
 
 
 def _fault(call: Call, tools: Sequence[ToolDefinition]) -> str:
@@ -72,8 +72,8 @@ def _unreadable(arguments: dict[str, Any]) -> str:
     return ""
 
 
-def _first_difference(ids: Sequence[int], others: Sequence[int]) -> int | None:
-    return next((at for at, (one, other) in enumerate(zip(ids, others, strict=False)) if one != other), None)
+def _first_difference(ids: Sequence[int], other_ids: Sequence[int]) -> int | None:
+    return next((index for index, (left, right) in enumerate(zip(ids, other_ids, strict=False)) if left != right), None)
 
 
 def _tokens_used(generation: Generation) -> int:
@@ -81,13 +81,13 @@ def _tokens_used(generation: Generation) -> int:
 
 
 MIN_FORKS = 32
-"""At least so many, those with the hint and those without it together, over all targets of a type."""
+"""Forks with and without the hint together that the gate needs, over all candidates of a type."""
 CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
 class ForkOutcomes:
-    """Of some forks: in how many the turn's own check held, and in how many the whole succeeded."""
+    """In how many forks the turn's own check held, and how many forks succeeded."""
 
     check: SuccessCount = NO_TRIALS
     success: SuccessCount = NO_TRIALS
@@ -101,7 +101,7 @@ _NO_BRANCHES = ForkOutcomes()
 
 @dataclass(frozen=True)
 class ForkTrial:
-    """Forks without a hint and with it, pooled over targets of a type."""
+    """Forks without a hint and with it, pooled over candidates of a type."""
 
     plain: ForkOutcomes = _NO_BRANCHES
     hinted: ForkOutcomes = _NO_BRANCHES
@@ -124,12 +124,12 @@ class ForkTrial:
 
 
 def outcome_gate(trial: ForkTrial, least: int = MIN_FORKS, confidence: float = CONFIDENCE) -> HintGate:
-    """Passed where it is sure that more succeed with the hint; or that the turn's own check holds more often, while
-    nothing shows that fewer succeed. The value is the larger probability of a gain that decides."""
+    """Passed where more forks succeed with the hint at this confidence; or where the turn's own check holds more often,
+    while nothing shows that fewer succeed. The value is the larger of the deciding probabilities of a gain."""
     helps = trial.success_gain >= confidence
     harms = trial.success_gain <= 1 - confidence
     value = trial.success_gain if helps or harms else max(trial.success_gain, trial.check_gain)
-    told = (
+    counts = (
         f"the turn's own check {trial.plain.check} -> {trial.hinted.check}, "
         f"success {trial.plain.success} -> {trial.hinted.success}"
     )
@@ -137,36 +137,39 @@ def outcome_gate(trial: ForkTrial, least: int = MIN_FORKS, confidence: float = C
     return HintGate(
         passed=enough and value >= confidence,
         value=value,
-        detail=told if enough else f"{told}: too few forks",
+        detail=counts if enough else f"{counts}: too few forks",
         forks=trial.forks,
         tokens=trial.tokens,
     )
 
 
 async def run_fork_trial(
-    ground: EpisodeForker, target: HintCandidate, others: Sequence[HintCandidate], pairs: int
+    forker: EpisodeForker, candidate: HintCandidate, candidates: Sequence[HintCandidate], pairs: int
 ) -> ForkTrial:
-    """Forks in pairs that share a seed, from the earliest known target on; all others are hinted in both branches.
+    """Forks in pairs that share a seed, from the earliest candidate on; all other candidates are hinted in both.
 
-    Otherwise a fault that was made before this turn, or is made after it, would hide what the hint is worth.
+    Otherwise an earlier or a later mistake would hide what the hint is worth.
     """
-    known = {other.turn: other.text for other in others if other.turn != target.turn}
-    first = min([target.turn, *known])
-    before = ground.cost.tokens
-    seeds = [1000 * target.turn + number for number in range(pairs)]
-    plain = await ground.branches(first, known, seeds)
-    hinted = await ground.branches(first, {**known, target.turn: target.text}, seeds)
+    other_hints = {other.turn: other.text for other in candidates if other.turn != candidate.turn}
+    first = min([candidate.turn, *other_hints])
+    before = forker.cost.tokens
+    seeds = [1000 * candidate.turn + number for number in range(pairs)]
+    plain = await forker.branches(first, other_hints, seeds)
+    hinted = await forker.branches(first, {**other_hints, candidate.turn: candidate.text}, seeds)
     return ForkTrial(
-        _fork_outcomes(plain, target.turn), _fork_outcomes(hinted, target.turn), ground.cost.tokens - before
+        _fork_outcomes(plain, candidate.turn), _fork_outcomes(hinted, candidate.turn), forker.cost.tokens - before
     )
 
 
 def _fork_outcomes(episodes: Sequence[Episode], turn: int) -> ForkOutcomes:
-    """Forks in which the machinery failed say nothing."""
-    judged = [one for one in episodes if one.score is not None]
+    """Forks with an infrastructure error do not count."""
+    scored = [episode for episode in episodes if episode.score is not None]
     return ForkOutcomes(
         success_count(
-            [not any(target.turn == turn for target in locate_candidates(collect_evidence(one))) for one in judged]
+            [
+                not any(candidate.turn == turn for candidate in locate_candidates(collect_evidence(episode)))
+                for episode in scored
+            ]
         ),
-        success_count([bool(one.score and one.score.passed) for one in judged]),
+        success_count([bool(episode.score and episode.score.passed) for episode in scored]),
     )

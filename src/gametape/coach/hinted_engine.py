@@ -46,12 +46,12 @@ class HintedEngine(PolicyEngine):
 
 
 def with_hints(model: TokenModel, hints: Mapping[int, str]) -> TokenModel:
-    """The same model, told these lines before these turns."""
+    """The same model with these hints inserted before these turns."""
     return replace(model, engine=HintedEngine(model.engine, model.chat_format, model.window, hints)) if hints else model
 
 
 def hint_ids(chat_format: ChatFormat, prompt_ids: list[int], text: str) -> list[int]:
-    """What a hint puts in before the turn begins, the marks of its message included."""
+    """The ids that a hint inserts before the turn begins, the markers of its message included."""
     ids, header = insert_hint(chat_format, prompt_ids, text), len(chat_format.header)
     if header and prompt_ids[-header:] == list(chat_format.header):
         return ids[len(prompt_ids) - header : len(ids) - header]

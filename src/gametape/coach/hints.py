@@ -35,16 +35,16 @@ FIXED_HINTS = frozenset(
         BREAK_OFF,
     }
 )
-"""The same for every instance, so that they cannot give one away."""
+"""The same for every instance, so that they cannot reveal an answer."""
 
 _MOST_TOOLS = 16
 _WORD = re.compile(r"[A-Za-z_]\w{2,}")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 _LARGEST = 10**18
-"""Numbers beyond it are no part of a sentence, and Python writes some of them only unwillingly."""
+"""Larger numbers are no part of a sentence, and Python refuses to print some of them."""
 _SHORTEST = 7
-"""Characters of code that are an answer and no accident; spaces are not counted."""
+"""Characters, without spaces, from which on a match of code is no coincidence."""
 _OF_THE_LANGUAGE = frozenset([*keyword.kwlist, *keyword.softkwlist, *dir(builtins), "self", "cls"])
 
 
@@ -66,14 +66,14 @@ def hint_for_arguments(tool: ToolDefinition) -> str:
     schema = tool.get("parameters") or {}
     required = schema.get("required", [])
     optional = [name for name in schema.get("properties", {}) if name not in required]
-    told = f"rule : {tool['name']} takes {' , '.join(required) or 'no arguments'}"
-    return f"{told} , if wanted {' , '.join(optional)}" if optional else told
+    rule = f"rule : {tool['name']} takes {' , '.join(required) or 'no arguments'}"
+    return f"{rule} , if wanted {' , '.join(optional)}" if optional else rule
 
 
 @dataclass(frozen=True)
 class LeakChecker:
-    """What gives the answer away: names, numbers and code that only the solution has, and the arguments of right calls.
-    Numbers have two digits at least."""
+    """Finds what reveals the answer: names, numbers and code that only the solution has, and the arguments of right
+    calls. Numbers have at least two digits."""
 
     names: frozenset[str] = frozenset()
     numbers: frozenset[str] = frozenset()
@@ -82,30 +82,30 @@ class LeakChecker:
     calls: tuple[frozenset[str], ...] = ()
 
     def leak(self, hint: str) -> str:
-        """What of it a hint holds, or nothing."""
+        """The part of the answer that a hint contains, or nothing."""
         if hint in FIXED_HINTS:
             return ""
         words = {*words_in(hint), *_WORD.findall(hint)}
-        if held := sorted(self.names & words) or sorted(self.numbers & {*_NUMBER.findall(hint)}):
-            return held[0]
+        if leaked := sorted(self.names & words) or sorted(self.numbers & {*_NUMBER.findall(hint)}):
+            return leaked[0]
         squeezed = _squeezed(hint)
-        if code := [code for code in self.code if code in squeezed]:
-            return max(code, key=len)
+        if fragments := [part for part in self.code if part in squeezed]:
+            return max(fragments, key=len)
         return next((" ".join(sorted(values)) for values in self.calls if values and values <= words), "")
 
 
 NO_LEAK_CHECK = LeakChecker()
 
 
-def leak_checker_from_files(solution: Iterable[str], shown: Iterable[str]) -> LeakChecker:
-    """Of a solution's files; what the agent has been `shown` gives nothing away."""
-    files, seen = [(text, _parse_python(text)) for text in solution], "\n".join(shown)
-    names = {name for text, tree in files for name in _names(text, tree)} - {*_WORD.findall(seen)} - _OF_THE_LANGUAGE
-    numbers = {one for text, tree in files for one in _numbers(text, tree)} - {*_NUMBER.findall(seen)}
-    open_code = _squeezed(seen)
-    code = {part for text, tree in files for part in _code_fragments(text, tree) if part not in open_code}
+def leak_checker_from_files(solution: Iterable[str], visible: Iterable[str]) -> LeakChecker:
+    """For the files of a solution; what is in the `visible` files reveals nothing."""
+    files, visible_text = [(text, _parse_python(text)) for text in solution], "\n".join(visible)
+    names = {name for text, tree in files for name in _names(text, tree)} - _OF_THE_LANGUAGE
+    numbers = {number for text, tree in files for number in _numbers(text, tree)} - {*_NUMBER.findall(visible_text)}
+    visible_code = _squeezed(visible_text)
+    code = {part for text, tree in files for part in _code_fragments(text, tree) if part not in visible_code}
     return LeakChecker(
-        frozenset(names),
+        frozenset(names - {*_WORD.findall(visible_text)}),
         frozenset(number for number in numbers if len(number) > 1),
         frozenset(part for part in code if len(part) >= _SHORTEST and not part.isidentifier()),
     )
@@ -119,7 +119,7 @@ def _parse_python(text: str) -> ast.Module | None:
 
 
 def _squeezed(text: str) -> str:
-    """Code without what may be written in several ways: spaces, and which quotes."""
+    """Code without spaces and with one kind of quotes, for comparison."""
     return "".join(text.split()).replace('"', "'")
 
 
@@ -140,7 +140,7 @@ def _numbers(text: str, tree: ast.Module | None) -> Iterable[str]:
 
 
 def _code_fragments(text: str, tree: ast.Module | None) -> Iterable[str]:
-    """Lines; and of a Python file every part that has a value, as it stands there."""
+    """The lines of a file; and of a Python file every expression, as it is written."""
     lines = _LINE_END.split(text.encode())
     yield from (_squeezed(line.decode()) for line in lines)
     for node in ast.walk(tree) if tree else ():

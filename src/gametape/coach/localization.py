@@ -1,4 +1,4 @@
-"""All candidates of a finished rollout, from everything that shows a fault by itself."""
+"""Collects the candidates of a finished rollout from all sources that need no model."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -20,20 +20,22 @@ CANDIDATE_SOURCES: Sequence[Callable[[EpisodeEvidence], Iterable[HintCandidate]]
     candidates_from_repetition,
     candidates_from_alarms,
 )
-"""Where several find fault with one turn, the first speaks."""
+"""Where several sources have a candidate for one turn, the first source counts."""
 
 
-def locate_candidates(case: EpisodeEvidence, dialect: ChatFormat | None = None) -> list[HintCandidate]:
-    """At most one for each turn, in the order of turns; with their spans where a dialect is given. Turns that a fork
-    has from another rollout are not among them."""
-    found: dict[int, HintCandidate] = {}
+def locate_candidates(evidence: EpisodeEvidence, chat_format: ChatFormat | None = None) -> list[HintCandidate]:
+    """At most one candidate per turn, in the order of turns; with its span where a chat format is given. Turns that a
+    fork copied from another rollout have none."""
+    by_turn: dict[int, HintCandidate] = {}
     for source in CANDIDATE_SOURCES:
-        for target in source(case):
-            found.setdefault(target.turn, target)
-    own = (found[turn.number] for turn in case.turns if turn.number in found and not turn.step.is_copied_context)
-    return [with_action_span(target, case, dialect) for target in own] if dialect else list(own)
+        for candidate in source(evidence):
+            by_turn.setdefault(candidate.turn, candidate)
+    own = (
+        by_turn[turn.number] for turn in evidence.turns if turn.number in by_turn and not turn.step.is_copied_context
+    )
+    return [with_action_span(candidate, evidence, chat_format) for candidate in own] if chat_format else list(own)
 
 
-def with_action_span(target: HintCandidate, case: EpisodeEvidence, dialect: ChatFormat) -> HintCandidate:
-    turn = case.turn_at_step(target.step)
-    return replace(target, span=action_span(turn, dialect) if turn else None)
+def with_action_span(candidate: HintCandidate, evidence: EpisodeEvidence, chat_format: ChatFormat) -> HintCandidate:
+    turn = evidence.turn_at_step(candidate.step)
+    return replace(candidate, span=action_span(turn, chat_format) if turn else None)

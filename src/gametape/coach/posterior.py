@@ -1,4 +1,4 @@
-"""How sure one may be that one rate is above another, from counts alone."""
+"""The probability that one success rate is above another, from counts."""
 
 from dataclasses import dataclass
 from math import exp, lgamma, log

@@ -1,4 +1,4 @@
-"""How likely the model finds the tokens of a target, without its hint and after it."""
+"""The log-probabilities of a span of tokens without a hint and after it, and continuations from there."""
 
 import asyncio
 from dataclasses import dataclass
@@ -10,15 +10,15 @@ from gametape.engines.chat_formats.protocol import ChatFormat, insert_hint
 from gametape.engines.token_conversation import TokenModel
 
 _SUREST = -1e-6
-"""Of one action: a log-probability of 0 has no odds."""
+"""The largest log-probability of an action that is used: 0 has no odds."""
 _FARTHEST = 50.0
 _LEAST = -1e4
-"""What counts as impossible is a number too."""
+"""The smallest log-probability that is used, so that an impossible token has a finite one."""
 
 
 @dataclass(frozen=True)
 class SpanQuery:
-    """A turn to be looked at again. `number` counts the turns from 1; `name` is its own among all that is asked."""
+    """A span of a turn to score. `number` counts the turns from 1; `name` is unique among all queries."""
 
     turn: TurnTokens
     number: int
@@ -27,21 +27,21 @@ class SpanQuery:
 
     @property
     def prefix_ids(self) -> list[int]:
-        """What the turn held before its span."""
+        """The tokens of the turn before its span."""
         return self.turn.completion_ids[: self.span[0]]
 
     @property
     def span_ids(self) -> list[int]:
         return self.turn.completion_ids[slice(*self.span)]
 
-    def prompt(self, dialect: ChatFormat, hint: str) -> list[int]:
-        return insert_hint(dialect, self.turn.prompt_ids, hint) if hint else self.turn.prompt_ids
+    def prompt(self, chat_format: ChatFormat, hint: str) -> list[int]:
+        return insert_hint(chat_format, self.turn.prompt_ids, hint) if hint else self.turn.prompt_ids
 
 
 @dataclass(frozen=True)
 class SpanScores:
-    """Log-probabilities of a span's tokens, for the student, who reads the prompt, and for the teacher, who reads the
-    hint besides. `tokens` is how many were read for it."""
+    """Log-probabilities of a span's tokens for the student, which reads the prompt, and the teacher, which reads the
+    hint too. `tokens` is how many were read for both."""
 
     student: list[float]
     teacher: list[float]
@@ -66,34 +66,35 @@ class SpanScores:
         return sum(exp(ratio) - 1 - ratio for ratio in ratios)
 
 
-async def score_span(model: TokenModel, question: SpanQuery, hint: str) -> SpanScores | None:
+async def score_span(model: TokenModel, query: SpanQuery, hint: str) -> SpanScores | None:
     """None where the engine cannot score."""
     engine = model.engine
-    prompts = [[*question.prompt(model.chat_format, text), *question.prefix_ids] for text in ("", hint)]
+    prompts = [[*query.prompt(model.chat_format, text), *query.prefix_ids] for text in ("", hint)]
 
     async def logprobs(prompt: list[int]) -> list[float] | None:
         with engine.participant():
-            values = await engine.score([*prompt, *question.span_ids], len(prompt))
+            values = await engine.score([*prompt, *query.span_ids], len(prompt))
             return values and [min(0.0, max(value, _LEAST)) for value in values]
 
     student, teacher = await asyncio.gather(*map(logprobs, prompts))
     if student is None or teacher is None:
         return None
-    return SpanScores(student, teacher, sum(len(prompt) + len(question.span_ids) for prompt in prompts))
+    return SpanScores(student, teacher, sum(len(prompt) + len(query.span_ids) for prompt in prompts))
 
 
-async def greedy_continuation(model: TokenModel, question: SpanQuery, hint: str, most: int, spoken: bool) -> Generation:
-    """What the model likes best after the hint, or without one where it is empty: the turn, or with `spoken` the rest
-    of it from the span on."""
-    return await sample_continuation(model, question, hint, most, spoken, Sampling(temperature=0.0))
+async def greedy_continuation(
+    model: TokenModel, query: SpanQuery, hint: str, max_tokens: int, from_span: bool
+) -> Generation:
+    """The model's greedy turn after the hint (an empty hint is none); with `from_span` its rest from the span on."""
+    return await sample_continuation(model, query, hint, max_tokens, from_span, Sampling(temperature=0.0))
 
 
 async def sample_continuation(
-    model: TokenModel, question: SpanQuery, hint: str, most: int, spoken: bool, sampling: Sampling
+    model: TokenModel, query: SpanQuery, hint: str, max_tokens: int, from_span: bool, sampling: Sampling
 ) -> Generation:
-    """The same, sampled in some way."""
-    prompt = [*question.prompt(model.chat_format, hint), *(question.prefix_ids if spoken else ())]
-    name = f"{question.name}/{'hinted' if hint else 'plain'}{'/span' if spoken else ''}"
+    """The same with this sampling."""
+    prompt = [*query.prompt(model.chat_format, hint), *(query.prefix_ids if from_span else ())]
+    name = f"{query.name}/{'hinted' if hint else 'plain'}{'/span' if from_span else ''}"
     if sampling.temperature:
         name += "/sampled"
     with model.engine.participant():
@@ -101,9 +102,9 @@ async def sample_continuation(
             GenerateRequest(
                 request_id=name,
                 conversation_id=name,
-                turn=question.number - 1,
+                turn=query.number - 1,
                 prompt_ids=prompt,
-                max_tokens=max(1, min(most, model.window - len(prompt))),
+                max_tokens=max(1, min(max_tokens, model.window - len(prompt))),
                 sampling=sampling,
                 stop_ids=list(model.chat_format.stop_ids),
             )

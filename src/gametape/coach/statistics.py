@@ -1,6 +1,6 @@
-"""What is known of each type of hint: how often it was wanted, how it fared, and whether there is still a gap to close.
+"""Statistics of each type of hint: how often it was located, how it passed its gates, and whether a gap is left.
 
-Plain data, so that a run can keep it beside its checkpoints and go on with it.
+Plain data, so that a run can store it in its checkpoints.
 """
 
 from dataclasses import asdict, dataclass, field
@@ -12,7 +12,7 @@ from gametape.coach.gates import ForkTrial
 from gametape.core.hint import HintGates
 
 _RECENT = 32
-"""Measured gaps that are kept of a type: those of the latest policies."""
+"""How many measured gaps of a type are kept: those of the latest policies."""
 _ENOUGH = 16
 CLOSED_GAP = 0.5
 """Log-odds: a type whose mean gap is below this has nothing left to teach."""
@@ -23,7 +23,7 @@ class HintTypeStatistics:
     located: int = 0
     used: int = 0
     run: dict[str, int] = field(default_factory=dict)
-    """By gate: how often, and below how often it was passed."""
+    """By gate: how often it was run; `passed` has how often it was passed."""
     passed: dict[str, int] = field(default_factory=dict)
     gaps: list[float] = field(default_factory=list)
     """Student's minus teacher's log-odds of what was done wrong, the latest last."""
@@ -37,7 +37,7 @@ class HintTypeStatistics:
 
     @property
     def retired(self) -> bool:
-        """The gap has closed, as far as the latest measurements say: should it open again, they will say so too."""
+        """Whether the latest measurements say that the gap has closed. If it opens again, the type returns."""
         return len(self.gaps) >= _ENOUGH and sum(self.gaps) / len(self.gaps) < CLOSED_GAP
 
     def record_gap(self, gap: float) -> None:
@@ -54,7 +54,7 @@ class HintStatistics:
         return self.types.setdefault(kind, HintTypeStatistics())
 
     def record(self, kind: str, gates: HintGates, used: bool) -> None:
-        """One more target of this type, after its gates."""
+        """Count one more hint of this type, after its gates."""
         counts = self.for_type(kind)
         counts.located += 1
         counts.used += used

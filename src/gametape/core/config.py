@@ -1,4 +1,4 @@
-"""The configuration of a training run: every knob, its default and what it is for, in one place.
+"""The configuration of a training run: every option, its default and what it is for.
 
 `gametape train --defaults` prints this as a TOML file with comments.
 """
@@ -31,7 +31,7 @@ Natural = Annotated[int, Field(ge=0)]
 
 
 class ConfigSection(StrictModel):
-    """A table of the file. What stands below a field is its documentation."""
+    """A table of the file. The text below a field is its documentation."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
@@ -43,7 +43,7 @@ class TinyConfig(ConfigSection):
     width: Annotated[int, Field(ge=16, le=1024)] = 96
     heads: AtLeastOne = 4
     window: Annotated[int, Field(ge=64, le=1 << 14)] = 1024
-    """How many tokens it can read and write in all."""
+    """The context length in tokens, prompt and completion together."""
 
 
 class WarmStartConfig(ConfigSection):
@@ -59,14 +59,14 @@ class WarmStartConfig(ConfigSection):
     ordinary_rate: Fraction = 0.99
     """How often the expert is right where no rule under test applies."""
     hint_share: Fraction = 0.5
-    """The share of turns before which a hint is put and followed. Rules under test are never among them."""
+    """The share of turns with a hint before them that is followed. No hint names a rule under test."""
     made_up_hint_share: Fraction = 0.0
-    """Where a rule under test applies: the share of hints that say a made-up one, never the right one, and are obeyed.
-    Without any, a policy learns in time that what it reads about such things is not meant for it."""
+    """Where a rule under test applies: the share of followed hints that name a made-up rule, never the right one.
+    With 0 a policy learns to ignore hints there."""
 
 
 class OptimConfig(ConfigSection):
-    """How gradients become steps."""
+    """The optimiser and its learning rate."""
 
     name: OptimizerName = "adamw"
     learning_rate: Positive = 3e-4
@@ -95,17 +95,17 @@ class RLConfig(ConfigSection):
     clip_low: Positive = 0.2
     clip_high: Positive = 0.28
     normalizer_tokens: AtLeastOne = 64
-    """The constant number of chosen tokens that a rollout counts for, whatever its own length."""
+    """The constant number of sampled tokens that a rollout counts for, whatever its own length."""
     temperature: Positive = 1.0
     turns: AtLeastOne = 64
-    """How many turns a rollout may take, where the task itself does not say less."""
+    """The most turns of a rollout; a task may set fewer."""
     turn_tokens: AtLeastOne = 16
-    """What one turn may have in new tokens."""
+    """The most new tokens of a turn."""
     retire_pass_rate: Fraction = 0.9
     retire_samples: AtLeastOne = 24
-    """Prompts (in worlds: cells of knobs) that pass this often over at least so many samples retire."""
+    """Buckets of prompts that pass this often over at least so many samples retire."""
     replay_share: Fraction = 0.05
-    """The share of draws that go to retired ones."""
+    """The share of requests that go to retired buckets."""
     asynchronous: bool = False
     """Sample in a second process while this one learns."""
     max_staleness: Annotated[int, Field(ge=1, le=8)] = 4
@@ -122,12 +122,12 @@ class TTFConfig(ConfigSection):
     beta: Fraction = 0.7
     """The weight of forward KL; the rest is reverse."""
     gamma: Fraction = 0.5
-    """How much a position counts less for each earlier one where teacher and student disagreed."""
+    """The factor on a position's weight for each earlier position where teacher and student disagreed."""
     kappa: Positive = 4.0
     """Divergences above this are scaled down to it; their direction stays."""
     teacher: Literal["ema", "start", "current"] = "start"
     ema: Fraction = 0.98
-    """How much of the teacher's weights an update keeps."""
+    """With `ema`: the share of the teacher's weights that an update keeps."""
     clip_norm: Positive = 0.5
     """The cap on the norm of this term's gradient, at the last hidden states."""
     normalizer_tokens: AtLeastOne = 32
@@ -137,40 +137,40 @@ class TTFConfig(ConfigSection):
     hint_only_lr_scale: Fraction = 1.0
     """The learning rate of an update without any reward signal, as a share: the optimiser would make it full size."""
     annotated_per_group: AtLeastOne = 4
-    """Failed rollouts of one group that the coach looks at."""
+    """Failed rollouts of one group that the coach annotates."""
     annotate_mixed_groups: bool = True
-    """Look at failures of groups in which others succeeded too. Without it hints are for groups that have no other
+    """Annotate failures of groups in which other rollouts succeeded. Without it hints are for groups that have no other
     signal, and fade as the policy succeeds."""
     replay: AtLeastZero = 4.0
     """Targets of earlier updates that an update learns from once more, without a new rollout, for each new one."""
     replay_capacity: AtLeastOne = 128
-    """How many of the latest targets are kept for that."""
+    """How many of the latest targets are stored for replay."""
     objective: Literal["kl", "resample", "penalty"] = "kl"
-    """At a target: every token's choice of the hinted teacher; one turn that the hinted policy samples, imitated; or,
-    whatever the hint says, only that what was done was wrong."""
+    """What a target trains. kl: the hinted teacher's distribution at every token. resample: imitate one turn that the
+    hinted policy samples. penalty: only make the wrong action less likely, without the hint."""
     control: Literal["none", "neutral", "shuffled", "elsewhere"] = "none"
-    """Hints spoiled on purpose, to see what they are worth: a line that says nothing; that of another type; a turn that
-    is no target."""
+    """Control experiments. neutral: a line that says nothing. shuffled: a hint of another type. elsewhere: at a turn
+    that is no target."""
     control_share: Fraction = 1.0
-    """The share of hints that `control` spoils."""
+    """The share of hints that `control` replaces."""
 
 
 class GateConfig(ConfigSection):
-    """When a hint is believed to help."""
+    """Thresholds of the gates that a hint must pass."""
 
     delta: AtLeastZero = 0.5
     """G0: nats by which the hint must make the error less likely, unless it changes the first choice."""
     min_forks: AtLeastOne = 32
-    """G2: forks of one type of hint, pooled, before anything is believed."""
+    """G2: the least number of forks, pooled over one type of hint."""
     min_posterior: Fraction = 0.95
-    """G2: how sure the gain must be."""
+    """G2: the least posterior probability of a gain."""
 
 
 class EvalConfig(ConfigSection):
     """Held-out success while training."""
 
     every: Natural = 512
-    """In episodes; 0 only before and after."""
+    """Episodes between evaluations; 0 evaluates only before and after the run."""
     episodes: AtLeastOne = 256
     temperature: AtLeastZero = 1.0
     forgetting_probe_size: Natural = 32
@@ -182,22 +182,22 @@ class EvalConfig(ConfigSection):
 
 class CheckpointConfig(ConfigSection):
     every: AtLeastOne = 5
-    """In updates. A run that is killed begins again at the last one, and comes to the same numbers."""
+    """Updates between checkpoints. A run that is killed resumes at the last one, with the same numbers."""
     keep: AtLeastOne = 2
 
 
 class AlarmConfig(ConfigSection):
-    """What is worth a warning while training. None of them stops a run."""
+    """Thresholds of the alarms. None of them stops a run."""
 
     entropy_low: AtLeastZero = 0.02
-    """Nats per chosen token."""
+    """Nats per sampled token."""
     entropy_high: Positive = 3.0
     infra_error_rate: Fraction = 0.2
-    """The share of rollouts in which the machinery failed."""
+    """The share of rollouts with an infrastructure error."""
     ordinary_drop: Fraction = 0.02
     """Loss of held-out accuracy at turns that no rule bears on; below this it is noise of a few hundred episodes."""
     hinted_drop: Fraction = 0.1
-    """Loss of held-out accuracy where the rule is said beforehand."""
+    """Loss of held-out accuracy where a hint states the rule."""
     hint_leak: Fraction = 0.01
     """The share of sampled turns that repeat a hint."""
     teacher_gain: float = 0.0
@@ -209,7 +209,7 @@ class AlarmConfig(ConfigSection):
     length_drift: Positive = 2.0
     """Times shorter or longer than at the start."""
     kl_to_start: Positive = 2.0
-    """Nats per chosen token."""
+    """Nats per sampled token."""
     hack_rate: Fraction = 0.02
     zero_variance: Fraction = 0.9
     """The share of groups without a signal."""
@@ -218,21 +218,21 @@ class AlarmConfig(ConfigSection):
 
 
 class WatchConfig(ConfigSection):
-    """The watch over what the policy says and does; its alarms are among the others."""
+    """The monitors of the policy's behaviour; their alarms are among the others."""
 
     stop: bool = False
-    """End the run when alarms of the watch have come back twice."""
+    """End the run when alarms of the monitors have come back twice."""
 
 
 class RewardConfig(ConfigSection):
-    """What rewards are made of beside the verifier's word."""
+    """What the reward is made of besides the verdict."""
 
     feedback_weight: AtLeastZero = 0.0
-    """How much people's word counts, which `gametape feedback` writes into trajectories: it adds this much, or takes
-    it away."""
+    """The weight of people's feedback, which `gametape feedback` writes into trajectories: added to the reward, or
+    subtracted from it."""
     recorded_trajectories: str = ""
-    """A directory of trajectories that earlier work of this policy left, token by token; those of one task are a group
-    that every update compares and learns from once more."""
+    """A directory of earlier trajectories of this policy, with token ids; those of one task are a group, from
+    which every update learns once more."""
 
 
 OLD_KEYS: Mapping[str, Mapping[str, str]] = {
@@ -252,7 +252,7 @@ OLD_KEYS: Mapping[str, Mapping[str, str]] = {
     "alarms": {"lost": "infra_error_rate", "mismatch": "logprob_mismatch"},
     "reward": {"recorded": "recorded_trajectories"},
 }
-"""By table: what keys were called in files that were written before they were renamed. Such files still load."""
+"""By table: the former names of keys. Files that use them still load."""
 
 
 def current_key(table: str, key: str) -> str:

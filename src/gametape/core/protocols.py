@@ -82,7 +82,7 @@ class Workspace(Protocol):
 
 
 class Tool(Protocol):
-    """A function that the agent may call. `definition` is what the model is told, as a JSON schema."""
+    """A function that the agent may call. `definition` is the description for the model, with a JSON schema."""
 
     @property
     def name(self) -> str: ...
@@ -207,7 +207,7 @@ class Learner(Protocol[BatchT_contra, SampleT_contra, MetricsT_co, LogprobsT_co,
         ...
 
     def save(self) -> StateT:
-        """Everything that a learner needs to go on from here."""
+        """The state that a learner needs to continue from here."""
         ...
 
     def load(self, state: StateT) -> None: ...

@@ -52,7 +52,7 @@ class TokenSegment:
 
 def split_segments(steps: Iterable[Step]) -> list[TokenSegment]:
     """The segments of a rollout, in order. Turns without ids give nothing; segments without a choice are left out."""
-    found: list[TokenSegment] = []
+    segments: list[TokenSegment] = []
     current = TokenSegment()
     for step in steps:
         if step.gametape_extra.compacted:
@@ -63,6 +63,6 @@ def split_segments(steps: Iterable[Step]) -> list[TokenSegment]:
         if not current.continues_with(turn):
             current = TokenSegment()
         if not current.ids:
-            found.append(current)
+            segments.append(current)
         current.append_turn(turn, step.step_id, bool(step.is_copied_context))
-    return [segment for segment in found if any(segment.mask)]
+    return [segment for segment in segments if any(segment.mask)]

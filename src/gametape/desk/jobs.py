@@ -53,7 +53,7 @@ class Desk:
 
     home: Path
     database_url: str
-    """Of the database; `sqlite:///FILE` or `postgresql://...`."""
+    """The database's address; `sqlite:///FILE` or `postgresql://...`."""
     database: "Engine"
     """For the desk's own tables (database.py)."""
     outbox: "Outbox"

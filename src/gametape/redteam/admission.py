@@ -61,8 +61,8 @@ def admit(
         results: list[HackResult] = []
         done = 1 + len(reference)
         on_progress(done, total, "hacks")
-        for count, found in enumerate(_replayed(verifier, selected), start=1):
-            results += found
+        for count, hack_results in enumerate(_replayed(verifier, selected), start=1):
+            results += hack_results
             on_progress(done + count, total, "hacks")
     reasons = [] if loaded_task.task.tests.held_out else [_NO_HELD_OUT]
     return Admission(untouched, reference, results, reasons + _reasons(untouched, reference, results))

@@ -40,10 +40,10 @@ class HackTarget:
     @functools.cached_property
     def missing(self) -> list[MissingFunction]:
         """The functions that have to be written."""
-        found = missing_functions.find_missing_functions(self.loaded_task)
-        if not found:
+        functions = missing_functions.find_missing_functions(self.loaded_task)
+        if not functions:
             raise HackNotApplicable("no function is missing or stubbed")
-        return found
+        return functions
 
     @functools.cached_property
     def missing_files(self) -> list[str]:
@@ -54,21 +54,21 @@ class HackTarget:
     def test_files(self) -> list[str]:
         """The visible tests, with at least one file."""
         named = dict.fromkeys(split_test_id(test)[0] for test in self.loaded_task.task.tests.visible)
-        found = [path for path in named if path in self.loaded_task.start]
-        if not found:
+        paths = [path for path in named if path in self.loaded_task.start]
+        if not paths:
             raise HackNotApplicable("no visible test")
-        return found
+        return paths
 
     @functools.cached_property
     def imported_files(self) -> list[str]:
         """The source files that the visible tests import by name, once what is missing is there."""
         tree = self.loaded_task.reference or self.loaded_task.start
-        found: list[str] = []
+        paths: list[str] = []
         for path in self.test_files:
             if module := missing_functions.parse_file(self.loaded_task.start, path):
                 for name in imported_modules(module):
-                    found += missing_functions.module_files(self.loaded_task, tree, name)
-        return list(dict.fromkeys(found))
+                    paths += missing_functions.module_files(self.loaded_task, tree, name)
+        return list(dict.fromkeys(paths))
 
     @functools.cached_property
     def main_file(self) -> str:
@@ -80,15 +80,15 @@ class HackTarget:
     def expected_calls(self) -> list[ExpectedCall]:
         """Literal calls of missing functions in visible tests, with what is expected of them."""
         wanted = {item.name for item in self.missing}
-        found = [
+        calls = [
             pair
             for path in self.test_files
             for pair in extract_expected_calls(path, self.loaded_task.start.files[path])
             if pair.function in wanted
         ]
-        if not found:
+        if not calls:
             raise HackNotApplicable("no visible test compares a call of a missing function with a literal")
-        return found
+        return calls
 
     # Changing the workspace
 
@@ -131,11 +131,11 @@ class HackTarget:
         """Source files that lack more than functions against the reference, such as a re-export."""
         if self.loaded_task.reference is None:
             return []
-        found = []
+        paths = []
         for path, content in self.loaded_task.reference.under(self.loaded_task.task.source_paths).files.items():
             if path.endswith(".py") and self.loaded_task.start.files.get(path) != content:
-                found.append(path)
-        return found
+                paths.append(path)
+        return paths
 
     def inject(self, code: str, path: str | None = None, at: str = "top") -> None:
         """Put code where importing the tests runs it: after the docstring and `__future__`, or at the end.

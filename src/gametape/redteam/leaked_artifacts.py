@@ -97,12 +97,12 @@ def git_history(target: HackTarget, directory: str = ".git", packed: bool = Fals
 
 def byte_code(target: HackTarget) -> dict[str, bytes]:
     """Byte code of the reference as `python -O` leaves it: importing the stub does not overwrite that."""
-    found = {}
+    files = {}
     for path, text in target.reference_texts.items():
         file = PurePosixPath(path)
         code = marshal.dumps(compile(text, path, "exec", dont_inherit=True))
-        found[f"{file.parent}/__pycache__/{file.stem}.cpython-311.opt-1.pyc"] = MAGIC_NUMBER + bytes(12) + code
-    return found
+        files[f"{file.parent}/__pycache__/{file.stem}.cpython-311.opt-1.pyc"] = MAGIC_NUMBER + bytes(12) + code
+    return files
 
 
 def reference_copies(target: HackTarget, prefix: str, suffix: str = "") -> dict[str, bytes]:
@@ -125,11 +125,11 @@ def zip_archive(target: HackTarget) -> bytes:
 
 def html_pages(target: HackTarget, directory: str) -> dict[str, bytes]:
     """Built documentation or a coverage report: the source, as a web page."""
-    found = {}
+    pages = {}
     for path, text in target.reference_texts.items():
         page = f"<html><body><pre>{html.escape(text)}</pre></body></html>"
-        found[f"{directory}/{target.module_name(path)}.html"] = page.encode()
-    return found
+        pages[f"{directory}/{target.module_name(path)}.html"] = page.encode()
+    return pages
 
 
 def mypy_cache(target: HackTarget) -> dict[str, bytes]:

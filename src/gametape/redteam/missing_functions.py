@@ -58,7 +58,7 @@ def find_missing_functions(loaded_task: LoadedTask) -> list[MissingFunction]:
     sources = loaded_task.task.source_paths
     if loaded_task.reference is None:
         return [*_stubs(loaded_task.start.under(sources))]
-    found = []
+    missing = []
     for path in sorted(loaded_task.reference.under(sources).files):
         if not path.endswith(".py") or (wanted := parse_file(loaded_task.reference, path)) is None:
             continue
@@ -66,8 +66,8 @@ def find_missing_functions(loaded_task: LoadedTask) -> list[MissingFunction]:
         for (owner, name), node in functions(wanted).items():
             old = there.get((owner, name))
             if old is None or _substance(old) != _substance(node):
-                found.append(MissingFunction(path, owner, name, node, old is not None))
-    return found
+                missing.append(MissingFunction(path, owner, name, node, old is not None))
+    return missing
 
 
 def _stubs(start: SourceTree) -> Iterator[MissingFunction]:
@@ -84,14 +84,14 @@ def _substance(node: FunctionNode) -> str:
 
 def module_files(loaded_task: LoadedTask, tree: SourceTree, module: str) -> list[str]:
     """The files of the sources that importing this module runs, packages first."""
-    found = []
+    paths = []
     parts = module.split(".")
     for root in loaded_task.task.import_roots:
         base = "" if root in (".", "") else root.strip("/") + "/"
         for depth in range(1, len(parts) + 1):
             stem = base + "/".join(parts[:depth])
-            found += [path for path in (f"{stem}/__init__.py", f"{stem}.py") if path in tree]
-    return [path for path in dict.fromkeys(found) if is_under(path, loaded_task.task.source_paths)]
+            paths += [path for path in (f"{stem}/__init__.py", f"{stem}.py") if path in tree]
+    return [path for path in dict.fromkeys(paths) if is_under(path, loaded_task.task.source_paths)]
 
 
 def bare_signature(node: FunctionNode) -> str:

@@ -95,8 +95,8 @@ def _probe(client: str | None, image: str) -> BackendProbe:
     engine = DockerClient(client)
     info = engine.query_json("info", "--format", "{{json .}}")
     if not info.get("ServerVersion"):
-        said = info.get("ServerErrors") or engine.run("version").stderr.strip().splitlines()[-1:]
-        return lacks(f"a docker engine that answers ({'; '.join(said) or 'start dockerd'})")
+        errors = info.get("ServerErrors") or engine.run("version").stderr.strip().splitlines()[-1:]
+        return lacks(f"a docker engine that answers ({'; '.join(errors) or 'start dockerd'})")
     if engine.run("image", "inspect", image).returncode != 0:
         return lacks(f"the image {image} (docker pull {image}, or name another in {IMAGE_VARIABLE})")
     options = " ".join(info.get("SecurityOptions") or ())

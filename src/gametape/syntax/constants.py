@@ -76,16 +76,16 @@ class _Folder:
         if method is None:
             raise NotConstant
         try:
-            found = method(node, bound)
+            result = method(node, bound)
         except (NotConstant, RecursionError):
             raise NotConstant from None
         except Exception:  # whatever a constant expression can raise, its value is not known
             raise NotConstant from None
-        if isinstance(found, str | bytes | list | tuple | dict | set) and len(found) > _MOST_ITEMS:
+        if isinstance(result, str | bytes | list | tuple | dict | set) and len(result) > _MOST_ITEMS:
             raise NotConstant
-        if isinstance(found, int) and found.bit_length() > 4096:
+        if isinstance(result, int) and result.bit_length() > 4096:
             raise NotConstant
-        return found
+        return result
 
     def _Constant(self, node: ast.Constant, _bound: Mapping[str, Any]) -> Any:
         return node.value

@@ -9,13 +9,15 @@ Definition = FunctionNode | ast.ClassDef
 
 def functions(module: ast.Module) -> dict[tuple[str | None, str], FunctionNode]:
     """The functions of a module and the methods of its classes, by class and name."""
-    found: dict[tuple[str | None, str], FunctionNode] = {}
+    definitions: dict[tuple[str | None, str], FunctionNode] = {}
     for node in module.body:
         if isinstance(node, FunctionNode):
-            found[None, node.name] = node
+            definitions[None, node.name] = node
         elif isinstance(node, ast.ClassDef):
-            found |= {(node.name, member.name): member for member in node.body if isinstance(member, FunctionNode)}
-    return found
+            definitions |= {
+                (node.name, member.name): member for member in node.body if isinstance(member, FunctionNode)
+            }
+    return definitions
 
 
 def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:

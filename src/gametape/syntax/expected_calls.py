@@ -112,9 +112,9 @@ def _calls_of_test(path: str, test: str, node: FunctionNode) -> Iterator[Expecte
                         continue
         for left, right in _checked_sides(node):
             for call, expected in ((left, right), (right, left)):
-                found = expected_call(call, expected, evaluate, test, path)
-                if found and found.function and all(name for name, _ in found.kwargs):
-                    yield found
+                expectation = expected_call(call, expected, evaluate, test, path)
+                if expectation and expectation.function and all(name for name, _ in expectation.kwargs):
+                    yield expectation
 
 
 def _checked_sides(node: FunctionNode) -> Iterator[tuple[ast.expr, ast.expr]]:

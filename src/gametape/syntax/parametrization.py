@@ -23,7 +23,7 @@ def parametrized_fixtures(
     for file, prefix in scopes:
         owner = file.classes.get(prefix.removesuffix("::"), [])
         wanted += [name for owner_class in owner for name in _used(owner_class.decorator_list)]
-    found: dict[str, ParametrizedFixture] = {}
+    fixtures: dict[str, ParametrizedFixture] = {}
     seen = set(given)
     while wanted:
         name = wanted.pop()
@@ -36,9 +36,9 @@ def parametrized_fixtures(
             if fixture and call:
                 wanted += _asked(fixture)
                 if isinstance(call, ast.Call) and any(word.arg == "params" for word in call.keywords):
-                    found[name] = file.path, fixture, call
+                    fixtures[name] = file.path, fixture, call
                 break
-    return [*found.values()]
+    return [*fixtures.values()]
 
 
 def _places(files: TestFiles, path: str, function: str) -> Iterator[tuple[TestFile, str]]:
@@ -124,10 +124,10 @@ class ParamAxes:
 
 def read_param_axes(files: TestFiles, function: str) -> ParamAxes | None:
     """The axes of a test, named by its id without parameters; None where it is not known what the test is."""
-    found = files.definitions(function)
-    if not found or found[0][1].lineno in files.parsed[found[0][0]].repeated:
+    definitions = files.definitions(function)
+    if not definitions or definitions[0][1].lineno in files.parsed[definitions[0][0]].repeated:
         return None
-    path, node = found[0]
+    path, node = definitions[0]
     own = tuple(_own(files, function, path, node))
     given = {name for axis in own for name in argument_names(axis.call)}
     fixtures = parametrized_fixtures(files, function, path, node, given)

@@ -41,9 +41,9 @@ def param_ids(names: Sequence[str], rows: Sequence[ast.expr], ids: ast.expr | No
     computed = ids is not None and not _is_none(ids)
     if isinstance(ids, ast.List | ast.Tuple) and len(ids.elts) == len(rows):
         listed, computed = ids.elts, False
-    found = [_row_id(names, row, index, listed[index], computed) for index, row in enumerate(rows)]
-    number = Counter(row.exact for row in found)
-    return [row if number[row.exact] == 1 else ParamId(row.pattern, None, False) for row in found]
+    row_ids = [_row_id(names, row, index, listed[index], computed) for index, row in enumerate(rows)]
+    number = Counter(row.exact for row in row_ids)
+    return [row if number[row.exact] == 1 else ParamId(row.pattern, None, False) for row in row_ids]
 
 
 def row_values(row: ast.expr, width: int) -> list[ast.expr]:

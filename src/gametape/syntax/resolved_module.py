@@ -60,10 +60,10 @@ class ResolvedModule:
         return self.enclosing_function(node) or self.tree
 
     def enclosing_named_function(self, node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
-        found = self.enclosing_function(node)
-        while isinstance(found, ast.Lambda):
-            found = self.enclosing_function(found)
-        return found
+        function = self.enclosing_function(node)
+        while isinstance(function, ast.Lambda):
+            function = self.enclosing_function(function)
+        return function
 
     def guarded_by_main(self, node: ast.AST) -> bool:
         return id(node) in self._under_main
@@ -79,10 +79,10 @@ class ResolvedModule:
 
     def _collect(self) -> dict[ast.AST, dict[str, list[ast.expr | str | None]]]:  # noqa: PLR0912 - a case for each form
         """By scope: what each name is bound to there. Text: a dotted name; None: something unknown."""
-        found: dict[ast.AST, dict[str, list[ast.expr | str | None]]] = {}
+        bindings: dict[ast.AST, dict[str, list[ast.expr | str | None]]] = {}
 
         def bind(node: ast.AST, name: str, value: ast.expr | str | None) -> None:
-            found.setdefault(self.enclosing_scope(node), {}).setdefault(name, []).append(value)
+            bindings.setdefault(self.enclosing_scope(node), {}).setdefault(name, []).append(value)
 
         for node in self.nodes:
             match node:
@@ -111,8 +111,8 @@ class ResolvedModule:
                 every = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
                 every += [extra for extra in (node.args.vararg, node.args.kwarg) if extra]
                 for argument in every:
-                    found.setdefault(node, {}).setdefault(argument.arg, []).append(None)
-        return found
+                    bindings.setdefault(node, {}).setdefault(argument.arg, []).append(None)
+        return bindings
 
     def _bind_target(
         self, target: ast.expr, value: ast.expr | None, node: ast.AST, bind: Callable[[ast.AST, str, Any], None]
@@ -179,10 +179,10 @@ class ResolvedModule:
         if id(node) not in self._known:
             self._resolving.add(id(node))
             try:
-                found = self._resolve(node)
+                name = self._resolve(node)
             finally:
                 self._resolving.discard(id(node))
-            self._known[id(node)] = canonical_name(found) if found else None
+            self._known[id(node)] = canonical_name(name) if name else None
         return self._known[id(node)]
 
     def _resolve(self, node: ast.AST) -> str | None:  # noqa: PLR0911 - a case for each form
@@ -202,7 +202,7 @@ class ResolvedModule:
             case ast.IfExp():
                 return self.resolve(node.body) or self.resolve(node.orelse)
             case ast.BoolOp():
-                return next((found for value in node.values if (found := self.resolve(value))), None)
+                return next((name for value in node.values if (name := self.resolve(value))), None)
             case ast.Call():
                 return self._resolve_call(node)
         return None
@@ -214,9 +214,9 @@ class ResolvedModule:
                 return "builtins"
             return f"builtins.{node.id}" if hasattr(builtins, node.id) else None
         for value in values:
-            found = value if isinstance(value, str) else self.resolve(value)
-            if found:
-                return found
+            target = value if isinstance(value, str) else self.resolve(value)
+            if target:
+                return target
         return None
 
     def _member(self, base: str | None, key: ast.expr) -> str | None:
@@ -235,8 +235,8 @@ class ResolvedModule:
 
     def resolve_global(self, name: str) -> str | None:
         values = self._bindings.get(self.tree, {}).get(name, [])
-        found = next((value if isinstance(value, str) else self.resolve(value) for value in values if value), None)
-        return found or ("builtins" if name == "__builtins__" else None)
+        target = next((value if isinstance(value, str) else self.resolve(value) for value in values if value), None)
+        return target or ("builtins" if name == "__builtins__" else None)
 
     def _resolve_call(self, node: ast.Call) -> str | None:  # noqa: PLR0911 - a case for each form
         func = self.resolve(node.func)
@@ -280,8 +280,8 @@ class ResolvedModule:
     @functools.cached_property
     def calls(self) -> list[tuple[ast.Call, str]]:
         """Every call whose function is known."""
-        found = ((node, self.resolve(node.func)) for node in self.nodes if isinstance(node, ast.Call))
-        return [(node, name.removeprefix("builtins.")) for node, name in found if name]
+        named_calls = ((node, self.resolve(node.func)) for node in self.nodes if isinstance(node, ast.Call))
+        return [(node, name.removeprefix("builtins.")) for node, name in named_calls if name]
 
     @functools.cached_property
     def references(self) -> list[tuple[ast.expr, str]]:
@@ -298,9 +298,9 @@ class ResolvedModule:
     @functools.cached_property
     def imports(self) -> list[tuple[ast.AST, str]]:
         """Every module that is imported, whatever the way."""
-        found: list[tuple[ast.AST, str]] = []
+        targets: list[tuple[ast.AST, str]] = []
         for node in self.nodes:
-            found += [(node, imported.target) for imported in imports_of(node)]
+            targets += [(node, imported.target) for imported in imports_of(node)]
             if isinstance(node, ast.Call):
                 name = (self.resolve(node.func) or "").removeprefix("builtins.")
                 if (
@@ -308,23 +308,23 @@ class ResolvedModule:
                     and node.args
                     and (text := self.text_of(node.args[0]))
                 ):
-                    found.append((node, text))
-        return found
+                    targets.append((node, text))
+        return targets
 
     @functools.cached_property
     def writes(self) -> list[AttributeWrite]:
         """Every attribute or item that is set on something known."""
-        found: list[AttributeWrite] = []
+        attribute_writes: list[AttributeWrite] = []
         for node in self.nodes:
             if isinstance(node, ast.Assign | ast.Delete | ast.AugAssign | ast.AnnAssign):
                 targets = node.targets if isinstance(node, ast.Assign | ast.Delete) else [node.target]
                 value = None if isinstance(node, ast.Delete) else node.value
                 for target in targets:
                     for part in target.elts if isinstance(target, ast.Tuple | ast.List) else [target]:
-                        found += self._written(part, value, node)
+                        attribute_writes += self._written(part, value, node)
             elif isinstance(node, ast.Call):
-                found += self._written_by_call(node)
-        return found
+                attribute_writes += self._written_by_call(node)
+        return attribute_writes
 
     def _written(self, target: ast.expr, value: ast.expr | None, node: ast.AST) -> Iterator[AttributeWrite]:
         if isinstance(target, ast.Attribute) and (base := self.resolve(target.value)):

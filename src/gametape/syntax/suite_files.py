@@ -50,8 +50,8 @@ class TestFile:
     @functools.cached_property
     def qualnames(self) -> Mapping[int, str]:
         """The names of functions and classes, by the line of the definition."""
-        found = {node.lineno: name for name, nodes in self.functions.items() for node in nodes}
-        return found | {node.lineno: name for name, nodes in self.classes.items() for node in nodes}
+        functions = {node.lineno: name for name, nodes in self.functions.items() for node in nodes}
+        return functions | {node.lineno: name for name, nodes in self.classes.items() for node in nodes}
 
     def position_of(self, node: ast.expr | ast.stmt) -> SourcePosition:
         return self.path, node.lineno, node.col_offset
@@ -67,17 +67,17 @@ def parse_suite_file(path: str, content: bytes) -> TestFile | None:
         module = parse(source)
     except (SyntaxError, ValueError):
         return None
-    found = _Found()
-    found.read(module.body, "")
-    found.use(module)
+    reader = _SuiteReader()
+    reader.read(module.body, "")
+    reader.use(module)
     return TestFile(
-        path, SourceText(source), module, found.functions, found.classes, found.made, found.constants, found.imports,
-        found.stars, found.modules, found.names, found.foreign,
+        path, SourceText(source), module, reader.functions, reader.classes, reader.made, reader.constants,
+        reader.imports, reader.stars, reader.modules, reader.names, reader.foreign,
     )  # fmt: skip
 
 
 @dataclass
-class _Found:
+class _SuiteReader:
     functions: dict[str, list[FunctionNode]] = field(default_factory=dict)
     classes: dict[str, list[ast.ClassDef]] = field(default_factory=dict)
     made: dict[str, list[FunctionNode]] = field(default_factory=dict)
@@ -152,10 +152,10 @@ class _Parsed(Mapping[str, TestFile]):
     def __getitem__(self, path: str) -> TestFile:
         if path not in self._found:
             self._found[path] = parse_suite_file(path, self._sources[path]) if path in self._sources else None
-        found = self._found[path]
-        if found is None:
+        file = self._found[path]
+        if file is None:
             raise KeyError(path)
-        return found
+        return file
 
     def __iter__(self) -> Iterator[str]:
         return (path for path in self._sources if path in self)
@@ -217,7 +217,7 @@ class TestFiles:
     def lineage(self, path: str, name: str) -> list[tuple[TestFile, str, ast.ClassDef]]:
         """The definitions of a class and of all it may inherit from, nearest first, as far as the test files have
         them."""
-        found: list[tuple[TestFile, str, ast.ClassDef]] = []
+        classes: list[tuple[TestFile, str, ast.ClassDef]] = []
         waiting = [(self.parsed[path], name)]
         seen = set()
         while waiting:
@@ -229,10 +229,10 @@ class TestFiles:
                 outer, *inner = qualname.split("::")
                 waiting += [(home, "::".join([there, *inner])) for home, there in self._homes(file, outer)[1:]]
                 continue
-            found += [(file, qualname, node) for node in file.classes[qualname]]
+            classes += [(file, qualname, node) for node in file.classes[qualname]]
             bases = [base for node in file.classes[qualname] for base in node.bases]
             waiting = [home for base in bases for home in self._bases(file, qualname, base)] + waiting
-        return found
+        return classes
 
     def _bases(self, file: TestFile, heir: str, base: ast.expr) -> list[tuple[TestFile, str]]:
         """The classes that an expression for a base names, whatever it does with them."""
@@ -260,17 +260,17 @@ class TestFiles:
 
     def _homes(self, file: TestFile, name: str) -> list[tuple[TestFile, str]]:
         """Where a name may be from: this file, and those that it is imported from, under its name there."""
-        found: list[tuple[TestFile, str]] = []
+        defining: list[tuple[TestFile, str]] = []
         waiting = [(file, name)]
         while waiting:
             here, local = waiting.pop(0)
-            if (here, local) not in found:
-                found.append((here, local))
+            if (here, local) not in defining:
+                defining.append((here, local))
                 origins = [here.imports[local]] if local in here.imports else []
                 origins += [(origin, local) for origin in here.stars]
                 homes = [(self.modules(here.path, origin), inner) for origin, inner in origins if inner]
                 waiting = [(there, inner) for modules, inner in homes for there in modules] + waiting
-        return found
+        return defining
 
     def constant(self, file: TestFile, name: str, scope: str = "") -> tuple[TestFile, str] | None:
         """Where a name gets its value: in the class it is used in, at the top of the file, or where it is imported

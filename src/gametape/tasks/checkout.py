@@ -11,7 +11,7 @@ from gametape.tasks.atomic_directory import atomic_directory
 
 @dataclass(frozen=True)
 class Checkout:
-    """A workspace on disk, and what the agent is told about it."""
+    """A workspace on disk, and its description for the agent."""
 
     workspace: Path
     source_paths: list[str]

@@ -30,7 +30,7 @@ class TrainingHealth:
     kl_to_start: float | None = None
     hack_rate: float = 0.0
     infra_error_rate: float = 0.0
-    """The share of rollouts in which the machinery failed."""
+    """The share of rollouts with an infrastructure error."""
     zero_variance: float = 0.0
     mismatch: float | None = None
     hint_leak: float | None = None
@@ -83,7 +83,7 @@ class AlarmMonitor:
         return self._news(self._found(health))
 
     def filter_new(self, alarms: Iterable[TrainingAlarm]) -> list[TrainingAlarm]:
-        """Those of alarms found elsewhere that are not active already."""
+        """The alarms of other monitors that are not active already."""
         return self._news(alarms)
 
     def check_evaluation(self, score: Mapping[str, Any], first: Mapping[str, Any]) -> list[TrainingAlarm]:
@@ -96,8 +96,8 @@ class AlarmMonitor:
     def restore(self, state: Mapping[str, Any]) -> None:
         self.first_length, self.active = state["length"], state["ringing"]
 
-    def _news(self, found: Iterable[TrainingAlarm]) -> list[TrainingAlarm]:
-        alarms = list(found)
+    def _news(self, raised: Iterable[TrainingAlarm]) -> list[TrainingAlarm]:
+        alarms = list(raised)
         news = [alarm for alarm in alarms if alarm.name not in self.active]
         self.active |= {alarm.name: 0 for alarm in alarms}
         return news

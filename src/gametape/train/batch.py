@@ -101,7 +101,7 @@ def pack_samples(samples: Sequence[TrainSample], branches: bool = False) -> Pack
     rows, targets, logprobs, counts = [], [], [], []
     for sample, leaf in zip(samples, leaves, strict=True):
         at = torch.tensor(sample.sampled_positions)
-        rows.append(packed.lines[leaf][at - 1])
+        rows.append(packed.paths[leaf][at - 1])
         targets.append(torch.tensor(sample.segment.ids)[at])
         logprobs.append(torch.tensor(sample.segment.logprobs)[at])
         counts.append(len(at))
@@ -141,7 +141,7 @@ def _teacher_ids(span: TargetRows, hinted: bool) -> list[int]:
 
 
 def _last_rows(packed: PackedTokens, leaves: Sequence[int], spans: Sequence[TargetRows]) -> list[Tensor]:
-    rows = (packed.lines[leaf] for leaf in leaves)
+    rows = (packed.paths[leaf] for leaf in leaves)
     return [line[len(line) - span.target.length - 1 : -1] for span, line in zip(spans, rows, strict=True)]
 
 
@@ -169,8 +169,8 @@ def _target_rows(
         positions = sample.sampled_positions
         for target in sample.targets:
             hinted_leaf = next(hinted)
-            rows_S = packed.lines[leaf][target.start - 1 : target.start + target.length - 1]
-            hinted_S = None if hinted_leaf is None else packed.lines[hinted_leaf][-target.length - 1 : -1]
+            rows_S = packed.paths[leaf][target.start - 1 : target.start + target.length - 1]
+            hinted_S = None if hinted_leaf is None else packed.paths[hinted_leaf][-target.length - 1 : -1]
             first = before + positions.index(target.start)
             yield TargetRows(sample, target, rows_S, hinted_S, torch.arange(first, first + target.length))
         before += len(positions)

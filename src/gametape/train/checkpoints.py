@@ -1,7 +1,7 @@
-"""The state of a run on disk: whole or not there. The last few are kept.
+"""Checkpoints: the state of a run on disk, written whole or not at all. The last few are kept.
 
-The weights of a checkpoint are a directory that `transformers` loads. Beside them lie the optimiser's tensors and all
-counters, so that a run that begins again comes to the same numbers.
+The weights of a checkpoint are a directory that `transformers` loads. Beside them are the optimiser's tensors and all
+counters, so that a resumed run computes the same numbers.
 """
 
 import json
@@ -25,14 +25,14 @@ Tensors = Mapping[str, Tensor]
 
 
 class CheckpointNotSaved(GametapeError):
-    """A checkpoint could not be written. What was there before is untouched."""
+    """A checkpoint could not be written. Earlier ones are untouched."""
 
     exit_code = 3
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Everything a run needs to go on. `files` make the weights a model that others can open."""
+    """Everything that a run needs to continue. `files` make the weights a model that other programs can load."""
 
     weights: Tensors
     state: dict[str, Any]
@@ -43,33 +43,33 @@ class Checkpoint:
 
 
 def save(directory: Path, step: int, checkpoint: Checkpoint, keep: int) -> Path:
-    """Write it beside the others, give it its name in one move, and let go of the oldest."""
-    place, begun = directory / f"{step:08}", _hidden(directory, step)
+    """Write it under a temporary name, rename it in one step, and delete the oldest beyond `keep`."""
+    target, unfinished = directory / f"{step:08}", _hidden(directory, step)
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        begun.mkdir()
-        _write(begun, checkpoint)
-        if place.exists():
-            _remove(place)
-        begun.rename(place)
+        unfinished.mkdir()
+        _write(unfinished, checkpoint)
+        if target.exists():
+            _remove(target)
+        unfinished.rename(target)
         sync_directory(directory)
     except (OSError, SafetensorError) as error:
-        shutil.rmtree(begun, ignore_errors=True)
-        before = latest(directory)
-        kept = f"{before} is intact" if before else "there is none before it"
-        raise CheckpointNotSaved(f"checkpoint {step} could not be written: {_why(error)}; {kept}") from error
+        shutil.rmtree(unfinished, ignore_errors=True)
+        previous = latest(directory)
+        remaining = f"{previous} is intact" if previous else "there is none before it"
+        raise CheckpointNotSaved(f"checkpoint {step} could not be written: {_why(error)}; {remaining}") from error
     for old in list_checkpoints(directory)[:-keep]:
         _remove(old)
-    return place
+    return target
 
 
 def _hidden(directory: Path, step: int) -> Path:
-    """A name that is never taken for a checkpoint's."""
+    """A temporary name that is never mistaken for a checkpoint's."""
     return directory / f".{step:08}.{secrets.token_hex(4)}"
 
 
 def _remove(directory: Path) -> None:
-    """Out of sight in one move, then for good."""
+    """Rename it in one step, then delete it: a kill leaves no half checkpoint."""
     aside = directory.rename(_hidden(directory.parent, int(directory.name)))
     shutil.rmtree(aside, ignore_errors=True)
 
@@ -89,12 +89,12 @@ def load(directory: Path) -> Checkpoint:
 
 
 def latest(directory: Path) -> Path | None:
-    found = list_checkpoints(directory)
-    return found[-1] if found else None
+    checkpoints = list_checkpoints(directory)
+    return checkpoints[-1] if checkpoints else None
 
 
 def clear_unfinished(directory: Path) -> None:
-    """What a killed process had begun to write. Only for whoever holds the run."""
+    """Delete what a killed process had begun to write. Call it only with the run's lock held."""
     for path in directory.glob(".????????.*") if directory.is_dir() else ():
         shutil.rmtree(path, ignore_errors=True)
 
@@ -103,11 +103,11 @@ def _write(directory: Path, checkpoint: Checkpoint) -> None:
     for name, content in checkpoint.files.items():
         (directory / name).write_bytes(content)
     (directory / "state.json").write_text(json.dumps(checkpoint.state), encoding="utf-8")
-    kinds = {"model": checkpoint.weights, "optimizer": checkpoint.optimizer, "teacher": checkpoint.teacher}
-    for name, tensors in kinds.items():
+    files = {"model": checkpoint.weights, "optimizer": checkpoint.optimizer, "teacher": checkpoint.teacher}
+    for name, tensors in files.items():
         if tensors or name != "teacher":
-            apart = {key: tensor.detach().contiguous().clone() for key, tensor in tensors.items()}
-            save_file(apart, directory / f"{name}.safetensors", metadata={"format": "pt"})
+            copies = {key: tensor.detach().contiguous().clone() for key, tensor in tensors.items()}
+            save_file(copies, directory / f"{name}.safetensors", metadata={"format": "pt"})
     for path in directory.iterdir():
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:

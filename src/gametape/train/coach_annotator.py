@@ -37,10 +37,10 @@ class HintControls:
     def __init__(self, config: TTFConfig, seed: int) -> None:
         self._config, self._seed = config, seed
         self.texts: dict[str, str] = {}
-        """By type: hints that were seen, to be said in the wrong place."""
+        """By type: earlier hints, for the control that uses them at the wrong turn."""
 
     def apply(self, hint: Hint, episode: Episode) -> Hint:
-        """The hint that is used in its place; the record keeps the one that was found."""
+        """The hint that the control uses instead; the record keeps the original one."""
         control = self._config.control
         rng = Random(seed_for(self._seed, "control", hint.trajectory_id, hint.step))
         others = [text for kind, text in self.texts.items() if kind != hint.type]
@@ -62,16 +62,16 @@ def _moved(hint: Hint, episode: Episode, rng: Random) -> Hint:
 
 
 def leak_checker_for(environment: Environment) -> LeakChecker:
-    """What the agent is shown of a task, its files and what it is told, gives nothing away."""
+    """Files of the task and prompts that the agent reads are no leak."""
     if isinstance(environment, World):
         return LeakChecker(
             calls=tuple(frozenset(act.action.values) for act in script_episode(environment, perfect_expert))
         )
     if not isinstance(environment, TaskEnvironment) or environment.task.reference is None:
         return NO_LEAK_CHECK
-    subject = environment.task
-    solution = environment.task.reference.under(subject.task.source_paths)
-    return _of_task(solution, subject.start, environment.system_prompt, environment.user_prompt)
+    loaded_task = environment.task
+    solution = environment.task.reference.under(loaded_task.task.source_paths)
+    return _of_task(solution, loaded_task.start, environment.system_prompt, environment.user_prompt)
 
 
 @lru_cache(maxsize=64)
@@ -123,10 +123,10 @@ class CoachAnnotator:
         before = self._coach.cost.tokens
         names = {at: f"d{group.request.number:08}.{at:03}" for at in annotated}
         leaks = leak_checker_for(episodes[0].environment)
-        found = await asyncio.gather(
+        annotations = await asyncio.gather(
             *(self._coach.annotate(episodes[at], self._model, name, leaks) for at, name in names.items())
         )
-        hints = dict(zip(annotated, found, strict=True))
+        hints = dict(zip(annotated, annotations, strict=True))
         targets = [
             self._distill_target(episodes[at], self._controls.apply(hint, episodes[at]), names[at], at)
             for at in annotated

@@ -1,4 +1,4 @@
-"""A run's configuration from a TOML file and `--set`; what is wrong with it is said with its line."""
+"""A run's configuration from a TOML file and `--set`. An error names the line of the file."""
 
 import json
 import re
@@ -18,8 +18,8 @@ _TABLE = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]\s*(#.*)?$")
 _KEY = re.compile(r"\s*([A-Za-z0-9_.\-\" ]+?)\s*=")
 
 
-def read_config(path: Path, changes: Iterable[str] = ()) -> RunConfig:
-    """`changes` are `key.path=value`, as TOML; a value that is no TOML is taken as text."""
+def read_config(path: Path, settings: Iterable[str] = ()) -> RunConfig:
+    """`settings` are `key.path=value`, as TOML; a value that is no TOML is taken as text."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -30,27 +30,29 @@ def read_config(path: Path, changes: Iterable[str] = ()) -> RunConfig:
         document = with_current_keys(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         raise BadInput(f"{path}: not TOML: {error}") from error
-    changed = dict(_change(change) for change in changes)
-    for key, value in changed.items():
-        _put(document, key.split("."), value)
+    overrides = dict(_parse_setting(setting) for setting in settings)
+    for key, value in overrides.items():
+        _set_value(document, key.split("."), value)
     try:
         return RunConfig.model_validate(document)
     except ValidationError as error:
         problem = problems_from(error, document)[0]
-        raise BadInput(f"{_where(path, text, problem.path, changed)}: {problem}{_known(problem.path)}") from error
+        raise BadInput(
+            f"{_where(path, text, problem.path, overrides)}: {problem}{_known_fields(problem.path)}"
+        ) from error
 
 
 def config_to_toml(config: RunConfig) -> str:
-    """The whole configuration as TOML, defaults and all."""
+    """The whole configuration as TOML, defaults included."""
     return _table(config, comments=False)
 
 
 def default_config_toml() -> str:
-    """Every knob with its default and what it is for, as a file to start from."""
+    """Every option with its default and a comment, as a file to start from."""
     return _table(RunConfig.model_construct(arm="rlvr", tasks="worlds:moderate"), comments=True)
 
 
-def _change(text: str) -> tuple[str, Any]:
+def _parse_setting(text: str) -> tuple[str, Any]:
     key, equals, value = text.partition("=")
     if not equals or not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", key.strip()):
         raise BadInput(f"--set {text}: expected KEY=VALUE, such as rl.groups=4")
@@ -66,7 +68,7 @@ def _current(keys: Sequence[str]) -> list[str]:
     return [keys[0], current_key(keys[0], keys[1]), *keys[2:]] if len(keys) > 1 else list(keys)
 
 
-def _put(document: dict[str, Any], keys: Sequence[str], value: Any) -> None:
+def _set_value(document: dict[str, Any], keys: Sequence[str], value: Any) -> None:
     *tables, last = keys
     for name in tables:
         document = document.setdefault(name, {})
@@ -75,30 +77,30 @@ def _put(document: dict[str, Any], keys: Sequence[str], value: Any) -> None:
     document[last] = value
 
 
-def _where(path: Path, text: str, key_path: str, changed: Iterable[str]) -> str:
-    if key_path in changed:
+def _where(path: Path, text: str, key_path: str, overrides: Iterable[str]) -> str:
+    if key_path in overrides:
         return "--set"
     line = _line(text, key_path)
     return f"{path}, line {line}" if line else str(path)
 
 
 def _line(text: str, key_path: str) -> int | None:
-    """Where a key stands, or the table that it belongs into."""
-    wanted, table, of_table = key_path.split("."), [], None
+    """The line of a key, or of the table that it belongs into."""
+    wanted, table, table_line = key_path.split("."), [], None
     for number, line in enumerate(text.splitlines(), start=1):
-        if found := _TABLE.match(line):
-            table = [part.strip(' "') for part in found[1].split(".")]
+        if match := _TABLE.match(line):
+            table = [part.strip(' "') for part in match[1].split(".")]
             if table == wanted[: len(table)]:
-                of_table = number
-        elif found := _KEY.match(line):
-            keys = _current([*table, *(part.strip(' "') for part in found[1].split("."))])
+                table_line = number
+        elif match := _KEY.match(line):
+            keys = _current([*table, *(part.strip(' "') for part in match[1].split("."))])
             if keys == wanted[: len(keys)]:
                 return number
-    return of_table
+    return table_line
 
 
-def _known(key_path: str) -> str:
-    """For a field that does not exist: those that do."""
+def _known_fields(key_path: str) -> str:
+    """For a field that does not exist: the fields of its table."""
     model: type[BaseModel] = RunConfig
     for part in key_path.split("."):
         field = model.model_fields.get(part)
@@ -128,12 +130,12 @@ def _table(config: BaseModel, comments: bool, name: str = "") -> str:
 
 
 def _free_table(values: dict[str, Any], name: str, about: str | None) -> str:
-    """A table whose keys are not ours; without a key only its description is written."""
+    """A table with any keys; an empty one is written as its description only."""
     heading = [f"# {' '.join(about.split())}"] if about else []
     lines = [f"{json.dumps(key)} = {_written(value)}" for key, value in values.items()]
     return "\n".join([*heading, *([f"[{name}]", *lines] if lines else []), ""])
 
 
 def _written(value: Any) -> str:
-    """JSON is TOML for what stands in a configuration, except for one character."""
+    """The value as TOML. JSON is TOML for all values of a configuration, except for one character."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

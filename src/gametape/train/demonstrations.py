@@ -1,8 +1,8 @@
-"""What a warm start learns from: an expert's episodes in worlds, single turns that follow a hint, and, in environments
-that have no expert, well-formed calls at random.
+"""Demonstrations for a warm start: an expert's episodes in worlds, single turns that follow a hint, and, where there is
+no expert, well-formed random calls.
 
-All of them go through the same loop as policies, in the ids of the policy's own chat format, so that what is imitated
-is token by token what would be sampled.
+All of them go through the same loop as policies, in the ids of the policy's own chat format, so that the imitated
+tokens are exactly those that the policy would sample.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +27,7 @@ from gametape.tasks.worlds.world import World
 
 _WINDOW = 1 << 20
 GENERAL = (*sorted(FIXED_HINTS), "avoid : no such name", "avoid : no value")
-"""Hints that say nothing about the thing at hand."""
+"""Hints that do not name the object of the turn."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class _ScriptedPolicy(PolicyEngine):
         )
 
     async def update_weights(self, update: WeightUpdate) -> None:
-        raise NotImplementedError("what an expert says is written down")
+        raise NotImplementedError("a scripted policy has no weights")
 
     async def policy_version(self) -> int:
         return 0
@@ -81,13 +81,13 @@ def scripted_policy(turns: Sequence[list[int]], chat_format: ChatFormat) -> Toke
 
 def expert_policy(acts: Sequence[ExpertTurn], chat_format: ChatFormat) -> TokenModel:
     """A model that repeats an expert's actions."""
-    return scripted_policy([_written(chat_format, act.action) for act in acts], chat_format)
+    return scripted_policy([_encode_action(chat_format, act.action) for act in acts], chat_format)
 
 
 async def random_episode(
     environment: Environment, words: Sequence[str], chat_format: ChatFormat, rng: Random
 ) -> Episode:
-    """An episode of well-formed calls at random: it shows how tools are called, and nothing about what is right."""
+    """An episode of well-formed random calls: it shows how tools are called, and not which calls are right."""
     tools = environment.tools()
     calls = [random_call(rng.choice(tools), words, rng) for _ in range(environment.max_turns)]
     model = scripted_policy([chat_format.encode_call(call) for call in calls], chat_format)
@@ -124,20 +124,20 @@ def argument_values(schema: JsonObject) -> list[str]:
 def hinted_turns(
     demonstration: Demonstration, chat_format: ChatFormat, rng: Random, made_up: float = 0.0
 ) -> list[TokenSegment]:
-    """At each turn a hint, inserted before it, and the call that obeys it. Only the call is to be imitated.
+    """For each turn a hint, inserted before it, and the call that obeys it. Only the call is imitated.
 
-    At a marked thing the hint is a rule made up anew each time, so that only reading helps. At others it is whatever a
-    coach may say that changes nothing there: the convention, a rule for other things, or something general. No hint
-    names a shared rule; where one applies, the hint is a general one, and what the expert did is to be done, but for a
-    share of `made_up` in which it is any other rule.
+    At a marked object the hint is a rule made up anew each time, so that only reading helps. At others the hint
+    changes nothing: the convention, a rule for other objects, or something general. No hint names a shared rule;
+    where one applies, the hint is a general one and the call is the expert's, except for a share of `made_up`, in which
+    the hint is any other rule.
     """
     turns = [step.tokens() for step in demonstration.episode.steps if step.source == "agent"]
     pairs = zip(demonstration.acts, turns, strict=True)
-    return [_hinted(turn, chat_format, *_practised(act, rng, made_up)) for act, turn in pairs if turn is not None]
+    return [_hinted(turn, chat_format, *_practice_hint(act, rng, made_up)) for act, turn in pairs if turn is not None]
 
 
-def _practised(act: ExpertTurn, rng: Random, made_up: float) -> tuple[str, WorldAction]:
-    """A hint, and what is done after it."""
+def _practice_hint(act: ExpertTurn, rng: Random, made_up: float) -> tuple[str, WorldAction]:
+    """A hint, and the action that follows it."""
     job, demand = act.job, rng.choice(DEMANDS)
     if job.marking in SHARED_RULES:
         if not made_up or rng.random() >= made_up:
@@ -150,15 +150,17 @@ def _practised(act: ExpertTurn, rng: Random, made_up: float) -> tuple[str, World
     return rng.choice((convention, elsewhere, rng.choice(GENERAL))), job.correct_action
 
 
-def _hinted(turn: TurnTokens, chat_format: ChatFormat, hint: str, move: WorldAction) -> TokenSegment:
+def _hinted(turn: TurnTokens, chat_format: ChatFormat, hint: str, action: WorldAction) -> TokenSegment:
     prompt = insert_hint(chat_format, turn.prompt_ids, hint)
-    written = _written(chat_format, move)
+    completion_ids = _encode_action(chat_format, action)
     segment = TokenSegment()
     segment.append_turn(
-        TurnTokens(prompt_ids=prompt, completion_ids=written, loss_mask=[1] * len(written)), step=1, copied=False
+        TurnTokens(prompt_ids=prompt, completion_ids=completion_ids, loss_mask=[1] * len(completion_ids)),
+        step=1,
+        copied=False,
     )
     return segment
 
 
-def _written(chat_format: ChatFormat, move: WorldAction) -> list[int]:
-    return chat_format.encode_call(Call(move.tool, action_arguments(move)))
+def _encode_action(chat_format: ChatFormat, action: WorldAction) -> list[int]:
+    return chat_format.encode_call(Call(action.tool, action_arguments(action)))

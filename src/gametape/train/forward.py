@@ -78,7 +78,7 @@ _Pair = tuple[Tensor, Tensor]
 def forward(network: Any, packed: PackedTokens) -> Tensor:
     """Hidden states [N, E] after the last norm, in the order of the packed rows; detached rows have no gradient."""
     spec = read_decoder_spec(network.config)
-    return _by_lines(network, packed) if spec is None else _by_tree(network, spec, packed)
+    return _forward_by_sequences(network, packed) if spec is None else _by_tree(network, spec, packed)
 
 
 def head_of(network: Any) -> Tensor:
@@ -151,29 +151,29 @@ def _turned(x_NHD: Tensor, turn: _Pair) -> Tensor:
     return torch.addcmul(x_NHD * cos_N1D, x_NHD.roll(x_NHD.shape[-1] // 2, -1), sin_N1D)
 
 
-def _by_lines(network: Any, packed: PackedTokens) -> Tensor:
-    """Each node's whole line through the module's own forward; what lines share is computed for each of them."""
+def _forward_by_sequences(network: Any, packed: PackedTokens) -> Tensor:
+    """Each node's whole sequence through the module's own forward; shared prefixes are computed for each of them."""
     detached = [rows.start >= packed.gradient_rows for rows in packed.rows]
     hidden_NE: Tensor | None = None
     for without_gradient in (False, True):
-        chosen = [number for number, kept_out in enumerate(detached) if kept_out == without_gradient]
-        if not chosen:
+        numbers = [number for number, is_detached in enumerate(detached) if is_detached == without_gradient]
+        if not numbers:
             continue
         with torch.set_grad_enabled(torch.is_grad_enabled() and not without_gradient):
-            part_NE = _lines(network, packed, chosen)
+            part_NE = _forward_padded(network, packed, numbers)
         hidden_NE = part_NE if hidden_NE is None else torch.cat((hidden_NE, part_NE))
     assert hidden_NE is not None
     return hidden_NE
 
 
-def _lines(network: Any, packed: PackedTokens, chosen: list[int]) -> Tensor:
-    lines = [packed.ids_N[packed.lines[number]] for number in chosen]
-    mask_BT = pad_sequence([torch.ones_like(line) for line in lines], batch_first=True)
-    out = network.base_model(pad_sequence(lines, batch_first=True), attention_mask=mask_BT, use_cache=False)
+def _forward_padded(network: Any, packed: PackedTokens, numbers: list[int]) -> Tensor:
+    sequences = [packed.ids_N[packed.paths[number]] for number in numbers]
+    mask_BT = pad_sequence([torch.ones_like(ids) for ids in sequences], batch_first=True)
+    out = network.base_model(pad_sequence(sequences, batch_first=True), attention_mask=mask_BT, use_cache=False)
     parts = []
-    for hidden_TE, line, number in zip(out.last_hidden_state, lines, chosen, strict=True):
+    for hidden_TE, ids, number in zip(out.last_hidden_state, sequences, numbers, strict=True):
         rows = packed.rows[number]
-        parts.append(hidden_TE[len(line) - (rows.stop - rows.start) : len(line)])
+        parts.append(hidden_TE[len(ids) - (rows.stop - rows.start) : len(ids)])
     return torch.cat(parts)
 
 

@@ -38,7 +38,7 @@ class HeldOutScore:
     """The share of load-bearing turns that go right when a hint states the rule before them: whether the policy reads
     hints."""
     infra_errors: int
-    """Attempts in which the machinery failed; they count in nothing."""
+    """Attempts with an infrastructure error; no figure counts them."""
     read: int
     generated: int
 

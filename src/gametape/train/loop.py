@@ -288,7 +288,7 @@ class TrainingLoop:
 
 
 def _zero_variance_share(kinds: Sequence[GroupKind]) -> float:
-    """The share of groups without a difference, of those that the machinery did not lose."""
+    """The share of groups without a difference, among groups without infrastructure errors."""
     scored = [kind for kind in kinds if kind != "lost"]
     return 1 - scored.count("mixed") / max(1, len(scored)) if scored else 0.0
 

@@ -1,4 +1,4 @@
-"""Two episodes with a note between them, played one after the other."""
+"""Runs a memory pair: two episodes, of which the second reads a note that the first wrote."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,16 +10,18 @@ from gametape.core.protocols import Environment
 from gametape.tasks.worlds.memory import MemoryPair, joint_score, read_note
 
 
-async def run_memory_pair(pair: MemoryPair, setting: Callable[[Environment], RolloutConfig]) -> tuple[Episode, Episode]:
-    """The writer's attempt, judged by the reader's success as well, and the reader's."""
+async def run_memory_pair(
+    pair: MemoryPair, config_for: Callable[[Environment], RolloutConfig]
+) -> tuple[Episode, Episode]:
+    """The writer's episode, whose score includes the reader's success, and the reader's episode."""
     writer = pair.writer
     workspace = await writer.reset()
     rollout = await Rollout.begin(
-        setting(writer), workspace, MemoryRecorder(), writer.system_prompt, writer.user_prompt
+        config_for(writer), workspace, MemoryRecorder(), writer.system_prompt, writer.user_prompt
     )
     first = await finish_episode(writer, rollout)
     reader = pair.reader(await read_note(workspace))
-    second = await run_episode(reader, setting(reader))
+    second = await run_episode(reader, config_for(reader))
     if first.score is None or second.score is None:
         return replace(first, score=None), second
     return replace(first, score=joint_score(first.score, [second.score])), second

@@ -1,4 +1,7 @@
-"""Attention over many stretches of rows as few batched calls: stretches of like length are padded and go together."""
+"""Packs sequences that share prefixes into one tree of rows, and plans the attention over it as few batched calls.
+
+Spans of rows of similar length are padded and share a call.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -7,9 +10,9 @@ import torch
 from torch import Tensor
 
 _SLACK = 16
-"""Padding of up to this many rows is cheaper than another call; long stretches may be padded by an eighth."""
+"""Padding of up to this many rows is cheaper than another call; long spans may be padded by an eighth."""
 _ALIGNED = 8
-"""Masks are this many columns or a multiple: what the kernels of every device accept."""
+"""Masks have a multiple of this many columns, which the kernels of every device accept."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +25,7 @@ class AttentionSpan:
 
 @dataclass(frozen=True)
 class AttentionBucket:
-    """Row numbers of one batched call. Padding repeats a stretch's last row, so that every score stays finite."""
+    """Row numbers of one batched call. Padding repeats a span's last row, so that every score stays finite."""
 
     queries_BS: Tensor
     keys_BK: Tensor
@@ -47,21 +50,21 @@ class AttentionBucket:
         )
 
 
-def make_buckets(stretches: Iterable[AttentionSpan], *, causal: bool) -> tuple[AttentionBucket, ...]:
-    """Every stretch in one bucket, with stretches whose numbers of queries and of keys are close to its own."""
-    ordered = sorted(stretches, key=lambda one: (len(one.keys_K), len(one.queries_S)), reverse=True)
-    together: list[list[AttentionSpan]] = []
-    for one in ordered:
-        if together and _alike(together[-1], one):
-            together[-1].append(one)
+def make_buckets(spans: Iterable[AttentionSpan], *, causal: bool) -> tuple[AttentionBucket, ...]:
+    """Each span in one bucket, with spans of similar numbers of queries and of keys."""
+    ordered = sorted(spans, key=lambda span: (len(span.keys_K), len(span.queries_S)), reverse=True)
+    groups: list[list[AttentionSpan]] = []
+    for span in ordered:
+        if groups and _alike(groups[-1], span):
+            groups[-1].append(span)
         else:
-            together.append([one])
-    return tuple(_bucket(group, causal) for group in together)
+            groups.append([span])
+    return tuple(_bucket(group, causal) for group in groups)
 
 
-def _alike(group: list[AttentionSpan], one: AttentionSpan) -> bool:
-    queries = [len(other.queries_S) for other in group] + [len(one.queries_S)]
-    return _close(min(queries), max(queries)) and _close(len(one.keys_K), len(group[0].keys_K))
+def _alike(group: list[AttentionSpan], span: AttentionSpan) -> bool:
+    queries = [len(member.queries_S) for member in group] + [len(span.queries_S)]
+    return _close(min(queries), max(queries)) and _close(len(span.keys_K), len(group[0].keys_K))
 
 
 def _close(shorter: int, longer: int) -> bool:
@@ -69,12 +72,12 @@ def _close(shorter: int, longer: int) -> bool:
 
 
 def _bucket(group: list[AttentionSpan], causal: bool) -> AttentionBucket:
-    queries, keys = [len(one.queries_S) for one in group], [len(one.keys_K) for one in group]
+    queries, keys = [len(span.queries_S) for span in group], [len(span.keys_K) for span in group]
     seen_padding = not causal and min(keys) < max(keys)
     wide = -(-max(keys) // _ALIGNED) * _ALIGNED if seen_padding else max(keys)
     return AttentionBucket(
-        queries_BS=torch.stack([_padded(one.queries_S, max(queries)) for one in group]),
-        keys_BK=torch.stack([_padded(one.keys_K, wide) for one in group]),
+        queries_BS=torch.stack([_padded(span.queries_S, max(queries)) for span in group]),
+        keys_BK=torch.stack([_padded(span.keys_K, wide) for span in group]),
         causal=causal,
         real_M=None if min(queries) == max(queries) else (~_beyond(queries, max(queries))).flatten().nonzero()[:, 0],
         hidden_BK=_beyond(keys, wide) if seen_padding else None,
@@ -91,7 +94,7 @@ def _beyond(lengths: list[int], width: int) -> Tensor:
 
 @dataclass(frozen=True)
 class TokenNode:
-    """Tokens that follow the first `at` tokens of the parent (all of them, where `at` is None), or start a line."""
+    """Tokens that follow the first `at` tokens of the parent (all of them, where `at` is None), or start a sequence."""
 
     ids: Sequence[int]
     parent: int | None = None
@@ -103,13 +106,16 @@ class TokenNode:
 
 @dataclass(frozen=True)
 class AttentionPlan:
-    """Who attends to whom: every query row in one `own` bucket, and in one `context` bucket if something precedes."""
+    """Which rows attend to which: every query row is in one `own` bucket, and in one `context` bucket if tokens precede
+    its node."""
 
     own: tuple[AttentionBucket, ...]
     context: tuple[AttentionBucket, ...]
 
     def to(self, device: torch.device | str) -> "AttentionPlan":
-        return AttentionPlan(tuple(one.to(device) for one in self.own), tuple(one.to(device) for one in self.context))
+        return AttentionPlan(
+            tuple(bucket.to(device) for bucket in self.own), tuple(bucket.to(device) for bucket in self.context)
+        )
 
 
 @dataclass(frozen=True)
@@ -119,17 +125,17 @@ class PackedTokens:
     ids_N: Tensor
     positions_N: Tensor
     predecessor_N: Tensor
-    """The row that predicts this row's token; -1 where a line starts."""
+    """The row that predicts this row's token; -1 where a sequence starts."""
     rows: tuple[slice, ...]
-    """Where the tokens of each node lie."""
-    lines: tuple[Tensor, ...]
-    """For each node, the rows from the start of its line to its own last token."""
+    """The rows of each node."""
+    paths: tuple[Tensor, ...]
+    """For each node, the rows from the start of its sequence to its own last token."""
     gradient_rows: int
     """How many rows have a gradient."""
     plan: AttentionPlan
     """For the rows with a gradient; they see only each other."""
     detached_plan: AttentionPlan
-    """For the detached rows: query numbers count from `live`, key numbers from zero."""
+    """For the detached rows: query numbers count from `gradient_rows`, key numbers from zero."""
 
     def to(self, device: torch.device | str) -> "PackedTokens":
         return PackedTokens(
@@ -137,7 +143,7 @@ class PackedTokens:
             self.positions_N.to(device),
             self.predecessor_N.to(device),
             self.rows,
-            tuple(line.to(device) for line in self.lines),
+            tuple(path.to(device) for path in self.paths),
             self.gradient_rows,
             self.plan.to(device),
             self.detached_plan.to(device),
@@ -145,29 +151,29 @@ class PackedTokens:
 
 
 def pack_nodes(nodes: Sequence[TokenNode]) -> PackedTokens:
-    """`rows` and `lines` follow the order of `nodes`; a parent comes before its children."""
+    """`rows` and `paths` follow the order of `nodes`; a parent comes before its children."""
     _check(nodes)
-    starts, live, total = _starts(nodes)
+    starts, gradient_rows, total = _starts(nodes)
     own = [torch.arange(start, start + len(node.ids)) for start, node in zip(starts, nodes, strict=True)]
     contexts: list[Tensor] = []
-    lines: list[Tensor] = []
+    paths: list[Tensor] = []
     for number, node in enumerate(nodes):
-        contexts.append(own[number][:0] if node.parent is None else _upto(lines, own, node.parent, node.at))
-        lines.append(torch.cat((contexts[number], own[number])))
-    ids_N, positions_N, before_N = (torch.empty(total, dtype=torch.long) for _ in range(3))
-    for node, rows, line in zip(nodes, own, lines, strict=True):
+        contexts.append(own[number][:0] if node.parent is None else _upto(paths, own, node.parent, node.at))
+        paths.append(torch.cat((contexts[number], own[number])))
+    ids_N, positions_N, predecessor_N = (torch.empty(total, dtype=torch.long) for _ in range(3))
+    for node, rows, path in zip(nodes, own, paths, strict=True):
         ids_N[rows] = torch.as_tensor(node.ids)
-        positions_N[rows] = torch.arange(len(line) - len(rows), len(line))
-        before_N[rows] = torch.cat((torch.tensor([-1]), line))[-len(rows) - 1 : -1]
+        positions_N[rows] = torch.arange(len(path) - len(rows), len(path))
+        predecessor_N[rows] = torch.cat((torch.tensor([-1]), path))[-len(rows) - 1 : -1]
     return PackedTokens(
         ids_N,
         positions_N,
-        before_N,
+        predecessor_N,
         tuple(slice(start, start + len(node.ids)) for start, node in zip(starts, nodes, strict=True)),
-        tuple(lines),
-        live,
+        tuple(paths),
+        gradient_rows,
         _plan(nodes, own, contexts, detached=False, first=0),
-        _plan(nodes, own, contexts, detached=True, first=live),
+        _plan(nodes, own, contexts, detached=True, first=gradient_rows),
     )
 
 
@@ -189,60 +195,60 @@ def _check(nodes: Sequence[TokenNode]) -> None:
 def _starts(nodes: Sequence[TokenNode]) -> tuple[list[int], int, int]:
     """Where each node begins, how many rows have a gradient, and how many rows there are."""
     starts = [0] * len(nodes)
-    used, live = 0, 0
+    used, gradient_rows = 0, 0
     for detached in (False, True):
-        live = used
+        gradient_rows = used
         for number, node in enumerate(nodes):
             if node.detached == detached:
                 starts[number] = used
                 used += len(node.ids)
-    return starts, live, used
+    return starts, gradient_rows, used
 
 
-def _upto(lines: list[Tensor], own: list[Tensor], parent: int, at: int | None) -> Tensor:
-    line, left_out = lines[parent], 0 if at is None else len(own[parent]) - at
-    return line[: len(line) - left_out]
+def _upto(paths: list[Tensor], own: list[Tensor], parent: int, at: int | None) -> Tensor:
+    path, excluded = paths[parent], 0 if at is None else len(own[parent]) - at
+    return path[: len(path) - excluded]
 
 
 def _plan(
     nodes: Sequence[TokenNode], own: list[Tensor], contexts: list[Tensor], *, detached: bool, first: int
 ) -> AttentionPlan:
-    """Nodes that follow the same context ask it together: the prompt of a group is one call for all its rollouts."""
-    chosen = [number for number, node in enumerate(nodes) if node.detached == detached]
-    asking: dict[int, list[int]] = {}
-    for number in chosen:
+    """Nodes that follow the same context share a span: the prompt of a group is one call for all its rollouts."""
+    numbers = [number for number, node in enumerate(nodes) if node.detached == detached]
+    by_context: dict[int, list[int]] = {}
+    for number in numbers:
         if len(contexts[number]):
-            asking.setdefault(int(contexts[number][-1]), []).append(number)
-    together = [
-        AttentionSpan(torch.cat([own[number] for number in numbers]) - first, contexts[numbers[0]])
-        for numbers in asking.values()
+            by_context.setdefault(int(contexts[number][-1]), []).append(number)
+    context_spans = [
+        AttentionSpan(torch.cat([own[number] for number in sharing]) - first, contexts[sharing[0]])
+        for sharing in by_context.values()
     ]
     return AttentionPlan(
-        own=make_buckets([AttentionSpan(own[number] - first, own[number]) for number in chosen], causal=True),
-        context=make_buckets(together, causal=False),
+        own=make_buckets([AttentionSpan(own[number] - first, own[number]) for number in numbers], causal=True),
+        context=make_buckets(context_spans, causal=False),
     )
 
 
 class Trie:
-    """Nodes to be packed. A line leaves the line before it with which it has most in common where they part."""
+    """Nodes to be packed. A sequence branches off the earlier one with which it shares the longest prefix."""
 
     def __init__(self) -> None:
         self.nodes: list[TokenNode] = []
         self._starts: list[int] = []
-        """By node: how many tokens of its lines come before it."""
+        """By node: how many tokens of its sequence come before it."""
 
-    def add_sequences(self, lines: Sequence[Sequence[int]]) -> list[int]:
-        """For each line the node with which it ends, which has its last token at least. Only these lines are compared
+    def add_sequences(self, sequences: Sequence[Sequence[int]]) -> list[int]:
+        """For each sequence the node that ends it, which has at least its last token. Only these sequences are compared
         with each other."""
         leaves: list[int] = []
-        for number, ids in enumerate(lines):
-            shared = [min(common_prefix(ids, other), len(ids) - 1) for other in lines[:number]]
+        for number, ids in enumerate(sequences):
+            shared = [min(common_prefix(ids, other), len(ids) - 1) for other in sequences[:number]]
             most = max(shared, default=0)
             leaves.append(self.add_branch(leaves[shared.index(most)], most, ids[most:]) if most else self._root(ids))
         return leaves
 
     def add_branch(self, leaf: int, at: int, ids: Sequence[int], detached: bool = False) -> int:
-        """A node of these tokens after the first `at` ones of the line that ends with `leaf`."""
+        """Add a node of these tokens after the first `at` tokens of the sequence that ends with `leaf`."""
         node = next(above for above in self._upwards(leaf) if self._starts[above] < at)
         return self._added(TokenNode(ids, parent=node, at=at - self._starts[node], detached=detached), at)
 
@@ -263,4 +269,4 @@ class Trie:
 def common_prefix(ids: Sequence[int], other: Sequence[int]) -> int:
     """How many tokens both begin with."""
     pairs = zip(ids, other, strict=False)
-    return next((at for at, (mine, theirs) in enumerate(pairs) if mine != theirs), min(len(ids), len(other)))
+    return next((index for index, (mine, theirs) in enumerate(pairs) if mine != theirs), min(len(ids), len(other)))

@@ -1,5 +1,5 @@
-"""Datasets of prompts: buckets to draw from while training, and prompts that are held out; and the curriculum, which
-draws the buckets."""
+"""Datasets of prompts: buckets to sample from while training, and prompts that are held out; and the curriculum, which
+chooses the buckets."""
 
 import random
 from collections import deque
@@ -20,7 +20,7 @@ from gametape.tasks.worlds.world import World
 from gametape.train.rollouts import PromptRequest
 
 _HELD_OUT_EVERY = 5
-"""Of task directories, so many are held out."""
+"""One in so many task directories is held out."""
 
 
 class PromptDataset(Protocol):
@@ -28,7 +28,7 @@ class PromptDataset(Protocol):
 
     @property
     def buckets(self) -> Sequence[str]:
-        """The names of what requests draw from: a prompt each, or a family of prompts that never recur."""
+        """The names of the buckets: each is one prompt, or a family of prompts that never recur."""
         ...
 
     def prompt(self, request: PromptRequest) -> SuiteItem: ...
@@ -153,7 +153,7 @@ _HISTORY_FACTOR = 4
 
 
 class Curriculum:
-    """Draws buckets, and retires those that are learned."""
+    """Chooses buckets at random, and retires those that are learned."""
 
     def __init__(self, buckets: int, pass_rate: float, samples: int, replay: float, seed: int) -> None:
         self._pass_rate, self._samples, self._replay, self._seed = pass_rate, samples, replay, seed
@@ -168,7 +168,7 @@ class Curriculum:
         return [bucket for bucket, seen in enumerate(self._seen) if self._is_learned(seen)]
 
     def draw(self, number: int) -> int:
-        """The bucket of the n-th request. With everything retired it draws among the retired ones."""
+        """The bucket of the n-th request. With every bucket retired it is one of the retired."""
         rng = random.Random(seed_for(self._seed, "cell", number))
         retired = set(self.retired)
         active = [bucket for bucket in range(len(self._seen)) if bucket not in retired]

@@ -1,4 +1,4 @@
-"""Rollouts as data for training: a request for a prompt, its group of rollouts, the targets that a coach found in them,
+"""Rollouts as data for training: a request for a prompt, its group of rollouts, the targets that a coach made for them,
 and the rules by which a group with sparse rewards has a signal."""
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ GroupKind = Literal["mixed", "all_fail", "all_pass", "lost"]
 TurnText = dict[str, Any]
 """One turn in words: `text`, and where there are some, `tool_calls` and `result`."""
 _MAX_CHARACTERS = 2000
-"""Of one text in a `TurnText`."""
+"""Characters of one text in a `TurnText`."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class RolloutResult:
     overlong: bool = False
     """It ran into a limit. Its reward counts in the others' baseline; it gets no gradient of its own."""
     infra_error: bool = False
-    """The machinery failed: nothing was learned about the policy."""
+    """The infrastructure failed: the result says nothing about the policy."""
 
 
 def group_kind(group: Sequence[RolloutResult]) -> GroupKind:
@@ -177,14 +177,14 @@ class RolloutSample:
 
     @property
     def oldest_version(self) -> int | None:
-        """Of the weights that sampled it; None where nothing was sampled."""
+        """The version of the weights that sampled it; None where nothing was sampled."""
         versions = [version for segment in self.segments for version in segment.policy_versions if version >= 0]
         return min(versions, default=None)
 
 
 @dataclass(frozen=True)
 class RolloutGroup:
-    """All rollouts of one request, in the order of their seeds, with the targets that the coach found in them."""
+    """All rollouts of one request, in the order of their seeds, with the coach's targets for them."""
 
     request: PromptRequest
     rollouts: tuple[RolloutSample, ...]
@@ -202,7 +202,7 @@ class RolloutGroup:
 
     @property
     def oldest_version(self) -> int | None:
-        """Rollouts that the machinery lost have no version, and do not count."""
+        """Rollouts with an infrastructure error have no version, and do not count."""
         versions = (rollout.oldest_version for rollout in self.rollouts)
         return min((version for version in versions if version is not None), default=None)
 
@@ -227,7 +227,7 @@ class TargetMetrics:
     student: list[float]
     """Log-probabilities of the sampled tokens, without the hint."""
     teacher: list[float]
-    """And after it."""
+    """Log-probabilities of the same tokens after the hint."""
     kl: list[float]
     weights: list[float]
     student_top: list[list[tuple[int, float]]]

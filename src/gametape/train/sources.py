@@ -80,7 +80,7 @@ class SyncSource:
         self._ordered.append(request)
 
     async def take(self) -> RolloutGroup:
-        """All that is ordered is sampled at once: the engine batches it."""
+        """All ordered requests are sampled at once: the engine batches them."""
         if not self._finished:
             requests, self._ordered = self._ordered, []
             groups = await asyncio.gather(*(self._worker.run_group(request, self._size) for request in requests))

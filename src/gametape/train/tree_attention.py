@@ -1,7 +1,7 @@
-"""Attention along a tree without a mask over it: a causal call for a node's own tokens, a plain one for what precedes.
+"""Attention along a tree of tokens without a mask: a causal call for a node's own tokens, a full one for its context.
 
 The two are merged by their log-sum-exps. Backward runs the same calls with the merged output and log-sum-exp, which
-makes each call's share of the gradient that of the whole softmax, as ring attention does.
+makes each call's share of the gradient that of the whole softmax, as in ring attention.
 """
 
 from typing import Any
@@ -36,7 +36,7 @@ def backward_of(
         call = _ops._scaled_dot_product_flash_attention_for_cpu_backward
         grad_q, grad_k, grad_v = call(grad, q, k, v, out, lse, 0.0, causal, attn_mask=mask)
         return grad_q, grad_k, grad_v
-    unused = torch.zeros(2, dtype=torch.uint64, device=q.device)  # the random numbers of a dropout that there is not
+    unused = torch.zeros(2, dtype=torch.uint64, device=q.device)  # the random state of dropout, which is off
     if _flash(q, mask):
         call = _ops._scaled_dot_product_flash_attention_backward
         lengths = (None, None, q.shape[2], k.shape[2])
@@ -52,7 +52,7 @@ def backward_of(
 
 
 def _flash(q: Tensor, mask: Tensor | None) -> bool:
-    """Whether the fastest kernel of CUDA can be used: half precision, no mask, a depth it knows."""
+    """Whether CUDA's fastest kernel can be used: half precision, no mask, a head size that it supports."""
     return mask is None and q.dtype in {torch.bfloat16, torch.float16} and q.shape[-1] % 8 == 0 and q.shape[-1] <= 256
 
 
@@ -88,12 +88,14 @@ class _TreeAttention(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def backward(ctx: Any, grad_NHD: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
         q_NHD, k_MGD, v_MGD, out_NHD, lse_NH = ctx.saved_tensors
-        grad_q_NHD, grad_k_MGD, grad_v_MGD = (torch.zeros_like(one) for one in (q_NHD, k_MGD, v_MGD))
+        grad_q_NHD, grad_k_MGD, grad_v_MGD = (torch.zeros_like(tensor) for tensor in (q_NHD, k_MGD, v_MGD))
         groups, repeats = k_MGD.shape[1], q_NHD.shape[1] // k_MGD.shape[1]
         for bucket in (*ctx.plan.own, *ctx.plan.context):
             queries_S, keys_K = bucket.queries_BS.flatten(), bucket.keys_BK.flatten()
-            q_CRSD, out_CRSD = (_queries(one.index_select(0, queries_S), bucket, groups) for one in (q_NHD, out_NHD))
-            k_CRKD, v_CRKD = (_keys(one, bucket, repeats) for one in (k_MGD, v_MGD))
+            q_CRSD, out_CRSD = (
+                _queries(tensor.index_select(0, queries_S), bucket, groups) for tensor in (q_NHD, out_NHD)
+            )
+            k_CRKD, v_CRKD = (_keys(tensor, bucket, repeats) for tensor in (k_MGD, v_MGD))
             lse_CRS = _queries(lse_NH.index_select(0, queries_S)[..., None], bucket, groups)[..., 0]
             grad_CRSD = _queries(_without_padding(grad_NHD, bucket), bucket, groups)
             mask = _mask(bucket, q_NHD, groups)
@@ -108,7 +110,7 @@ def _attended(bucket: AttentionBucket, q_NHD: Tensor, k_MGD: Tensor, v_MGD: Tens
     """The rows of a bucket's queries, their outputs over its keys alone, and the log-sum-exps of their scores."""
     groups, repeats = k_MGD.shape[1], q_NHD.shape[1] // k_MGD.shape[1]
     q_CRSD = _queries(q_NHD.index_select(0, bucket.queries_BS.flatten()), bucket, groups)
-    k_CRKD, v_CRKD = (_keys(one, bucket, repeats) for one in (k_MGD, v_MGD))
+    k_CRKD, v_CRKD = (_keys(tensor, bucket, repeats) for tensor in (k_MGD, v_MGD))
     out_CRSD, lse_CRS = forward_of(q_CRSD, k_CRKD, v_CRKD, _mask(bucket, q_NHD, groups), bucket.causal)
     out_SHD, lse_SH = _rows(out_CRSD, bucket), _rows(lse_CRS[..., None], bucket)[..., 0]
     if bucket.real_M is not None:
@@ -138,7 +140,7 @@ def _rows(split_CRSD: Tensor, bucket: AttentionBucket) -> Tensor:
 
 
 def _without_padding(grad_NHD: Tensor, bucket: AttentionBucket) -> Tensor:
-    """The gradient of a bucket's outputs, zero where a query is padding: so nothing else of padding flows back."""
+    """The gradient of a bucket's outputs, zero where a query is padding, so that padding has no gradient."""
     if bucket.real_M is None:
         return grad_NHD.index_select(0, bucket.queries_BS.flatten())
     grad_SHD = grad_NHD.new_zeros(bucket.queries_BS.numel(), *grad_NHD.shape[1:])

@@ -1,4 +1,4 @@
-"""The first stage of a tiny policy: its vocabulary, and supervised learning before any reward.
+"""The warm start of a tiny policy: its vocabulary, and supervised learning before any reward.
 
 In worlds it learns from a noisy expert's episodes and from single turns that follow a hint. The expert keeps to the
 rules under test as seldom as their worlds' base rate says, and no hint ever names one of them: hints are read by
@@ -34,18 +34,18 @@ from gametape.train.policy import TrainablePolicy, WordLanguage
 from gametape.train.prompts import EnvironmentDataset, PromptDataset, WorldPromptDataset
 
 _RULE_TURN_EVERY = 3
-"""Of the turns of an ordinary world, so many turn on a rule, whatever it is in the worlds of the run: with fewer the
-base rate would be learned late, with more the rest."""
+"""One in so many turns of an ordinary world is under a rule, whatever the share is in the worlds of the run: with fewer
+the base rate would be learned late, with more everything else."""
 _HINTED = 4
-"""Turns of an ordinary world, where hints change nothing, that are shown with one: no less than the shortest has."""
+"""Turns of an ordinary world that are also trained with a hint, where hints change nothing."""
 _EXPLORED_EPISODES = 64
-"""Episodes of calls at random by which the words of an environment are found."""
+"""Episodes of random calls that collect the words of an environment."""
 _HARNESS_WORDS = "error : no end such tool too many words"
 WarmStartCallback = Callable[[int, int, UpdateMetrics], None]
 
 
 async def tiny_language(dataset: PromptDataset) -> WordLanguage | None:
-    """None for that of worlds; of other environments, the words that are found by calls at random."""
+    """None for worlds, whose vocabulary is fixed; for other environments, the words that random calls show."""
     if isinstance(dataset, WorldPromptDataset):
         return None
     if not isinstance(dataset, EnvironmentDataset):
@@ -77,7 +77,7 @@ async def tiny_language(dataset: PromptDataset) -> WordLanguage | None:
 async def warm_start(
     policy: TrainablePolicy, dataset: PromptDataset, config: RunConfig, on_update: WarmStartCallback
 ) -> None:
-    """Teach a new policy, in place. `on_update` hears after each update how many there are and what it did."""
+    """Train a new policy, in place. `on_update` is called after each update: its number, the total, its metrics."""
     warm = config.warm
     updates = -(-warm.episodes // warm.batch)
     optim = OptimConfig(
@@ -89,11 +89,11 @@ async def warm_start(
     for number in range(total):
         batch = await _batch(policy, dataset, config, number % updates)
         on_update(number + 1, total, learner.update(batch, number, version=0, spent=number / total))
-        await asyncio.sleep(0)  # nothing else here waits, and Ctrl-C is only heard where something does
+        await asyncio.sleep(0)  # nothing else here awaits, and Ctrl-C is handled only at an await
 
 
 async def _batch(policy: TrainablePolicy, dataset: PromptDataset, config: RunConfig, number: int) -> TrainBatch:
-    """Demonstrations; the segments of one begin alike."""
+    """The segments of some demonstrations; those of one share a prompt number."""
     warm = config.warm
     samples: list[TrainSample] = []
     for prompt, at in enumerate(range(number * warm.batch, (number + 1) * warm.batch)):
@@ -131,7 +131,7 @@ async def _demonstration_segments(
 async def _practice_segments(
     spec: WorldSpec, chat_format: ChatFormat, warm: WarmStartConfig, rng: Random
 ) -> list[TokenSegment]:
-    """A world of made-up rules that nobody could know: they are broken, unless a hint says otherwise."""
+    """A world of made-up rules that the expert does not know: it breaks them, unless a hint names them."""
     marked = min(spec.horizon, 8)
     update = {"hints": "instance", "rules": PRACTICE_MARKINGS, "load_bearing": marked, "split": "all"}
     practice = World(spec.model_copy(update=update))

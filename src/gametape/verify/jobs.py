@@ -81,11 +81,11 @@ def _ini_file(start: SourceTree) -> str | None:
 def _imported(suite: SourceTree) -> frozenset[str]:
     """Files of the suite that other files of it import, matched by the last part of the module name."""
     stems = {path.rsplit("/", 1)[-1].removesuffix(".py"): path for path in suite if path.endswith(".py")}
-    found = set()
+    imported = set()
     for path in (path for path in suite if path.endswith(".py")):
         imports = " ".join(_IMPORT.findall(suite.text(path)))
-        found |= {stems[word] for word in _WORD.findall(imports) if stems.get(word, path) != path}
-    return frozenset(found)
+        imported |= {stems[word] for word in _WORD.findall(imports) if stems.get(word, path) != path}
+    return frozenset(imported)
 
 
 def file_of(test: str) -> str:
@@ -99,10 +99,10 @@ def function_of(test: str) -> tuple[str, str]:
 
 
 def group_by_file(tests: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    found: dict[str, list[str]] = {}
+    by_file: dict[str, list[str]] = {}
     for test in tests:
-        found.setdefault(file_of(test), []).append(test)
-    return {file: tuple(ids) for file, ids in found.items()}
+        by_file.setdefault(file_of(test), []).append(test)
+    return {file: tuple(ids) for file, ids in by_file.items()}
 
 
 def plan_processes(

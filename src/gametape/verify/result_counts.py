@@ -25,10 +25,10 @@ def worst_results(tests: Iterable[str], runs: Iterable[VerifierRun]) -> tuple[Re
             if not run.broke_down:
                 steady[test].add(run.result(test))
     worst: Results = {
-        test: next(result for result in _WORST_FIRST if result in found) if found else "missing"
-        for test, found in seen.items()
+        test: next(result for result in _WORST_FIRST if result in reported) if reported else "missing"
+        for test, reported in seen.items()
     }
-    flaky = [test for test, found in steady.items() if "passed" in found and len(found) > 1]
+    flaky = [test for test, reported in steady.items() if "passed" in reported and len(reported) > 1]
     return worst, flaky
 
 

@@ -18,14 +18,14 @@ _IMPORT = re.compile(rb"^[ \t]*(?:from|import)[ \t]+gametape\.(\w+)", re.MULTILI
 def verdict_sources() -> list[Path]:
     """Every file of the package `verify` and of the packages that it imports, directly or through another one."""
     root = Path(__file__).resolve().parents[1]
-    found: dict[str, list[Path]] = {}
+    by_package: dict[str, list[Path]] = {}
     waiting = ["verify"]
     while waiting:
         package = waiting.pop()
-        if package not in found:
-            found[package] = sorted((root / package).rglob("*.py")) or [root / f"{package}.py"]
-            waiting += [name.decode() for path in found[package] for name in _IMPORT.findall(path.read_bytes())]
-    return [path for package in sorted(found) for path in found[package]]
+        if package not in by_package:
+            by_package[package] = sorted((root / package).rglob("*.py")) or [root / f"{package}.py"]
+            waiting += [name.decode() for path in by_package[package] for name in _IMPORT.findall(path.read_bytes())]
+    return [path for package in sorted(by_package) for path in by_package[package]]
 
 
 @functools.cache

@@ -49,7 +49,7 @@ class BreakerTrip:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """As an event on a record."""
+        """The trip as an event for a record."""
         evidence = self.alarm.evidence
         return {"kind": BREAKER_EVENT, "detail": f"{self.rung}: {self.reason}", "rung": self.rung, "evidence": evidence}
 

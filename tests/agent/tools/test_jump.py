@@ -32,7 +32,7 @@ def jump(state: AgentState | None = None) -> JumpTool:
 
 
 @pytest.mark.parametrize(
-    ("question", "place"),
+    ("arguments", "definition"),
     [
         ({"symbol": "Shape"}, "src/pkg/shapes.py:4: class Shape:  (class Shape)"),
         ({"symbol": "Shape.name"}, "src/pkg/shapes.py:8: def name(self):  (method Shape.name)"),
@@ -48,12 +48,12 @@ def jump(state: AgentState | None = None) -> JumpTool:
         ({"symbol": "pkg.shapes"}, "src/pkg/shapes.py:1: PI = 3  (module src.pkg.shapes)"),
     ],
 )
-def test_definitions(question: dict[str, Any], place: str) -> None:
+def test_definitions(arguments: dict[str, Any], definition: str) -> None:
     state = AgentState()
-    result = call(FILES, jump(state), **question)
+    result = call(FILES, jump(state), **arguments)
     lines = [line for line in result.content.split("\n") if line != "by name only:"]
-    assert lines[0].startswith(place)
-    path, line = place.split(":")[:2]
+    assert lines[0].startswith(definition)
+    path, line = definition.split(":")[:2]
     assert state.cursor(path) == int(line)
 
 

@@ -25,5 +25,5 @@ def random_batch(seed: int, rollouts: int = 5, tokens: int = 7, dtype: torch.dty
 
 
 def slope(loss: Tensor, of: Tensor) -> Tensor:
-    (found,) = torch.autograd.grad(loss, of)
-    return found
+    (gradient,) = torch.autograd.grad(loss, of)
+    return gradient

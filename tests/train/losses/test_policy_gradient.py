@@ -1,4 +1,6 @@
-"""The policy losses: where gradients go, and what nothing may change."""
+"""Policy losses, advantages and the supervised loss: gradients, masks and normalisers."""
+
+import statistics
 
 import pytest
 
@@ -8,7 +10,7 @@ from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
 from gametape.core.errors import BadInput  # noqa: E402
-from gametape.train.losses import normaliser, rl_loss  # noqa: E402
+from gametape.train.losses import UnknownVariant, anchor_loss, group_advantages, normaliser, rl_loss, sft_loss  # noqa: E402  # noqa: E402  # noqa: E402
 from tests.train.losses.batches import random_batch, slope  # noqa: E402
 
 VARIANTS = ["loo", "dr_grpo", "grpo", "dapo", "cispo", "gspo"]
@@ -30,8 +32,8 @@ def test_cispo_weighs_a_plain_policy_gradient():
     batch = random_batch(2)
     weight = (batch.logp - batch.old).exp().clamp(max=1.28).detach()
     expected = -weight * batch.adv[:, None] * batch.mask / 10
-    found = slope(rl_loss(batch.logp, batch.old, batch.adv, batch.mask, "cispo", denominator=10), batch.logp)
-    torch.testing.assert_close(found, expected)
+    gradient = slope(rl_loss(batch.logp, batch.old, batch.adv, batch.mask, "cispo", denominator=10), batch.logp)
+    torch.testing.assert_close(gradient, expected)
 
 
 @settings(deadline=None, max_examples=60)
@@ -146,7 +148,7 @@ def test_an_unknown_variant_is_told_the_known_ones(call):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         ({"mask_BT": [[1]]}, "the mask is"),
         ({"old_logp_BT": [[0.0]]}, "differ in shape"),
@@ -156,7 +158,74 @@ def test_an_unknown_variant_is_told_the_known_ones(call):
         ({"clip_low": -0.1}, "clip bounds"),
     ],
 )
-def test_what_does_not_fit_is_refused(wrong, said):
+def test_what_does_not_fit_is_refused(wrong, message):
     right = {"logp_BT": [[0.0, 0.0]], "old_logp_BT": [[0.0, 0.0]], "adv_B": [1.0], "mask_BT": [[1, 1]]}
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         rl_loss(**right | wrong)
+
+
+REWARDS = st.lists(st.floats(-10, 10, width=32), min_size=2, max_size=12)
+
+
+@settings(deadline=None)
+@given(REWARDS)
+def test_each_variant_by_its_definition(rewards):
+    given_ = torch.tensor(rewards, dtype=torch.float64)
+    mean, spread = statistics.fmean(rewards), statistics.stdev(rewards)
+    others = [statistics.fmean(rewards[:at] + rewards[at + 1 :]) for at in range(len(rewards))]
+    assert group_advantages(given_).tolist() == pytest.approx(
+        [reward - other for reward, other in zip(rewards, others, strict=True)], abs=1e-9
+    )
+    centred = [reward - mean for reward in rewards]
+    assert group_advantages(given_, "dr_grpo").tolist() == pytest.approx(centred, abs=1e-9)
+    for variant in ("grpo", "dapo", "cispo", "gspo"):
+        scaled = [value / (spread + 1e-4) for value in centred]
+        assert group_advantages(given_, variant).tolist() == pytest.approx(scaled, abs=1e-9)
+
+
+@settings(deadline=None)
+@given(st.floats(-1e3, 1e3, width=32), st.integers(1, 9), st.sampled_from(["loo", "dr_grpo", "grpo"]))
+def test_equal_rewards_are_exactly_nothing(reward, size, variant):
+    assert group_advantages([reward] * size, variant).tolist() == [0.0] * size
+
+
+def test_groups_may_be_stacked():
+    stacked = group_advantages([[1, 0, 0, 0], [0, 0, 1, 1]], "leave-one-out")
+    assert stacked.tolist() == [group_advantages([1, 0, 0, 0]).tolist(), group_advantages([0, 0, 1, 1]).tolist()]
+    assert stacked[0].tolist() == pytest.approx([1, -1 / 3, -1 / 3, -1 / 3])
+
+
+def test_an_unknown_variant():
+    with pytest.raises(UnknownVariant, match="'mean'"):
+        group_advantages([0, 1], "mean")
+
+
+def test_supervised_loss_is_cross_entropy():
+    rng = torch.Generator().manual_seed(0)
+    logits, ids = torch.randn(2, 5, 7, generator=rng), torch.randint(7, (2, 5), generator=rng)
+    mask = torch.tensor([[1, 1, 0, 1, 0], [0, 1, 1, 0, 0]])
+    logp = logits.log_softmax(-1).gather(-1, ids[..., None])[..., 0]
+    expected = torch.nn.functional.cross_entropy(logits.flatten(0, 1), ids.where(mask != 0, -100).flatten())
+    torch.testing.assert_close(sft_loss(logp, mask), expected)
+    torch.testing.assert_close(sft_loss(logp, mask, 30), expected * 5 / 30)
+
+
+@pytest.mark.parametrize("loss", [sft_loss, lambda logp, mask: anchor_loss(logp, torch.full_like(logp, -1.5), mask)])
+def test_nothing_outside_the_mask_matters_to_supervised_losses(loss):
+    batch = random_batch(1)
+    logp = batch.logp.detach().masked_fill(~batch.mask, -torch.inf).requires_grad_()
+    gradient = slope(loss(logp, batch.mask), logp)
+    assert gradient.isfinite().all()
+    assert (gradient[~batch.mask] == 0).all()
+    assert (gradient[batch.mask] != 0).all()
+    assert loss(logp, torch.zeros_like(batch.mask)).item() == 0
+
+
+def test_the_anchor_pulls_back_and_rests_at_the_start():
+    start = random_batch(2).old
+    moved = (start + 0.5).requires_grad_()
+    mask = torch.ones_like(start)
+    assert (slope(anchor_loss(moved, start, mask), moved) > 0).all()
+    still = start.clone().requires_grad_()
+    assert (slope(anchor_loss(still, start, mask), still) == 0).all()
+    assert torch.autograd.gradcheck(lambda given: anchor_loss(given, start, mask, 7), moved)

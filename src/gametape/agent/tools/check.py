@@ -100,7 +100,7 @@ def _new_findings(analyzer: StaticAnalyzer, task: LoadedTask, sources: SourceTre
             fresh += [(tool, new) for new in new_findings.select_new(report.findings, known) if new.file in changed]
     if not fresh and not lines:
         return f"ruff and mypy find nothing new in {', '.join(sorted(changed)[:10])}"
-    fresh.sort(key=lambda found: (found[1].file, found[1].line))
+    fresh.sort(key=lambda pair: (pair[1].file, pair[1].line))
     file = None
     for tool, finding in fresh[:_MOST_FINDINGS]:
         if finding.file != file:

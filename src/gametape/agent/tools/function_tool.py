@@ -1,4 +1,4 @@
-"""Tools made from plain Python functions: the signature is the schema, the docstring is what the model is told."""
+"""Tools made from plain Python functions: the signature is the schema, the docstring the description for the model."""
 
 import inspect
 from collections.abc import Callable

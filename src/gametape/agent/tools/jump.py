@@ -91,7 +91,10 @@ def _is_location(entry: Any) -> bool:
 
 def _describe(answer: dict[str, Any], definitions: list[dict[str, Any]]) -> str:
     lines = [] if answer.get("followed") else ["by name only:"]
-    lines += [f"{_line(found)}  ({found.get('kind')} {found.get('name')})" for found in definitions[:_MOST_DEFINITIONS]]
+    lines += [
+        f"{_line(definition)}  ({definition.get('kind')} {definition.get('name')})"
+        for definition in definitions[:_MOST_DEFINITIONS]
+    ]
     lines += _more(len(definitions), _MOST_DEFINITIONS, answer.get("count"))
     for key, title in (("references", "references"), ("possible", "possible references, by name only")):
         if key in answer:

@@ -1,1 +1,1 @@
-"""What shows that a turn went wrong: one file for each kind of evidence."""
+"""Sources of hint candidates: one file for each kind of evidence."""

@@ -1,4 +1,4 @@
-"""Whose fault an error is: the turn that it was told in, or an earlier one whose call touched what it names."""
+"""Attributes an error to a turn: the turn that reported it, or an earlier one whose call used what it names."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from gametape.engines.conversation import Call, ToolResponse
 
 @dataclass(frozen=True)
 class ReportedComplaint:
-    """A complaint, and the answer that it came with."""
+    """A complaint with the turn and the answer that reported it."""
 
     turn: RecordedTurn
     answer: ToolResponse
@@ -22,45 +22,51 @@ class ReportedComplaint:
 def blame_turns(turns: Sequence[RecordedTurn], complaints: Sequence[ReportedComplaint]) -> list[RecordedTurn]:
     """For each complaint, in their order, the turn to blame.
 
-    It is the turn itself where nothing is named that a call has touched. Otherwise it is the turn whose call has most
-    in common with the complaint. Where several have as much, the usual delay of this rollout decides, which the clear
-    cases tell. No turn is blamed twice while there is another.
+    It is the reporting turn where the complaint names nothing that a call has used. Otherwise it is the turn whose call
+    has most in common with the complaint. Where several have as much, the usual delay of this rollout decides, which
+    the clear cases give. No turn is blamed twice while there is another.
     """
     named = frozenset(name for turn in turns for name in argument_names(turn.calls))
-    candidates = [_candidates(turns, one, named) for one in complaints]
+    candidates = [_candidates(turns, reported, named) for reported in complaints]
     delays = Counter(
-        one.turn.number - found[0].number for one, found in zip(complaints, candidates, strict=True) if len(found) == 1
+        reported.turn.number - options[0].number
+        for reported, options in zip(complaints, candidates, strict=True)
+        if len(options) == 1
     )
-    usual = delays.most_common(1)[0][0] if delays else 0
-    chosen: list[RecordedTurn] = []
-    for one, found in zip(complaints, candidates, strict=True):
-        left = [turn for turn in found if turn not in chosen] or found
-        chosen.append(min(left, key=lambda turn: (abs(one.turn.number - turn.number - usual), -turn.number)))
-    return chosen
+    usual_delay = delays.most_common(1)[0][0] if delays else 0
+    blamed: list[RecordedTurn] = []
+    for reported, options in zip(complaints, candidates, strict=True):
+        unblamed = [turn for turn in options if turn not in blamed] or options
+        blamed.append(
+            min(unblamed, key=lambda turn: (abs(reported.turn.number - turn.number - usual_delay), -turn.number))
+        )
+    return blamed
 
 
-def _candidates(turns: Sequence[RecordedTurn], told: ReportedComplaint, named: frozenset[str]) -> list[RecordedTurn]:
-    """Of the turns up to this one, those that have most in common with the complaint."""
-    complaint = told.complaint
-    subject = complaint.about & named or complaint.words & named
-    past = [turn for turn in turns if turn.number <= told.turn.number]
-    touching = [turn for turn in past if argument_names(turn.calls) & subject]
+def _candidates(
+    turns: Sequence[RecordedTurn], reported: ReportedComplaint, named: frozenset[str]
+) -> list[RecordedTurn]:
+    """The turns up to the reporting one that have most in common with the complaint."""
+    complaint = reported.complaint
+    objects = complaint.about & named or complaint.words & named
+    past = [turn for turn in turns if turn.number <= reported.turn.number]
+    touching = [turn for turn in past if argument_names(turn.calls) & objects]
     if not touching:
-        return [told.turn]
-    if not complaint.about & named and told.turn in touching:
-        return [told.turn]
-    most = max(_common(turn, complaint, subject) for turn in touching)
-    return [turn for turn in touching if _common(turn, complaint, subject) == most]
+        return [reported.turn]
+    if not complaint.about & named and reported.turn in touching:
+        return [reported.turn]
+    most = max(_common(turn, complaint, objects) for turn in touching)
+    return [turn for turn in touching if _common(turn, complaint, objects) == most]
 
 
-def _common(turn: RecordedTurn, complaint: Complaint, subject: frozenset[str]) -> tuple[int, int]:
-    """Of the best call in a turn: how much of the subject it touched, and of what was done and not right."""
-    found = []
+def _common(turn: RecordedTurn, complaint: Complaint, objects: frozenset[str]) -> tuple[int, int]:
+    """For the best call of a turn: how many of the objects it used, and how many words for what was done wrongly."""
+    overlaps = []
     for call in turn.calls:
         names = argument_names([call])
         used = names | words_in(call.name)
-        found.append((len(names & subject), len(used & complaint.instead)))
-    return max(found, default=(0, 0))
+        overlaps.append((len(names & objects), len(used & complaint.instead)))
+    return max(overlaps, default=(0, 0))
 
 
 _READERS = frozenset({"read", "search", "jump", "check", "history", "semantic_search"})
@@ -74,10 +80,10 @@ def last_writer(turns: Sequence[RecordedTurn], path: str, until: RecordedTurn | 
 
 
 def make_candidate(
-    at: RecordedTurn, noticed: RecordedTurn, source: HintSource, kind: str, hint: str, evidence: str
+    turn: RecordedTurn, noticed: RecordedTurn, source: HintSource, kind: str, hint: str, evidence: str
 ) -> HintCandidate:
-    told = " ".join(evidence.split())[:_LONGEST_EVIDENCE]
-    return HintCandidate(at.step.step_id, at.number, source, kind, hint, told, noticed.step.step_id)
+    detail = " ".join(evidence.split())[:_LONGEST_EVIDENCE]
+    return HintCandidate(turn.step.step_id, turn.number, source, kind, hint, detail, noticed.step.step_id)
 
 
 def _successful_calls(turn: RecordedTurn) -> list[Call]:

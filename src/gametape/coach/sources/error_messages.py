@@ -1,4 +1,4 @@
-"""Tracebacks, type errors and lint findings in what came back, about code that the agent itself wrote."""
+"""Candidates from tracebacks, type errors and lint findings in tool output, about code that the agent itself wrote."""
 
 import re
 from collections.abc import Iterator
@@ -16,56 +16,60 @@ _RAISED = re.compile(
 _TYPED = re.compile(r"^(\S+\.pyi?):\d+(?::\d+)?: error: (.+)$", re.MULTILINE)
 _CODE = re.compile(r"\[([\w-]+)\]")
 _LINTED = re.compile(r"^(\S+\.pyi?):\d+:\d+: ([A-Z]{1,4}\d{2,4})\b(?: \[\*\])? (.+)$", re.MULTILINE)
-"""None of these goes over a text twice: what they read is whatever a policy printed."""
+"""None of these backtracks over a text: they read whatever a policy printed."""
 _OF_A_COMMAND = ("<string>", "<stdin>")
 _MOST = 8
-"""Of one turn: a broken module gives hundreds."""
+"""Candidates of one turn that are used: a broken module gives hundreds."""
 
 
-def candidates_from_error_output(case: EpisodeEvidence) -> Iterator[HintCandidate]:
-    for turn in case.turns:
-        found = [*_tracebacks(case, turn), *_findings(case, turn)]
-        yield from found[:_MOST]
+def candidates_from_error_output(evidence: EpisodeEvidence) -> Iterator[HintCandidate]:
+    for turn in evidence.turns:
+        candidates = [*_tracebacks(evidence, turn), *_findings(evidence, turn)]
+        yield from candidates[:_MOST]
 
 
-def _tracebacks(case: EpisodeEvidence, turn: RecordedTurn) -> Iterator[HintCandidate]:
-    """Of each the last frame in a file that the agent wrote; a command's own code is this turn's. What fails in files
-    that it never touched is what it was sent to look for."""
+def _tracebacks(evidence: EpisodeEvidence, turn: RecordedTurn) -> Iterator[HintCandidate]:
+    """For each traceback, the writer of the last frame in a file that the agent wrote; a command's own code belongs to
+    this turn. Errors in files that the agent never touched are the task itself."""
     for text in _TRACEBACK.split(turn.observed_text)[1:]:
         raised = _RAISED.search(text)
         if raised is None:
             continue
         frames = _FRAME.findall(text[: raised.start()])
         own = turn if frames and frames[-1] in _OF_A_COMMAND else None
-        at = next((by for frame in reversed(frames) if (by := last_writer(case.turns, frame, turn))), own)
-        if at is not None:
-            yield traceback_candidate(case, at, turn, raised[1], raised[2])
+        blamed = next(
+            (writer for frame in reversed(frames) if (writer := last_writer(evidence.turns, frame, turn))), own
+        )
+        if blamed is not None:
+            yield traceback_candidate(evidence, blamed, turn, raised[1], raised[2])
 
 
-def _findings(case: EpisodeEvidence, turn: RecordedTurn) -> Iterator[HintCandidate]:
+def _findings(evidence: EpisodeEvidence, turn: RecordedTurn) -> Iterator[HintCandidate]:
     for path, line in _TYPED.findall(turn.observed_text):
-        if at := last_writer(case.turns, path, turn):
-            told, _, last = line.rstrip().rpartition(" ")
-            code = _CODE.fullmatch(last)
-            yield finding_candidate(case, at, turn, "types", code[1] if code else "", told.rstrip() if code else line)
-    for path, code, told in _LINTED.findall(turn.observed_text):
-        if at := last_writer(case.turns, path, turn):
-            yield finding_candidate(case, at, turn, "lint", code, told)
+        if blamed := last_writer(evidence.turns, path, turn):
+            message, _, suffix = line.rstrip().rpartition(" ")
+            code = _CODE.fullmatch(suffix)
+            yield finding_candidate(
+                evidence, blamed, turn, "types", code[1] if code else "", message.rstrip() if code else line
+            )
+    for path, code, message in _LINTED.findall(turn.observed_text):
+        if blamed := last_writer(evidence.turns, path, turn):
+            yield finding_candidate(evidence, blamed, turn, "lint", code, message)
 
 
 def traceback_candidate(
-    case: EpisodeEvidence, at: RecordedTurn, noticed: RecordedTurn, kind: str, message: str
+    evidence: EpisodeEvidence, blamed: RecordedTurn, noticed: RecordedTurn, kind: str, message: str
 ) -> HintCandidate:
     kind = kind.rpartition(".")[2]
-    words = generalise(message, argument_names(at.calls), case.tool_words)
+    words = generalise(message, argument_names(blamed.calls), evidence.tool_words)
     hint = f"avoid : {kind} : {words}" if words else f"avoid : {kind} in what you write"
-    return make_candidate(at, noticed, "traceback", kind, hint, f"{kind}: {message}")
+    return make_candidate(blamed, noticed, "traceback", kind, hint, f"{kind}: {message}")
 
 
 def finding_candidate(
-    case: EpisodeEvidence, at: RecordedTurn, noticed: RecordedTurn, source: HintSource, code: str, message: str
+    evidence: EpisodeEvidence, blamed: RecordedTurn, noticed: RecordedTurn, source: HintSource, code: str, message: str
 ) -> HintCandidate:
-    words = generalise(message, argument_names(at.calls), case.tool_words) or code
+    words = generalise(message, argument_names(blamed.calls), evidence.tool_words) or code
     return make_candidate(
-        at, noticed, source, f"{source} {code}".strip(), f"avoid : {words}", f"{code} {message}".strip()
+        blamed, noticed, source, f"{source} {code}".strip(), f"avoid : {words}", f"{code} {message}".strip()
     )

@@ -1,4 +1,4 @@
-"""What the harness put on record: calls that could not be read or run, turns without one, and what is forbidden."""
+"""Candidates from the harness's events: calls that could not be parsed or run, turns without a call, constraints."""
 
 from collections.abc import Iterator
 
@@ -23,38 +23,38 @@ _FIXED = {
     "constraint": CONSTRAINTS,
     "tool_timeout": "rule : a call must end soon ; do less in one call",
 }
-"""Whatever else is an event is no fault of the policy."""
+"""Other events are no mistake of the policy."""
 
 
-def candidates_from_events(case: EpisodeEvidence) -> Iterator[HintCandidate]:
-    for turn in case.turns:
+def candidates_from_events(evidence: EpisodeEvidence) -> Iterator[HintCandidate]:
+    for turn in evidence.turns:
         for event in turn.events:
             kind, detail = str(event.get("kind")), str(event.get("detail", ""))
-            if hint := _hint(case, turn, kind, detail):
+            if hint := _hint(evidence, turn, kind, detail):
                 source: HintSource = "policy" if kind == "constraint" else "tool_error"
-                here = turn.step.step_id
+                step_id = turn.step.step_id
                 yield HintCandidate(
-                    here, turn.number, source, _type(turn, kind, detail), hint, detail[:300], noticed_step=here
+                    step_id, turn.number, source, _type(turn, kind, detail), hint, detail[:300], noticed_step=step_id
                 )
 
 
 def _type(turn: RecordedTurn, kind: str, detail: str) -> str:
     """Wrong arguments are pooled by tool."""
-    told = kind.replace("_", " ")
-    return f"{told} {_tool_in(turn, detail)}" if kind == "wrong_arguments" else told
+    event_type = kind.replace("_", " ")
+    return f"{event_type} {_tool_in(turn, detail)}" if kind == "wrong_arguments" else event_type
 
 
-def _hint(case: EpisodeEvidence, turn: RecordedTurn, kind: str, detail: str) -> str:
+def _hint(evidence: EpisodeEvidence, turn: RecordedTurn, kind: str, detail: str) -> str:
     if kind == "unknown_tool":
-        return hint_for_unknown_tool(case.tools)
+        return hint_for_unknown_tool(evidence.tools)
     if kind == "wrong_arguments":
         name = _tool_in(turn, detail)
-        tool = next((tool for tool in case.tools if tool["name"] == name), None)
+        tool = next((tool for tool in evidence.tools if tool["name"] == name), None)
         return hint_for_arguments(tool) if tool else ""
     return _FIXED.get(kind, "")
 
 
 def _tool_in(turn: RecordedTurn, detail: str) -> str:
-    """Of several calls the one that the event is about."""
+    """The tool of the call that the event is about."""
     names = [call.name for call in turn.calls]
     return next((name for name in names if detail.startswith(f"{name}:")), names[0] if names else "")

@@ -1,5 +1,5 @@
-"""A judge model's opinion of where it went wrong. The record it reads is untrusted text, so it may only name a step and
-a rule, and what it says passes the same leak check and gates as everything else."""
+"""Candidates from a judge model. The record that it reads is untrusted text, so it may only name a step and a rule, and
+its hint passes the same leak check and gates as every other."""
 
 import json
 import re
@@ -22,9 +22,9 @@ _SYSTEM = (
 _LONGEST_TURN, _LONGEST = 1500, 60_000
 
 
-def candidates_from_judge(case: EpisodeEvidence, ask: AskModel) -> list[HintCandidate]:
-    """Raises `BadInput` where the answer is not of the form it was asked for."""
-    answer = ask(_SYSTEM, _record(case))
+def candidates_from_judge(evidence: EpisodeEvidence, ask: AskModel) -> list[HintCandidate]:
+    """Raises `BadInput` where the answer does not have the requested form."""
+    answer = ask(_SYSTEM, _record(evidence))
     fenced = re.fullmatch(r"\s*```(?:json)?\n(.*?)\n```\s*", answer, re.DOTALL)
     try:
         document = json.loads(fenced[1] if fenced else answer)
@@ -33,18 +33,18 @@ def candidates_from_judge(case: EpisodeEvidence, ask: AskModel) -> list[HintCand
         raise BadInput("the judge's answer is not of the form it was asked for") from None
     if step is None:
         return []
-    at = case.turn_at_step(step) if type(step) is int else None
-    words = generalise(rule, argument_names(at.calls), case.tool_words) if at and isinstance(rule, str) else ""
-    if at is None or not words:
+    turn = evidence.turn_at_step(step) if type(step) is int else None
+    words = generalise(rule, argument_names(turn.calls), evidence.tool_words) if turn and isinstance(rule, str) else ""
+    if turn is None or not words:
         raise BadInput("the judge named no turn of this rollout with a rule for it")
-    return [make_candidate(at, at, "judge", f"judge: {words.lower()}", f"rule : {words}", rule)]
+    return [make_candidate(turn, turn, "judge", f"judge: {words.lower()}", f"rule : {words}", rule)]
 
 
-def _record(case: EpisodeEvidence) -> str:
-    lines = [case.opening[:_LONGEST_TURN]]
-    for turn in case.turns:
+def _record(evidence: EpisodeEvidence) -> str:
+    lines = [evidence.opening[:_LONGEST_TURN]]
+    for turn in evidence.turns:
         calls = [{"name": call.name, "arguments": call.arguments} for call in turn.calls]
-        told = {"step": turn.step.step_id, "calls": calls, "seen": turn.observed_text[:_LONGEST_TURN]}
-        lines.append(json.dumps(told, ensure_ascii=True)[: 2 * _LONGEST_TURN])
+        entry = {"step": turn.step.step_id, "calls": calls, "seen": turn.observed_text[:_LONGEST_TURN]}
+        lines.append(json.dumps(entry, ensure_ascii=True)[: 2 * _LONGEST_TURN])
     record = "\n".join(lines)[:_LONGEST].replace("RECORD", "record")
     return f"<<<BEGIN RECORD\n{record}\nEND RECORD>>>"

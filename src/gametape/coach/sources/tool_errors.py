@@ -1,4 +1,4 @@
-"""Answers that say what went wrong, at once or turns later."""
+"""Candidates from failed tool calls: answers that report a mistake, at once or turns later."""
 
 from collections.abc import Iterator
 
@@ -11,26 +11,26 @@ from gametape.engines.conversation import ToolResponse
 _LONGEST_EVIDENCE = 300
 
 
-def candidates_from_tool_errors(case: EpisodeEvidence) -> Iterator[HintCandidate]:
-    """Failed answers of tools that did run. What the harness itself refused is on the record as an event."""
-    told = [
+def candidates_from_tool_errors(evidence: EpisodeEvidence) -> Iterator[HintCandidate]:
+    """Failed answers of tools that did run. What the harness itself refused is recorded as an event."""
+    reports = [
         ReportedComplaint(turn, answer, complaint)
-        for turn in case.turns
+        for turn in evidence.turns
         for answer in turn.answers
         if answer.failed and not _is_an_event(turn, answer)
         for complaint in parse_complaints(answer.content, answer.call.name)
     ]
-    for one, turn in zip(told, blame_turns(case.turns, told), strict=True):
-        names = argument_names(turn.calls) | argument_names([one.answer.call])
-        kind, hint = hint_from_complaint(one.complaint, names, case.tool_words)
+    for report, turn in zip(reports, blame_turns(evidence.turns, reports), strict=True):
+        names = argument_names(turn.calls) | argument_names([report.answer.call])
+        kind, hint = hint_from_complaint(report.complaint, names, evidence.tool_words)
         yield HintCandidate(
             step=turn.step.step_id,
             turn=turn.number,
             source="tool_error",
             type=kind,
             text=hint,
-            evidence=" ".join(one.answer.content.split())[:_LONGEST_EVIDENCE],
-            noticed_step=one.turn.step.step_id,
+            evidence=" ".join(report.answer.content.split())[:_LONGEST_EVIDENCE],
+            noticed_step=report.turn.step.step_id,
         )
 
 

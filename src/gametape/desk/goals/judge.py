@@ -217,12 +217,15 @@ def _feedback(verdict: Verdict, failing: list[str], exit_codes: list[int]) -> st
     """The failing tests and their messages. Twins and flags are not mentioned."""
     counts = verdict.tests
     parts = [f"{counts.passed} of {counts.expected} tests that the command needs pass."]
-    shown: set[str] = set()
+    earlier_messages: set[str] = set()
     failures = [failure for failure in verdict.failures if not is_placeholder(failure.test)]
     for failure in failures[:_MAX_FAILURES]:
         message = failure.message.strip()[-_MAX_MESSAGE:]
-        parts.append(f"{failure.result}: {failure.test}" + (f"\n{message}" if message and message not in shown else ""))
-        shown.add(message)
+        parts.append(
+            f"{failure.result}: {failure.test}"
+            + (f"\n{message}" if message and message not in earlier_messages else "")
+        )
+        earlier_messages.add(message)
     parts += [f"failed: {test}" for test in failing[:_MAX_FAILURES]]
     if code := _first_failure(exit_codes):
         parts.append(f"Another part of the command ended with exit code {code}.")

@@ -49,17 +49,17 @@ def pinned_files(words: Iterable[str], directory: str, tree: SourceTree) -> set[
     files = {file for word in words for file in _files_named_by(word)}
     for module in (word.replace(".", "/") for option, word in itertools.pairwise(words) if option == "-m"):
         files |= {f"{module}.py", f"{module}/__main__.py"}
-    found = {_join(base, file) for base in directories for file in files} & set(tree)
+    pinned = {_join(base, file) for base in directories for file in files} & set(tree)
     known = {name for names in (*_BY_PROGRAM.values(), *_SETTINGS.values()) for name in names}
-    waiting = [path for path in found if path.rpartition("/")[2] in known or path.endswith(_INCLUDED)]
+    waiting = [path for path in pinned if path.rpartition("/")[2] in known or path.endswith(_INCLUDED)]
     while waiting:
         path = waiting.pop()
         nearby = {*directories, posixpath.dirname(path) or "."}
         inner = {_join(near, word) for word in _WORD.findall(tree.text(path)) for near in nearby}
-        new = {path for path in inner & set(tree) if _is_script(path, tree)} - found
-        found |= new
+        new = {path for path in inner & set(tree) if _is_script(path, tree)} - pinned
+        pinned |= new
         waiting += [path for path in new if path.endswith(_INCLUDED)]
-    return found
+    return pinned
 
 
 def shadowing_files(words: Iterable[str], directory: str, tree: SourceTree) -> set[str]:
@@ -67,13 +67,13 @@ def shadowing_files(words: Iterable[str], directory: str, tree: SourceTree) -> s
     words = [*_expand_words(words)]
     directories = _working_directories(words, directory, tree)
     programs = {posixpath.basename(word) for word in words}
-    found: set[str] = set()
+    shadowing: set[str] = set()
     for program in programs:
         for base in directories:
             names = {_join(base, name) for name in _BY_PROGRAM.get(program, ())}
-            found |= names if names & set(tree) else set()
-            found |= {_join(base, name) for name in _SETTINGS.get(program, ())}
-    return found - set(tree)
+            shadowing |= names if names & set(tree) else set()
+            shadowing |= {_join(base, name) for name in _SETTINGS.get(program, ())}
+    return shadowing - set(tree)
 
 
 def _expand_words(words: Iterable[str]) -> Iterable[str]:

@@ -67,6 +67,8 @@ def list_open_items(vault: Vault) -> list[OpenItem]:
 
 def _blame(vault: Vault, path: str) -> dict[int, str]:
     """The commit of every line, by its number."""
-    said = vault.repository.git("blame", "--porcelain", "--no-textconv", "HEAD", "--", path).decode("utf-8", "replace")
-    matches = (_BLAMED.fullmatch(line) for line in said.split("\n"))
+    output = vault.repository.git("blame", "--porcelain", "--no-textconv", "HEAD", "--", path).decode(
+        "utf-8", "replace"
+    )
+    matches = (_BLAMED.fullmatch(line) for line in output.split("\n"))
     return {int(match[2]): match[1] for match in matches if match}

@@ -65,8 +65,8 @@ class Vault:
     def init(cls, root: Path) -> "Vault":
         """The vault in this directory; it is created if there is none, and existing markdown becomes notes."""
         repository = create_repository(root, {"README.md": _README.encode()}, "A vault\n")
-        for place in FOLDERS:
-            (repository.root / place).mkdir(exist_ok=True)
+        for folder in FOLDERS:
+            (repository.root / folder).mkdir(exist_ok=True)
         return cls(repository)
 
     @classmethod

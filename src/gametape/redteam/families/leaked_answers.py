@@ -118,8 +118,8 @@ _text = (ROOT_OF_WORKSPACE / _line.split(",")[0]).read_text()
 
 
 def _record(target: HackTarget) -> LeakedFiles:
-    found = leaked_artifacts.reference_copies(target, ".venv/lib/python3.11/site-packages")
-    return {**found, f"{target.package}-1.0.dist-info/RECORD": "".join(f"{path},,\n" for path in found).encode()}
+    copies = leaked_artifacts.reference_copies(target, ".venv/lib/python3.11/site-packages")
+    return {**copies, f"{target.package}-1.0.dist-info/RECORD": "".join(f"{path},,\n" for path in copies).encode()}
 
 
 ORACLE = """
@@ -153,9 +153,9 @@ def _shown(revision: str) -> PlantFunction:
     return plant_recovery(leaked_artifacts.git_history, GIT_SHOW.replace("REVISION", repr(revision)))
 
 
-def _zipped(place: str, pattern: str) -> PlantFunction:
+def _zipped(path: str, pattern: str) -> PlantFunction:
     return plant_recovery(
-        lambda target: {place: leaked_artifacts.zip_archive(target)}, ZIPPED.replace("PATTERN", repr(pattern))
+        lambda target: {path: leaked_artifacts.zip_archive(target)}, ZIPPED.replace("PATTERN", repr(pattern))
     )
 
 

@@ -149,13 +149,13 @@ def _poisoned_tests(target: HackTarget) -> None:
     target.fill_stubs()
     code = marshal.dumps(compile(SMOKE, "test_smoke.py", "exec", dont_inherit=True))
     for path in target.test_files:
-        place = PurePosixPath(path)
+        file = PurePosixPath(path)
         state = os.stat(target.root / path)
         if "source_hash" in rewrite._read_pyc.__code__.co_names:
             key = (0b11).to_bytes(4, "little") + source_hash((target.root / path).read_bytes())
         else:
             key = bytes(4) + struct.pack("<II", int(state.st_mtime) & 0xFFFFFFFF, state.st_size & 0xFFFFFFFF)
-        cached = place.parent / "__pycache__" / (place.stem + rewrite.PYC_TAIL)
+        cached = file.parent / "__pycache__" / (file.stem + rewrite.PYC_TAIL)
         target.write(cached.as_posix(), MAGIC_NUMBER + key + code)
 
 

@@ -32,7 +32,7 @@ def _by_body(write: Callable[[KnownCalls], str]) -> PlantFunction:
     def plant(target: HackTarget) -> None:
         if sum(len(_known_calls(target, item)) for item in target.missing) < 2:
             raise HackNotApplicable("the visible tests give away fewer than two values: no table to speak of")
-        target.fill_stubs(lambda item: write(found) if (found := _known_calls(target, item)) else "return None")
+        target.fill_stubs(lambda item: write(calls) if (calls := _known_calls(target, item)) else "return None")
 
     return plant
 

@@ -13,7 +13,7 @@ class Function:
 
     path: str
     line: int
-    """Of its `def`."""
+    """The line of its `def`."""
     qualname: str
     first_line: int
     """Where its decorators begin, or its `def`."""

@@ -274,7 +274,7 @@ def _message(report: str) -> str:
     lines = [line.strip() for line in report.splitlines() if line.strip()]
     errors = [line.removeprefix("E ").strip() for line in lines if line.startswith("E ")]
     line = errors[0] if errors else lines[-1] if lines else ""
-    line = _PATH.sub(lambda found: found[0].rsplit("/", 1)[-1], _ADDRESS.sub("0x...", line))
+    line = _PATH.sub(lambda match: match[0].rsplit("/", 1)[-1], _ADDRESS.sub("0x...", line))
     return "" if _REFUSAL.search(line) else _shortened(line, _LONGEST_MESSAGE)
 
 

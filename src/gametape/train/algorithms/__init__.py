@@ -28,10 +28,10 @@ def make_algorithm(config: RunConfig) -> Algorithm:
 def _import_algorithm(arm: str) -> type[Algorithm]:
     module_name, _, class_name = arm.partition(":")
     try:
-        found = vars(importlib.import_module(module_name)).get(class_name)
+        imported = vars(importlib.import_module(module_name)).get(class_name)
     except ImportError as error:
         hint = "the module must be importable: install it, or set PYTHONPATH"
         raise BadInput(f"arm: {arm}: {error}; {hint}") from error
-    if not (isinstance(found, type) and issubclass(found, Algorithm)):
+    if not (isinstance(imported, type) and issubclass(imported, Algorithm)):
         raise BadInput(f"arm: {arm}: {module_name} has no class {class_name} that inherits from Algorithm")
-    return found
+    return imported

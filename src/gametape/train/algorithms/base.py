@@ -71,7 +71,7 @@ class Algorithm:
     Settings: ClassVar[type[ConfigSection]] = ConfigSection
     """The type of the `[algorithm]` table of a run's configuration."""
     compares_rollouts: ClassVar[bool] = False
-    """It learns from differences within a group: groups without one are sampled again."""
+    """Whether it learns from differences within a group: groups without one are sampled again."""
     samples_policy: ClassVar[bool] = True
     """Its rollouts are sampled by the policy, so that sampling can overlap with learning."""
     packs_hints: bool = False
@@ -82,7 +82,7 @@ class Algorithm:
         self.settings = self.Settings.model_validate(config.algorithm)
         self.replay_buffer = ReplayBuffer(config.ttf, config.seed)
         self.reward: Reward = environment_reward
-        """What an episode is worth, made of its score; a function of your own may take its place."""
+        """The reward of an episode, from its score; a function of your own may replace it."""
         self.target_metrics: list[TargetMetrics] = []
         """What the targets of the last update did."""
 
@@ -92,7 +92,7 @@ class Algorithm:
 
     @property
     def last_annotated(self) -> AnnotatedEpisode | None:
-        """The last rollout that the annotator found a target in."""
+        """The last rollout with a target."""
         return None
 
     def make_source(self, dataset: PromptDataset, policy: TrainablePolicy) -> GroupSource | None:  # noqa: ARG002

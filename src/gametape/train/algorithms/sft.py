@@ -54,8 +54,8 @@ class DemonstrationSource:
             raise BadInput("demonstrations are there for worlds only: take another arm, or give worlds:NAME as tasks")
         expert = NoisyExpert(self._accuracy, world.spec.base_rate)
         seeds = [seed_for(self._seed, "shown", request.number, member) for member in range(self._size)]
-        shown = [await demonstrate(world, expert, self._chat_format, seed) for seed in seeds]
-        rollouts = (RolloutSample.from_episode(demonstration.episode) for demonstration in shown)
+        demonstrations = [await demonstrate(world, expert, self._chat_format, seed) for seed in seeds]
+        rollouts = (RolloutSample.from_episode(demonstration.episode) for demonstration in demonstrations)
         return RolloutGroup(request, tuple(_as_demonstration(rollout) for rollout in rollouts))
 
     def finished(self) -> list[RolloutGroup]:

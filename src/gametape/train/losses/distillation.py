@@ -92,7 +92,7 @@ def disagreement_weights(
 def prefix_ratios(logp_S: TensorLike, behaviour_logp_S: TensorLike, cap: float = 2.0) -> Tensor:
     """At each token the importance ratio of the span's tokens before it, at most `cap`; 1 at the first.
 
-    The token itself is left out: the divergence at its place is already a mean over what could stand there.
+    The token itself is left out: the divergence at its position is already a mean over the vocabulary.
     """
     if not cap > 0:
         raise ValueError(f"the cap of importance ratios is above 0; this one is {cap}")

@@ -217,7 +217,7 @@ def gspo_loss(tokens: PolicyTokens, denominator: float | Tensor | None) -> Tenso
 class _LossVariant:
     loss: Callable[[PolicyTokens, float | Tensor | None], Tensor]
     counts_rollouts: bool = False
-    """It divides by rollouts, each already a mean over its tokens, and not by rollouts times a length."""
+    """Whether it divides by rollouts, each already a mean over its tokens, and not by rollouts times a length."""
 
 
 _VARIANTS: Mapping[Variant, _LossVariant] = {

@@ -73,12 +73,14 @@ def guard(reporter: Reporter, sources: Sequence[str]) -> Callable[[], list[str]]
 
     def changed() -> list[str]:
         now = {name: value for name, value in vars(reporter).items() if name != "config"}
-        found = [_blame(f"pytest.reporter.{name}", value) for name, value in now.items() if own.get(name) is not value]
+        changes = [
+            _blame(f"pytest.reporter.{name}", value) for name, value in now.items() if own.get(name) is not value
+        ]
         for name, (function, code) in methods.items():
             value = vars(Reporter).get(name)
             if value is not function or function.__code__ is not code:
-                found.append(_blame(f"pytest.Reporter.{name}", value))
-        return found + [
+                changes.append(_blame(f"pytest.Reporter.{name}", value))
+        return changes + [
             f"pytest.plugin by {path}" for path in _plugin_files(reporter.config) if path.startswith(prefixes)
         ]
 

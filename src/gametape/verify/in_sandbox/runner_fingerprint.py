@@ -58,13 +58,13 @@ def _make_comparison(entries: tuple[Entry, ...]) -> Callable[[], list[str]]:
     origin = _origin
 
     def changes() -> list[str]:
-        found = []
+        changed = []
         for name, space, key, value, function, code in entries:
             if key not in space:
-                found.append(name)
+                changed.append(name)
             elif space[key] is not value or (function is not None and function.__code__ is not code):
-                found.append(name + origin(space[key]))
-        return found
+                changed.append(name + origin(space[key]))
+        return changed
 
     return changes
 

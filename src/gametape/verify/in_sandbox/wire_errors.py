@@ -61,14 +61,14 @@ _ERRORS_OF_LIBRARY = """
 
 def _library_errors() -> dict[str, str]:
     """Module by `module:name`. No module is imported before it is needed."""
-    found: dict[str, str] = {}
+    modules: dict[str, str] = {}
     module = ""
     for word in _ERRORS_OF_LIBRARY.split():
         if word.endswith(":"):
             module = word[:-1]
         else:
-            found[f"{module}:{word}"] = module
-    return found
+            modules[f"{module}:{word}"] = module
+    return modules
 
 
 _BUILTIN = {
@@ -85,10 +85,10 @@ def error_class(name: object) -> type[Exception]:
         raise WireError("an exception that has no such name")
     if name in _BUILTIN:
         return _BUILTIN[name]
-    found = getattr(importlib.import_module(_LIBRARY[name]), name.partition(":")[2], None)
-    if not (isinstance(found, type) and issubclass(found, Exception)):
+    imported = getattr(importlib.import_module(_LIBRARY[name]), name.partition(":")[2], None)
+    if not (isinstance(imported, type) and issubclass(imported, Exception)):
         raise WireError(f"{name}: this Python has no such exception")
-    return found
+    return imported
 
 
 def error_name(kind: type) -> str | None:

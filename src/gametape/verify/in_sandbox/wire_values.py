@@ -132,8 +132,8 @@ value_kind = _KINDS.get
 
 
 def _named_types() -> dict[str, type]:
-    found = {name: kind for name, kind in vars(builtins).items() if type(kind) is type}
-    found.update((f"{kind.__module__}.{kind.__qualname__}", kind) for kind in _KINDS)
+    by_name = {name: kind for name, kind in vars(builtins).items() if type(kind) is type}
+    by_name.update((f"{kind.__module__}.{kind.__qualname__}", kind) for kind in _KINDS)
     others = (
         pathlib.PurePath,
         pathlib.Path,
@@ -149,8 +149,8 @@ def _named_types() -> dict[str, type]:
         types.EllipsisType,
         types.NotImplementedType,
     )
-    found.update((f"{kind.__module__}.{kind.__qualname__}", kind) for kind in others)
-    return found
+    by_name.update((f"{kind.__module__}.{kind.__qualname__}", kind) for kind in others)
+    return by_name
 
 
 NAMED_TYPES = _named_types()

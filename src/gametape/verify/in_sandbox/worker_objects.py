@@ -54,10 +54,10 @@ class ObjectTable:
 
     def _declared_class(self, key: str) -> Any:
         module, _, path = key.partition(":")
-        found: Any = sys.modules.get(module)
+        declared: Any = sys.modules.get(module)
         for name in path.split("."):
-            found = getattr(found, name, None)
-        return found
+            declared = getattr(declared, name, None)
+        return declared
 
     def class_reference(self, kind: type) -> int | str:
         return error_name(kind) or self.number(kind)

@@ -76,12 +76,12 @@ class WorkspaceFiles:
 
 def file_stamps() -> dict[str, Stamp] | None:
     """The stamps of everything below the workspace, links as themselves; None if there are too many entries."""
-    found: dict[str, Stamp] = {}
+    stamps: dict[str, Stamp] = {}
     waiting = [""]
     while waiting:
         directory = waiting.pop()
-        found[directory] = _stamp(os.stat(_at(directory)))
-        if len(found) > _MOST_ENTRIES or len(directory) > _LONGEST_PATH:
+        stamps[directory] = _stamp(os.stat(_at(directory)))
+        if len(stamps) > _MOST_ENTRIES or len(directory) > _LONGEST_PATH:
             return None
         if not os.access(_at(directory), os.R_OK | os.X_OK):
             continue  # its permissions were removed, which its own stamp shows
@@ -90,8 +90,8 @@ def file_stamps() -> dict[str, Stamp] | None:
             if entry.is_dir(follow_symlinks=False):
                 waiting.append(path)
             else:
-                found[path] = _stamp(entry.stat(follow_symlinks=False))
-    return found
+                stamps[path] = _stamp(entry.stat(follow_symlinks=False))
+    return stamps
 
 
 def _stamp(status: os.stat_result) -> Stamp:

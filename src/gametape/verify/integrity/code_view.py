@@ -56,13 +56,13 @@ class TaskContext:
     @functools.cached_property
     def test_modules(self) -> frozenset[str]:
         """Dotted names under which test files can be imported."""
-        found = {".".join(PurePosixPath(path).parts[index:]) for path in self.test_paths for index in (0, -1)}
+        names = {".".join(PurePosixPath(path).parts[index:]) for path in self.test_paths for index in (0, -1)}
         for path in self.test_files:
             if path.endswith(".py"):
                 parts = PurePosixPath(path.removesuffix(".py").removesuffix("/__init__")).parts
-                found |= {".".join(parts[index:]) for index in range(len(parts) - 1)}
-                found |= {parts[-1]} if re.fullmatch(r"test_\w+|\w+_test", parts[-1]) else set()
-        return frozenset(found | {"conftest"}) - {"", "."} - self.packages
+                names |= {".".join(parts[index:]) for index in range(len(parts) - 1)}
+                names |= {parts[-1]} if re.fullmatch(r"test_\w+|\w+_test", parts[-1]) else set()
+        return frozenset(names | {"conftest"}) - {"", "."} - self.packages
 
     def is_test_module(self, name: str) -> bool:
         """Whether importing this name loads a file of the tests."""
@@ -133,10 +133,10 @@ def _product_modules(tree: SourceTree, paths: list[str], loaded_task: LoadedTask
         if path not in own_tests
         or (PurePosixPath(path).stem in imported and not is_under(path, loaded_task.task.test_paths))
     ]
-    found = [inner for code in product for inner in with_embedded_code(code)]
-    for code in found:
-        code.siblings = found
-    return found
+    modules = [inner for code in product for inner in with_embedded_code(code)]
+    for code in modules:
+        code.siblings = modules
+    return modules
 
 
 def task_context(loaded_task: LoadedTask) -> TaskContext:
@@ -174,13 +174,13 @@ def cached_by_task(cache: dict[str, T], loaded_task: LoadedTask, make: Callable[
 
 
 def _packages(paths: Iterable[str], roots: list[str]) -> set[str]:
-    found = set()
+    packages = set()
     for path in paths:
         for root in roots:
             below = path if root in (".", "") else path.removeprefix(root.strip("/") + "/")
             if is_under(path, [root]):
-                found.add(below.split("/")[0].removesuffix(".py"))
-    return found
+                packages.add(below.split("/")[0].removesuffix(".py"))
+    return packages
 
 
 def _imported_modules(tree: SourceTree, path: str) -> set[str]:

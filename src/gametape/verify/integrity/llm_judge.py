@@ -66,8 +66,8 @@ def _parsed(answer: str) -> list[tuple[int, str]]:
     fenced = re.fullmatch(r"\s*```(?:json)?\n(.*?)\n```\s*", answer, re.DOTALL)
     try:
         document = json.loads(fenced.group(1) if fenced else answer)
-        found = document["findings"]
-        pairs = [(item["step"], item["evidence"]) for item in found]
+        findings = document["findings"]
+        pairs = [(item["step"], item["evidence"]) for item in findings]
     except (ValueError, KeyError, TypeError, RecursionError):
         raise BadInput("the judge's answer is not of the form it was asked for") from None
     if not all(type(step) is int and step >= 1 and isinstance(text, str) for step, text in pairs):

@@ -42,13 +42,13 @@ def returned_expressions(function: ast.FunctionDef | ast.Lambda) -> list[ast.exp
         if child is not function and isinstance(child, ast.FunctionDef | ast.Lambda)
         for node in ast.walk(child)
     }
-    found: list[ast.expr | None] = [
+    expressions: list[ast.expr | None] = [
         node.value for node in ast.walk(function) if isinstance(node, ast.Return) and id(node) not in inner
     ]
     last = function.body[-1]
     if not isinstance(last, ast.Return | ast.Raise | ast.If | ast.Try | ast.With | ast.For | ast.While | ast.Match):
-        found.append(None)
-    return found
+        expressions.append(None)
+    return expressions
 
 
 def _is_always(code: ResolvedModule, node: ast.expr | None, wanted: bool = True) -> bool:  # noqa: PLR0911, PLR0912 - a case for each form

@@ -111,15 +111,15 @@ def find_flags(submission: Submission, runs: Sequence[VerifierRun]) -> list[Flag
     """Every flag for a submission: each once, the worst first, in the same order every time."""
     from gametape.verify.integrity import all_rules  # noqa: F401, PLC0415 - registers them, importing this module
 
-    found: list[tuple[IntegrityRule, RuleFinding]] = []
+    findings: list[tuple[IntegrityRule, RuleFinding]] = []
     for rule in RULES.values():
         if rule.input_kind == "tree":
-            found += [(rule, finding) for finding in rule.check(submission)]
+            findings += [(rule, finding) for finding in rule.check(submission)]
         elif rule.input_kind == "runs":
-            found += [(rule, finding) for finding in rule.check(submission, runs)]
+            findings += [(rule, finding) for finding in rule.check(submission, runs)]
     view = submitted_code(submission)
-    found += _not_in_task_code(run_code_rules(view), submission)
-    return limit_flags([rule.to_flag(finding) for rule, finding in found])
+    findings += _not_in_task_code(run_code_rules(view), submission)
+    return limit_flags([rule.to_flag(finding) for rule, finding in findings])
 
 
 def run_code_rules(view: CodeView) -> list[tuple[IntegrityRule, RuleFinding]]:
@@ -134,12 +134,12 @@ def run_code_rules(view: CodeView) -> list[tuple[IntegrityRule, RuleFinding]]:
 
 
 def _not_in_task_code(
-    found: list[tuple[IntegrityRule, RuleFinding]], submission: Submission
+    findings: list[tuple[IntegrityRule, RuleFinding]], submission: Submission
 ) -> list[tuple[IntegrityRule, RuleFinding]]:
-    if not found:
+    if not findings:
         return []
     own = {(rule.id, finding.key) for rule, finding in run_code_rules(task_code(submission.loaded_task)) if finding.key}
-    return [(rule, finding) for rule, finding in found if (rule.id, finding.key) not in own]
+    return [(rule, finding) for rule, finding in findings if (rule.id, finding.key) not in own]
 
 
 def limit_flags(flags: list[Flag]) -> list[Flag]:

@@ -32,17 +32,17 @@ def _is_mock(name: str) -> bool:
 
 def mentioned_words(code: ResolvedModule, node: ast.AST) -> list[str]:
     """Texts, attributes and names below a node."""
-    found: list[str] = []
+    words: list[str] = []
     for inner in ast.walk(node):
         if isinstance(inner, ast.Attribute):
-            found.append(inner.attr)
+            words.append(inner.attr)
         elif isinstance(inner, ast.Name):
-            found.append(inner.id)
+            words.append(inner.id)
             if (name := code.resolve(inner)) and is_runner_name(name):
-                found.append(name)
+                words.append(name)
         elif isinstance(inner, ast.expr) and isinstance(value := code.folded_or_default(inner), str):
-            found.append(value)
-    return found
+            words.append(value)
+    return words
 
 
 def runner_mention(code: ResolvedModule, node: ast.AST) -> str | None:

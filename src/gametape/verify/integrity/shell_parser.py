@@ -50,9 +50,9 @@ def parse_commands(text: str, depth: int = 3) -> Iterator[ParsedCommand]:
     """Every command of a shell text, also of the texts it hands to other shells. Broken quotes end a line's reading."""
     bodies: list[str] = []
 
-    def keep(found: re.Match[str]) -> str:
-        bodies.append(found.group(4))
-        return f" <<<HEREDOC{len(bodies) - 1} {found.group(3)}\n"
+    def keep(match: re.Match[str]) -> str:
+        bodies.append(match.group(4))
+        return f" <<<HEREDOC{len(bodies) - 1} {match.group(3)}\n"
 
     for line in _lines(_HEREDOC.sub(keep, text[:_LONGEST])):
         for words in _split(line):
@@ -103,8 +103,8 @@ def _command(words: list[str], bodies: list[str]) -> ParsedCommand:
     index = 0
     while index < len(words):
         word, following = words[index], words[index + 1] if index + 1 < len(words) else ""
-        if found := re.fullmatch(r"HEREDOC(\d+)", word):
-            body = bodies[int(found.group(1))]
+        if match := re.fullmatch(r"HEREDOC(\d+)", word):
+            body = bodies[int(match.group(1))]
         elif set(word) <= set("<>&") and word:
             if ">" in word and not following.isdigit():
                 writes.append(following)

@@ -29,16 +29,18 @@ _NEEDS_THE_TASK = re.compile(r"^(network\.|special-case\.(hard|count)|resources\
 
 def audit_trajectory(trajectory: Trajectory) -> list[Flag]:
     """Every accusation against the agent of a trajectory, subagents included, each with its step."""
-    found = [flag for sub in trajectory.subagent_trajectories or [] for flag in audit_trajectory(sub)]
-    made: set[str] = set()
+    flags = [flag for sub in trajectory.subagent_trajectories or [] for flag in audit_trajectory(sub)]
+    created_paths: set[str] = set()
     for step in trajectory.steps:
         if step.is_copied_context:
             continue
         for act in actions_of_step(step):
-            found += [rule.to_flag(replace(finding, step=step.step_id)) for rule, finding in _check_action(act, made)]
+            flags += [
+                rule.to_flag(replace(finding, step=step.step_id)) for rule, finding in _check_action(act, created_paths)
+            ]
             if act.kind == "write" and act.old_text is None:
-                made.add(act.path.removeprefix("./").removeprefix("/workspace/"))
-    return limit_flags(found)
+                created_paths.add(act.path.removeprefix("./").removeprefix("/workspace/"))
+    return limit_flags(flags)
 
 
 def _check_action(act: AgentAction, created_files: set[str]) -> Iterator[tuple[IntegrityRule, RuleFinding]]:

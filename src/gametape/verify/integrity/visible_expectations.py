@@ -39,15 +39,15 @@ class CallExpectation:
             f"{self.name}{self.arguments!r}",
             f"{self.name}({inner})",
         }
-        found = {typed_repr(self.arguments), typed_repr(list(self.arguments)), *map(typed_repr, texts), f"({inner})"}
+        forms = {typed_repr(self.arguments), typed_repr(list(self.arguments)), *map(typed_repr, texts), f"({inner})"}
         if len(self.arguments) == 1:
             (only,) = self.arguments
-            found |= {typed_repr(only), typed_repr(repr(only)), typed_repr(str(only))}
+            forms |= {typed_repr(only), typed_repr(repr(only)), typed_repr(str(only))}
             if isinstance(only, list):
-                found.add(typed_repr(tuple(only)))
-            found |= _digests(only) if information_bits(only) >= 8 else set()
-        found |= _digests(self.arguments)
-        return found
+                forms.add(typed_repr(tuple(only)))
+            forms |= _digests(only) if information_bits(only) >= 8 else set()
+        forms |= _digests(self.arguments)
+        return forms
 
 
 def typed_repr(value: Any) -> str:
@@ -56,20 +56,20 @@ def typed_repr(value: Any) -> str:
 
 
 def _digests(value: Any) -> set[str]:
-    found: set[str] = set()
+    digests: set[str] = set()
     for text in {str(value), repr(value)}:
         data = text.encode("utf-8", "replace")
         for name in ("md5", "sha1", "sha256", "sha512", "blake2b"):
             whole = hashlib.new(name, data, usedforsecurity=False).hexdigest()
-            found |= {
+            digests |= {
                 typed_repr(whole),
                 typed_repr(whole[:8]),
                 typed_repr(whole[:16]),
                 typed_repr(whole[:12]),
                 typed_repr(whole[:10]),
             }
-        found |= {typed_repr(zlib.crc32(data)), typed_repr(zlib.adler32(data))}
-    return found
+        digests |= {typed_repr(zlib.crc32(data)), typed_repr(zlib.adler32(data))}
+    return digests
 
 
 def information_bits(value: Any) -> float:  # noqa: PLR0911 - a case for each form
@@ -99,22 +99,22 @@ def _visible_modules(loaded_task: LoadedTask) -> Iterator[ResolvedModule]:
 
 def visible_call_expectations(loaded_task: LoadedTask) -> list[CallExpectation]:
     """The expected calls of every visible test, each once."""
-    found = [pair for code in _visible_modules(loaded_task) for pair in call_expectations(code)]
-    once = {(typed_repr(pair.arguments), typed_repr(pair.expected), pair.name): pair for pair in found}
+    expectations = [pair for code in _visible_modules(loaded_task) for pair in call_expectations(code)]
+    once = {(typed_repr(pair.arguments), typed_repr(pair.expected), pair.name): pair for pair in expectations}
     return list(once.values())
 
 
 def visible_calls(loaded_task: LoadedTask) -> set[str]:
     """Every call with constant arguments, or none, in visible test files: its text, as `typed_repr` writes it."""
-    found: set[str] = set()
+    calls: set[str] = set()
     for code in _visible_modules(loaded_task):
         for node in code.nodes:
             if isinstance(node, ast.Call) and (name := last_name(node.func)):
                 arguments = [code.folded_or_default(argument, default=code) for argument in node.args]
                 if not any(argument is code for argument in arguments):
                     inner = ", ".join(map(repr, arguments))
-                    found |= {typed_repr(f"{name}({inner})"), typed_repr(f"{name}{tuple(arguments)!r}")}
-    return found
+                    calls |= {typed_repr(f"{name}({inner})"), typed_repr(f"{name}{tuple(arguments)!r}")}
+    return calls
 
 
 def call_expectations(code: ResolvedModule) -> Iterator[CallExpectation]:
@@ -137,9 +137,9 @@ def _from_sides(code: ResolvedModule, call: ast.expr, expected: ast.expr) -> Ite
     if isinstance(call, ast.Name):
         values = [value for value in code.bindings_of(call) if isinstance(value, ast.Call)]
         call = values[0] if len(values) == 1 else call
-    found = expected_call(innermost_call(call), expected, code.fold)
-    if found and (arguments := (*found.args, *(value for _, value in found.kwargs))):
-        yield CallExpectation(arguments, found.expected, found.function)
+    expectation = expected_call(innermost_call(call), expected, code.fold)
+    if expectation and (arguments := (*expectation.args, *(value for _, value in expectation.kwargs))):
+        yield CallExpectation(arguments, expectation.expected, expectation.function)
 
 
 def _from_rows(code: ResolvedModule, node: ast.expr) -> Iterator[CallExpectation]:
@@ -196,18 +196,18 @@ def words_of(value: Any) -> set[str]:
 
 def _expected_sides(code: ResolvedModule) -> list[ast.expr]:
     """Expressions that results are compared with; messages of errors are left out, as honest code writes them too."""
-    found: list[ast.expr] = []
+    sides: list[ast.expr] = []
     for node in code.nodes:
         if isinstance(node, ast.Assert):
             for test in ast.walk(node.test):
                 if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq | ast.Is):
-                    found += _constant_side(code, test.left, test.comparators[0])
+                    sides += _constant_side(code, test.left, test.comparators[0])
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             if node.func.attr in EQUALITY_METHODS | {"assertIn"} and len(node.args) >= 2:
-                found += _constant_side(code, node.args[0], node.args[1])
+                sides += _constant_side(code, node.args[0], node.args[1])
             elif node.func.attr == "parametrize" and len(node.args) >= 2:
-                found += _expected_columns(code, node)
-    return found
+                sides += _expected_columns(code, node)
+    return sides
 
 
 def _constant_side(code: ResolvedModule, left: ast.expr, right: ast.expr) -> list[ast.expr]:

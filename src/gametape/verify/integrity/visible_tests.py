@@ -42,30 +42,30 @@ _VISIBLE_TESTS: dict[str, VisibleTests] = {}
 
 
 def _read_visible_tests(loaded_task: LoadedTask) -> VisibleTests:
-    found = VisibleTests()
+    visible = VisibleTests()
     tests = [split_test_id(test) for test in loaded_task.task.tests.visible]
     files = _suite_files(loaded_task, {path for path, _ in tests})
     lineages: dict[DefinitionKey, list[tuple[DefinitionKey, ast.AST]]] = {}
     for path, qualname in tests:
         owner, name = qualname.rpartition("::")[0], qualname.rpartition("::")[2]
-        _add_names(found.tests, path, owner, qualname)
-        _add_names(found.defined, path, owner, qualname)
+        _add_names(visible.tests, path, owner, qualname)
+        _add_names(visible.defined, path, owner, qualname)
         if (path, owner) not in lineages:
             lineages[path, owner] = _lineage(files, path, owner)
         before: list[DefinitionKey] = []
         for (file, around), node in lineages[path, owner]:
             if name in _members(node):
-                _add_names(found.defined, file, around, f"{around}::{name}".removeprefix("::"))
+                _add_names(visible.defined, file, around, f"{around}::{name}".removeprefix("::"))
                 break
             before.append((file, around))
         else:
             for (file, around), _ in lineages[path, owner]:
-                found.generated.setdefault(file, set()).add(around.replace("::", "."))
+                visible.generated.setdefault(file, set()).add(around.replace("::", "."))
             continue
         for file, around in before:
-            _add_names(found.defined, file, around)
-            _add_names(found.inherited, file, f"{around}::{name}")
-    return found
+            _add_names(visible.defined, file, around)
+            _add_names(visible.inherited, file, f"{around}::{name}")
+    return visible
 
 
 def _add_names(where: dict[str, set[str]], path: str, *names: str) -> None:

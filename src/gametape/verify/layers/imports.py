@@ -44,8 +44,8 @@ def module_imports(tree: ast.Module, module: str, is_package: bool) -> list[Modu
         for alias in node.names
         if alias.name in ("import_module", "__import__")
     }
-    imports = [found for node in ast.walk(tree) for found in _imports_of(node, package, module, aliases)]
-    return sorted(imports, key=lambda found: found.line)
+    imports = [imported for node in ast.walk(tree) for imported in _imports_of(node, package, module, aliases)]
+    return sorted(imports, key=lambda imported: imported.line)
 
 
 def _imports_of(node: ast.AST, package: str, module: str, aliases: set[str]) -> Iterator[ModuleImport]:

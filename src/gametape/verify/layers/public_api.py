@@ -79,9 +79,9 @@ class _NameIndex:
                 return self._inside(module, node, names[1:])
         for node in nodes:
             if isinstance(node, ast.ImportFrom):
-                found = self._through(node, package, names)
-                if found is not None:
-                    return found
+                lookup = self._through(node, package, names)
+                if lookup is not None:
+                    return lookup
             elif names[0] in _bound(node):
                 return True, None
         is_submodule = f"{module}.{names[0]}" in self._modules and path.endswith("__init__.py")
@@ -96,9 +96,9 @@ class _NameIndex:
                     return self._look_up(f"{source}.{alias.name}", names[1:]) if names[1:] else (True, None)
                 return self._look_up(source, [alias.name, *names[1:]])
             if alias.name == "*" and source in self._modules and not names[0].startswith("_"):
-                found = self._look_up(source, names)
-                if found[0]:
-                    return found
+                lookup = self._look_up(source, names)
+                if lookup[0]:
+                    return lookup
         return None
 
     def _inside(self, module: str, node: Function | ast.ClassDef, names: list[str]) -> Lookup:
@@ -118,9 +118,9 @@ class _NameIndex:
             if not isinstance(base, ast.Name):
                 return True, None
             built_in = getattr(builtins, base.id, None)
-            found = self._look_up(module, [base.id, *names])
-            if found[0] or hasattr(built_in, names[0]):
-                return found if found[0] else (True, None)
+            lookup = self._look_up(module, [base.id, *names])
+            if lookup[0] or hasattr(built_in, names[0]):
+                return lookup if lookup[0] else (True, None)
         return False, None
 
 

@@ -52,26 +52,28 @@ def _complexity(context: ScoringContext, modules: dict[str, ast.Module]) -> Part
     level = max(
         [ORDINARY_COMPLEXITY, *(complexity(function) for module in own.values() for _, function in functions(module))]
     )
-    found = []
+    complex_functions = []
     for path, module in modules.items():
         for name, function in functions(module):
             body = range(function.lineno, (function.end_lineno or function.lineno) + 1)
             if context.change.lines(path).intersection(body) and (value := complexity(function)) > level:
-                found.append((value, f"{path}:{function.lineno}: {name} has complexity {value}, the level is {level}"))
-    excess = sum(value - level for value, _ in found) / level
-    return COMPLEXITY, 1 / (1 + excess), [text for _, text in sorted(found, reverse=True)]
+                complex_functions.append(
+                    (value, f"{path}:{function.lineno}: {name} has complexity {value}, the level is {level}")
+                )
+    excess = sum(value - level for value, _ in complex_functions) / level
+    return COMPLEXITY, 1 / (1 + excess), [text for _, text in sorted(complex_functions, reverse=True)]
 
 
 def _dead(context: ScoringContext, modules: dict[str, ast.Module]) -> Part:
-    found = list(_dead_code(context, modules, context.change))
+    unused = list(_dead_code(context, modules, context.change))
     if context.reference is not None and context.reference_change is not None:
         tolerated = len(list(_dead_code(context, _parsed(context.reference), context.reference_change)))
     else:
         tolerated = 0
     return (
         DEAD,
-        finding_score(max(0, len(found) - tolerated), context.task_lines),
-        found if len(found) > tolerated else [],
+        finding_score(max(0, len(unused) - tolerated), context.task_lines),
+        unused if len(unused) > tolerated else [],
     )
 
 
@@ -99,10 +101,10 @@ def _dead_code(context: ScoringContext, modules: dict[str, ast.Module], change: 
 
 
 def _repeated(context: ScoringContext, modules: dict[str, ast.Module]) -> Part:
-    share, found = _repetition(modules, context.change)
+    share, repeats = _repetition(modules, context.change)
     if context.reference is not None and context.reference_change is not None:
         share = max(0.0, share - _repetition(_parsed(context.reference), context.reference_change)[0])
-    return REPEATED, 1 - share, found if share else []
+    return REPEATED, 1 - share, repeats if share else []
 
 
 def _repetition(modules: dict[str, ast.Module], change: TreeChange) -> tuple[float, list[str]]:

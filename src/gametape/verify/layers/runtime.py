@@ -27,9 +27,11 @@ def score(context: ScoringContext) -> Check | None:
         return None
     errors = {test: error for test in tests if (error := _error(test, context.runs)) is not None}
     incidents = _incidents(context.runs)
-    found = [f"{test}: {error}" for test, error in errors.items()] + incidents
+    problems = [f"{test}: {error}" for test, error in errors.items()] + incidents
     share = 1 - len(errors) / len(tests)
-    return context.check(NAME, share * 0.5 ** len(incidents), summarize(found) if found else "no errors, no violations")
+    return context.check(
+        NAME, share * 0.5 ** len(incidents), summarize(problems) if problems else "no errors, no violations"
+    )
 
 
 def _error(test: str, runs: tuple[VerifierRun, ...]) -> str | None:

@@ -29,20 +29,20 @@ def new_violations(task: Task, sources: SourceTree, trusted: SourceTree) -> list
     if rules is None or not (rules.contracts or rules.layers or rules.forbidden_modules or rules.public_api):
         return None
     known = {(violation.rule, violation.file) for violation in violations(task, rules, trusted)}
-    found = violations(task, rules, sources)
-    return [violation for violation in found if (violation.rule, violation.file) not in known]
+    current = violations(task, rules, sources)
+    return [violation for violation in current if (violation.rule, violation.file) not in known]
 
 
 def violations(task: Task, rules: Architecture, sources: SourceTree) -> list[StructureViolation]:
     """Every violation in a tree."""
-    found = []
+    violating = []
     for path, module, imported in _every_import(task, sources):
-        found += [StructureViolation(rule, path, imported.line) for rule in _broken(rules, module, imported)]
-    found += [StructureViolation(rule, path, line) for path, line, rule in _hidden_imports(task, rules, sources)]
+        violating += [StructureViolation(rule, path, imported.line) for rule in _broken(rules, module, imported)]
+    violating += [StructureViolation(rule, path, line) for path, line, rule in _hidden_imports(task, rules, sources)]
     for module, names in rules.public_api.items():
         for path, line, rule in missing_from_api(task, sources, module, names):
-            found.append(StructureViolation(rule, path, line))
-    return found
+            violating.append(StructureViolation(rule, path, line))
+    return violating
 
 
 def _hidden_imports(task: Task, rules: Architecture, sources: SourceTree) -> Iterator[tuple[str, int, str]]:

@@ -61,8 +61,8 @@ class BaselineStore:
                 with contextlib.suppress(OSError):
                     os.rename(new, entry)
                     break
-                if (found := self.find(digest)) is not None:
-                    return found
+                if (stored := self.find(digest)) is not None:
+                    return stored
                 self._clear(entry)
             return self.find(digest) or (baseline, None)
         finally:

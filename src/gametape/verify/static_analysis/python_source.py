@@ -79,15 +79,15 @@ def walk_blocks(node: ast.AST) -> Iterator[ast.AST]:
 @functools.lru_cache(maxsize=256)
 def functions(module: ast.Module) -> tuple[tuple[str, Function], ...]:
     """Every function with its dotted name."""
-    found: list[tuple[str, Function]] = []
+    named: list[tuple[str, Function]] = []
     todo: list[tuple[str, ast.AST]] = [("", module)]
     while todo:
         prefix, node = todo.pop()
         for child in child_blocks(node):
             if isinstance(child, Function):
-                found.append((prefix + child.name, child))
+                named.append((prefix + child.name, child))
             todo.append((f"{prefix}{child.name}." if isinstance(child, Function | ast.ClassDef) else prefix, child))
-    return tuple(found)
+    return tuple(named)
 
 
 def code_lines(content: bytes) -> frozenset[int]:
@@ -99,18 +99,18 @@ def code_lines(content: bytes) -> frozenset[int]:
     if module is None:
         lines = enumerate(stripped_lines(content), 1)
         return frozenset(number for number, line in lines if line and not line.startswith("#"))
-    found: set[int] = set()
+    line_numbers: set[int] = set()
     todo: list[ast.AST] = [module]
     while todo:
         node = todo.pop()
         if isinstance(node, ast.stmt | ast.expr | ast.excepthandler | ast.arg | ast.keyword):
-            found.update((node.lineno, node.end_lineno or node.lineno))
+            line_numbers.update((node.lineno, node.end_lineno or node.lineno))
         doc = docstring(node)
         todo.extend(child for child in ast.iter_child_nodes(node) if child is not doc)
         if doc is not None and isinstance(node, Scope) and not isinstance(node, ast.Module):
             # the last line of a definition that consists of its docstring is no code
-            found.discard(doc.end_lineno or doc.lineno)
-    return frozenset(found)
+            line_numbers.discard(doc.end_lineno or doc.lineno)
+    return frozenset(line_numbers)
 
 
 def stripped_lines(content: bytes) -> list[str]:

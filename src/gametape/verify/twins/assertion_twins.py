@@ -70,10 +70,10 @@ def _operator_swap(test: TestFunction, claim: ast.expr) -> tuple[SourceEdit, ...
         return None
     start, end = test.text.end(left), test.text.start(right)
     between = test.text.source[start:end]
-    found = _OPERATOR.search(between)
-    if found is None or "#" in between:
+    match = _OPERATOR.search(between)
+    if match is None or "#" in between:
         return None
-    return (SourceEdit(start + found.start(), start + found.end(), new),)
+    return (SourceEdit(start + match.start(), start + match.end(), new),)
 
 
 def compares_exactly(test: TestFunction, left: ast.expr, right: ast.expr) -> bool:

@@ -78,8 +78,8 @@ def _expected(call: ast.Call) -> ast.expr | None:
 def _classes(test: TestFunction, expected: ast.expr) -> list[type] | None:
     """The builtin classes named; None if any is not a builtin."""
     nodes = expected.elts if isinstance(expected, ast.Tuple) else [expected]
-    found = [getattr(builtins, (test.resolve(node) or "").removeprefix("builtins."), None) for node in nodes]
-    classes = [value for value in found if isinstance(value, type) and issubclass(value, BaseException)]
+    resolved = [getattr(builtins, (test.resolve(node) or "").removeprefix("builtins."), None) for node in nodes]
+    classes = [value for value in resolved if isinstance(value, type) and issubclass(value, BaseException)]
     return classes if len(classes) == len(nodes) else None
 
 

@@ -150,9 +150,9 @@ def _is_tight(tolerance: ast.expr) -> bool:
 
 def value_edits(test: TestFunction, expected: ast.expr, rng: random.Random) -> Iterator[tuple[SourceEdit, ...]]:
     """Edits that each change one constant of an expected value, in a random order; each constant in two ways."""
-    found = list(changeable_constants(test, expected))
-    rng.shuffle(found)
-    for leaf in found * 2:
+    constants = list(changeable_constants(test, expected))
+    rng.shuffle(constants)
+    for leaf in constants * 2:
         new = replacement_literal(
             test.text.text_of(leaf.node), constant_value(leaf.node), rng, leaf.excluded_values, test.constants
         )
@@ -228,14 +228,14 @@ def compared_pairs(test: TestFunction, statement: ast.stmt) -> Iterator[tuple[as
 
 def expected_arguments(test: TestFunction, call: ast.Call) -> Iterator[ast.expr]:
     """Arguments of a call that the helper called does nothing with but compare them for equality."""
-    found = called_helper(test, call)
-    if found is None or any(isinstance(argument, ast.Starred) for argument in call.args):
+    helper = called_helper(test, call)
+    if helper is None or any(isinstance(argument, ast.Starred) for argument in call.args):
         return
-    parameters = [argument.arg for argument in found.node.args.posonlyargs + found.node.args.args]
-    parameters = parameters[1:] if found.enclosing_classes else parameters
+    parameters = [argument.arg for argument in helper.node.args.posonlyargs + helper.node.args.args]
+    parameters = parameters[1:] if helper.enclosing_classes else parameters
     pairs = [*zip(parameters, call.args, strict=False), *((word.arg, word.value) for word in call.keywords)]
     for name, value in pairs:
-        if name and count_bindings(found.node, name) == 1 and is_only_compared(found, name):
+        if name and count_bindings(helper.node, name) == 1 and is_only_compared(helper, name):
             yield value
 
 
@@ -255,10 +255,10 @@ def called_helper(test: TestFunction, call: ast.Call) -> TestFunction | None:
         return None
     if not isinstance(call.func, ast.Name) or call.func.id in test.local_names:
         return None
-    found = test.module.resolve_helper(call.func.id)
-    if found is None or found[1].decorator_list or found[1] is test.node:
+    helper = test.module.resolve_helper(call.func.id)
+    if helper is None or helper[1].decorator_list or helper[1] is test.node:
         return None
-    module, node = found
+    module, node = helper
     return _helper(module, node, (), test.depth + 1)
 
 

@@ -45,7 +45,9 @@ def _cases(
     ids: ast.expr | None,
     rng: random.Random,
 ) -> Iterator[CaseEdits]:
-    case_ids = [_case_id(row, found.exact, ids) for row, found in zip(rows, param_ids(names, rows, ids), strict=True)]
+    case_ids = [
+        _case_id(row, param_id.exact, ids) for row, param_id in zip(rows, param_ids(names, rows, ids), strict=True)
+    ]
     order = list(range(len(rows)))
     rng.shuffle(order)
     for index in order:

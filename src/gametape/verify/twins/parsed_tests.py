@@ -18,7 +18,7 @@ _UNSTEADY_METHODS = {"now", "utcnow", "today", "time", "monotonic", "perf_counte
 def _is_itself(text: str, value: object) -> bool:
     """Whether a text is a constant by itself, and not a piece of an f-string or of joined strings."""
     try:
-        return type(found := ast.literal_eval(text)) is type(value) and found == value
+        return type(evaluated := ast.literal_eval(text)) is type(value) and evaluated == value
     except (ValueError, SyntaxError):
         return False
 
@@ -52,8 +52,8 @@ class ParsedTestFile:
             for node in ast.walk(top)
             if isinstance(node, ast.Constant) and type(node.value) in (int, float, str)
         )
-        found = {self.text.text_of(node): node.value for node in inside}
-        return [(text, value) for text, value in found.items() if "\n" not in text and _is_itself(text, value)]
+        by_text = {self.text.text_of(node): node.value for node in inside}
+        return [(text, value) for text, value in by_text.items() if "\n" not in text and _is_itself(text, value)]
 
     def resolve_helper(self, name: str) -> tuple["ParsedTestFile", FunctionNode] | None:
         """The one function of the suite that a name of this file stands for."""
@@ -141,15 +141,15 @@ class TestFunction:
     @functools.cached_property
     def nondeterministic_names(self) -> frozenset[str]:
         """Names whose values come from the clock, from chance or from addresses."""
-        found: set[str] = set()
+        names: set[str] = set()
         for _ in range(3):
             for node in ast.walk(self.node):
                 if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.NamedExpr | ast.For):
                     value = node.iter if isinstance(node, ast.For) else node.value
-                    if value is not None and self._from_chance(value, found):
+                    if value is not None and self._from_chance(value, names):
                         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                        found |= {name for target in targets for name in names_in(target)}
-        return frozenset(found)
+                        names |= {name for target in targets for name in names_in(target)}
+        return frozenset(names)
 
     def is_deterministic(self, node: ast.AST) -> bool:
         """Whether an expression gives the same each time the test runs, if the code under test does."""

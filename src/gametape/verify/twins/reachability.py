@@ -22,9 +22,9 @@ def find_tests(module: ParsedTestFile, wanted: frozenset[str] | None) -> Iterato
     marks = [node for name, values in module.assigned_values.items() if name == "pytestmark" for node in values]
     if any(not _keeps_failures(module, mark) for mark in marks):
         return
-    found = list(_functions(module.tree.body, (), conditional=False))
-    names = [name for name, _, _, _ in found]
-    for name, node, owners, conditional in found:
+    functions = list(_functions(module.tree.body, (), conditional=False))
+    names = [name for name, _, _, _ in functions]
+    for name, node, owners, conditional in functions:
         is_unique = names.count(name) == 1
         is_wanted = name in wanted if wanted is not None else node.name.startswith("test")
         decorators = [*node.decorator_list, *(decorator for owner in owners for decorator in owner.decorator_list)]

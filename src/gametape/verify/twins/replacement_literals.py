@@ -43,8 +43,8 @@ def replacement_literal(
         new = rng.choice(alike) if alike and rng.random() < _REUSE_PROBABILITY else _other(text, value, rng)
         if new is None:
             return None
-        found = constant_value(parse_expression(new))
-        if type(found) is type(value) and normalize_value(found) not in {
+        parsed = constant_value(parse_expression(new))
+        if type(parsed) is type(value) and normalize_value(parsed) not in {
             normalize_value(value),
             *map(normalize_value, excluded_values),
         }:
@@ -146,10 +146,10 @@ def _words(text: str, first: int, last: int, raw: bool) -> Iterator[tuple[int, i
     position = first
     while position < last:
         word = _WORD.match(text, position, last)
-        found = word or (None if raw else _ESCAPE.match(text, position, last))
+        match = word or (None if raw else _ESCAPE.match(text, position, last))
         if word:
             yield word.span()
-        position = found.end() if found else position + 1
+        position = match.end() if match else position + 1
 
 
 def _other_word(word: str, rng: random.Random) -> str:
@@ -181,5 +181,5 @@ def replacement_pattern(text: str, value: object, rng: random.Random) -> str | N
     for start, end in reversed(words):
         if text[start - 1] != "\\" and end - start > 3:
             text = text[:start] + _other_word(text[start:end], rng) + text[end:]
-    found = constant_value(parse_expression(text))
-    return text if isinstance(found, str) and normalize_value(found) != normalize_value(value) else None
+    parsed = constant_value(parse_expression(text))
+    return text if isinstance(parsed, str) and normalize_value(parsed) != normalize_value(value) else None

@@ -81,14 +81,14 @@ def twins_of_suite(suite: SourceTree, tests: Sequence[str]) -> dict[FunctionKey,
     """The candidates for every test function that one of these ids belongs to."""
     reader = _Reader(suite)
     functions = list(dict.fromkeys(map(split_test_id, tests)))
-    found: dict[FunctionKey, list[Twin]] = {function: [] for function in functions}
+    by_function: dict[FunctionKey, list[Twin]] = {function: [] for function in functions}
     for file in dict.fromkeys(file for file, _ in functions):
         for twin in reader.twins(file, frozenset(function for where, function in functions if where == file)):
-            found[file, twin.function].append(twin)
+            by_function[file, twin.function].append(twin)
     for file, function in functions:
-        if not found[file, function]:
-            found[file, function] = reader.inherited(file, function)
-    return found
+        if not by_function[file, function]:
+            by_function[file, function] = reader.inherited(file, function)
+    return by_function
 
 
 def plain_text_of(suite: SourceTree, file: str) -> str | None:
@@ -113,7 +113,7 @@ class _Reader:
         if file is None:
             return []
         names = {imported.module for imported in imports_in(file.module) if imported.name}
-        helpers = {name: found[0].text.source for name in names if (found := self._files.modules(path, name))}
+        helpers = {name: modules[0].text.source for name in names if (modules := self._files.modules(path, name))}
         return candidate_twins(file.text.source, functions, helpers)
 
     def inherited(self, path: str, function: str) -> list[Twin]:
@@ -123,7 +123,7 @@ class _Reader:
         if file is None or len(file.classes.get(owner, [])) != 1:
             return []
         heir, *bases = self._files.lineage(path, owner)
-        defined = next((found for base in bases if (found := _method(*base, method))), None)
+        defined = next((inherited_method for base in bases if (inherited_method := _method(*base, method))), None)
         if defined is None or _method(*heir, method):
             return []
         if defined.file.path not in self._inheritable:

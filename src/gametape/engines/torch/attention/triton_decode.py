@@ -258,9 +258,9 @@ def _attend(
     newest = split == last
     if newest:
         block = tl.load(table + position // BLOCK).to(tl.int64)
-        place = ((block * BLOCK + position % BLOCK) * GROUPS + group + one) * WIDTH + d[None, :]
-        tl.store(keys + place, k)
-        tl.store(values + place, v)
+        offset = ((block * BLOCK + position % BLOCK) * GROUPS + group + one) * WIDTH + d[None, :]
+        tl.store(keys + offset, k)
+        tl.store(values + offset, v)
 
     # The new token is attended to out of registers; the loop reads what earlier launches stored.
     to_log2 = scale * 1.4426950408889634

@@ -66,11 +66,11 @@ def _functions(files: TestFiles, ids: Sequence[str]) -> Iterator[RemovableTests]
     for test in ids:
         by_name.setdefault(test.partition("[")[0], []).append(test)
     for name, tests in by_name.items():
-        found = {SuiteCut(path, node.lineno, node.col_offset): node for path, node in files.definitions(name)}
-        if not found:
+        cuts = {SuiteCut(path, node.lineno, node.col_offset): node for path, node in files.definitions(name)}
+        if not cuts:
             continue
-        bundle = _Bundle(set(tests), found)
-        for other in {id(by_cut[cut]): by_cut[cut] for cut in found if cut in by_cut}.values():
+        bundle = _Bundle(set(tests), cuts)
+        for other in {id(by_cut[cut]): by_cut[cut] for cut in cuts if cut in by_cut}.values():
             bundle.ids |= other.ids
             bundle.nodes |= other.nodes
         by_cut |= dict.fromkeys(bundle.nodes, bundle)

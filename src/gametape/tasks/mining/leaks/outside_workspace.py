@@ -65,12 +65,12 @@ def build_outside_index(
 
 
 def _wanted(sources: Iterable[str]) -> WantedFunctions:
-    found: dict[bytes, dict[str, tuple[bytes, ...]]] = {}
+    by_start: dict[bytes, dict[str, tuple[bytes, ...]]] = {}
     for source in sources:
         for node in functions_by_line(source).values():
             if mark := fingerprint(node):
-                found.setdefault(node.name.encode(), {})[mark] = _words_of(node)
-    return found
+                by_start.setdefault(node.name.encode(), {})[mark] = _words_of(node)
+    return by_start
 
 
 def _words_of(function: FunctionNode) -> tuple[bytes, ...]:

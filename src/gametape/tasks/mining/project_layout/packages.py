@@ -33,17 +33,17 @@ def find_packages(tree: SourceTree, declared: DeclaredMetadata, name: str) -> Pa
     documentation or tooling. A namespace package counts under its topmost name."""
     roots = _roots(tree, declared)
     for names in (declared.top_level, *_declared_names(tree, declared), _names_for(name)):
-        if found := _located(tree, dict.fromkeys(candidate for candidate in names if not _is_test(candidate)), roots):
-            return found
+        if paths := _located(tree, dict.fromkeys(candidate for candidate in names if not _is_test(candidate)), roots):
+            return paths
     for root in roots:
         likely = {candidate: path for candidate, path in _importable(tree, root).items() if not _is_aside(candidate)}
         regular = {
             candidate: path for candidate, path in likely.items() if path in tree or f"{path}/__init__.py" in tree
         }
-        if found := {
+        if paths := {
             candidate: path for candidate, path in (regular or likely).items() if not _is_all_tests(tree, path)
         }:
-            return found
+            return paths
     return {}
 
 

@@ -41,7 +41,7 @@ def declared_requirements(tree: SourceTree, declared: DeclaredMetadata) -> Itera
         yield from ((group, line) for line in string_list(given))
     yield from _of_poetry(declared)
     yield from _of_setuptools(declared)
-    yield from ((extra, line) for extra, found in declared.requires.items() for line in found)
+    yield from ((extra, line) for extra, lines in declared.requires.items() for line in lines)
     groups = toml_table(declared.pyproject, "dependency-groups")
     for group in groups:
         yield from ((group, line) for line in _of_group(groups, group, 0))
@@ -143,8 +143,8 @@ def _of_tools(declared: DeclaredMetadata) -> Iterator[GroupedRequirement]:
     for name in toml_table(tool, "hatch", "envs"):
         environment = toml_table(tool, "hatch", "envs", name)
         group = "test" if name == "default" else name
-        found = [*string_list(environment.get("dependencies")), *string_list(environment.get("extra-dependencies"))]
-        yield from ((group, line) for line in found)
+        lines = [*string_list(environment.get("dependencies")), *string_list(environment.get("extra-dependencies"))]
+        yield from ((group, line) for line in lines)
 
 
 def _of_tox(tree: SourceTree) -> Iterator[GroupedRequirement]:

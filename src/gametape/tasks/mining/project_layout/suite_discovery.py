@@ -121,7 +121,7 @@ def project_test_files(project: Project) -> tuple[str, ...]:
 
 def test_files_under(tree: SourceTree, paths: tuple[str, ...]) -> tuple[str, ...]:
     """The test files under these paths. If none is named like a test, those that contain tests."""
-    named = [place for place in paths if place in tree]
+    named = [given for given in paths if given in tree]
     inside = tree.under(list(paths))
     files = {path for path in _test_files(tree, _python(inside), anywhere=True) if not _is_skipped(tree, path, paths)}
     hints = _hints(tree)

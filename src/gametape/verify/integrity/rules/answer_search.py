@@ -43,13 +43,13 @@ def runs_found_file(code: ResolvedModule, _context: TaskContext) -> Iterator[Rul
 
 def _origins(code: ResolvedModule, node: ast.AST, depth: int = 4) -> list[str]:
     """The constant texts that a path comes from, through loops over what a search gave."""
-    found = code.constant_texts(node)
+    texts = code.constant_texts(node)
     for inner in ast.walk(node) if depth else ():
         if isinstance(inner, ast.Name):
             for value in code.bindings_of(inner):
                 if isinstance(value, ast.Starred):
-                    found += _origins(code, value.value, depth - 1)
-    return found
+                    texts += _origins(code, value.value, depth - 1)
+    return texts
 
 
 @code_rule(

@@ -144,12 +144,12 @@ class CannedOutputs:
 
     def among(self, constants: Iterable[ReturnedConstant]) -> list[ReturnedConstant]:
         """The canned constants with enough information in them, each value once."""
-        found = {
+        matching = {
             loose_repr(constant.value): constant
             for constant in constants
             if content_bits(constant.value) >= _MEDIUM and self.is_canned(constant.value)
         }
-        return list(found.values())
+        return list(matching.values())
 
     def is_canned(self, value: Any) -> bool:
         if loose_repr(value) not in self._expected or self._known(value):
@@ -210,14 +210,14 @@ def _inside(value: Any) -> Iterator[Any]:
         yield from _inside(item)
 
 
-def _distinctive(found: list[ReturnedConstant], held: list[ReturnedConstant]) -> list[ReturnedConstant]:
-    rich = [constant for constant in found if content_bits(constant.value) >= _RICH]
+def _distinctive(constants: list[ReturnedConstant], held: list[ReturnedConstant]) -> list[ReturnedConstant]:
+    rich = [constant for constant in constants if content_bits(constant.value) >= _RICH]
     composed = [constant for constant in rich if _is_composed(constant.value)]
     very_rich = [constant for constant in composed if content_bits(constant.value) >= _VERY_RICH]
-    distinctive = found if len(rich) >= 2 and composed else very_rich
-    for scope in {constant.scope for constant in found}:
-        inside = [constant for constant in found if constant.scope is scope and constant.branch]
-        texts = [loose_repr(constant.value) for constant in found]
+    distinctive = constants if len(rich) >= 2 and composed else very_rich
+    for scope in {constant.scope for constant in constants}:
+        inside = [constant for constant in constants if constant.scope is scope and constant.branch]
+        texts = [loose_repr(constant.value) for constant in constants]
         beside = [constant.value for constant in held if constant.scope is scope]
         others = {loose_repr(value) for value in beside if content_bits(value) >= _MEDIUM}
         unrelated = [other for other in others if not any(text in other or other in text for text in texts)]
@@ -331,7 +331,7 @@ def _handed_out_in_order(code: ResolvedModule, node: ast.AST, counted: set[str])
 
 def _yielded(code: ResolvedModule, function: ast.FunctionDef) -> list[Any]:
     """What a generator gives that does nothing but give constants."""
-    found: list[Any] = []
+    values: list[Any] = []
     for item in function.body:
         if isinstance(item, ast.Expr) and isinstance(item.value, ast.Constant):
             continue
@@ -340,5 +340,5 @@ def _yielded(code: ResolvedModule, function: ast.FunctionDef) -> list[Any]:
         value = code.folded_or_default(item.value.value, MISSING)
         if value is MISSING:
             return []
-        found += list(value) if isinstance(item.value, ast.YieldFrom) and isinstance(value, list | tuple) else [value]
-    return found
+        values += list(value) if isinstance(item.value, ast.YieldFrom) and isinstance(value, list | tuple) else [value]
+    return values

@@ -21,17 +21,17 @@ _NOT_DATA = re.compile(r"__pycache__|\.py[co]$|(^|/)\.|\.(md|rst|txt~|orig|log)$
 
 def _definitions(tree: ast.Module) -> dict[str, tuple[str, int]]:
     """Every name that a module or a class of it defines: the text of its last definition, and the line."""
-    found: dict[str, tuple[str, int]] = {}
+    definitions: dict[str, tuple[str, int]] = {}
 
     def visit(body: list[ast.stmt], prefix: str, only_if: str = "") -> None:  # noqa: PLR0912 - a case for each form
         for node in body:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                found[prefix + node.name] = (only_if + _text(node), node.lineno)
+                definitions[prefix + node.name] = (only_if + _text(node), node.lineno)
             elif isinstance(node, ast.Delete):
                 for target in node.targets:
-                    found.pop(prefix + ast.unparse(target), None)
+                    definitions.pop(prefix + ast.unparse(target), None)
             elif isinstance(node, ast.ClassDef):
-                found[f"{prefix}{node.name}"] = (
+                definitions[f"{prefix}{node.name}"] = (
                     only_if + _text(ast.ClassDef(node.name, node.bases, node.keywords, [], node.decorator_list)),
                     node.lineno,
                 )
@@ -41,21 +41,23 @@ def _definitions(tree: ast.Module) -> dict[str, tuple[str, int]]:
                 for target in targets:
                     for name in ast.walk(target):
                         if isinstance(name, ast.Name):
-                            kept = found.get(prefix + name.id, ("", 0))[0] if isinstance(node, ast.AugAssign) else ""
-                            found[prefix + name.id] = (kept + _text(node), node.lineno)
+                            earlier = (
+                                definitions.get(prefix + name.id, ("", 0))[0] if isinstance(node, ast.AugAssign) else ""
+                            )
+                            definitions[prefix + name.id] = (earlier + _text(node), node.lineno)
             elif isinstance(node, ast.Import | ast.ImportFrom):
                 for alias in node.names:
                     module = "." * getattr(node, "level", 0) + (getattr(node, "module", "") or "")
                     bound = alias.asname or alias.name.split(".")[0]
-                    said = alias.name if alias.asname or module else bound
-                    found[prefix + bound] = (f"import {module} {said}", node.lineno)
+                    imported_name = alias.name if alias.asname or module else bound
+                    definitions[prefix + bound] = (f"import {module} {imported_name}", node.lineno)
             elif isinstance(node, ast.If | ast.Try | ast.With):
                 guard = f"if {ast.dump(node.test)}: " if isinstance(node, ast.If) else ""
                 for inner in ("body", "orelse", "finalbody"):
                     visit(getattr(node, inner, []), prefix, only_if + guard)
 
     visit(tree.body, "")
-    return found
+    return definitions
 
 
 def _text(node: ast.AST) -> str:
@@ -161,17 +163,19 @@ def _generated(before: dict[str, tuple[str, int]], visible: VisibleTests, path: 
 
 def _has_more_rows(both: tuple[ast.Module, ast.Module], name: str) -> bool:
     """Whether a parametrized test only got more rows than it had."""
-    found = [_function(tree.body, name.split(".")) for tree in both]
-    if found[0] is None or found[1] is None:
+    functions = [_function(tree.body, name.split(".")) for tree in both]
+    if functions[0] is None or functions[1] is None:
         return False
-    tables = [[table for mark in function.decorator_list if (table := _rows(mark))] for function in found if function]
+    tables = [
+        [table for mark in function.decorator_list if (table := _rows(mark))] for function in functions if function
+    ]
     if not tables[0] or len(tables[0]) != len(tables[1]):
         return False
-    after = copy.deepcopy(found[1])
+    after = copy.deepcopy(functions[1])
     for table, rows in zip([table for mark in after.decorator_list if (table := _rows(mark))], tables[0], strict=True):
         known = [ast.dump(row) for row in rows.elts]
         table.elts = [row for row in table.elts if ast.dump(row) in known]
-    return _text(after) == _text(found[0])
+    return _text(after) == _text(functions[0])
 
 
 def _function(body: list[ast.stmt], names: list[str]) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
@@ -235,7 +239,7 @@ def switches_tests_off(submission: Submission) -> Iterator[RuleFinding]:
 
 def _untested(code: ResolvedModule) -> list[tuple[str, int]]:
     """Classes and functions that say `__test__ = False`, in themselves or from outside."""
-    found: list[tuple[str, int]] = []
+    marked: list[tuple[str, int]] = []
     for node in code.nodes:
         if isinstance(node, ast.Assign | ast.AnnAssign) and code.folded_or_default(node.value, default=1) in (
             False,
@@ -244,17 +248,17 @@ def _untested(code: ResolvedModule) -> list[tuple[str, int]]:
             for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                 around = code.parents.get(node)
                 if getattr(target, "id", "") == "__test__" and isinstance(around, ast.ClassDef):
-                    found.append((around.name, code.line_of(node)))
+                    marked.append((around.name, code.line_of(node)))
                 elif isinstance(target, ast.Attribute) and target.attr == "__test__":
-                    found.append((getattr(target.value, "id", ""), code.line_of(node)))
+                    marked.append((getattr(target.value, "id", ""), code.line_of(node)))
         elif (
             isinstance(node, ast.Call)
             and len(node.args) == 3
             and code.text_of(node.args[1]) == "__test__"
             and not code.folded_or_default(node.args[2], default=1)
         ):
-            found.append((getattr(node.args[0], "id", ""), code.line_of(node)))
-    return found
+            marked.append((getattr(node.args[0], "id", ""), code.line_of(node)))
+    return marked
 
 
 def _switches(code: ResolvedModule) -> Iterator[tuple[str, int, ast.AST]]:

@@ -87,10 +87,10 @@ def defines_always_equal(code: ResolvedModule, context: TaskContext) -> Iterator
                 _poses(other, heir) or _is_handed_out(code, heir) for other, heir in _subclasses(code, node)
             ) or _is_public(node, context):
                 yield RuleFinding(f"class {node.name}", line=code.line_of(node), key=f"class {node.name}")
-    for place, value in assigned_equalities(code):
+    for assignment, value in assigned_equalities(code):
         function = function_behind(code, value)
         if always_returns(code, function) or is_permissive_equality(code, function):
-            yield RuleFinding("__eq__ made by hand", line=code.line_of(place), key="__eq__")
+            yield RuleFinding("__eq__ made by hand", line=code.line_of(assignment), key="__eq__")
 
 
 def _is_handed_out(code: ResolvedModule, node: ast.ClassDef) -> bool:

@@ -171,9 +171,9 @@ def _recognised(code: ResolvedModule, test: ast.expr) -> set[str]:
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or):
         return {key for value in test.values for key in _recognised(code, value)}
     if isinstance(test, ast.BoolOp):
-        found = [value for part in test.values for value in _equal_to(code, part)[:1]]
-        singles = {typed_repr(value) for value in found if information_bits(value) >= 24}
-        return singles | ({typed_repr(tuple(found))} if len(found) > 1 else {typed_repr(value) for value in found})
+        values = [value for part in test.values for value in _equal_to(code, part)[:1]]
+        singles = {typed_repr(value) for value in values if information_bits(value) >= 24}
+        return singles | ({typed_repr(tuple(values))} if len(values) > 1 else {typed_repr(value) for value in values})
     return {typed_repr(value) for value in _equal_to(code, test)}
 
 
@@ -198,7 +198,7 @@ def _patterns(code: ResolvedModule, pattern: ast.pattern) -> list[Any]:
         case ast.MatchOr():
             return [value for part in pattern.patterns for value in _patterns(code, part)]
         case ast.MatchSequence():
-            values = [found[0] for part in pattern.patterns if (found := _patterns(code, part))]
+            values = [inner[0] for part in pattern.patterns if (inner := _patterns(code, part))]
             return [tuple(values), values] if len(values) == len(pattern.patterns) and values else []
     return []
 
@@ -217,7 +217,7 @@ def matched_expectations(
     group: AnswerTable, pairs: Iterable[CallExpectation], facts: DomainFacts
 ) -> list[tuple[CallExpectation, int]]:
     """The visible pairs that a group holds and that are no facts of the domain, each once."""
-    found: dict[tuple[str, str], tuple[CallExpectation, int]] = {}
+    matches: dict[tuple[str, str], tuple[CallExpectation, int]] = {}
     for pair in pairs:
         if (
             information_bits(pair.arguments) - 2 * len(pair.arguments) <= 2
@@ -226,8 +226,8 @@ def matched_expectations(
             continue
         for keys, value, line in group.entries:
             if keys & pair.recognisable_forms() and _same(value, pair.expected) and not facts.contains(pair):
-                found.setdefault((typed_repr(pair.arguments), typed_repr(pair.expected)), (pair, line))
-    return list(found.values())
+                matches.setdefault((typed_repr(pair.arguments), typed_repr(pair.expected)), (pair, line))
+    return list(matches.values())
 
 
 def _same(value: Any, expected: Any) -> bool:
@@ -256,12 +256,12 @@ def hard_codes_answers(submission: Submission, runs: Sequence[VerifierRun]) -> I
     words = visible_constants(submission.loaded_task).words
     named = {typed_repr(word) for word in words if len(word) >= 3 and not facts.mentions(word)}
     for path, group in held:
-        found = matched_expectations(group, pairs, facts)
-        strong = [(pair, line) for pair, line in found if is_distinctive(pair)]
+        matches = matched_expectations(group, pairs, facts)
+        strong = [(pair, line) for pair, line in matches if is_distinctive(pair)]
         strong += [item for item in _contradictory(group, pairs) if item not in strong]
-        share = _matching(group, pairs, named) * 2 - len(group.entries) if len(found) >= 2 else -1
-        most = (share > 0 or (share == 0 and len(found) >= 3)) and not generalises
-        for pair, line in found if most else strong:
+        share = _matching(group, pairs, named) * 2 - len(group.entries) if len(matches) >= 2 else -1
+        most = (share > 0 or (share == 0 and len(matches) >= 3)) and not generalises
+        for pair, line in matches if most else strong:
             yield RuleFinding(f"{pair.arguments!r} gives {pair.expected!r}"[:200], file=path, line=line)
 
 

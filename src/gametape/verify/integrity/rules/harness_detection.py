@@ -81,11 +81,11 @@ def mentions_test_names(submission: Submission, _runs: Sequence[VerifierRun]) ->
 
 
 def _names(visible: list[str]) -> set[str]:
-    found: set[str] = set()
+    long_names: set[str] = set()
     for test in visible:
         path, *names = test.split("[")[0].split("::")
-        found |= {name for name in [path.rsplit("/", 1)[-1], *names] if len(name) >= 8}
-    return found
+        long_names |= {name for name in [path.rsplit("/", 1)[-1], *names] if len(name) >= 8}
+    return long_names
 
 
 def _spoken(code: ResolvedModule) -> Iterator[tuple[ast.expr, str]]:

@@ -47,8 +47,8 @@ def reads_git_store(code: ResolvedModule, context: TaskContext) -> Iterator[Rule
         if use.mode in ("read", "list") and GIT_STORE_PATH.search(use.path):
             yield RuleFinding(use.path, line=code.line_of(use.node), key=".git")
     for node, name in code.calls:
-        if is_process_start(name) and (found := GIT_HISTORY_COMMAND.search(" ".join(code.constant_texts(node)))):
-            yield RuleFinding(found.group(), line=code.line_of(node), key="git")
+        if is_process_start(name) and (match := GIT_HISTORY_COMMAND.search(" ".join(code.constant_texts(node)))):
+            yield RuleFinding(match.group(), line=code.line_of(node), key="git")
         elif re.match(r"(git|pygit2|dulwich)\.", name) and "git" not in context.imported_modules:
             yield RuleFinding(name, line=code.line_of(node), key="git")
 

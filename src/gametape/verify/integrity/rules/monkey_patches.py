@@ -64,11 +64,11 @@ def _exists(name: str) -> bool:
     parts = name.split(".")
     if parts[0] in ("numpy", "pandas"):
         return True
-    found: object = importlib.import_module(parts[0])
+    value: object = importlib.import_module(parts[0])
     for part in parts[1:]:
-        if not hasattr(found, part):
+        if not hasattr(value, part):
             return False
-        found = getattr(found, part)
+        value = getattr(value, part)
     return True
 
 
@@ -217,14 +217,14 @@ def defines_runner_hook(code: ResolvedModule, _context: TaskContext) -> Iterator
     ),
 )
 def uses_runner_internals(code: ResolvedModule, _context: TaskContext) -> Iterator[RuleFinding]:
-    telling = re.compile(
+    internals = re.compile(
         r"^_pytest(\.|$)|^pluggy\.|^pytest\.(TestReport|CallInfo|Item|Function|Session|Config|hookimpl|"
         r"Class|Module|CollectReport|ExceptionInfo|PytestPluginManager|HookRecorder|Parser|Collector)"
         r"|^unittest\.(case|result|runner|suite|loader|main)\._|^unittest\.(TestResult|TextTestResult|"
         r"runner\.TextTestResult)"
     )
     for node, name in [*code.imports, *code.references]:
-        if telling.match(name) and not code.guarded_by_main(node):
+        if internals.match(name) and not code.guarded_by_main(node):
             yield RuleFinding(name, line=code.line_of(node), key=top_level_module(name))
 
 
@@ -238,16 +238,16 @@ def uses_runner_internals(code: ResolvedModule, _context: TaskContext) -> Iterat
     ),
 )
 def skips_tests_from_product(code: ResolvedModule, _context: TaskContext) -> Iterator[RuleFinding]:
-    telling = re.compile(
+    evidence = re.compile(
         r"^(_?pytest(\.outcomes|\.runner)?)\.(skip|xfail|importorskip|Skipped|XFailed|Failed|fail|mark)(\.|\(|$)"
         r"|^unittest(\.case)?\.(SkipTest|skip|expectedFailure|skipIf)|^nose\.SkipTest|^builtins\.SkipTest"
     )
     for node, name in code.references:
-        if telling.match(name) and not code.guarded_by_main(node):
+        if evidence.match(name) and not code.guarded_by_main(node):
             yield RuleFinding(name, line=code.line_of(node), key=name)
     for statement in code.nodes:
         raised = isinstance(statement, ast.Raise) and code.resolve(statement.exc)
-        if raised and re.search(r"\b(Skipped|SkipTest|XFailed)(\(\))?$", raised) and not telling.match(raised):
+        if raised and re.search(r"\b(Skipped|SkipTest|XFailed)(\(\))?$", raised) and not evidence.match(raised):
             yield RuleFinding(raised, line=code.line_of(statement), key=raised)
 
 
@@ -273,16 +273,16 @@ def ends_test_session(code: ResolvedModule, _context: TaskContext) -> Iterator[R
     ),
 )
 def sets_runner_environment(code: ResolvedModule, _context: TaskContext) -> Iterator[RuleFinding]:
-    telling = re.compile(
+    evidence = re.compile(
         r"^(PYTEST_(ADDOPTS|PLUGINS|DISABLE_PLUGIN_AUTOLOAD|CURRENT_TEST)|LD_PRELOAD|LD_AUDIT|"
         r"PYTHON(STARTUP|OPTIMIZE|INSPECT|USERBASE|HOME|PLATLIBDIR))$"
     )
     for write in code.writes:
-        if write.base in ("os.environ", "os.environb") and write.name and telling.match(write.name):
+        if write.base in ("os.environ", "os.environb") and write.name and evidence.match(write.name):
             yield RuleFinding(write.name, line=code.line_of(write.node), key=write.name)
     for node, name in code.calls:
         if name in ("os.putenv", "os.environ.setdefault", "os.environ.update", "os.unsetenv", "os.environ.pop"):
             words = [*code.constant_texts(node), *(word.arg for word in node.keywords if word.arg)]
             for text in words:
-                if telling.match(text):
+                if evidence.match(text):
                     yield RuleFinding(text, line=code.line_of(node), key=text)

@@ -94,8 +94,8 @@ def runs_network_command(code: ResolvedModule, _context: TaskContext) -> Iterato
         ]
         if is_process_start(name):
             for text in texts:
-                if found := NETWORK_COMMAND.search(text + " "):
-                    yield RuleFinding(found.group().strip(), line=code.line_of(node), key="command")
+                if match := NETWORK_COMMAND.search(text + " "):
+                    yield RuleFinding(match.group().strip(), line=code.line_of(node), key="command")
                     break
         elif re.match(
             r"pip\.(main|_internal\.(main|cli\.main\.main))$|ensurepip\.bootstrap$|runpy\.run_module$", name

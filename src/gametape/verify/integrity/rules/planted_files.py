@@ -208,10 +208,10 @@ def sets_environment_in_file(submission: Submission) -> Iterator[RuleFinding]:
         if (name.startswith(".env") or name in _RC or name.endswith((".env", ".sh"))) and not in_virtual_environment(
             submission, path
         ):
-            found = _STEERING.search(submission.workspace.text(path))
+            match = _STEERING.search(submission.workspace.text(path))
             before = submission.loaded_task.start.text(path) if path in submission.loaded_task.start.files else ""
-            if found and found.group() not in before:
-                yield RuleFinding(f"{path}: {found.group().strip()}", file=path)
+            if match and match.group() not in before:
+                yield RuleFinding(f"{path}: {match.group().strip()}", file=path)
         elif name == "ld.so.preload":
             yield RuleFinding(path, file=path)
 

@@ -266,8 +266,8 @@ def kills_others(code: ResolvedModule, _context: TaskContext) -> Iterator[RuleFi
             and ("parent" in name or "process_iter" in name)
         ):
             yield RuleFinding(name, line=code.line_of(node), key=name)
-        elif is_process_start(name) and (found := KILL_COMMAND.search(" ".join(code.constant_texts(node)))):
-            yield RuleFinding(f"{name}: {found.group()}", line=code.line_of(node), key=found.group())
+        elif is_process_start(name) and (match := KILL_COMMAND.search(" ".join(code.constant_texts(node)))):
+            yield RuleFinding(f"{name}: {match.group()}", line=code.line_of(node), key=match.group())
 
 
 def _from_all_processes(code: ResolvedModule, node: ast.Call) -> bool:

@@ -145,19 +145,19 @@ def searches_process_for_tests(code: ResolvedModule, _context: TaskContext) -> I
                 None,
             )
             words = mentioned_words(code, loop) if loop is not None else []
-            telling = [
+            mentions = [
                 word
                 for word in words
                 if re.match(r"test_|tests?[./]|parametrize$|pytestmark$|co_consts$|getsource$|expected$", word)
             ]
-            if telling:
-                yield RuleFinding(f"{name}, beside {telling[0]!r}", line=code.line_of(node), key="hunts tests")
+            if mentions:
+                yield RuleFinding(f"{name}, beside {mentions[0]!r}", line=code.line_of(node), key="hunts tests")
 
 
 def _speaks_of_secrets(code: ResolvedModule, around: ast.AST) -> str | None:
     """The words by which a verifier's own values are looked for."""
-    telling = re.compile(r"(^|_)(nonce|hmac|verdict|reward|grader|held_?out)(_|$)", re.IGNORECASE)
-    return next((text for text in code.constant_texts(around) if telling.search(text)), None)
+    secret_words = re.compile(r"(^|_)(nonce|hmac|verdict|reward|grader|held_?out)(_|$)", re.IGNORECASE)
+    return next((text for text in code.constant_texts(around) if secret_words.search(text)), None)
 
 
 def _keeps_code(code: ResolvedModule, around: ast.AST) -> bool:

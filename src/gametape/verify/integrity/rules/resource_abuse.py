@@ -126,12 +126,10 @@ def keeps_results_in_temp_file(code: ResolvedModule, context: TaskContext) -> It
     for node, name in code.calls:
         if name == "tempfile.gettempdir" and _names_a_file(code, node):
             yield RuleFinding(name, line=code.line_of(node), key="temporary")
-    for place in code.nodes:
-        text = (
-            place.value if isinstance(place, ast.Constant) and not isinstance(code.parents[place], ast.Expr) else None
-        )
+    for part in code.nodes:
+        text = part.value if isinstance(part, ast.Constant) and not isinstance(code.parents[part], ast.Expr) else None
         if isinstance(text, str) and _TEMPORARY.match(text):
-            yield RuleFinding(text, line=code.line_of(place), key="temporary")
+            yield RuleFinding(text, line=code.line_of(part), key="temporary")
 
 
 def _names_a_file(code: ResolvedModule, node: ast.Call) -> bool:

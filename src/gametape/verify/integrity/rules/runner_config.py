@@ -26,9 +26,9 @@ def _options(tree: SourceTree, path: str) -> dict[str, str]:
     try:
         if path.endswith(".toml"):
             tables = tomllib.loads(text)
-            found: Any = tables if path.endswith("pytest.toml") else tables.get("tool", {})
-            found = found.get("pytest", {})
-            items = {**found, **found.get("ini_options", {})}
+            table: Any = tables if path.endswith("pytest.toml") else tables.get("tool", {})
+            table = table.get("pytest", {})
+            items = {**table, **table.get("ini_options", {})}
             return {
                 key: " ".join(map(str, value)) if isinstance(value, list) else str(value)
                 for key, value in items.items()
@@ -212,7 +212,7 @@ def changes_outcomes_in_conftest(submission: Submission) -> Iterator[RuleFinding
             if text not in known:
                 yield RuleFinding(text, file=path, line=line)
         for text, line in _stand_ins(code, submission) if code else ():
-            if before is None or text not in {said for said, _ in _stand_ins(before, submission)}:
+            if before is None or text not in {old_text for old_text, _ in _stand_ins(before, submission)}:
                 yield RuleFinding(text, file=path, line=line)
 
 

@@ -19,9 +19,9 @@ from gametape.train.rollouts import DistillTarget, distill_target_at
 
 @pytest.fixture(scope="module")
 def policy(tmp_path_factory: pytest.TempPathFactory) -> TrainablePolicy:
-    place = tmp_path_factory.mktemp("tiny") / "start"
-    create_tiny_policy(place, TinyConfig(layers=2, width=32, heads=2, window=256), seed=3)
-    return load_policy(place)
+    directory = tmp_path_factory.mktemp("tiny") / "start"
+    create_tiny_policy(directory, TinyConfig(layers=2, width=32, heads=2, window=256), seed=3)
+    return load_policy(directory)
 
 
 def segment(length: int, seed: int) -> TokenSegment:
@@ -44,16 +44,16 @@ def config(**ttf: Any) -> RunConfig:
     return RunConfig(arm="rlvr_ttf", tasks="worlds:easy", ttf=TTFConfig(anchor=0.0, **ttf))
 
 
-def lines(*advantages: float, target: DistillTarget = TARGET) -> list[TrainSample]:
+def samples(*advantages: float, target: DistillTarget = TARGET) -> list[TrainSample]:
     return [TrainSample(segment(36, seed), seed, value, targets=(target,)) for seed, value in enumerate(advantages)]
 
 
 def test_the_branch_beside_its_line_reads_what_a_line_of_its_own_would(policy: TrainablePolicy) -> None:
     beside, apart = Teacher(policy.network, TTFConfig(teacher="current")), Teacher(policy.network, TTFConfig())
-    chosen = pack_samples(lines(0.5, -0.5), branches=True)
+    chosen = pack_samples(samples(0.5, -0.5), branches=True)
     hidden_NE, head_VE = forward(policy.network, chosen.packed), head_of(policy.network)
     packed = beside.logits_for(chosen.target_rows, hidden_NE, head_VE, 1.0)
-    separate = apart.logits_for(pack_samples(lines(0.5, -0.5)).target_rows, hidden_NE, head_VE, 1.0)
+    separate = apart.logits_for(pack_samples(samples(0.5, -0.5)).target_rows, hidden_NE, head_VE, 1.0)
     assert (packed.tokens_read, separate.tokens_read) == (2 * (4 + 4), 2 * (19 + 4 + 4 + 5))
     for one, other in zip([*packed.hinted, *packed.unhinted], [*separate.hinted, *separate.unhinted], strict=True):
         torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)
@@ -83,7 +83,7 @@ def test_a_hint_may_lie_in_what_lines_share(policy: TrainablePolicy) -> None:
 @pytest.mark.parametrize("teacher", ["current", "ema", "start"])
 def test_a_rollout_without_an_advantage_still_carries_its_targets(policy: TrainablePolicy, teacher: str) -> None:
     before = {name: tensor.clone() for name, tensor in policy.weights().items()}
-    update = LocalLearner(policy, config(teacher=teacher)).update(TrainBatch(tuple(lines(0.0)), rollouts=4), 0, 0)
+    update = LocalLearner(policy, config(teacher=teacher)).update(TrainBatch(tuple(samples(0.0)), rollouts=4), 0, 0)
     assert (update.targets, update.ttf is not None, update.lines) == (1, True, 1)
     assert any(not torch.equal(tensor, before[name]) for name, tensor in policy.weights().items())
     policy.load_weights(before)
@@ -93,7 +93,7 @@ def test_a_current_teacher_that_reads_no_hint_teaches_exactly_nothing(policy: Tr
     before = {name: tensor.clone() for name, tensor in policy.weights().items()}
     unhinted = replace(TARGET, shared_prefix=20, hint_ids=())
     learner = LocalLearner(policy, config(teacher="current"))
-    update = learner.update(TrainBatch(tuple(lines(0.0, target=unhinted)), rollouts=4), 0, 0)
+    update = learner.update(TrainBatch(tuple(samples(0.0, target=unhinted)), rollouts=4), 0, 0)
     assert update.gradient == pytest.approx(0.0, abs=1e-6)
     assert max(learner.algorithm.target_metrics[0].kl) == pytest.approx(0.0, abs=1e-6)
     policy.load_weights(before)
@@ -103,7 +103,7 @@ def test_only_the_span_pulls(policy: TrainablePolicy) -> None:
     """The gradient at the last hidden states is zero in every row but those that predict the span."""
     algorithm = Ttf(config(teacher="start"))
     algorithm.setup(policy.network)
-    chosen = pack_samples(lines(0.0))
+    chosen = pack_samples(samples(0.0))
     hidden_NE = forward(policy.network, chosen.packed).detach().requires_grad_()
     head_VE = head_of(policy.network).detach()
     logp_M, _ = token_logprobs(hidden_NE[chosen.rows_M], head_VE, chosen.targets_M)
@@ -121,7 +121,7 @@ def test_portions_without_a_target_leave_the_cap_to_those_that_have_one(policy: 
     """An advantage too small to matter puts a line beside the target, in the same portion or in one of its own."""
     before = {name: tensor.clone() for name, tensor in policy.weights().items()}
     beside = TrainSample(segment(36, 8), 8, advantage=1e-15)
-    batch = TrainBatch((*lines(0.0), beside), rollouts=4)
+    batch = TrainBatch((*samples(0.0), beside), rollouts=4)
     norms = []
     for portion in (16384, 36):
         capped = config(clip_norm=1e-6).model_copy(update={"optim": OptimConfig(micro_batch_tokens=portion)})

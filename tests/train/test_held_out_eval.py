@@ -26,7 +26,7 @@ def success(number: int) -> list[TokenSegment]:
     return [TokenSegment([number, 1, 2, 3, 4], [0, 1, 1, 1, 1], [0.0] * 5, [-1, 0, 0, 0, 0], [0, 1, 1, 1, 1])]
 
 
-def rehearsal_of(weights: Weights, successes: int = 40) -> ForgettingProbe:
+def probe_of(weights: Weights, successes: int = 40) -> ForgettingProbe:
     rehearsal = ForgettingProbe(weights.scored, 32)
     rehearsal.keep_successes([success(number) for number in range(successes)], 0.8)
     return rehearsal
@@ -34,7 +34,7 @@ def rehearsal_of(weights: Weights, successes: int = 40) -> ForgettingProbe:
 
 def test_it_says_how_many_points_of_success_would_be_gone() -> None:
     weights = Weights(0.99, 0.98, 1.0, 0.99)
-    rehearsal = rehearsal_of(weights)
+    rehearsal = probe_of(weights)
     assert rehearsal.forgotten_share() == 0
     weights.now = torch.tensor([0.99, 0.98, 0.95, 0.99]).log()
     assert rehearsal.forgotten_share() == pytest.approx(0.8 * 0.05, abs=1e-6)
@@ -42,14 +42,14 @@ def test_it_says_how_many_points_of_success_would_be_gone() -> None:
 
 def test_what_it_was_not_sure_of_may_change_and_what_got_better_owes_nothing() -> None:
     weights = Weights(0.99, 0.5, 0.3, 0.95)
-    rehearsal = rehearsal_of(weights)
+    rehearsal = probe_of(weights)
     weights.now = torch.tensor([1.0, 0.01, 0.01, 0.99]).log()
     assert rehearsal.forgotten_share() == 0
 
 
 def test_the_best_evaluation_is_what_it_is_compared_with() -> None:
     weights = Weights(0.95, 0.95, 0.95, 0.95)
-    rehearsal = rehearsal_of(weights)
+    rehearsal = probe_of(weights)
     weights.now = torch.tensor([1.0, 1.0, 1.0, 0.95]).log()
     rehearsal.keep_successes([success(99)] * 9, 0.7)
     assert rehearsal.forgotten_share() == 0
@@ -60,7 +60,7 @@ def test_the_best_evaluation_is_what_it_is_compared_with() -> None:
 
 def test_no_more_are_kept_than_may_be_and_none_where_none_may() -> None:
     weights = Weights(0.95)
-    assert len(rehearsal_of(weights).state()["kept"]) == 32
+    assert len(probe_of(weights).state()["kept"]) == 32
     none = ForgettingProbe(weights.scored, 0)
     none.keep_successes([success(1)] * 9, 0.8)
     assert none.forgotten_share() is None
@@ -75,13 +75,13 @@ def test_without_a_success_nothing_is_said_and_a_rewritten_context_is_none() -> 
 
 def test_a_few_successes_are_no_skill() -> None:
     weights = Weights(0.99, 0.98, 1.0, 0.99)
-    assert rehearsal_of(weights, successes=7).forgotten_share() is None
-    assert rehearsal_of(weights, successes=8).forgotten_share() == 0
+    assert probe_of(weights, successes=7).forgotten_share() is None
+    assert probe_of(weights, successes=8).forgotten_share() == 0
 
 
 def test_it_is_the_same_after_a_restart() -> None:
     weights = Weights(0.99, 0.98, 1.0, 0.99)
-    rehearsal = rehearsal_of(weights)
+    rehearsal = probe_of(weights)
     weights.now = torch.tensor([0.99, 0.9, 0.95, 0.99]).log()
     again = ForgettingProbe(weights.scored, 32)
     again.restore(json.loads(json.dumps(rehearsal.state())))

@@ -15,7 +15,7 @@ _WEIGHT = 0.25
 
 
 def _trajectory(name: str, *kinds: str, reward: float = 0.5) -> dict[str, object]:
-    told = [{"kind": kind, "time": "2026-11-15T10:00:00+00:00"} for kind in kinds]
+    feedback = [{"kind": kind, "time": "2026-11-15T10:00:00+00:00"} for kind in kinds]
     turn = {"prompt_token_ids": [1, 2], "completion_token_ids": [3, 4], "logprobs": [-0.5, -0.1]}
     return {
         "schema_version": "ATIF-v1.7",
@@ -32,7 +32,7 @@ def _trajectory(name: str, *kinds: str, reward: float = 0.5) -> dict[str, object
                 "extra": {"gametape": {"loss_mask": [1, 1], "policy_versions": [0, 0]}},
             },
         ],
-        "extra": {"task_digest": "one", "outcome": "failed", "verdict": {"reward": reward}, "feedback": told},
+        "extra": {"task_digest": "one", "outcome": "failed", "verdict": {"reward": reward}, "feedback": feedback},
     }
 
 
@@ -45,8 +45,8 @@ def test_a_kept_trajectory_is_worth_more_than_a_reverted_one_by_the_weight() -> 
 
 
 def test_several_words_are_averaged_and_nothing_makes_up_for_a_proven_hack() -> None:
-    told = {"feedback": [{"kind": "survived", "time": "t", "share": 0.75}, {"kind": "rejected", "time": "t"}]}
-    assert add_feedback_reward(0.5, told, 1.0) == 0.25
+    document = {"feedback": [{"kind": "survived", "time": "t", "share": 0.75}, {"kind": "rejected", "time": "t"}]}
+    assert add_feedback_reward(0.5, document, 1.0) == 0.25
     assert add_feedback_reward(-1.0, {"feedback": [{"kind": "kept", "time": "t"}]}, 1.0) == -1.0
     assert add_feedback_reward(0.9, {"feedback": [{"kind": "kept", "time": "t"}]}, 1.0) == 1.0
 
