@@ -66,7 +66,7 @@ evidence-feedback: setup ## what hints are worth: regimes, arms, controls, six s
 	$(BIN)/python benchmarks/ttf.py
 
 evidence-desk: setup ## two hundred kills, and five minutes of heartbeats with restarts (twenty minutes)
-	$(BIN)/python -m pytest -m slow tests/desk/test_kills.py
+	$(BIN)/python -m pytest -m slow tests/desk/test_kills.py tests/desk/test_kills_on_postgres.py
 	$(BIN)/python benchmarks/desk_live.py
 
 evidence-watch: setup ## collapses, natural text, the promise, speed, memory, a policy made to collapse (hours)
