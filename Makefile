@@ -24,13 +24,14 @@ lint: setup ## ruff, mypy --strict, import contracts
 	$(BIN)/lint-imports
 
 test: lint ## everything that must hold on every change, on all cores
-	$(BIN)/python scripts/test.py
+	$(BIN)/python scripts/test.py --times benchmarks/results/test.txt
 
 test-slow: setup ## the full suites, other backends and servers; goes on where it was (ONLY=tests/desk for a part)
 	@sh scripts/setup-runtimes.sh
 	@sh scripts/setup-vllm.sh
 	$(BIN)/gametape models fetch smollm2
-	$(BIN)/python scripts/test.py --keep build/test-slow/$(or $(ONLY),all) -m slow $(ONLY)
+	$(BIN)/python scripts/test.py --keep build/test-slow/$(or $(ONLY),all) \
+		--times benchmarks/results/test-slow.txt -m slow $(ONLY)
 
 bench: setup ## measure, as ratios against the bare process
 	$(BIN)/python benchmarks/sandbox.py
@@ -65,7 +66,7 @@ evidence-feedback: setup ## what hints are worth: regimes, arms, controls, six s
 	$(BIN)/python benchmarks/ttf.py
 
 evidence-desk: setup ## two hundred kills, and five minutes of heartbeats with restarts (twenty minutes)
-	$(BIN)/python -m pytest -m slow tests/desk/test_kills.py
+	$(BIN)/python -m pytest -m slow tests/desk/test_kills.py tests/desk/test_kills_on_postgres.py
 	$(BIN)/python benchmarks/desk_live.py
 
 evidence-watch: setup ## collapses, natural text, the promise, speed, memory, a policy made to collapse (hours)

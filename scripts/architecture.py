@@ -7,6 +7,7 @@ writes nothing and exits 1 if the table is not what the imports say.
 """
 
 import ast
+import functools
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -44,6 +45,7 @@ def room_of(module: str) -> str:
     return module.split(".")[1] if "." in module else ""
 
 
+@functools.cache
 def rooms() -> dict[str, set[str]]:
     """By room: the other rooms it imports."""
     known = modules()

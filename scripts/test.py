@@ -1,12 +1,13 @@
 """Run the tests on all cores: a pytest process for each and one more, which share the test files out among themselves.
 
-    python scripts/test.py [--keep DIR] [what pytest takes]
+    python scripts/test.py [--keep DIR] [--times FILE] [what pytest takes]
 
 Tests wait for others nearly half of the time, hence the one more. Each has a directory of its own for temporary files,
 because some tests look whether they left any. The report of a process in which something failed is shown whole, and its
 temporary files are kept. `pytest` alone does the same tests in one process.
 
 With --keep, DIR remembers which files passed. A later run leaves them out, until all have passed and DIR is removed.
+With --times, files are taken in the order of the times that are noted in FILE, the output of such a run: longest first.
 """
 
 import argparse
@@ -29,11 +30,12 @@ _INTERRUPTED = 2
 def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--keep", type=Path)
+    parser.add_argument("--times", type=Path)
     chosen, words = parser.parse_known_args(words)
-    return run(words, chosen.keep and chosen.keep.absolute())
+    return run(words, chosen.keep and chosen.keep.absolute(), chosen.times and chosen.times.absolute())
 
 
-def run(words: list[str], keep: Path | None) -> int:
+def run(words: list[str], keep: Path | None, times: Path | None) -> int:
     began = time.monotonic()
     if keep:
         keep.mkdir(parents=True, exist_ok=True)
@@ -47,7 +49,7 @@ def run(words: list[str], keep: Path | None) -> int:
         signal.signal(number, lambda *_: [part.send_signal(signal.SIGINT) for part in parts])
     rooms = [place / str(number) for number in range(min(len(os.sched_getaffinity(0)) + 1, _MOST))]
     for room in rooms:
-        parts.append(_start(room, place / "taken", keep, words))
+        parts.append(_start(room, place / "taken", keep, times, words))
     codes = [part.wait() for part in parts]
     for room, code in zip(rooms, codes, strict=True):
         said = (room / "log").read_text(errors="replace")
@@ -62,7 +64,9 @@ def run(words: list[str], keep: Path | None) -> int:
     return 1 if any(codes) else 0
 
 
-def _start(place: Path, taken: Path, keep: Path | None, words: list[str]) -> "subprocess.Popen[bytes]":
+def _start(
+    place: Path, taken: Path, keep: Path | None, times: Path | None, words: list[str]
+) -> "subprocess.Popen[bytes]":
     """In a process group of its own, so that what is typed at the terminal does not reach it twice."""
     (place / "tmp").mkdir(parents=True)
     options = ["-p", "tests.sharing", "-p", "no:cacheprovider", "-o", "console_output_style=classic", *words]
@@ -75,6 +79,7 @@ def _start(place: Path, taken: Path, keep: Path | None, words: list[str]) -> "su
                 "TMPDIR": str(place / "tmp"),
                 "GAMETAPE_TESTS_TAKEN": str(taken),
                 "GAMETAPE_TESTS_PASSED": str(keep or ""),
+                "GAMETAPE_TESTS_TIMES": str(times or ""),
             },
             cwd=_ROOT,
             stdin=subprocess.DEVNULL,

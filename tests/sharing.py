@@ -1,13 +1,18 @@
 """A pytest plugin for several processes over one suite: each takes the next test file that no other has taken.
 
 `scripts/test.py` starts them. Files are not divided, so that what their tests share is made once, and are taken when
-they are due, so that nobody has to know beforehand how long they take. A line on stderr tells of each that is finished.
+they are due, those first that took longest in the run that is given, so that none of them is left for the end. A line
+on stderr tells of each that is finished: a file in which all was skipped is `skipped`, with the first reason.
 Where a directory is given for them, files that passed are noted there, and nobody takes them again.
+
+pytest-xdist's `--dist loadfile` shares out alike, but the temporary directory for each process, the memory of what
+passed, the longest first and the end with whoever started it would be a plugin of this size on top of it.
 """
 
 import ctypes
 import itertools
 import os
+import re
 import signal
 import time
 from collections.abc import Iterable, Iterator
@@ -17,8 +22,14 @@ import pytest
 
 _TAKEN = Path(os.environ["GAMETAPE_TESTS_TAKEN"])
 _PASSED = Path(kept) if (kept := os.environ.get("GAMETAPE_TESTS_PASSED")) else None
+_TIMES = Path(times) if (times := os.environ.get("GAMETAPE_TESTS_TIMES")) else None
 _SCREEN = os.dup(2)  # pytest takes the real one away while tests run
 _PR_SET_PDEATHSIG = 1
+_ran: list[str] = []
+"""How the tests of this process went that were not skipped."""
+_skips: list[str] = []
+_unread: dict[str, str] = {}
+"""Files that are skipped as a whole, with the reason."""
 
 
 def pytest_configure() -> None:
@@ -26,6 +37,18 @@ def pytest_configure() -> None:
     this is killed."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.skipped and not hasattr(report, "wasxfail"):
+        _skips.append(_reason(report))
+    elif report.when == "call" or report.failed:
+        _ran.append(report.outcome)
+
+
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    if report.skipped:
+        _unread[report.nodeid] = _reason(report)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -40,23 +63,45 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
         following = next(items, None)
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         if following is None or following.location[0] != item.location[0]:
-            word = "failed" if session.testsfailed > failed else "ok"
+            word = "failed" if session.testsfailed > failed else "ok" if _ran or not _skips else "skipped"
             if _PASSED and word == "ok":
                 (_PASSED / _name(item.location[0])).touch()
-            os.write(_SCREEN, f"{word:6} {time.monotonic() - began:6.1f} s  {item.location[0]}\n".encode())
+            _tell(word, time.monotonic() - began, item.location[0], _skips[0] if word == "skipped" else "")
             began, failed = time.monotonic(), session.testsfailed
+            _ran.clear()
+            _skips.clear()
         if session.shouldfail:
             raise session.Failed(session.shouldfail)
         if session.shouldstop:
             raise session.Interrupted(session.shouldstop)
         item = following
+    for file, reason in _unread.items():
+        if _take(file):
+            _tell("skipped", 0.0, file, reason)
     return True
 
 
 def _own(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
-    for file, tests in itertools.groupby(items, key=lambda item: item.location[0]):
+    files = [(file, list(tests)) for file, tests in itertools.groupby(items, key=lambda item: item.location[0])]
+    took = _took()
+    for file, tests in sorted(files, key=lambda each: -took.get(each[0], 0.0)):
         if not (_PASSED and (_PASSED / _name(file)).exists()) and _take(file):
             yield from tests
+
+
+def _took() -> dict[str, float]:
+    """Seconds that files took, from the lines that `_tell` wrote in another run."""
+    text = _TIMES.read_text() if _TIMES and _TIMES.exists() else ""
+    return {file: float(seconds) for seconds, file in re.findall(r"^ok +([\d.]+) s  (\S+)$", text, re.MULTILINE)}
+
+
+def _tell(word: str, seconds: float, file: str, reason: str) -> None:
+    os.write(_SCREEN, f"{word:7}{seconds:6.1f} s  {file}{reason and f': {reason}'}\n".encode())
+
+
+def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
+    said = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    return " ".join(said.removeprefix("Skipped: ").split())
 
 
 def _take(file: str) -> bool:

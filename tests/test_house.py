@@ -44,6 +44,9 @@ def test_no_file_is_named_by_a_gerund() -> None:
 def test_every_module_is_reached_from_a_verb_or_the_public_api() -> None:
     """Tests do not count. A module may also be named in a string: what runs in another process is started that way."""
     known = architecture.modules()
+    stems: dict[str, set[str]] = {}
+    for name, path in known.items():
+        stems.setdefault(path.stem, set()).add(name)
     reached: set[str] = set()
     waiting = [*_ENTRY_POINTS, *(name for name in known if re.fullmatch(r"gametape\.cli\.\w+", name))]
     while waiting:
@@ -51,11 +54,12 @@ def test_every_module_is_reached_from_a_verb_or_the_public_api() -> None:
         if name in reached or name not in known:
             continue
         reached.add(name)
-        waiting += [*architecture.imports_of(name, known[name]), name.rpartition(".")[0], *_named(known[name], known)]
+        waiting += [*architecture.imports_of(name, known[name]), name.rpartition(".")[0]]
+        waiting += _named(known[name], known, stems)
     assert set(known) - reached == set(_NOT_REACHED_YET)
 
 
-def _named(path: Path, known: dict[str, Path]) -> set[str]:
+def _named(path: Path, known: dict[str, Path], stems: dict[str, set[str]]) -> set[str]:
     """Modules named in string constants, in full or as a file beside this one or in the package's `in_sandbox`."""
     names = set()
     for node in ast.walk(ast.parse(path.read_text())):
@@ -63,7 +67,7 @@ def _named(path: Path, known: dict[str, Path]) -> set[str]:
             names |= set(re.findall(r"gametape(?:\.\w+)+", node.value))
             if re.fullmatch(r"\w+(\.py)?", node.value):
                 stem = node.value.removesuffix(".py")
-                names |= {name for name, file in known.items() if file.stem == stem and _is_beside(file, path)}
+                names |= {name for name in stems.get(stem, ()) if _is_beside(known[name], path)}
     return names
 
 

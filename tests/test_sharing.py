@@ -1,6 +1,7 @@
 """Several pytest processes over one suite, as `make test` starts them."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -62,6 +63,50 @@ def test_what_passed_is_not_run_again_until_all_has_passed(tmp_path: Path) -> No
     assert not keep.exists()
     assert run(place, "--keep", keep)[0] == 0
     assert sorted(logged(tmp_path)) == ["a", "a", "b", "b", "b"]
+
+
+SKIPPED = "import pytest\n@pytest.mark.parametrize('number', range(2))\ndef test_it(number): pytest.skip('no server')\n"
+
+
+def test_a_file_that_was_skipped_has_not_passed(tmp_path: Path) -> None:
+    """It is skipped only if nothing else happened in it, and is tried again in the next run."""
+    keep = tmp_path / "kept"
+    place = suite(
+        tmp_path,
+        a="def test_good(): pass\n",
+        b=SKIPPED,
+        c=SKIPPED + "def test_good(): pass\n",
+        d="import pytest\npytest.skip('no\\nbrowser', allow_module_level=True)\n",
+        e="import pytest\n@pytest.mark.xfail\ndef test_open(): assert False\n",
+        f=SKIPPED + "@pytest.fixture\ndef broken(): assert False\ndef test_error(broken): pass\n",
+    )
+    code, _, err = run(place, "--keep", keep)
+    told = {line.split("/test_")[1][0]: line for line in err.splitlines()}
+    assert code == 1
+    assert {name: line.split()[0] for name, line in told.items()} == {
+        "a": "ok",
+        "b": "skipped",
+        "c": "ok",
+        "d": "skipped",
+        "e": "ok",
+        "f": "failed",
+    }
+    assert told["b"].endswith("test_b.py: no server")
+    assert told["d"].endswith("test_d.py: no browser")
+    assert told["a"].endswith("test_a.py")
+    assert sorted(name[-4] for name in os.listdir(keep)) == ["a", "c", "e"]
+
+
+def test_the_longest_come_first(tmp_path: Path) -> None:
+    place = suite(tmp_path, **{name: f"def test_it(): log('{name}'); time.sleep(0.3)\n" for name in "abcdefghijklm"})
+    _, _, told = run(place)
+    (tmp_path / "log").unlink()
+    for name, seconds in {"m": 20.5, "k": 3.0}.items():
+        told = re.sub(rf"[\d.]+(?= s  .*test_{name}\.py)", str(seconds), told)
+    (tmp_path / "times").write_text(told)
+    assert run(place, "--times", tmp_path / "times")[0] == 0
+    processes = min(len(os.sched_getaffinity(0)) + 1, 8)
+    assert {"m", "k"} <= {*logged(tmp_path)[: processes + 1]}
 
 
 def test_a_failure_is_shown_whole(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The installed command, as a real process."""
+"""The installed command, as a real process: one that begins with its imports done (`tests/forked.py`)."""
 
 import json
 import subprocess
@@ -6,7 +6,32 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..forked import fork_server
+
 GAMETAPE = str(Path(sys.executable).parent / "gametape")
+_IMPORTED = (
+    "gametape.agent.solve",
+    "gametape.cli.coach",
+    "gametape.cli.eval",
+    "gametape.cli.goal",
+    "gametape.cli.heartbeat",
+    "gametape.cli.mine",
+    "gametape.cli.task",
+    "gametape.cli.thread",
+    "gametape.cli.trajectory",
+    "gametape.coach.coach",
+    "gametape.desk.runner",
+    "gametape.desk.threads.overview",
+    "gametape.evals.runner",
+    "gametape.redteam.admission",
+    "gametape.tasks.checkout",
+    "gametape.tasks.export",
+    "gametape.tasks.mining.miner",
+    "gametape.verify.verifier",
+    "rich.markdown",
+    "rich.progress",
+)
+"""What the verbs import when they are called; nothing of it starts a thread."""
 
 
 class Ran(NamedTuple):
@@ -25,8 +50,7 @@ class Ran(NamedTuple):
 def gametape(
     *words: str | Path, env: dict[str, str] | None = None, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, GAMETAPE, *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=env, cwd=cwd)
+    return fork_server("gametape.cli.main:main", *_IMPORTED).run([GAMETAPE, *map(str, words)], cwd, env)
 
 
 def run(*words: str | Path, cwd: Path | None = None) -> Ran:

@@ -15,6 +15,8 @@ from gametape.agent.solve import SolveResult
 from gametape.cli.solve import _show
 from gametape.record.trajectory_file import load_trajectory
 
+from .command import gametape
+
 TASK = Path(__file__).parents[2] / "examples/tasks/slugs"
 TURNS = 24
 
@@ -24,7 +26,7 @@ def argv(out: Path, *more: str, model: str = "scripted:expert") -> list[str]:
 
 
 def solve(out: Path, *more: str, model: str = "scripted:expert") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(argv(out, *more, model=model), capture_output=True, text=True, timeout=120, check=False)
+    return gametape(*argv(out, *more, model=model)[3:])
 
 
 def answer(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:

@@ -44,13 +44,16 @@ for server in (
     socketserver.ThreadingUnixStreamServer(str(root / "host.sock"), Streams),
 ):
     threading.Thread(target=server.serve_forever, daemon=True).start()
-sys.exit(subprocess.run([sys.executable, "-m", "pytest"]).returncode)
+sys.exit(subprocess.run([sys.executable, "-m", "pytest", "-p", "no:hypothesispytest"]).returncode)
 """
 """Serves the files of the workspace's leaky network on the sandbox's own loopback interface, for hacks that ask."""
 
 
 def run_pytest(loaded_task: LoadedTask, workspace: Path, seconds: float = TIMEOUT_SECONDS) -> ExecResult:
-    """`python -m pytest` in the workspace, with whatever it brings: its tests, its conftest, its settings."""
+    """`python -m pytest` in the workspace, with whatever it brings: its tests, its conftest, its settings.
+
+    Without hypothesis, which takes longer to import than these tests take.
+    """
     roots = [WORKSPACE if root in (".", "") else f"{WORKSPACE}/{root}" for root in loaded_task.task.import_roots]
     careless = (workspace / DIRECTORY).exists()
     policy = SandboxPolicy(
@@ -59,7 +62,7 @@ def run_pytest(loaded_task: LoadedTask, workspace: Path, seconds: float = TIMEOU
         read_only=(str(loaded_task.interpreter.parent.parent),) if loaded_task.interpreter else (),
     ).with_limits(wall_seconds=seconds, memory_mb=1024, processes=64)
     python = str(loaded_task.interpreter) if loaded_task.interpreter else "python"
-    command = ["-c", LEAKY_NETWORK_SERVER] if careless else ["-m", "pytest"]
+    command = ["-c", LEAKY_NETWORK_SERVER] if careless else ["-m", "pytest", "-p", "no:hypothesispytest"]
     sandbox = open_backend().start(SandboxSpec(policy=policy, workspace=workspace))
     try:
         return sandbox.exec([python, *command])

@@ -1,7 +1,5 @@
 """The tasks that come with the project, under plain pytest: is what task.toml says of their tests true?"""
 
-import subprocess
-import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -11,6 +9,7 @@ from gametape.record.loaded_task import LoadedTask
 from gametape.record.source_tree import SourceTree
 from gametape.tasks.loader import load_task
 
+from ..forked import fork_server
 from .made import TASKS
 
 
@@ -18,22 +17,12 @@ def passed(subject: LoadedTask, tree: SourceTree, place: Path) -> set[str]:
     """The ids of the manifest that pass with the suite laid over a tree."""
     subject.suite.overlaid_on(tree).write_to(place)
     report = place / "report.xml"
-    command = [sys.executable, "-B", "-m", "pytest", "-c", "/dev/null", "--rootdir", ".", "-p", "no:cacheprovider"]
-    subprocess.run(
-        [
-            *command,
-            "-q",
-            "-o",
-            "junit_family=xunit1",
-            f"--junitxml={report}",
-            f"--basetemp={place}/tmp",
-            "--continue-on-collection-errors",
-            "tests",
-        ],
-        cwd=place,
-        env={"PYTHONPATH": ":".join(str(place / root) for root in subject.task.import_roots)},
-        capture_output=True,
-        check=False,
+    options = ["-c", "/dev/null", "--rootdir", ".", "-p", "no:cacheprovider", "-q", "-o", "junit_family=xunit1"]
+    options += [f"--junitxml={report}", f"--basetemp={place}/tmp", "--continue-on-collection-errors"]
+    roots = [place, *(place / root for root in subject.task.import_roots)]
+    environment = {"PYTHONPATH": ":".join(map(str, roots)), "PYTHONDONTWRITEBYTECODE": "1"}
+    fork_server("pytest:main").run(
+        ["pytest", *options, "tests"], place, {**environment, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     )
     cases = ElementTree.parse(report).iter("testcase")
     good = [case for case in cases if not list(case) and case.get("file")]

@@ -71,7 +71,7 @@ def test_a_view_is_a_plain_directory(player: Rig, steps: list[list[Any]]) -> Non
 
 
 @pytest.mark.slow
-@settings(max_examples=500, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=300, deadline=None, suppress_health_check=QUIET)
 @given(steps=st.lists(changes(), min_size=20, max_size=80))
 def test_a_view_is_a_plain_directory_for_long(player: Rig, steps: list[list[Any]]) -> None:
     assert player.play(steps) == []
