@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -31,9 +30,9 @@ def test_importing_it_brings_nothing_heavy_along() -> None:
 
 
 @pytest.fixture
-def page() -> Iterator[list[str]]:
+def page() -> list[str]:
     """The Python blocks of docs/api.md."""
-    yield re.findall(r"^```python\n(.*?)^```$", (_ROOT / "docs" / "api.md").read_text(), re.MULTILINE | re.DOTALL)
+    return re.findall(r"^```python\n(.*?)^```$", (_ROOT / "docs" / "api.md").read_text(), re.MULTILINE | re.DOTALL)
 
 
 def test_the_page_runs_from_top_to_bottom(
