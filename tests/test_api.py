@@ -130,3 +130,35 @@ def test_a_state_workspace_goes_back_and_forks() -> None:
         return workspace.state, fork.state
 
     assert asyncio.run(story()) == ([1], [1, 3])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"environments": []}, "the list is empty"),
+        ({"environments": [1]}, "is no environment"),
+        ({"environments": 7}, "give a list of environments"),
+        ({"environments": "worlds"}, "is no environment"),
+        ({"algorithm": dict}, "does not inherit from gametape.Algorithm"),
+        ({"reward": 1.0}, "give a function"),
+        ({"config": {"arm": "rlvr", "tasks": "worlds:easy", "episodes": 8, "no_such": 1}}, "no_such"),
+        ({"config": {"arm": "rlvr", "tasks": "worlds:easy", "episodes": 8, "algorithm": {"odd": 1}}}, "odd"),
+    ],
+)
+def test_what_cannot_be_trained_on_is_one_line(wrong: dict[str, object], says: str, tmp_path: Path) -> None:
+    given: dict[str, object] = {"config": {"arm": "rlvr", "episodes": 8, "tasks": "worlds:easy"}} | wrong
+    with pytest.raises(BadInput, match=says) as caught:
+        gametape.train_policy(out=tmp_path / "run", **given)  # type: ignore[arg-type]
+    assert "\n" not in str(caught.value)
+
+
+def test_a_tool_that_cannot_be_described_is_refused() -> None:
+    class Odd: ...
+
+    def starred(*numbers: int) -> str: ...
+
+    def odd(value: Odd) -> str: ...
+
+    for function, says in ((3, "no function"), (starred, "any number"), (odd, "no JSON schema")):
+        with pytest.raises(BadInput, match=says):
+            gametape.tool(function)  # type: ignore[arg-type]

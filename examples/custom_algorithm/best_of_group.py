@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import gametape
-from gametape.train.rollouts import RolloutGroup
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "custom_environment"))
 from vending import CONFIG, make
@@ -19,7 +18,7 @@ class BestOfGroup(gametape.Algorithm):
 
     compares_rollouts = True  # groups without a difference are sampled again
 
-    def score_group(self, group: RolloutGroup) -> Mapping[int, float]:
+    def score_group(self, group: gametape.RolloutGroup) -> Mapping[int, float]:
         """By index of a rollout: its advantage. Rollouts that are left out get no gradient."""
         rewards = [result.reward for result in group.results]
         if max(rewards) == min(rewards):

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from gametape.redteam.admission import Admission as Admission
     from gametape.tasks.mining.summary import MiningSummary as MiningSummary
     from gametape.train.algorithms.base import Algorithm as Algorithm
+    from gametape.train.rollouts import RolloutGroup as RolloutGroup
 
 _HOMES = {
     "gametape._api": (
@@ -67,6 +68,7 @@ _HOMES = {
     "gametape.redteam.admission": ("Admission",),
     "gametape.tasks.mining.summary": ("MiningSummary",),
     "gametape.train.algorithms.base": ("Algorithm",),
+    "gametape.train.rollouts": ("RolloutGroup",),
 }
 """The modules that define the public names."""
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}

@@ -1,5 +1,6 @@
 """`gametape.train_policy`: apart from the rest of the public API because it brings torch along."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from gametape.core.config import RunConfig
+from gametape.core.environment import EpisodeScore
 from gametape.core.errors import BadInput
 from gametape.core.protocols import Environment
 from gametape.record.home import home_directory
@@ -16,6 +18,8 @@ from gametape.train.config_file import read_config
 from gametape.train.prompts import EnvironmentDataset
 from gametape.train.sources import Reward
 from gametape.train.training import RunCallbacks, run_training
+
+_MEMBERS = ("name", "user_prompt", "system_prompt", "max_turns", "tools", "reset", "score")
 
 
 def train_policy(
@@ -38,18 +42,17 @@ def train_policy(
     of its score. `algorithm` takes the place of `config.arm`.
     """
     settings = _settings(config, "environments given from Python" if environments is not None else None)
-    chosen = make_algorithm(settings) if algorithm is None else algorithm
-    chosen = chosen(settings) if isinstance(chosen, type) else chosen
+    settings, chosen = _algorithm(settings, algorithm)
     if reward is not None:
         if settings.rl.asynchronous:
             raise BadInput("rl.asynchronous: a reward given as a function stays in this process; turn it off")
-        chosen.reward = reward
+        chosen.reward = _checked_reward(reward)
     given = reward is not None or algorithm is not None
     return run_training(
         settings,
         Path(out),
         home=home_directory(Path(home) if home is not None else None),
-        dataset=None if environments is None else EnvironmentDataset(environments, settings.seed, words),
+        dataset=None if environments is None else _dataset(environments, settings.seed, words),
         algorithm=chosen if given else None,
         callbacks=callbacks,
     )
@@ -64,5 +67,56 @@ def _settings(config: RunConfig | Mapping[str, Any] | Path | str, tasks: str | N
     try:
         return RunConfig.model_validate({**({"tasks": tasks} if tasks else {}), **config})
     except ValidationError as error:
-        problem = error.errors()[0]
-        raise BadInput(f"config: {'.'.join(map(str, problem['loc']))}: {problem['msg']}") from None
+        raise _bad_config(error) from None
+
+
+def _bad_config(error: ValidationError) -> BadInput:
+    problem = error.errors()[0]
+    return BadInput(f"config: {'.'.join(map(str, problem['loc']))}: {problem['msg']}")
+
+
+def _algorithm(settings: RunConfig, given: Algorithm | type[Algorithm] | None) -> tuple[RunConfig, Algorithm]:
+    """The algorithm, and the configuration that names it."""
+    kind = given if isinstance(given, type) else type(given)
+    if given is not None and not issubclass(kind, Algorithm):
+        raise BadInput(f"algorithm: {kind.__qualname__} does not inherit from gametape.Algorithm")
+    try:
+        if given is None:
+            return settings, make_algorithm(settings)
+        settings = settings.model_copy(update={"arm": f"{kind.__module__}:{kind.__qualname__}"})
+        return settings, given(settings) if isinstance(given, type) else given
+    except ValidationError as error:
+        raise _bad_config(error) from None
+
+
+def _dataset(
+    given: Sequence[Environment] | Callable[[int], Environment], seed: int, words: Sequence[str]
+) -> EnvironmentDataset:
+    if callable(given) and not isinstance(given, type):
+        samples = [given(0)]
+    elif isinstance(given, Sequence):
+        samples = list(given)
+    else:
+        raise BadInput("environments: give a list of environments, or a function that makes one from a seed")
+    if not samples:
+        raise BadInput("environments: the list is empty")
+    for number, environment in enumerate(samples):
+        if missing := [name for name in _MEMBERS if not hasattr(environment, name)]:
+            raise BadInput(f"environments: number {number}, {environment!r}, is no environment: it has no {missing[0]}")
+        if not environment.tools():
+            raise BadInput(f"environments: {environment.name} has no tools")
+    return EnvironmentDataset(given, seed, words)
+
+
+def _checked_reward(reward: Reward) -> Reward:
+    """The same function, which must return a finite number."""
+    if not callable(reward):
+        raise BadInput(f"reward: give a function from an EpisodeScore to a number, not {reward!r}")
+
+    def checked(score: EpisodeScore) -> float:
+        value = reward(score)
+        if not isinstance(value, int | float) or not math.isfinite(value):
+            raise BadInput(f"reward: {value!r} is not a finite number")
+        return float(value)
+
+    return checked

@@ -46,8 +46,8 @@ def _scripted(name: str, rest: str, scripts: Mapping[str, ScriptFactory]) -> Mod
         return scripted_model(name, scripts[rest]())
     path = Path(rest)
     if not rest or not path.is_file():
-        known = f"{', '.join(scripts)}, " if scripts else ""
-        raise BadInput(f"{name}: no such script; give {known}or a file of JSON lines")
+        known = f"{', '.join(scripts)} or " if scripts else ""
+        raise BadInput(f"{name}: no such script; give {known}a file of JSON lines")
     return scripted_model(name, read_script(path))
 
 

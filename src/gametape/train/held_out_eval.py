@@ -43,7 +43,9 @@ class HeldOutScore:
     generated: int
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        """As `metrics.jsonl` has it, where infrastructure errors are called `lost`."""
+        values = asdict(self)
+        return {**values, "lost": values.pop("infra_errors")}
 
 
 class HeldOutEvaluator:

@@ -62,3 +62,19 @@ JSON = st.recursive(
 def test_nothing_raises_and_every_answer_is_one_short_line(arguments: object) -> None:
     found = argument_problem(SCHEMA, arguments)
     assert found is None or ("\n" not in found and len(found) < 500)
+
+
+def test_a_hostile_schema_fetches_nothing_and_runs_no_pattern() -> None:
+    """`$ref` to a URL, a pattern that takes for ever or does not compile, and a type that nobody knows are ignored."""
+    for hostile in (
+        {"$ref": "http://127.0.0.1:9/schema"},
+        {"type": "string", "pattern": "("},
+        {"type": "string", "pattern": "(a+)+$"},
+        {"type": "no such type"},
+    ):
+        assert argument_problem({"properties": {"x": hostile}}, {"x": "a" * 40 + "!"}) is None
+
+
+def test_surrogates_are_refused_whatever_the_schema_says() -> None:
+    for value in ("\ud800", ["\ud800"], {"a": ["\ud800"]}, {"\ud800": 1}):
+        assert "half a character" in (argument_problem({"properties": {"x": {}}}, {"x": value}) or "")

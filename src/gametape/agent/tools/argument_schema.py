@@ -1,7 +1,8 @@
 """Check the arguments of a tool call against the tool's JSON schema, with `jsonschema`.
 
 The answer is one line for the model: what is wrong with which argument, and what the tool takes. Two rules are stricter
-than JSON Schema: 1.0 is no integer, and strings hold no unpaired surrogates.
+than JSON Schema: 1.0 is no integer, and strings hold no unpaired surrogates. Only the keywords in `_KEYWORDS` count: a
+schema may come from a hostile MCP server, whose `$ref` would fetch a URL on the host and whose `pattern` would run.
 """
 
 import math
@@ -10,18 +11,34 @@ from collections.abc import Callable
 from typing import Any
 
 from jsonschema import Draft202012Validator, ValidationError, validators
+from jsonschema.exceptions import UnknownType
 
 JsonSchema = dict[str, Any]
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _QUOTED = 60
+_HALF_CHARACTER = "holds half a character (an unpaired surrogate)"
 _TYPES: dict[str, Callable[[Any, Any], bool]] = {
     "string": lambda _, value: isinstance(value, str) and not _SURROGATES.search(value),
     "integer": lambda _, value: type(value) is int,
     "number": lambda _, value: type(value) in (int, float) and math.isfinite(value),
 }
-_Validator = validators.extend(
-    Draft202012Validator, type_checker=Draft202012Validator.TYPE_CHECKER.redefine_many(_TYPES)
+_KEYWORDS = (
+    "type",
+    "enum",
+    "minLength",
+    "maxLength",
+    "items",
+    "maxItems",
+    "minimum",
+    "maximum",
+    "properties",
+    "required",
+)
+_Validator = validators.create(
+    meta_schema={},
+    validators={keyword: Draft202012Validator.VALIDATORS[keyword] for keyword in _KEYWORDS},
+    type_checker=Draft202012Validator.TYPE_CHECKER.redefine_many(_TYPES),
 )
 _PROBLEMS: dict[str, Callable[[ValidationError], str]] = {
     "type": lambda error: _type_problem(error.schema, error.instance),
@@ -53,9 +70,27 @@ def argument_problem(schema: JsonSchema, arguments: Any) -> str | None:
         if name not in arguments:
             return f"argument {name!r} is missing; {describe_expected(schema)}"
     for name, value in arguments.items():
-        if error := next(_Validator(properties[name]).iter_errors(value), None):
-            return f"argument {name!r} {_problem(error)}; {describe_expected(schema)}"
+        if problem := _value_problem(properties[name], value):
+            return f"argument {name!r} {problem}; {describe_expected(schema)}"
     return None
+
+
+def _value_problem(schema: JsonSchema, value: Any) -> str | None:
+    """What is wrong with one value, as the end of a sentence. A type that JSON Schema does not know allows anything."""
+    try:
+        if error := next(_Validator(schema).iter_errors(value), None):
+            return _problem(error)
+    except UnknownType:
+        pass
+    return _HALF_CHARACTER if _has_surrogates(value) else None
+
+
+def _has_surrogates(value: Any) -> bool:
+    if isinstance(value, str):
+        return bool(_SURROGATES.search(value))
+    if isinstance(value, list | dict):
+        return any(map(_has_surrogates, value.items() if isinstance(value, dict) else value))
+    return isinstance(value, tuple) and any(map(_has_surrogates, value))
 
 
 def describe_expected(schema: JsonSchema) -> str:
@@ -76,7 +111,7 @@ def _problem(error: ValidationError) -> str:
 
 def _type_problem(schema: JsonSchema, value: Any) -> str:
     if schema["type"] == "string" and isinstance(value, str):
-        return "holds half a character (an unpaired surrogate)"
+        return _HALF_CHARACTER
     kind = _kind(schema)
     return f"must be {'an' if kind[0] in 'aeiou' else 'a'} {kind}, not {_quote(value)}"
 

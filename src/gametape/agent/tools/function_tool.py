@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic.errors import PydanticSchemaGenerationError
 
 from gametape.agent.state_environment import StateWorkspace
 from gametape.core.errors import BadInput
@@ -23,10 +24,19 @@ class FunctionTool:
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
+        if not callable(function):
+            raise BadInput(f"tool: {function!r} is no function")
         self.name = function.__name__
         self._function = function
         parameters = inspect.signature(function).parameters
-        hints = get_type_hints(function)
+        if starred := [
+            name for name, each in parameters.items() if each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
+        ]:
+            raise BadInput(f"tool {self.name}: parameter {starred[0]!r} stands for any number of arguments; name each")
+        try:
+            hints = get_type_hints(function)
+        except NameError as error:
+            raise BadInput(f"tool {self.name}: a type hint cannot be resolved: {error}") from None
         if missing := [name for name in parameters if name not in hints and name not in _CONTEXT]:
             raise BadInput(f"tool {self.name}: parameter {missing[0]!r} has no type hint")
         self._context = [name for name in parameters if name in _CONTEXT]
@@ -35,9 +45,12 @@ class FunctionTool:
             for name, parameter in parameters.items()
             if name not in _CONTEXT
         }
-        self._arguments: type[BaseModel] = create_model(
-            f"{self.name}_arguments", __config__=ConfigDict(extra="forbid"), **fields
-        )
+        try:
+            self._arguments: type[BaseModel] = create_model(
+                f"{self.name}_arguments", __config__=ConfigDict(extra="forbid"), **fields
+            )
+        except PydanticSchemaGenerationError as error:
+            raise BadInput(f"tool {self.name}: a type hint has no JSON schema: {str(error).splitlines()[0]}") from None
         schema = self._arguments.model_json_schema()
         self.definition: dict[str, Any] = {
             "name": self.name,

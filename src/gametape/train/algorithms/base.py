@@ -1,8 +1,8 @@
 """What every algorithm is: a class with hooks that the loop and the learner ask.
 
-An arm of your own is a subclass in one file: give it to `train(algorithm=...)`, or name it in a configuration as `arm =
-"module:Class"`. Override `score_group` for another advantage, `build_batch` for another choice of samples, `loss` or
-`extra_loss` for another objective, `make_source` or `make_annotator` for other rollouts.
+An arm of your own is a subclass in one file: give it to `gametape.train_policy(algorithm=...)`, or name it in a
+configuration as `arm = "module:Class"`. Override `score_group` for another advantage, `build_batch` for another choice
+of samples, `loss` or `extra_loss` for another objective, `make_source` or `make_annotator` for other rollouts.
 """
 
 from collections.abc import Callable, Mapping, Sequence
