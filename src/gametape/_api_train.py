@@ -11,6 +11,7 @@ from gametape.core.config import RunConfig
 from gametape.core.environment import EpisodeScore
 from gametape.core.errors import BadInput
 from gametape.core.protocols import Environment
+from gametape.core.validation import problems_from
 from gametape.record.home import home_directory
 from gametape.train.algorithms import make_algorithm
 from gametape.train.algorithms.base import Algorithm
@@ -71,8 +72,7 @@ def _settings(config: RunConfig | Mapping[str, Any] | Path | str, tasks: str | N
 
 
 def _bad_config(error: ValidationError) -> BadInput:
-    problem = error.errors()[0]
-    return BadInput(f"config: {'.'.join(map(str, problem['loc']))}: {problem['msg']}")
+    return BadInput(f"config: {problems_from(error, {})[0]}")
 
 
 def _algorithm(settings: RunConfig, given: Algorithm | type[Algorithm] | None) -> tuple[RunConfig, Algorithm]:

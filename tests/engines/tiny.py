@@ -8,10 +8,10 @@ import pytest
 from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from gametape.cli.shared import home_directory
 from gametape.engines import smollm2
 from gametape.engines.chat_formats.loader import load_chat_format
 from gametape.engines.chat_formats.protocol import ChatFormat
+from gametape.record.home import home_directory
 
 CHATML = (
     "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from gametape.cli.shared import AsJson, Home, JudgeModel, LocalOnly, emit, home_directory
+from gametape.cli.shared import AsJson, Home, JudgeModel, LocalOnly, emit
+from gametape.record.home import home_directory
 
 if TYPE_CHECKING:
     from gametape.agent.episode import Episode

@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from gametape.cli.shared import AsJson, Home, emit, emit_json, home_directory
+from gametape.cli.shared import AsJson, Home, emit, emit_json
+from gametape.record.home import home_directory
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gametape.cli.shared import AsJson, ConstraintsFile, Home, LocalOnly, emit, home_directory, load_constraints
+from gametape.cli.shared import AsJson, ConstraintsFile, Home, LocalOnly, emit, load_constraints
+from gametape.record.home import home_directory
 
 if TYPE_CHECKING:
     from gametape.agent.constraints import Constraints

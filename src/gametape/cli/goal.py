@@ -15,10 +15,10 @@ from gametape.cli.shared import (
     cancel_on_interrupt,
     emit,
     emit_json,
-    home_directory,
     load_constraints,
     open_desk,
 )
+from gametape.record.home import home_directory
 
 if TYPE_CHECKING:
     from gametape.desk.goals.goal import GoalDirectory

@@ -4,7 +4,8 @@ from typing import Annotated
 
 import typer
 
-from gametape.cli.shared import AsJson, Home, emit, emit_json, home_directory
+from gametape.cli.shared import AsJson, Home, emit, emit_json
+from gametape.record.home import home_directory
 
 app = typer.Typer(
     help="List the models that a name can mean, and fetch the embedded one.",

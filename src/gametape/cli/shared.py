@@ -1,8 +1,7 @@
-"""What the verbs share: common options, where state is kept, and how an answer is printed. Imports nothing heavy."""
+"""What the verbs share: common options, and how an answer is printed. Imports nothing heavy."""
 
 import asyncio
 import json
-import os
 import signal
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from gametape.core.errors import BadInput
+from gametape.record.home import home_directory
 
 if TYPE_CHECKING:
     from gametape.agent.constraints import Constraints
@@ -35,20 +34,6 @@ JudgeModel = Annotated[
 TrajectoryPaths = Annotated[
     list[Path], typer.Argument(metavar="PATH...", help="Trajectory files, or directories of them.")
 ]
-
-
-def home_directory(given: Path | None) -> Path:
-    """`--home`, else $GAMETAPE_HOME, else the user's data directory, as an absolute path. It is created when something
-    is first written there. Raises `BadInput` where a file is in the way."""
-    home = (given or Path(os.environ.get("GAMETAPE_HOME") or _data_directory())).expanduser().absolute()
-    for path in (home, *home.parents):
-        if path.is_file():
-            raise BadInput(f"{path}: a file, where the home {home} is to be; give --home a directory")
-    return home
-
-
-def _data_directory() -> Path:
-    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "gametape"
 
 
 def emit_json(answer: dict[str, Any]) -> None:

@@ -13,9 +13,9 @@ from gametape.cli.shared import (
     LocalOnly,
     cancel_on_interrupt,
     emit_json,
-    home_directory,
     load_constraints,
 )
+from gametape.record.home import home_directory
 
 if TYPE_CHECKING:
     from gametape.agent.solve import SolveRequest, SolveResult

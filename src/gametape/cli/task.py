@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from gametape.cli.shared import AsJson, Home, emit_json, home_directory
+from gametape.cli.shared import AsJson, Home, emit_json
 from gametape.cli.task_export import export
 from gametape.record.errors import printable_path
+from gametape.record.home import home_directory
 
 if TYPE_CHECKING:
     from gametape.core.task import TaskTests

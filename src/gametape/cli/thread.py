@@ -16,10 +16,10 @@ from gametape.cli.shared import (
     Home,
     emit,
     emit_json,
-    home_directory,
     load_constraints,
     open_desk,
 )
+from gametape.record.home import home_directory
 
 if TYPE_CHECKING:
     from gametape.desk.threads.thread import ThreadDirectory

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gametape.cli.shared import AsJson, Home, emit, home_directory
+from gametape.cli.shared import AsJson, Home, emit
+from gametape.record.home import home_directory
 
 if TYPE_CHECKING:
     from gametape.core.config import RunConfig

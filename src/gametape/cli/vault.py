@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gametape.cli.shared import AsJson, Home, emit, emit_json, home_directory
+from gametape.cli.shared import AsJson, Home, emit, emit_json
+from gametape.record.home import home_directory
 
 if TYPE_CHECKING:
     from gametape.desk.vault.vault import Vault
