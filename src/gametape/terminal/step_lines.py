@@ -3,14 +3,12 @@
 Everything that a model or a tool wrote goes through `printable`: no control character reaches the terminal.
 """
 
-import difflib
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from rich.text import Text
 
+from gametape.studio.call_parts import call_parts, is_diff
 from gametape.studio.step_view import CallView, ResultView, StepMark, StepView
 from gametape.watch.text_features import one_line, printable
 
@@ -18,8 +16,6 @@ MARK_STYLES = {"note": "dim", "warning": "yellow", "bad": "bold red", "good": "b
 _LONGEST_ARGUMENT = 160
 _TAIL_LINES = 2
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
-_EDITS = (("old", "new"), ("old_str", "new_str"), ("old_string", "new_string"), ("search", "replace"))
-"""The names that tools give to the text that goes and the text that takes its place."""
 
 
 @dataclass(frozen=True)
@@ -70,18 +66,13 @@ def reasoning_lines(step: StepView, margin: str, fold: Fold) -> Iterator[Text]:
 
 def call_lines(call: CallView, margin: str, fold: Fold) -> Iterator[Text]:
     """The tool's name with its short arguments, and below it those of several lines; an edit is shown as a diff."""
-    arguments = call.arguments if isinstance(call.arguments, dict) else {"arguments": call.arguments}
-    diff = _edit(arguments)
-    blocks = {key: value for key, value in arguments.items() if _is_block(value) and not (diff and key in diff.keys)}
-    short = {key: value for key, value in arguments.items() if key not in blocks and not (diff and key in diff.keys)}
-    words = " ".join(f"{one_line(key)}={clip_line(_short(value), _LONGEST_ARGUMENT)}" for key, value in short.items())
+    parts = call_parts(call)
+    words = " ".join(f"{one_line(key)}={clip_line(text, _LONGEST_ARGUMENT)}" for key, text in parts.short.items())
     yield Text.assemble((f"{margin}> ", "cyan"), (clip_line(call.name, 80), "bold cyan"), f" {words}".rstrip())
-    inside = f"{margin}    "
-    if diff:
-        yield from diff_lines(diff.lines, inside, fold)
-    for key, value in blocks.items():
+    yield from diff_lines(parts.diff, f"{margin}    ", fold)
+    for key, text in parts.blocks.items():
         yield Text(f"{margin}  {one_line(key)}:", style="cyan")
-        yield from _block(value, inside, fold)
+        yield from _block(text, f"{margin}    ", fold)
 
 
 def result_lines(result: ResultView, margin: str, fold: Fold) -> Iterator[Text]:
@@ -102,39 +93,12 @@ def diff_lines(lines: Sequence[str], margin: str, fold: Fold) -> Iterator[Text]:
         yield Text(f"{margin}{_clipped(line, fold)}", style=style)
 
 
-@dataclass(frozen=True)
-class _Edit:
-    keys: tuple[str, str]
-    lines: list[str]
-
-
-def _edit(arguments: Mapping[str, Any]) -> _Edit | None:
-    for old, new in _EDITS:
-        if isinstance(arguments.get(old), str) and isinstance(arguments.get(new), str):
-            before, after = arguments[old].splitlines(), arguments[new].splitlines()
-            return _Edit((old, new), [*difflib.unified_diff(before, after, lineterm="", n=2)][3:])
-    return None
-
-
 def _block(text: str, margin: str, fold: Fold, style: str = "") -> Iterator[Text]:
     lines = text.strip("\n").splitlines()
-    if _is_diff(lines):
+    if is_diff(lines):
         yield from diff_lines(lines, margin, fold)
     else:
         yield from message_lines(text, margin, fold, style)
-
-
-def _is_diff(lines: Sequence[str]) -> bool:
-    heads = [line[:4] for line in lines[:40]]
-    return ("--- " in heads and "+++ " in heads) or any(line.startswith("*** Begin Patch") for line in lines[:5])
-
-
-def _is_block(value: Any) -> bool:
-    return isinstance(value, str) and "\n" in value.strip("\n")
-
-
-def _short(value: Any) -> str:
-    return value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False)
 
 
 def _clipped(line: str, fold: Fold) -> str:

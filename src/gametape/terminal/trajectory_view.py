@@ -38,7 +38,7 @@ def trajectory_lines(view: TrajectoryView, fold: Fold) -> Iterator[Text]:
         yield from _step(view, step, fold)
     if not view.steps:
         yield Text(f"no turn{' yet' if view.outcome == 'running' else ' to show'}", style="dim")
-    yield from _ending(view)
+    yield from _ending(view, fold)
 
 
 def show_table(console: Console, views: Sequence[TrajectoryView], root: str) -> None:
@@ -128,7 +128,7 @@ def _whole(fold: Fold) -> Fold:
     return Fold(None, fold.line_characters)
 
 
-def _ending(view: TrajectoryView) -> Iterator[Text]:
+def _ending(view: TrajectoryView, fold: Fold) -> Iterator[Text]:
     if view.verdict:
         passed, tests = bool(view.verdict.get("passed")), mapping(view.verdict.get("tests"))
         counts = f"{tests.get('passed')} of {tests.get('expected')} tests" if tests else ""
@@ -137,7 +137,10 @@ def _ending(view: TrajectoryView) -> Iterator[Text]:
         score = f"  reward {reward:+.2f}" if isinstance(reward, int | float) else ""
         yield Text("")
         yield Text.assemble(("verdict  ", "dim"), words, f"{score}  {one_line(counts)}")
-    yield from mark_lines(view.marks, "  ")
+    shown = view.marks if fold.lines is None else view.marks[: fold.lines]
+    yield from mark_lines(shown, "  ")
+    if len(view.marks) > len(shown):
+        yield Text(f"  ... {len(view.marks) - len(shown)} more (--full)", style="dim italic")
     for sub in view.subagents:
         took = totals_text(sub.totals)
         yield Text.assemble(("subagent ", "dim"), (one_line(sub.name), "magenta"), f"  {one_line(sub.agent)}  {took}")
