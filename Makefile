@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lint bench evidence-yields evidence-mined evidence-embedded \
+.PHONY: help setup demo dist test test-slow lint bench evidence-yields evidence-mined evidence-embedded \
 	evidence-engine evidence-train evidence-learning evidence-feedback evidence-desk evidence-watch clean
 
 help: ## show this list
@@ -32,6 +32,10 @@ test-slow: setup ## the full suites, other backends and servers; goes on where i
 	$(BIN)/gametape models fetch smollm2
 	$(BIN)/python scripts/test.py --keep build/test-slow/$(or $(ONLY),all) \
 		--times benchmarks/results/test-slow.txt -m slow $(ONLY)
+
+dist: setup ## a wheel and an sdist in dist/, each whole without this repository
+	@rm -rf dist build/lib build/bdist.*
+	$(BIN)/python -m build --outdir dist .
 
 bench: setup ## measure, as ratios against the bare process
 	$(BIN)/python benchmarks/sandbox.py
@@ -78,4 +82,4 @@ evidence-watch: setup ## collapses, natural text, the promise, speed, memory, a 
 	$(BIN)/python benchmarks/watch.py memory
 
 clean: ## remove what the other targets made
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build src/*.egg-info
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist src/*.egg-info

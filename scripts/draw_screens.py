@@ -9,6 +9,7 @@ instance); without them their picture stays as it is. The pages are photographed
 import argparse
 import io
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -62,6 +63,7 @@ def main() -> int:
     SCREENS.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="screens-") as scratch:
         place = Path(scratch)
+        os.chdir(place)
         (place / "shop" / "tests").mkdir(parents=True)
         (place / "shop" / "shop.py").write_text(SHOP)
         (place / "shop" / "tests" / "test_shop.py").write_text(TESTS)
@@ -69,7 +71,7 @@ def main() -> int:
         runs = {"goal": [run_goal(place)], "thread": [run_thread(place)], "foreign": [FOREIGN.name]}
         runs |= {"training": [str(run) for run in training]} if training else {}
         for name, given in runs.items():
-            draw_terminal(name, given[-1], place)
+            draw_terminal(name, given[-1])
             gametape(place, "report", *given, "--out", f"{name}.html")
             photograph(place / f"{name}.html", SCREENS / f"{name}-report.png", (1000, 1300))
         photograph(place / "goal.html", SCREENS / "goal-report-phone-dark.png", (500, 1300), dark=True)
@@ -92,9 +94,9 @@ def run_thread(place: Path) -> str:
     return name
 
 
-def draw_terminal(name: str, run: str, place: Path) -> None:
+def draw_terminal(name: str, run: str) -> None:
     """What `trajectory show` prints, as a picture; of a training run, one of its rollouts."""
-    found = find_place(place / run if (place / run).exists() else Path(run), place / "home")
+    found = find_place(Path(run), Path("home"))
     path = found.trajectory or found.trajectories()[0]
     console = Console(record=True, width=104, file=io.StringIO(), force_terminal=True, highlight=False, markup=False)
     show_trajectory(console, read_trajectory(path), Fold(), wrap=True)

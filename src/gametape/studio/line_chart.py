@@ -6,7 +6,7 @@ from html import escape
 from math import ceil, floor, log10
 
 _COLOURS = ("#0b6e99", "#c4452d", "#4c8c4a", "#8a5ba6", "#b8860b", "#5f6b76")
-_LEFT, _RIGHT, _TOP, _BOTTOM = 56, 20, 54, 46
+_LEFT, _RIGHT, _TOP, _BOTTOM = 66, 20, 54, 46
 _LETTER = 7.2
 """The approximate width of a letter in the legend, in pixels."""
 _MOST_DOTS = 30

@@ -157,7 +157,7 @@ def _view(
         name=text_of(header.get("trajectory_id") or header.get("session_id")),
         agent=" ".join(filter(None, [text_of(agent.get("name")), text_of(agent.get("version"))])),
         model=text_of(agent.get("model_name")),
-        task=text_of(extra.get("task") or extra.get("goal_id")),
+        task=text_of(extra.get("task")),
         outcome=text_of(extra.get("outcome")) or ("running" if running else ""),
         reason=text_of(extra.get("reason")),
         totals=totals,

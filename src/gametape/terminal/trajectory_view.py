@@ -82,6 +82,7 @@ def duration_text(seconds: float) -> str:
 def _header(view: TrajectoryView) -> Iterator[Text]:
     yield Text(clip_line(view.title, _LONGEST_TITLE), style="bold")
     rows = {
+        "id": one_line(view.name) if view.name != view.title else "",
         "agent": f"{one_line(view.agent)}  {one_line(view.version)}",
         "model": one_line(view.model),
         "took": totals_text(view.totals),
