@@ -12,15 +12,27 @@ def parse_usage(reported: dict[str, Any], counted: TokenUsage, price: Price, sec
     """The server's own counts where they are plausible, else ours."""
     prompt = _count(reported.get("prompt_tokens"), counted.prompt_tokens)
     completion = _count(reported.get("completion_tokens"), counted.completion_tokens)
-    details = reported.get("prompt_tokens_details")
-    cached = min(prompt, _count(details.get("cached_tokens"), 0)) if isinstance(details, dict) else 0
+    cached = count_at(reported, "prompt_tokens_details", "cached_tokens")
+    cached = min(prompt, cached or count_at(reported, "prompt_cache_hit_tokens"))
+    written = min(prompt - cached, count_at(reported, "prompt_tokens_details", "cache_write_tokens"))
+    reasoning = min(completion, count_at(reported, "completion_tokens_details", "reasoning_tokens"))
     return TokenUsage(
         prompt_tokens=prompt,
         completion_tokens=completion,
         cached_tokens=cached,
-        cost_usd=price.cost(prompt, completion, cached),
+        written_tokens=written,
+        reasoning_tokens=reasoning,
+        cost_usd=price.cost(prompt, completion, cached, written),
         seconds=seconds,
     )
+
+
+def count_at(reported: dict[str, Any], *path: str) -> int:
+    """The count at a path of names in what a server reports; 0 where there is none that is plausible."""
+    value: Any = reported
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return _count(value, 0)
 
 
 def _count(value: object, default: int) -> int:
