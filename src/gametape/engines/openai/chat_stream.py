@@ -1,17 +1,16 @@
 """Collects a streamed chat completion: text, reasoning, tool calls, finish reason, usage."""
 
-import json
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from gametape.engines.chat_formats.tool_calls import MalformedCall, parse_call
 from gametape.engines.conversation import Call
 from gametape.engines.errors import EngineError
 from gametape.engines.openai.call_parts import CallParts
 from gametape.engines.openai.reasoning_parts import ReasoningParts
 from gametape.engines.server.client import ServerClient
 from gametape.engines.server.errors import one_line
+from gametape.engines.server.streamed_calls import StreamedCall, parse_streamed_calls
 
 _FINISHES = {
     "stop": "stop",
@@ -66,37 +65,9 @@ def finish_reason(completion: ChatCompletion) -> Any:
 
 
 def parse_calls(completion: ChatCompletion, id_prefix: str) -> tuple[str, tuple[Call, ...], str | None]:
-    """The text, the calls, and the problem with their form; a call that cannot be parsed is kept as text."""
-    text, calls = valid_text(completion.text), []
-    cut = finish_reason(completion) == "length"
-    for position, partial in enumerate(completion.calls.in_order()):
-        name, raw = valid_text(partial.name), valid_text(partial.arguments)
-        try:
-            call = parse_call(json.dumps({"name": name, "arguments": json.loads(raw or "{}")}))
-        except (MalformedCall, ValueError, RecursionError) as error:
-            return _as_text(text, name, raw), (), call_problem(name, error, cut)
-        calls.append(replace(call, id=valid_text(partial.id) or f"{id_prefix}{position}"))
-    if len({call.id for call in calls}) < len(calls):
-        calls = [replace(call, id=f"{id_prefix}{n}") for n, call in enumerate(calls)]
-    return text, tuple(calls), None
-
-
-def call_problem(name: str, error: Exception, cut: bool) -> str:
-    """What was wrong with a call, in words for the model."""
-    if cut:
-        return f"Your call of {name!r} was cut off: the turn reached its limit of tokens. Write less in one turn."
-    if isinstance(error, MalformedCall):
-        return f"Your call of {name!r} cannot be read: {error}."
-    return f"The arguments of your call of {name!r} are not valid JSON: {str(error).splitlines()[0]}."
-
-
-def _as_text(text: str, name: str, raw: str) -> str:
-    return f"{text}\n{name}({raw})".lstrip("\n")
-
-
-def valid_text(text: str) -> str:
-    """Half a surrogate pair, which JSON allows but UTF-8 cannot hold, becomes a question mark."""
-    return text.encode("utf-8", "replace").decode("utf-8")
+    """The text, the calls, and the problem with their form."""
+    streamed = [StreamedCall(part.id, part.name, part.arguments) for part in completion.calls.in_order()]
+    return parse_streamed_calls(completion.text, streamed, id_prefix, finish_reason(completion) == "length")
 
 
 def _add_event(received: ChatCompletion, event: dict[str, Any]) -> None:

@@ -9,12 +9,13 @@ from typing import Any, Self
 
 from gametape.core.messages import Sampling, TokenUsage
 from gametape.engines.conversation import Reply, ToolDefinition, ToolResponse
-from gametape.engines.openai.chat_stream import finish_reason, parse_calls, stream_completion, valid_text
+from gametape.engines.openai.chat_stream import finish_reason, parse_calls, stream_completion
 from gametape.engines.openai.reasoning_parts import reasoning_fields
 from gametape.engines.openai.usage import parse_usage
 from gametape.engines.prices import Price
 from gametape.engines.server.client import ServerClient
 from gametape.engines.server.refusals import RefusedParameters
+from gametape.engines.server.streamed_calls import estimate_tokens, valid_text
 
 ChatMessage = dict[str, Any]
 _NOT_RUN = "This call was not run."
@@ -153,11 +154,6 @@ class MessageConversation:
             if self._constrain:
                 body["tool_choice"] = "required"
         return body
-
-
-def estimate_tokens(part: ChatMessage) -> int:
-    """An estimate of the tokens in a message or a tool's definition: rather too many than too few."""
-    return 8 + len(json.dumps(part, ensure_ascii=False).encode("utf-8", "replace")) // 3
 
 
 def _tool_message(call_id: str, content: str) -> ChatMessage:

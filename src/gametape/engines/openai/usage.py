@@ -4,14 +4,13 @@ from typing import Any
 
 from gametape.core.messages import TokenUsage
 from gametape.engines.prices import Price
-
-_MAX_COUNT = 2**40
+from gametape.engines.server.counts import count_at, plausible_count
 
 
 def parse_usage(reported: dict[str, Any], counted: TokenUsage, price: Price, seconds: float) -> TokenUsage:
     """The server's own counts where they are plausible, else ours."""
-    prompt = _count(reported.get("prompt_tokens"), counted.prompt_tokens)
-    completion = _count(reported.get("completion_tokens"), counted.completion_tokens)
+    prompt = plausible_count(reported.get("prompt_tokens"), counted.prompt_tokens)
+    completion = plausible_count(reported.get("completion_tokens"), counted.completion_tokens)
     cached = count_at(reported, "prompt_tokens_details", "cached_tokens")
     cached = min(prompt, cached or count_at(reported, "prompt_cache_hit_tokens"))
     written = min(prompt - cached, count_at(reported, "prompt_tokens_details", "cache_write_tokens"))
@@ -25,15 +24,3 @@ def parse_usage(reported: dict[str, Any], counted: TokenUsage, price: Price, sec
         cost_usd=price.cost(prompt, completion, cached, written),
         seconds=seconds,
     )
-
-
-def count_at(reported: dict[str, Any], *path: str) -> int:
-    """The count at a path of names in what a server reports; 0 where there is none that is plausible."""
-    value: Any = reported
-    for name in path:
-        value = value.get(name) if isinstance(value, dict) else None
-    return _count(value, 0)
-
-
-def _count(value: object, default: int) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MAX_COUNT else default

@@ -4,6 +4,7 @@ Servers that speak one protocol differ in what they take, and say so in an error
 learnt holds for the model from then on.
 """
 
+import json
 import re
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
@@ -26,6 +27,8 @@ _OPTIONAL = (
     "thinking",
 )
 _IN_MESSAGES = ("reasoning_content", "reasoning_details", "reasoning")
+_MARK = "cache_control"
+"""The only parameter that stands inside of messages and tools as well."""
 _BOUNDS = ("max_tokens", "max_completion_tokens")
 _REFUSING_STATUS = {None, 400, 404, 422}
 _LEAST_BOUND = 128
@@ -48,6 +51,8 @@ class RefusedParameters:
     def shape(self, body: dict[str, Any]) -> dict[str, Any]:
         """The request as the server takes it."""
         shaped = {name: value for name, value in body.items() if name not in self._dropped}
+        if _MARK in self._dropped:
+            shaped = _without_marks(shaped)
         for name in _BOUNDS:
             if name in shaped:
                 tokens = shaped.pop(name)
@@ -83,7 +88,7 @@ class RefusedParameters:
     def _learn_option(self, said: str, blamed: set[str], body: dict[str, Any]) -> bool:
         if "temperature" in body and "top_p" in body and "both" in said and _names(said, "top_p"):
             return self._drop("top_p", "not sent: the server refuses it together with temperature")
-        present = [name for name in _OPTIONAL if name in body]
+        present = [name for name in _OPTIONAL if name in body or (name == _MARK and f'"{_MARK}"' in json.dumps(body))]
         named = [name for name in present if name in blamed] or [name for name in present if _names(said, name)]
         return self._drop(named[0]) if named else False
 
@@ -117,6 +122,12 @@ class RefusedParameters:
         self._bound_name = other
         self.changes[name] = f"{name} is sent as {other}: the server wants it so"
         return True
+
+
+def _without_marks(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_marks(item) for name, item in value.items() if name != _MARK}
+    return [_without_marks(item) for item in value] if isinstance(value, list) else value
 
 
 def _names(text: str, parameter: str) -> bool:
