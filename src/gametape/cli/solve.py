@@ -137,6 +137,8 @@ def _answer(solved: "SolveResult") -> dict[str, object]:
         "tokens": solved.tokens,
         "cost_usd": solved.cost_usd,
         "seconds": round(solved.seconds, 3),
+        "models": solved.models,
+        "escalations": solved.escalations,
     }
 
 

@@ -6,6 +6,7 @@ OWNER/NAME           the same from a model hub, where there is one
 openai:MODEL@URL     a server that speaks OpenAI's protocol
 scripted:NAME        a written policy that knows the task (expert, clumsy, cheat)
 scripted:FILE        a written policy from a file of JSON lines
+LOCAL,FRONTIER       two of these: the first one where its odds are worth the cost, the second after a failure
 """
 
 import re
@@ -16,6 +17,7 @@ from typing import Any
 from gametape.core.errors import BadInput, MissingDependency
 from gametape.engines.conversation import Model
 from gametape.engines.egress_policy import EgressPolicy
+from gametape.engines.model_route import open_route, split_route
 from gametape.engines.retry import RetryingModel, RetryPolicy
 from gametape.engines.scripted import ScriptedTurn, read_script, scripted_model
 
@@ -30,6 +32,11 @@ def resolve_model(
     name: str, home: Path, egress: EgressPolicy | None = None, scripts: Mapping[str, ScriptFactory] | None = None
 ) -> Model:
     """The model of this name, ready for conversations. Weights are loaded here if the name means weights."""
+    parts = split_route(name)
+    if len(parts) == 2:
+        return open_route(
+            parts, home, egress or EgressPolicy(), lambda part: resolve_model(part, home, egress, scripts)
+        )
     kind, _, rest = name.partition(":")
     if kind == "scripted":
         return _scripted(name, rest, scripts or {})
@@ -114,5 +121,6 @@ def list_model_names(home: Path) -> list[dict[str, Any]]:
         ("scripted:expert", "writes the task's own solution", True, True),
         ("scripted:clumsy", "the same with five kinds of mistakes", True, True),
         ("scripted:cheat", "attacks the tests instead of solving", True, True),
+        ("LOCAL,FRONTIER", "two of these: the second after a failure of the first", True, None),
     ]
     return [dict(zip(("name", "what", "available", "trainable"), row, strict=True)) for row in rows]
