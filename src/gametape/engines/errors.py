@@ -13,18 +13,27 @@ _RETRYABLE: frozenset[EngineErrorKind] = frozenset(
 class EngineError(GametapeError):
     """No answer came. The record holds `kind`; `retry_after` is how many seconds the server asked us to wait.
 
-    `wasted_tokens` were paid for and are lost: the part of a stream that came before it was cut.
+    `wasted_tokens` were paid for and are lost: the part of a stream that came before it was cut. `status` is that of
+    the HTTP answer, `parameter` the part of the request that the server says it refused.
     """
 
     exit_code = 3
 
     def __init__(
-        self, kind: EngineErrorKind, text: str, retry_after: float | None = None, wasted_tokens: int = 0
+        self,
+        kind: EngineErrorKind,
+        text: str,
+        retry_after: float | None = None,
+        wasted_tokens: int = 0,
+        status: int | None = None,
+        parameter: str | None = None,
     ) -> None:
         super().__init__(text)
         self.kind = kind
         self.retry_after = retry_after
         self.wasted_tokens = wasted_tokens
+        self.status = status
+        self.parameter = parameter
 
     @property
     def retryable(self) -> bool:

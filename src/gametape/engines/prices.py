@@ -62,6 +62,12 @@ def read_prices(file: Path) -> dict[str, Price]:
     }
 
 
+def find_price(home: Path | None, *models: str) -> Price | None:
+    """The price of a model in `HOME/prices.toml`, under the first of these names that is there."""
+    prices = read_prices(home / "prices.toml") if home else {}
+    return next((prices[model] for model in models if model in prices), None)
+
+
 def _table(value: object, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise BadInput(f"{where}: expected a table with input and output")

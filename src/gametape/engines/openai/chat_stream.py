@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from gametape.engines.chat_formats.tool_calls import MalformedCall, parse_call
 from gametape.engines.conversation import Call
 from gametape.engines.errors import EngineError
-from gametape.engines.openai.client import ServerClient
+from gametape.engines.server.client import ServerClient
 
 _FINISHES = {"stop": "stop", "tool_calls": "stop", "function_call": "stop", "length": "length"}
 _MAX_CALLS = 64

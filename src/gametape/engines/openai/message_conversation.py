@@ -10,9 +10,9 @@ from gametape.core.messages import Sampling, TokenUsage
 from gametape.engines.conversation import Reply, ToolDefinition, ToolResponse
 from gametape.engines.errors import EngineError
 from gametape.engines.openai.chat_stream import finish_reason, parse_calls, stream_completion
-from gametape.engines.openai.client import ServerClient
 from gametape.engines.openai.usage import parse_usage
 from gametape.engines.prices import Price
+from gametape.engines.server.client import ServerClient
 
 ChatMessage = dict[str, Any]
 _NOT_RUN = "This call was not run."

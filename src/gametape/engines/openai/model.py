@@ -1,4 +1,4 @@
-"""The model that `openai:MODEL@URL` names."""
+"""Opens a model of a server that speaks OpenAI's protocol."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -10,13 +10,14 @@ from typing import TypeVar
 from gametape.core.messages import Sampling
 from gametape.engines.conversation import Conversation
 from gametape.engines.egress_policy import EgressPolicy
-from gametape.engines.openai.address import ServerAddress, parse_address
 from gametape.engines.openai.capability_probe import MessageAPI, TokenAPI, probe_server
-from gametape.engines.openai.client import ServerClient, ServerLimits
 from gametape.engines.openai.engine import ServerEngine
 from gametape.engines.openai.message_conversation import MessageConversation
 from gametape.engines.openai.token_conversation import ServerTokenConversation
-from gametape.engines.prices import FREE, UNKNOWN_PRICE, Price, read_prices
+from gametape.engines.prices import FREE, UNKNOWN_PRICE, Price, find_price
+from gametape.engines.providers import ProviderTable
+from gametape.engines.server.address import ServerAddress, parse_address
+from gametape.engines.server.client import ServerClient, ServerLimits
 from gametape.engines.token_conversation import TokenConversation
 
 _PROBE_SECONDS = 60.0
@@ -29,10 +30,10 @@ class ServerModel:
     def __init__(
         self, address: ServerAddress, api: TokenAPI | MessageAPI, client: ServerClient, local: bool, price: Price
     ) -> None:
-        self.name = f"openai:{address.model}@{client.server}"
+        self.name = address.name
         self.local = local
         self.price = price
-        self.window = address.window or api.window
+        self.window = address.settings.window or api.window
         self._model = address.model
         self._api = api
         self._client = client
@@ -68,17 +69,23 @@ class ServerModel:
 
 
 def open_server_model(
-    name: str, egress: EgressPolicy, home: Path | None = None, limits: ServerLimits | None = None
+    name: str,
+    egress: EgressPolicy,
+    home: Path | None = None,
+    limits: ServerLimits | None = None,
+    table: ProviderTable | None = None,
 ) -> ServerModel:
-    """The model of this name, after a probe of what its server can do.
+    """The model of this name, after a probe of what its server can do; hosted providers are not probed.
 
-    Prices come from the name, else from `HOME/prices.toml`; a server on this machine costs nothing.
+    Prices come from the name or the user's settings, else from `HOME/prices.toml`, else from a provider that reports
+    them; a server on this machine costs nothing.
     """
-    address, limits = parse_address(name), limits or ServerLimits()
+    address, limits = parse_address(name, table), limits or ServerLimits()
     local = address.socket_path is not None or egress.is_local(address.api_url.host)
-    prices = read_prices(home / "prices.toml") if home else {}
-    price = address.price or prices.get(address.model) or (FREE if local else UNKNOWN_PRICE)
-    api = _run_in_own_loop(_probe(address, egress, limits))
+    api = run_in_own_loop(_probe(address, egress, limits))
+    price = address.settings.price or find_price(home, address.name, address.model)
+    if price is None:
+        price = (isinstance(api, MessageAPI) and api.price) or (FREE if local else UNKNOWN_PRICE)
     return ServerModel(address, api, ServerClient(address, egress, limits), local, price)
 
 
@@ -86,12 +93,12 @@ async def _probe(address: ServerAddress, egress: EgressPolicy, limits: ServerLim
     short = replace(limits, total_seconds=min(limits.total_seconds, _PROBE_SECONDS))
     client = ServerClient(address, egress, short)
     try:
-        return await probe_server(client, address.model)
+        return await probe_server(client, address)
     finally:
         await client.close()
 
 
-def _run_in_own_loop(work: Coroutine[None, None, T]) -> T:
+def run_in_own_loop(work: Coroutine[None, None, T]) -> T:
     """Run in a new event loop, whether or not one is running here: a client's connections belong to one loop."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, work).result()
