@@ -10,6 +10,7 @@ from gametape.core.user_config import ModelAlias, ProviderConfig, UserConfig
 from gametape.engines.egress_policy import EgressPolicy
 from gametape.engines.model_route import split_route
 from gametape.engines.providers import HOSTED_WINDOW, LOCAL_WINDOW, SERVER_KEY_VARIABLE, Provider, ProviderTable
+from gametape.record.config_file import read_user_config
 
 _LOCAL = EgressPolicy()
 
@@ -106,8 +107,10 @@ def _why_not_server(name: str, config: UserConfig, table: ProviderTable) -> str 
 
 
 def absolute_model_name(name: str) -> str:
-    """A model's name with absolute paths, so that it means the same from any directory."""
-    return ",".join(_absolute(part) for part in split_route(name))
+    """A model's name with absolute paths, so that it means the same from any directory. An alias stays one, whatever
+    lies in the current directory."""
+    taken = {"smollm2", *read_user_config().models}
+    return ",".join(part if part in taken else _absolute(part) for part in split_route(name))
 
 
 def _absolute(name: str) -> str:

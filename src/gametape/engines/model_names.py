@@ -14,13 +14,14 @@ LOCAL,FRONTIER       two of these: the first one where its odds are worth the co
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from gametape.core.errors import BadInput, MissingDependency
 from gametape.core.user_config import UserConfig
 from gametape.engines.conversation import Model
-from gametape.engines.egress_policy import EgressPolicy
+from gametape.engines.egress_policy import EgressDenied, EgressPolicy
 from gametape.engines.model_aliases import expand_alias, provider_table
 from gametape.engines.model_route import open_route, split_route
 from gametape.engines.model_temperature import with_temperature
@@ -48,6 +49,8 @@ def resolve_model(
     `config` has the user's aliases and providers; where it is not given, the user's file is read.
     """
     config, egress = read_user_config() if config is None else config, egress or EgressPolicy()
+    if config.local_only:
+        egress = replace(egress, local_only=True)
     parts = split_route(name)
     if len(parts) == 2:
         return open_route(parts, home, egress, lambda part: resolve_model(part, home, egress, scripts, config))
@@ -55,6 +58,21 @@ def resolve_model(
     expanded = expand_alias(name, config, table)
     model = _open(expanded.name, home, egress, scripts or {}, table)
     return model if expanded.temperature is None else with_temperature(model, expanded.temperature)
+
+
+def check_model_name(name: str, home: Path, egress: EgressPolicy) -> None:
+    """Raise what `resolve_model` would raise for this name; weights that are there are not loaded for it."""
+    config = read_user_config()
+    table = provider_table(config)
+    parts = split_route(name)
+    for part in parts:
+        full = expand_alias(part, config, table).name
+        if full.startswith("scripted:") or table.is_server_name(full):
+            try:
+                resolve_model(part, home, egress, config=config)
+            except EgressDenied:
+                if part == parts[0]:
+                    raise
 
 
 def _open(
