@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gametape.cli.model_option import ModelName, choose_model
 from gametape.cli.shared import (
     AsJson,
     ConstraintsFile,
@@ -42,7 +43,7 @@ def run(
     success: Annotated[
         str, typer.Option(help="The command that has to succeed, such as 'pytest -q'; join several with &&.")
     ],
-    model: Annotated[str, typer.Option(help="smollm2, a directory of weights, openai:MODEL@URL or scripted:FILE.")],
+    model: ModelName = None,
     instruction: Annotated[str, typer.Option(help="What to do (default: make the command succeed).")] = "",
     budget_tokens: Annotated[int | None, typer.Option(min=1, help="Tokens read and written in all.")] = None,
     deadline: Annotated[
@@ -80,7 +81,7 @@ def run(
     request = GoalRequest(
         workspace=workspace,
         success=success,
-        model=model,
+        model=choose_model(model, workspace),
         instruction=instruction,
         budget_tokens=budget_tokens,
         deadline=deadline,
