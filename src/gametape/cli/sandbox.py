@@ -43,8 +43,8 @@ def exec_(
 ) -> None:
     """Run ARGV with limits and without network and host files; report what it tried and what ended it.
 
-    Exits 0 if the command exited 0, else 1. What was denied is listed as violations, and what it asked of the hosts that
-    were allowed as network.
+    Exits 0 if the command exited 0, else 1. What was denied is listed as violations, what it asked of the
+    hosts that were allowed as network.
 
     Example: gametape sandbox exec --memory 256 -- python3 -c 'print(open("/etc/shadow").read())'
     """

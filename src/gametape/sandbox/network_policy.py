@@ -110,14 +110,11 @@ class NetworkAccess(FrozenModel):
         if not isinstance(host, str):
             return [host]
         found = list(addresses)
-        allowed = [address for address in found if is_public(address) or self._names_address(address, port, kind)]
+        allowed = [address for address in found if is_public(address) or self.names_address(address, port, kind)]
         if not allowed:
             raise RequestRefused("address not public" if found else "no such name")
         return allowed
 
-    def _names_address(self, address: IpAddress, port: int, kind: RequestKind) -> bool:
+    def names_address(self, address: IpAddress, port: int, kind: RequestKind) -> bool:
+        """Whether an address is itself allowed."""
         return any(rule.matches_host(address) and rule.matches_port(port, kind) for rule in self.rules)
-
-    def names_address(self, address: IpAddress) -> bool:
-        """Whether an address is itself allowed, on whatever port."""
-        return any(rule.matches_host(address) for rule in self.rules)

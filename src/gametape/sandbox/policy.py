@@ -158,8 +158,13 @@ class SandboxPolicy(FrozenModel):
             loopback=self.has_loopback,
         )
 
-    @functools.cached_property
+    @property
     def hash(self) -> str:
         """Names this policy and the rules that it means: plain data, so that no class name is part of it."""
-        rules = json.dumps([dataclasses.asdict(rule) for rule in self.rules()])
-        return hashlib.sha256(f"{self.model_dump_json()}\n{rules}".encode()).hexdigest()[:32]
+        return _policy_hash(self)
+
+
+@functools.lru_cache(maxsize=256)  # not kept in the policy itself: a changed copy would take it along
+def _policy_hash(policy: SandboxPolicy) -> str:
+    rules = json.dumps([dataclasses.asdict(rule) for rule in policy.rules()])
+    return hashlib.sha256(f"{policy.model_dump_json()}\n{rules}".encode()).hexdigest()[:32]

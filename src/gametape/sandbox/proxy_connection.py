@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import h11
 
 from gametape.core.errors import GametapeError
-from gametape.sandbox import host_names
+from gametape.sandbox import host_names, proxy_target
 from gametape.sandbox.client_hello import server_name
 from gametape.sandbox.host_names import IpAddress
 from gametape.sandbox.network_policy import NetworkAccess, RequestRefused
@@ -121,7 +121,8 @@ class ProxyConnection:
             self.access.check_target(target.host, target.port, target.kind)
             if target.kind == "http":
                 self.access.check_method(target.method)
-            upstream = await self._dial(await self._addresses(target), target.port)
+                proxy_target.refuse_other_host(list(head.headers), target)
+            upstream = await self._dial(await self._addresses(target), target)
         except h11.RemoteProtocolError:
             return self._refuse(raw, 400, "bad request")
         except RequestRefused as refusal:
@@ -165,16 +166,19 @@ class ProxyConnection:
                 found = await host_names.resolve_host(target.host, target.port)
         return self.access.reachable(target.host, found, target.port, target.kind)
 
-    async def _dial(self, addresses: list[IpAddress], port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def _dial(
+        self, addresses: list[IpAddress], target: ProxyTarget
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Connect to one of the addresses that were checked, and to nothing else."""
-        failure: OSError = OSError("no address")
+        port, failure = target.port, OSError("no address")
         for address in addresses:
             family = socket.AF_INET if address.version == 4 else socket.AF_INET6
             peer = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
             try:
                 async with asyncio.timeout(self.access.head_seconds):
                     await asyncio.get_running_loop().sock_connect(peer, (str(address), port))
-                if peer.getsockname()[0] == str(address) and not self.access.names_address(address):
+                own = peer.getsockname()[0] == str(address)
+                if own and not self.access.names_address(address, port, target.kind):
                     raise RequestRefused("address not public")  # this machine's own
                 self._address = str(address)
                 return await asyncio.open_connection(sock=peer, limit=_CHUNK)

@@ -70,9 +70,7 @@ def read_target(request: "h11.Request", raw: RawTarget) -> ProxyTarget:
     raw.path = match[2] or "/"
     host, port = _authority(match[1], raw, default=80)
     path = raw.path if raw.path.startswith("/") else f"/{raw.path}"
-    result = ProxyTarget("http", raw.method, host, port, path)
-    _refuse_other_host(headers, result)
-    return result
+    return ProxyTarget("http", raw.method, host, port, path)
 
 
 def _authority(text: str, raw: RawTarget, default: int | None) -> tuple[str | IpAddress, int]:
@@ -95,7 +93,8 @@ def _refuse_ambiguous(headers: Headers) -> None:
         raise RequestRefused("upgrade not allowed")
 
 
-def _refuse_other_host(headers: Headers, target: ProxyTarget) -> None:
+def refuse_other_host(headers: Headers, target: ProxyTarget) -> None:
+    """Refuse a plain request whose Host header names another host than its target."""
     for value in _values(headers, b"host"):
         try:
             name, port = split_port(value.decode("ascii"))
