@@ -36,9 +36,15 @@ TrajectoryPaths = Annotated[
 ]
 
 
+emitted_answers: list[int] = []
+"""The length of each JSON object that was printed; `main` prints one itself where a verb failed without any."""
+
+
 def emit_json(answer: dict[str, Any]) -> None:
     """Print the answer of `--json`: one object on one line, in ASCII so that any pipe can carry it."""
-    print(json.dumps(answer, allow_nan=False), flush=True)
+    line = json.dumps(answer, allow_nan=False)
+    print(line, flush=True)
+    emitted_answers.append(len(line))
 
 
 def emit(answer: dict[str, Any], as_json: bool, show: Callable[[dict[str, Any]], None] | str) -> None:
