@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import typer
 
-from gametape.cli.shared import emit_json
+from gametape.cli.shared import emit_json, printable_line
 from gametape.core.errors import GametapeError
 
 INTERNAL_ERROR = 70
@@ -30,7 +30,7 @@ class Failure(NamedTuple):
     @property
     def line(self) -> str:
         """The message as one line of printable characters."""
-        return "".join(char if char.isprintable() else "?" for char in " ".join(self.message.split()))
+        return printable_line(self.message)
 
 
 def describe_failure(error: Exception) -> Failure:

@@ -15,6 +15,7 @@ from gametape.record.home import home_directory
 if TYPE_CHECKING:
     from gametape.agent.constraints import Constraints
     from gametape.desk.jobs import Desk
+    from gametape.record.trajectory_discovery import TrajectorySearch
 
 T = TypeVar("T")
 
@@ -55,6 +56,24 @@ def emit(answer: dict[str, Any], as_json: bool, show: Callable[[dict[str, Any]],
         typer.echo(show)
     else:
         show(answer)
+
+
+def tell_skipped(search: "TrajectorySearch") -> dict[str, Any]:
+    """Say on stderr what directories held beside trajectories, and return it for the answer."""
+    if search.skipped:
+        typer.echo(f"gametape: skipped {count_of(search.skipped, 'file')} that are not trajectories", err=True)
+    for problem in search.damaged:
+        typer.echo(f"gametape: skipped {printable_line(problem)}", err=True)
+    return {"skipped": search.skipped, "damaged": search.damaged}
+
+
+def count_of(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def printable_line(text: str) -> str:
+    """One line of printable characters."""
+    return "".join(char if char.isprintable() else "?" for char in " ".join(text.split()))
 
 
 def open_desk(home: Path | None, database: str | None) -> "AbstractContextManager[Desk]":
