@@ -1,11 +1,16 @@
 """Hostile jobs against the network proxy: none gets through, each is recorded with its reason, and where a measure can
 be taken away, the same attack gets through without it."""
 
+import re
+import tomllib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gametape.sandbox.network_policy import NetworkAccess
+from gametape.sandbox.policy import SandboxPolicy
 from tests.sandbox.network.attacks import ATTACKS, CONTROLS, Attack
 from tests.sandbox.network.play import complaints, escapes, play
 from tests.sandbox.network.stage import NetworkStage, open_stage
@@ -44,3 +49,12 @@ def test_an_ordinary_user_is_no_less_safe(every: int) -> None:
     assert report["served"] == "answer to /hello"
     assert {name: wrong for name, wrong in report["complaints"].items() if wrong} == {}
     assert set(report["complaints"]) == set(names)
+
+
+def test_the_document_counts_the_attacks() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "network.md").read_text()
+    assert f"lists {len(ATTACKS)} ways around" in text
+    (example,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    assert SandboxPolicy.model_validate(tomllib.loads(example)).network_access == NetworkAccess(
+        hosts=("pypi.org", "*.pythonhosted.org"), methods=("GET", "HEAD")
+    )
