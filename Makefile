@@ -1,13 +1,19 @@
 # Two commands are enough for a newcomer: `make demo` and `make test`. Both set everything up first.
+# To run agents only, `make install` is enough, and quicker: it leaves torch out.
 PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dist test test-slow lint bench evidence-yields evidence-mined evidence-embedded \
+.PHONY: help install setup demo dist test test-slow lint bench evidence-yields evidence-mined evidence-embedded \
 	evidence-engine evidence-train evidence-learning evidence-feedback evidence-desk evidence-watch clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+
+install: $(if $(wildcard .venv/.ready),.venv/.ready,.venv/.installed) ## create .venv with the command, without torch
+
+.venv/.installed: scripts/setup.sh pyproject.toml constraints.txt
+	@PYTHON=$(PYTHON) sh scripts/setup.sh base
 
 setup: .venv/.ready ## create .venv and install what is pinned (implied by every other target)
 
