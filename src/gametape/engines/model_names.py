@@ -87,9 +87,12 @@ def _open(
 
 
 def _server(name: str, home: Path, egress: EgressPolicy, table: ProviderTable) -> Model:
-    from gametape.engines.openai import open_server_model  # noqa: PLC0415 - httpx is slow to import
+    from gametape.engines.ollama import open_ollama_model  # noqa: PLC0415 - httpx is slow to import
+    from gametape.engines.openai import open_server_model  # noqa: PLC0415
+    from gametape.engines.server.address import parse_address  # noqa: PLC0415
 
-    model = open_server_model(name, egress, home, table=table)
+    protocol = parse_address(name, table).provider.protocol
+    model = (open_ollama_model if protocol == "ollama" else open_server_model)(name, egress, home, table=table)
     return RetryingModel(model, RetryPolicy(), model.price)
 
 
