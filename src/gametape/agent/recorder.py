@@ -103,7 +103,8 @@ def turn_step(number: int, reply: Reply, routed: RoutedTurn, events: Sequence[Ro
         "completion_tokens": usage.completion_tokens,
         "cached_tokens": usage.cached_tokens,
         "cost_usd": usage.cost_usd,
-        "extra": {"seconds": round(usage.seconds, 6), "attempts": usage.attempts},
+        "extra": {"seconds": round(usage.seconds, 6), "attempts": usage.attempts}
+        | {name: count for name in ("written_tokens", "reasoning_tokens") if (count := getattr(usage, name))},
     }
     extra |= {"finish": reply.finish}
     if reply.constrained:

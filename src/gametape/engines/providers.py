@@ -119,3 +119,10 @@ def refuse_built_in_key(variable: str | None, where: str) -> None:
     """Raise `BadInput` if this variable is the key of a built-in provider, which goes to that provider only."""
     if variable is not None and variable in _OWN_VARIABLES:
         raise BadInput(f"{where}: ${variable} is the key of {_OWN_VARIABLES[variable]} and is sent there only")
+
+
+def reasoning_effort(reasoning: int | ReasoningEffort) -> ReasoningEffort:
+    """The effort that a number of tokens to reason with comes to, for servers that take no number."""
+    if not isinstance(reasoning, int):
+        return reasoning
+    return "low" if reasoning < 4096 else "medium" if reasoning < 16_384 else "high"

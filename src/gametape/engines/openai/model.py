@@ -5,17 +5,17 @@ from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from gametape.core.messages import Sampling
 from gametape.engines.conversation import Conversation
 from gametape.engines.egress_policy import EgressPolicy
 from gametape.engines.openai.capability_probe import MessageAPI, TokenAPI, probe_server
 from gametape.engines.openai.engine import ServerEngine
-from gametape.engines.openai.message_conversation import MessageConversation
+from gametape.engines.openai.message_conversation import ChatModel, MessageConversation
 from gametape.engines.openai.token_conversation import ServerTokenConversation
 from gametape.engines.prices import FREE, UNKNOWN_PRICE, Price, find_price
-from gametape.engines.providers import ProviderTable
+from gametape.engines.providers import ProviderTable, reasoning_effort
 from gametape.engines.server.address import ServerAddress, parse_address
 from gametape.engines.server.client import ServerClient, ServerLimits
 from gametape.engines.token_conversation import TokenConversation
@@ -34,10 +34,10 @@ class ServerModel:
         self.local = local
         self.price = price
         self.window = address.settings.window or api.window
-        self._model = address.model
         self._api = api
         self._client = client
         self._engine = ServerEngine(client, address.model, price)
+        self._chat = ChatModel(client, address.model, self.name, self.window, price, _options(address))
 
     @property
     def trainable(self) -> bool:
@@ -58,7 +58,7 @@ class ServerModel:
     ) -> Conversation:
         api = self._api
         if isinstance(api, MessageAPI):
-            return MessageConversation(self._client, self._model, self.name, sampling, self.price)
+            return MessageConversation(self._chat, sampling, constrain)
         inner = TokenConversation(
             self._engine, api.chat_format, self.window, sampling, conversation_id, constrain, self.name
         )
@@ -66,6 +66,19 @@ class ServerModel:
 
     async def close(self) -> None:
         await self._client.close()
+
+
+def _options(address: ServerAddress) -> dict[str, Any]:
+    """What is asked of the model beside its messages: to reason, and to keep what it has read where that is offered."""
+    options: dict[str, Any] = {}
+    reasoning, is_router = address.settings.reasoning, address.provider.name == "openrouter"
+    if reasoning is not None and is_router:
+        options["reasoning"] = {"max_tokens" if isinstance(reasoning, int) else "effort": reasoning}
+    elif reasoning is not None:
+        options["reasoning_effort"] = reasoning_effort(reasoning)
+    if is_router and address.model.startswith("anthropic/"):
+        options["cache_control"] = {"type": "ephemeral"}
+    return options
 
 
 def open_server_model(

@@ -82,7 +82,8 @@ def raise_for_status(status: int, headers: httpx.Headers, body: bytes, server: s
     retry_after = _milliseconds(headers.get("retry-after-ms"))
     if retry_after is None:
         retry_after = parse_retry_after(headers.get("retry-after"))
-    raise EngineError(_kind_of_status(status), text, retry_after, status=status, parameter=_parameter(body))
+    kind, parameter = _kind_of_status(status), _parameter(body)
+    raise EngineError(kind, text, retry_after, status=status, parameter=parameter, detail=message)
 
 
 def raise_for_event(body: bytes, server: str, wasted: int) -> NoReturn:
@@ -95,7 +96,7 @@ def raise_for_event(body: bytes, server: str, wasted: int) -> NoReturn:
     if type(code) is int and 400 <= code < 600:
         named.insert(0, _kind_of_status(code))
     kind = named[0] if named else "server_error"
-    raise EngineError(kind, f"{server}: {message}", wasted_tokens=wasted, parameter=_parameter(body))
+    raise EngineError(kind, f"{server}: {message}", wasted_tokens=wasted, parameter=_parameter(body), detail=message)
 
 
 def _kind_of_status(status: int) -> EngineErrorKind:
