@@ -13,6 +13,7 @@ from gametape.cli.shared import AsJson, Database, Home, emit, emit_json, open_de
 
 app = typer.Typer(
     no_args_is_help=True,
+    add_completion=False,
     rich_markup_mode=None,
     help="Ask an agent on a schedule or on events, at no cost while nothing happens.",
 )

@@ -38,6 +38,10 @@ class GoalRequest:
     budget_tokens: int | None = None
     deadline: float | None = None
     """Seconds from now."""
+    budget_usd: float | None = None
+    max_turns: int | None = None
+    max_turn_tokens: int | None = None
+    max_tool_seconds: float | None = None
     attempts: int = 5
     strict: bool = False
     apply: bool = False
@@ -67,7 +71,12 @@ def create_goal(home: Path, request: GoalRequest) -> GoalDirectory:
         instruction=request.instruction.strip() or f"Make this command succeed: {request.success}",
         created=now,
         deadline=now + request.deadline if request.deadline is not None else None,
+        instruction_given=bool(request.instruction.strip()),
         budget_tokens=request.budget_tokens,
+        budget_usd=request.budget_usd,
+        max_turns=request.max_turns,
+        max_turn_tokens=request.max_turn_tokens,
+        max_tool_seconds=request.max_tool_seconds,
         attempts=request.attempts,
         strict=request.strict,
         apply=request.apply,
