@@ -6,7 +6,7 @@ Every verb that takes a model or a budget asks here.
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -94,7 +94,7 @@ def choose_budgets(given: "BudgetConfig", workspace: Path | None = None, *, time
     seconds = limits.wall_seconds if timed else None
     usual = BudgetConfig(turns=limits.turns, turn_tokens=limits.turn_tokens, seconds=seconds)
     own, lower = read_user_config().budgets, _workspace_budgets(workspace)
-    chosen: dict[str, int | float | None] = {}
+    chosen: dict[str, Any] = {}
     for name in BudgetConfig.model_fields:
         options = [getattr(budgets, name) for budgets in (given, own, usual)]
         value = next((option for option in options if option is not None), None)

@@ -20,9 +20,9 @@ from gametape.engines.chat_formats.fenced import (
 from gametape.engines.conversation import Reply, ToolDefinition, ToolResponse
 from gametape.engines.errors import ContextTooLong, EngineError
 from gametape.engines.ollama.chat_stream import OllamaAnswer, finish_of, parse_calls, stream_chat, valid_text
-from gametape.engines.openai.message_conversation import estimate_tokens
 from gametape.engines.prices import Price
 from gametape.engines.server.client import ServerClient
+from gametape.engines.server.streamed_calls import estimate_tokens
 
 ChatMessage = dict[str, Any]
 Entry = Reply | tuple[str, str] | tuple[ToolResponse, ...]
