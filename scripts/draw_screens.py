@@ -29,25 +29,13 @@ from gametape.terminal.trajectory_view import show_trajectory
 ROOT = Path(__file__).parents[1]
 SCREENS = ROOT / "docs" / "screens"
 FOREIGN = ROOT / "examples" / "trajectories" / "terminus.json"
-SHOP = "def total(prices):\n    return sum(prices) + 1\n\n\ndef cheapest(prices):\n    return max(prices)\n"
-TESTS = (
-    "from shop import cheapest, total\n\n\ndef test_total():\n    assert total([1, 2]) == 3\n\n\n"
-    "def test_cheapest():\n    assert cheapest([3, 2, 5]) == 2\n"
-)
+QUICKSTART = ROOT / "examples" / "quickstart"
 
 
 def call(text: str, tool: str, **arguments: Any) -> dict[str, Any]:
     return {"text": text, "tool_calls": [{"name": tool, "arguments": arguments}]}
 
 
-GOAL_TURNS = [
-    call("I look at the code and its tests.", "shell", command="cat shop.py tests/test_shop.py"),
-    call("The sum is one too large.", "edit", path="shop.py", old="return sum(prices) + 1", new="return sum(prices)"),
-    call("That should be it.", "finish", summary="The sum was one too large.", confidence=0.8),
-    call("Another test fails: cheapest is the dearest.", "edit", path="shop.py", old="max(prices)", new="min(prices)"),
-    call("I run the tests before I say so again.", "shell", command="python -m pytest -q"),
-    call("Both pass.", "finish", summary="The sum and the cheapest price are right.", confidence=0.95),
-]
 THREAD_TURNS = [
     call("I read it first.", "shell", command="cat shop.py"),
     {"text": "`total` adds one to the sum, and `cheapest` gives the dearest price. Shall I mend both?"},
@@ -64,9 +52,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="screens-") as scratch:
         place = Path(scratch)
         os.chdir(place)
-        (place / "shop" / "tests").mkdir(parents=True)
-        (place / "shop" / "shop.py").write_text(SHOP)
-        (place / "shop" / "tests" / "test_shop.py").write_text(TESTS)
+        shutil.copytree(QUICKSTART, place, dirs_exist_ok=True)
         shutil.copy(FOREIGN, place)
         runs = {"goal": [run_goal(place)], "thread": [run_thread(place)], "foreign": [FOREIGN.name]}
         runs |= {"training": [str(run) for run in training]} if training else {}
@@ -81,8 +67,7 @@ def main() -> int:
 def run_goal(place: Path) -> str:
     instruction = "Mend the shop: the tests say what is wrong."
     words = ("--workspace", "shop", "--success", "pytest -q", "--instruction", instruction)
-    model = write_script(place / "goal.jsonl", GOAL_TURNS)
-    return str(gametape(place, "goal", "run", *words, "--model", model)["goal_id"])
+    return str(gametape(place, "goal", "run", *words, "--model", "scripted:turns.jsonl")["goal_id"])
 
 
 def run_thread(place: Path) -> str:
