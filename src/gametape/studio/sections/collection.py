@@ -14,12 +14,8 @@ _MOST_ROWS = 300
 
 def home_places(place: RunPlace) -> list[RunPlace]:
     """The goals and threads of a home, the newest first: their names begin with the day."""
-    found = [
-        child
-        for name, kind in (("goals", "goal"), ("threads", "thread"))
-        if (place.path / name).is_dir()
-        for child in child_places(place.path / name, (kind,))  # type: ignore[arg-type] - two of the kinds
-    ]
+    roots = [root for name in ("goals", "threads") if (root := place.path / name).is_dir()]
+    found = [child for root in roots for child in child_places(root, ("goal", "thread"))]
     return sorted(found, key=lambda child: child.path.stat().st_mtime, reverse=True)
 
 
