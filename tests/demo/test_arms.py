@@ -11,6 +11,7 @@ from gametape.core.config import TinyConfig
 from gametape.core.errors import BadInput
 from gametape.demo.arms import ArmFailed, train_arms
 from gametape.demo.state import DemoState
+from gametape.studio.sections.demo import DEMO_ARMS
 from gametape.train.config_file import read_config
 from gametape.train.policy import create_tiny_policy
 from gametape.train.run_directory import RunDirectory
@@ -48,7 +49,6 @@ import sys
 from pathlib import Path
 from gametape.demo.arms import train_arms
 from gametape.demo.state import DemoState
-from gametape.studio.sections.demo import DEMO_ARMS
 train_arms(DemoState.resume(Path(sys.argv[1]), Path(sys.argv[1])))
 """
 
