@@ -153,3 +153,27 @@ def _marks(request: Request) -> int:
 def _thoughts(request: Request) -> list[str]:
     blocks = [block for message in request.body["messages"] for block in message["content"]]
     return [block["type"] for block in blocks if "thinking" in block["type"]]
+
+
+@pytest.mark.parametrize(
+    ("model", "environment", "code", "said"),
+    [
+        ("openai:gpt-5", {}, 3, "openai:gpt-5 needs a key: set $OPENAI_API_KEY"),
+        ("anthropic:claude-x", {"GAMETAPE_API_KEY": "k"}, 3, "anthropic:claude-x needs a key: set $ANTHROPIC_API_KEY"),
+        ("openrouter:a/b", {"OPENAI_API_KEY": "k"}, 3, "openrouter:a/b needs a key: set $OPENROUTER_API_KEY"),
+        ("m@http://10.1.2.3/v1", {"GAMETAPE_API_KEY": "k3y"}, 2, "would be sent it in the clear"),
+        ("openai:m@localhost:8000", {}, 2, "write PROVIDER:MODEL"),
+        ("nothing:m", {}, 2, "no such model"),
+    ],
+)
+def test_what_cannot_be_reached_is_one_line(
+    tmp_path: Path, model: str, environment: dict[str, str], code: int, said: str
+) -> None:
+    workspace = lay(tmp_path / "workspace")
+    keys = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
+    words = ("goal", "run", "--workspace", workspace, "--success", "pytest", "--model", model, "--home", tmp_path / "h")
+    ran = gametape(*words, env=keys | environment)
+    assert ran.returncode == code, ran.stderr
+    assert said in ran.stderr
+    assert len(ran.stderr.strip().splitlines()) == 1
+    assert "k3y" not in ran.stderr
