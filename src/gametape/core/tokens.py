@@ -11,6 +11,9 @@ from pydantic import Field, model_validator
 from gametape.core.base_model import Count, ExtensibleModel, LogProb, PolicyVersion, StrictModel, TokenId
 from gametape.core.validation import Fault, Location, raise_faults
 
+TOKEN_COLUMNS = {"prompt_token_ids", "completion_token_ids", "logprobs"}
+"""The fields of ATIF metrics that have an entry for every token."""
+
 MaskBit = Annotated[int, Field(ge=0, le=1)]
 
 

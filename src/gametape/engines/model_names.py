@@ -8,20 +8,27 @@ MODEL@URL            a model of any server that speaks OpenAI's protocol
 PROVIDER:MODEL@URL   a model of a server at this URL that speaks the provider's protocol
 scripted:NAME        a written policy that knows the task (expert, clumsy, cheat)
 scripted:FILE        a written policy from a file of JSON lines
+LOCAL,FRONTIER       two of these: the first one where its odds are worth the cost, the second after a failure
 """
 
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from gametape.core.errors import BadInput, MissingDependency
+from gametape.core.user_config import UserConfig
 from gametape.engines.conversation import Model
-from gametape.engines.egress_policy import EgressPolicy
+from gametape.engines.egress_policy import EgressDenied, EgressPolicy
+from gametape.engines.model_aliases import expand_alias, provider_table
+from gametape.engines.model_route import open_route, split_route
+from gametape.engines.model_temperature import with_temperature
 from gametape.engines.providers import PROVIDERS, Provider, ProviderTable
 from gametape.engines.retry import RetryingModel, RetryPolicy
 from gametape.engines.scripted import ScriptedTurn, read_script, scripted_model
+from gametape.record.config_file import read_user_config
 
 ScriptFactory = Callable[[], Sequence[ScriptedTurn]]
 EMBEDDED_MODEL = "smollm2"
@@ -35,16 +42,45 @@ def resolve_model(
     home: Path,
     egress: EgressPolicy | None = None,
     scripts: Mapping[str, ScriptFactory] | None = None,
-    table: ProviderTable | None = None,
+    config: UserConfig | None = None,
 ) -> Model:
     """The model of this name, ready for conversations. Weights are loaded here if the name means weights.
 
-    `table` has the user's own providers and settings of models beside the built-in ones.
+    `config` has the user's aliases and providers; where it is not given, the user's file is read.
     """
+    config, egress = read_user_config() if config is None else config, egress or EgressPolicy()
+    if config.local_only:
+        egress = replace(egress, local_only=True)
+    parts = split_route(name)
+    if len(parts) == 2:
+        return open_route(parts, home, egress, lambda part: resolve_model(part, home, egress, scripts, config))
+    table = provider_table(config)
+    expanded = expand_alias(name, config, table)
+    model = _open(expanded.name, home, egress, scripts or {}, table)
+    return model if expanded.temperature is None else with_temperature(model, expanded.temperature)
+
+
+def check_model_name(name: str, home: Path, egress: EgressPolicy) -> None:
+    """Raise what `resolve_model` would raise for this name; weights that are there are not loaded for it."""
+    config = read_user_config()
+    table = provider_table(config)
+    parts = split_route(name)
+    for part in parts:
+        full = expand_alias(part, config, table).name
+        if full.startswith("scripted:") or table.is_server_name(full):
+            try:
+                resolve_model(part, home, egress, config=config)
+            except EgressDenied:
+                if part == parts[0]:
+                    raise
+
+
+def _open(
+    name: str, home: Path, egress: EgressPolicy, scripts: Mapping[str, ScriptFactory], table: ProviderTable
+) -> Model:
     kind, _, rest = name.partition(":")
-    table, egress = table or ProviderTable(), egress or EgressPolicy()
     if kind == "scripted":
-        return _scripted(name, rest, scripts or {})
+        return _scripted(name, rest, scripts)
     if table.is_server_name(name):
         return _server(name, home, egress, table)
     return _weights(name, home, egress)
@@ -141,6 +177,7 @@ def list_model_names(home: Path, table: ProviderTable | None = None) -> list[dic
         ("scripted:expert", "writes the task's own solution", True, True),
         ("scripted:clumsy", "the same with five kinds of mistakes", True, True),
         ("scripted:cheat", "attacks the tests instead of solving", True, True),
+        ("LOCAL,FRONTIER", "two of these: the second after a failure of the first", True, None),
     ]
     return [dict(zip(("name", "what", "available", "trainable"), row, strict=True)) for row in rows]
 
