@@ -54,8 +54,9 @@ def task_tools(
     max_seconds: float,
     notes: NoteStore | None = None,
     allowed: frozenset[str] | None = None,
+    history: bool = False,
 ) -> Sequence[Tool]:
-    """The standard tools, or only the `allowed` ones and `finish`."""
+    """The standard tools, or only the `allowed` ones and `finish`. `history` adds a look at the git history."""
     tools = standard_tools(
         state=state,
         notes=notes,
@@ -63,6 +64,7 @@ def task_tools(
         task=task,
         analyzer=StaticAnalyzer(home),
         max_seconds=max_seconds,
+        history=history,
     )
     if allowed is None:
         return tools

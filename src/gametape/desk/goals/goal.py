@@ -8,6 +8,7 @@ workspace/        the best state that was reached
 patch.diff        its changes
 summary.md        the same as text, for a pull request
 repo.git/         the branch, where the workspace has no git repository
+history.git/      a copy of the workspace's git history, for the agent to read
 checkpoints/      the file tree after every turn
 result.json       the answer
 """
@@ -82,6 +83,10 @@ class GoalDirectory(AttemptDirectory):
     @property
     def repository(self) -> Path:
         return self.root / "repo.git"
+
+    @property
+    def history(self) -> Path:
+        return self.root / "history.git"
 
     @property
     def result(self) -> Path:

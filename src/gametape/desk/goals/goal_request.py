@@ -12,6 +12,7 @@ from gametape.core.errors import BadInput
 from gametape.desk.goals import branch
 from gametape.desk.goals.baseline import GoalBaseline, measure_baseline
 from gametape.desk.goals.goal import Goal, GoalDirectory, goal_directory, new_goal_id
+from gametape.desk.goals.history import copy_history
 from gametape.desk.goals.success_command import read_command
 from gametape.engines.egress_policy import EgressPolicy
 from gametape.engines.model_aliases import absolute_model_name
@@ -96,6 +97,8 @@ def write_goal(home: Path, goal: Goal, start: SourceTree, baseline: GoalBaseline
     try:
         directory.start.mkdir()
         start.write_to(directory.start)
+        if not goal.constraints.unreadable:
+            copy_history(Path(goal.workspace), goal.head, directory.history)
         write_atomically(directory.baseline, baseline.model_dump_json(indent=2).encode())
         write_atomically(directory.goal, goal.model_dump_json(indent=2).encode())
     except BaseException:
