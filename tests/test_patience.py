@@ -25,16 +25,24 @@ def _complaints(path: Path) -> Iterator[str]:
             continue
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         given = {keyword.arg: keyword.value for keyword in node.keywords}
-        if name in _WAITS and _is_short(given.get("timeout")):
+        if name in _WAITS and not _is_awaited_inside(node) and _is_short(given.get("timeout")):
             yield f"{line} waits for a short time; a wait that only guards against a hang takes `HANG`"
         if name in ("timeout", "wait_for") and node.args and _is_short(node.args[-1]):
             yield f"{line} waits for a short time; a wait that only guards against a hang takes `HANG`"
         if name == "settings" and not _is_none(given.get("deadline")):
             yield f"{line} gives examples a deadline"
-        checks = given.get("suppress_health_check")
-        if name == "settings" and checks is not None and "HealthCheck.too_slow" not in (said := ast.unparse(checks)):
-            if "*HealthCheck" not in said and not isinstance(checks, ast.Name):
-                yield f"{line} lets examples be too slow"
+        if name == "settings" and not _lets_them_be_slow(given.get("suppress_health_check")):
+            yield f"{line} has examples that may be too slow"
+
+
+def _is_awaited_inside(node: ast.Call) -> bool:
+    """`workspace.run(...)` has the limit of a command in a sandbox, which tests are free to reach."""
+    return isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) == "workspace"
+
+
+def _lets_them_be_slow(node: ast.AST | None) -> bool:
+    """A list of one's own replaces the one of `conftest.py`."""
+    return node is None or isinstance(node, ast.Name) or "*HealthCheck" in ast.unparse(node)
 
 
 def _is_clock(node: ast.AST) -> bool:

@@ -51,10 +51,15 @@ SAID: dict[str, tuple[ScriptedTurn, list[str], str]] = {
     "missing argument": (says("", ("shell", {})), ["wrong_arguments"], "'command' is missing"),
     "empty turn": (ScriptedTurn(), ["no_call"], "called no tool"),
     "only text": (ScriptedTurn(text="Let me think."), ["no_call"], "called no tool"),
-    "endless turn": (ScriptedTurn(text="and " * 2000), ["cut_off"], "cut off"),
+    "endless turn": (ScriptedTurn(text="and " * 2000), ["cut_off"], "cut off after 500 tokens"),
+    "cut in a call": (
+        says("", ("write", {"path": "a", "content": "x = 1\n" * 2000})),
+        ["cut_off"],
+        "No call in it was",
+    ),
     "tool crash": (says("", ("crash", {})), ["tool_crash"], "ZeroDivisionError"),
     "tool that hangs": (says("", ("forever", {})), ["tool_timeout"], "did not end within"),
-    "nine calls": (
+    "too many calls": (
         says("", *[("shell", {"command": "echo x >> n"})] * 9),
         ["too_many_calls"],
         "at most 8 calls in one turn",
@@ -72,7 +77,8 @@ def test_what_a_model_can_say_is_answered_recorded_and_survived(
 ) -> None:
     monkeypatch.setattr("gametape.agent.tool_router._GRACE", 0.0)
     turn, kinds, told = SAID[fault]
-    limits = RolloutLimits(tool_seconds=6.0 if fault == "tool that hangs" else HANG)
+    seconds = 6.0 if fault == "tool that hangs" else HANG
+    limits = RolloutLimits(tool_seconds=seconds, turn_tokens=500, calls_per_turn=8)
 
     async def main() -> None:
         turns = [turn, runs("echo still here"), DONE]

@@ -164,6 +164,11 @@ def step_text(step: Step) -> str:
     return step.message if isinstance(step.message, str) else "".join(part.text or "" for part in step.message)
 
 
+def was_cut_off(step: Step) -> bool:
+    """Whether the limit of tokens cut this turn off."""
+    return step.source == "agent" and (step.gametape_extra.model_extra or {}).get("finish") == "length"
+
+
 def usage_from_steps(steps: Iterable[Step]) -> RolloutUsage:
     """The usage of a recorded rollout. Turns copied from another rollout count as turns and cost nothing."""
     usage = RolloutUsage()
@@ -171,6 +176,7 @@ def usage_from_steps(steps: Iterable[Step]) -> RolloutUsage:
         if step.source != "agent":
             continue
         usage.turns += not step.gametape_extra.summary
+        usage.cut_off += was_cut_off(step)
         if step.is_copied_context:
             continue
         metrics = step.metrics

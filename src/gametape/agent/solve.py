@@ -9,14 +9,21 @@ from pathlib import Path
 from gametape.agent.agent_state import AgentState
 from gametape.agent.attempt_directory import AttemptDirectory
 from gametape.agent.breaker import NullBreaker, RolloutBreaker
+from gametape.agent.budget import ToldBudget
 from gametape.agent.constraints import Constraints
-from gametape.agent.limits import RolloutEnd, RolloutLimits
+from gametape.agent.limits import RolloutEnd, RolloutLimits, cut_off_warnings
 from gametape.agent.notes import DirectoryNoteStore
 from gametape.agent.recorder import JournalRecorder, final_metrics, new_trajectory, usage_from_steps
 from gametape.agent.replay import last_checkpoint
 from gametape.agent.rollout import Rollout, RolloutConfig, StepCallback
 from gametape.agent.session import open_checkpoints, open_workspace, start_rollout, with_checkpoints
-from gametape.agent.task_setup import initial_prompts, snapshot_start, task_sandbox_spec, task_tools
+from gametape.agent.task_setup import (
+    initial_prompts,
+    limits_for_task,
+    snapshot_start,
+    task_sandbox_spec,
+    task_tools,
+)
 from gametape.core.atif import Extra
 from gametape.core.errors import BadInput
 from gametape.core.messages import Sampling
@@ -55,7 +62,7 @@ class SolveRequest:
 
 @dataclass(frozen=True)
 class SolveResult:
-    """How an attempt ended. `verdict` is None where it was interrupted."""
+    """How an attempt ended. `verdict` is None where it was interrupted, and where the model never answered."""
 
     outcome: Outcome
     reason: str
@@ -67,6 +74,11 @@ class SolveResult:
     tokens: int
     cost_usd: float
     seconds: float
+    cut_off: int = 0
+    """Turns that the limit of tokens cut off."""
+    warnings: tuple[str, ...] = ()
+    exit_code: int = 1
+    """For the outcome `error`: 3 where something is missing here, such as a key or a server; else 1."""
 
 
 async def solve(request: SolveRequest, resume: bool = False, on_step: StepCallback = lambda _step: None) -> SolveResult:
@@ -84,18 +96,25 @@ async def _attempt(request: SolveRequest, journal: Journal, on_step: StepCallbac
     task = request.task
     with journal, open_checkpoints(request.directory.checkpoints) as store:
         recorder = JournalRecorder(journal)
+        budget = ToldBudget(limits_for_task(request.limits, task))
         config = with_checkpoints(_rollout_config(request, journal.trajectory.trajectory_id or "", on_step), store)
         async with open_workspace(
             store, recorder, task_sandbox_spec(task), lambda: snapshot_start(store, task)
         ) as workspace:
             rollout = await start_rollout(
-                config, workspace, recorder, lambda: initial_prompts(task, request.constraints.describe())
+                config,
+                workspace,
+                recorder,
+                lambda: initial_prompts(task, request.constraints.describe(), "full", budget.opening()),
             )
             end = await _run(rollout)
             seconds = rollout.usage.seconds
         usage = usage_from_steps(recorder.steps)
         _export_result(request, store, last_checkpoint(recorder.steps))
-        verdict = None if end.outcome == "cancelled" else await asyncio.to_thread(_verify, request)
+        never_answered = end.outcome == "error" and usage.turns == 0
+        verdict = None
+        if end.outcome != "cancelled" and not never_answered:
+            verdict = await asyncio.to_thread(_verify, request)
         outcome = "passed" if verdict and verdict.passed else end.outcome or "failed"
         extra: Extra = {"outcome": outcome, "reason": end.reason}
         if verdict:
@@ -112,6 +131,9 @@ async def _attempt(request: SolveRequest, journal: Journal, on_step: StepCallbac
         tokens=usage.tokens,
         cost_usd=usage.cost_usd,
         seconds=seconds,
+        cut_off=usage.cut_off,
+        warnings=cut_off_warnings(usage, config.turn_tokens, config.limits.turn_tokens),
+        exit_code=end.exit_code,
     )
 
 
@@ -140,20 +162,23 @@ def _check_same_request(request: SolveRequest, begun: Trajectory) -> None:
 
 def _tools(request: SolveRequest, state: AgentState) -> Sequence[Tool]:
     notes = DirectoryNoteStore(request.directory.notes)
-    return task_tools(request.task, state, request.home, request.limits.tool_seconds, notes, request.tools)
+    seconds = limits_for_task(request.limits, request.task).tool_seconds
+    return task_tools(request.task, state, request.home, seconds, notes, request.tools)
 
 
 def _rollout_config(request: SolveRequest, name: str, on_step: StepCallback) -> RolloutConfig:
+    limits = limits_for_task(request.limits, request.task)
     return RolloutConfig(
         model=request.model,
         make_tools=lambda state: _tools(request, state),
         name=name,
         sampling=request.sampling,
         constrained_decoding=request.constrained_decoding,
-        limits=request.limits,
+        limits=limits,
         constraints=request.constraints,
         on_step=on_step,
         make_breaker=request.make_breaker,
+        told_budget=ToldBudget(limits),
     )
 
 

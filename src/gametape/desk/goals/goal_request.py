@@ -12,6 +12,7 @@ from gametape.core.errors import BadInput
 from gametape.desk.goals import branch
 from gametape.desk.goals.baseline import GoalBaseline, measure_baseline
 from gametape.desk.goals.goal import Goal, GoalDirectory, goal_directory, new_goal_id
+from gametape.desk.goals.history import copy_history
 from gametape.desk.goals.success_command import read_command
 from gametape.engines.egress_policy import EgressPolicy
 from gametape.engines.model_names import resolve_model
@@ -37,6 +38,10 @@ class GoalRequest:
     budget_tokens: int | None = None
     deadline: float | None = None
     """Seconds from now."""
+    budget_usd: float | None = None
+    max_turns: int | None = None
+    max_turn_tokens: int | None = None
+    max_tool_seconds: float | None = None
     attempts: int = 5
     strict: bool = False
     apply: bool = False
@@ -66,7 +71,12 @@ def create_goal(home: Path, request: GoalRequest) -> GoalDirectory:
         instruction=request.instruction.strip() or f"Make this command succeed: {request.success}",
         created=now,
         deadline=now + request.deadline if request.deadline is not None else None,
+        instruction_given=bool(request.instruction.strip()),
         budget_tokens=request.budget_tokens,
+        budget_usd=request.budget_usd,
+        max_turns=request.max_turns,
+        max_turn_tokens=request.max_turn_tokens,
+        max_tool_seconds=request.max_tool_seconds,
         attempts=request.attempts,
         strict=request.strict,
         apply=request.apply,
@@ -86,6 +96,8 @@ def write_goal(home: Path, goal: Goal, start: SourceTree, baseline: GoalBaseline
     try:
         directory.start.mkdir()
         start.write_to(directory.start)
+        if not goal.constraints.unreadable:
+            copy_history(Path(goal.workspace), goal.head, directory.history)
         write_atomically(directory.baseline, baseline.model_dump_json(indent=2).encode())
         write_atomically(directory.goal, goal.model_dump_json(indent=2).encode())
     except BaseException:

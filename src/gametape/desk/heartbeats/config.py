@@ -8,7 +8,16 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import yaml
 from croniter import CroniterBadDateError, croniter
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from gametape.core.errors import BadInput
 from gametape.desk.heartbeats import cadence as cadences
@@ -121,10 +130,10 @@ class EventConfig(_ConfigTable):
 
 
 class HeartbeatBudget(_ConfigTable):
-    """Per day in the heartbeat's time zone. What is not named has no limit."""
+    """Per day in the heartbeat's time zone. What is not named has no limit. `usd` is another name of `cost`."""
 
     tokens: Annotated[int, Field(ge=0)] | None = None
-    usd: Annotated[float, Field(ge=0)] | None = None
+    usd: Annotated[float, Field(ge=0)] | None = Field(default=None, validation_alias=AliasChoices("cost", "usd"))
 
 
 class HeartbeatConfig(_ConfigTable):
