@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gametape.cli.budgets import (
+    AllowHost,
     MaxCost,
     MaxSeconds,
     MaxTokens,
@@ -55,6 +56,7 @@ def solve(
     max_cost: MaxCost = None,
     max_seconds: MaxSeconds = None,
     max_tool_seconds: MaxToolSeconds = None,
+    allow_host: AllowHost = None,
     constraints: ConstraintsFile = None,
     tools: Annotated[
         str | None,
@@ -85,6 +87,7 @@ def solve(
       gametape solve examples/tasks/slugs --model smollm2 --out runs/small --max-turns 8 --seed 1
     """
 
+    from gametape.agent.allowed_hosts import check_hosts
     from gametape.agent.attempt_directory import AttemptDirectory
     from gametape.agent.breaker import NullBreaker
     from gametape.agent.scripted_policies import SCRIPTED_POLICIES
@@ -110,6 +113,7 @@ def solve(
         constrained_decoding=constrain,
         tools=frozenset(filter(None, tools.split(","))) if tools is not None else None,
         make_breaker=(lambda: BehaviourBreaker(MonitorSet())) if watch else NullBreaker,
+        hosts=check_hosts(allow_host or ()),
     )
     solved = asyncio.run(_attempt(request, resume))
     emit_json(_answer(solved)) if as_json else _show(solved)
@@ -145,6 +149,7 @@ def _answer(solved: "SolveResult") -> dict[str, object]:
         "seconds": round(solved.seconds, 3),
         "cut_off": solved.cut_off,
         "warnings": list(solved.warnings),
+        **({"network": solved.network} if solved.network else {}),
     }
 
 
