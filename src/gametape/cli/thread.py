@@ -90,13 +90,13 @@ def new(
     emit({"thread": name, "directory": str(directory.root), "vault": thread.vault}, as_json, name)
 
 
-def _hosts(hosts: list[str] | None, local_only: bool) -> tuple[str, ...]:
+def _hosts(hosts: list[str] | None, local_only: bool) -> list[str]:
     from gametape.agent.allowed_hosts import check_hosts
     from gametape.core.errors import BadInput
 
     if hosts and local_only:
         raise BadInput("--local-only keeps everything on this machine; it cannot go with --allow-host")
-    return check_hosts(hosts or ())
+    return [*check_hosts(hosts or ())]
 
 
 @app.command()

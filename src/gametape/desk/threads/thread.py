@@ -54,7 +54,7 @@ class Thread(StrictModel):
     max_seconds: float | None = Field(default=None, gt=0)
     max_tool_seconds: float | None = Field(default=None, gt=0)
     local_only: bool = False
-    hosts: tuple[str, ...] = ()
+    hosts: list[str] = Field(default_factory=list)
     """Hosts that the agent may reach through the logging proxy."""
     store: str
     """The thread whose directory holds the checkpoints."""
