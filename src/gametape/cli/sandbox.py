@@ -8,7 +8,7 @@ import typer
 
 from gametape.cli.shared import AsJson, emit_json
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
 
 @app.callback()
