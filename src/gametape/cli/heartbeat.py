@@ -62,11 +62,20 @@ def list_(home: Home = None, database: Database = None, as_json: AsJson = False)
     if as_json:
         emit_json({"heartbeats": rows})
         return
+    from gametape.terminal.table import Column, numbers, print_table
+    from gametape.watch.text_features import printable
+
+    cells = []
     for row in rows:
         last = row["last"]
-        last_text = f"last: {last['outcome']} {_moment(last['at'])}" if last else "has not ticked"
-        coming = row["problem"] or ("paused" if row["paused"] else f"next: {_moment(row['next'])}")
-        typer.echo(f"{row['name']:20}  {coming}  {last_text}  today: {row['tokens_today']} tokens")
+        last_text = f"{last['outcome']} {_moment(last['at'])}" if last else "has not ticked"
+        coming = printable(row["problem"]) or ("paused" if row["paused"] else _moment(row["next"]))
+        cells.append((row["name"], coming, last_text, str(row["tokens_today"])))
+    words = [Column("heartbeat"), Column("next", wraps=True), Column("last", wraps=True)]
+    if cells:
+        print_table([*words, *numbers("tokens today")], cells)
+    else:
+        typer.echo("no heartbeats yet")
 
 
 @app.command()

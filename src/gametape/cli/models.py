@@ -28,15 +28,14 @@ def models(context: typer.Context, home: Home = None, as_json: AsJson = False) -
     if as_json:
         emit_json({"models": names})
         return
-    from rich.console import Console
-    from rich.table import Table
+    from gametape.terminal.table import Column, print_table
 
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for column in ("name", "what it is", "here", "trainable"):
-        table.add_column(column)
-    for row in names:
-        table.add_row(row["name"], row["what"], "yes" if row["available"] else "no", "yes" if row["trainable"] else "-")
-    Console(highlight=False).print(table)
+    columns = [Column("name"), Column("what it is", wraps=True), Column("here"), Column("trainable")]
+    rows = [
+        (row["name"], row["what"], "yes" if row["available"] else "no", "yes" if row["trainable"] else "-")
+        for row in names
+    ]
+    print_table(columns, rows)
 
 
 @app.command()
