@@ -10,8 +10,9 @@ _PER_DIRECTORY = 40
 
 _AGENT_ROLE = """\
 You are a coding agent. You work on the files below /workspace, in a sandbox without network.
-In every turn say briefly what you are about to do, then call one tool and read its answer. Look before you change \
-anything, run the tests after you did, and call finish when the work is done."""
+In every turn say briefly what you are about to do, then call one tool, or several that do not depend on each other, \
+and read the answers. Look before you change anything, run the tests after you did, and call finish when the work is \
+done."""
 
 
 def build_system_prompt(

@@ -125,6 +125,8 @@ def print_answer(answer: dict[str, Any]) -> None:
         _print_lines(console, answer["answer"])
     else:
         console.print(Text(f"{answer['ended']}: {printable(answer['reason'])}", style="yellow"), soft_wrap=True)
+    for warning in answer.get("warnings") or ():
+        Console(stderr=True, highlight=False).print(Text(printable(warning), style="yellow"), soft_wrap=True)
 
 
 def _print_step(console: Console, step: "Step") -> None:

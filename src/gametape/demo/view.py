@@ -8,9 +8,9 @@ from rich.console import Console
 from rich.text import Text
 
 from gametape.studio.comparison import ArmComparison
-from gametape.studio.report import arm_label
 from gametape.studio.run_files import RunFiles
-from gametape.terminal.rollout_view import clip_line
+from gametape.studio.sections.training import run_labels
+from gametape.terminal.step_lines import clip_line
 from gametape.terminal.table import Column, numbers, print_table
 
 Points = Sequence[tuple[float, float]]
@@ -61,7 +61,10 @@ def show_warm(console: Console, warm: dict[str, Any]) -> None:
 
 
 def show_arms(console: Console, runs: Sequence[RunFiles], verdict: ArmComparison | None) -> None:
-    curves = {arm_label(run): [(score["flops"] / 1e6, score["success"]) for score in run.scores] for run in runs}
+    curves = {
+        label: [(score["flops"] / 1e6, score["success"]) for score in run.scores]
+        for run, label in zip(runs, run_labels(runs), strict=True)
+    }
     console.print(plot(curves, "held-out success over millions of operations"))
     print_before_and_after(console, runs)
     if verdict:
@@ -70,11 +73,11 @@ def show_arms(console: Console, runs: Sequence[RunFiles], verdict: ArmComparison
 
 def print_before_and_after(console: Console, runs: Sequence[RunFiles]) -> None:
     rows = []
-    for run in runs:
+    for run, label in zip(runs, run_labels(runs), strict=True):
         first, last = run.scores[0], run.scores[-1]
         turns = [f"{_share(first[name])} > {_share(last[name])}" for name in ("load_bearing", "ordinary")]
         spent = (str(last["episodes_so_far"]), f"{last['flops'] / 1e6:.0f}", str(len(run.targets)))
-        rows.append([arm_label(run), _share(first["success"]), _share(last["success"]), *turns, *spent])
+        rows.append([label, _share(first["success"]), _share(last["success"]), *turns, *spent])
     titles = numbers("before", "after", "load-bearing", "other turns", "episodes", "Mflop", "targets")
     print_table([Column("arm"), *titles], rows, console)
 

@@ -39,8 +39,15 @@ class Goal(StrictModel):
     model: str
     instruction: str
     created: float
+    instruction_given: bool = True
+    """False where the request had none, and `instruction` only repeats the command."""
     deadline: float | None = None
     budget_tokens: int | None = None
+    budget_usd: float | None = None
+    max_turns: int | None = None
+    """Turns of one attempt."""
+    max_turn_tokens: int | None = None
+    max_tool_seconds: float | None = None
     attempts: int = 5
     strict: bool = False
     apply: bool = False

@@ -14,7 +14,8 @@ from gametape.desk.goals.baseline import GoalBaseline, measure_baseline
 from gametape.desk.goals.goal import Goal, GoalDirectory, goal_directory, new_goal_id
 from gametape.desk.goals.success_command import read_command
 from gametape.engines.egress_policy import EgressPolicy
-from gametape.engines.model_names import resolve_model
+from gametape.engines.model_aliases import absolute_model_name
+from gametape.engines.model_names import check_model_name
 from gametape.record.atomic import write_atomically
 from gametape.record.source_tree import SourceTree
 from gametape.sandbox.snapshots.cleanup import remove_tree
@@ -37,6 +38,10 @@ class GoalRequest:
     budget_tokens: int | None = None
     deadline: float | None = None
     """Seconds from now."""
+    budget_usd: float | None = None
+    max_turns: int | None = None
+    max_turn_tokens: int | None = None
+    max_tool_seconds: float | None = None
     attempts: int = 5
     strict: bool = False
     apply: bool = False
@@ -66,7 +71,12 @@ def create_goal(home: Path, request: GoalRequest) -> GoalDirectory:
         instruction=request.instruction.strip() or f"Make this command succeed: {request.success}",
         created=now,
         deadline=now + request.deadline if request.deadline is not None else None,
+        instruction_given=bool(request.instruction.strip()),
         budget_tokens=request.budget_tokens,
+        budget_usd=request.budget_usd,
+        max_turns=request.max_turns,
+        max_turn_tokens=request.max_turn_tokens,
+        max_tool_seconds=request.max_tool_seconds,
         attempts=request.attempts,
         strict=request.strict,
         apply=request.apply,
@@ -96,16 +106,10 @@ def write_goal(home: Path, goal: Goal, start: SourceTree, baseline: GoalBaseline
 
 def _checked_model(request: GoalRequest, home: Path) -> str:
     """The model's name with absolute paths, checked without loading weights."""
-    kind, _, rest = request.model.partition(":")
-    if kind == "scripted":
-        resolve_model(request.model, home)
-        return f"scripted:{os.path.abspath(rest)}"
-    if kind == "openai":
-        resolve_model(request.model, home, EgressPolicy(local_only=request.local_only))
-        return request.model
     if not request.model.strip():
-        raise BadInput("give a model: smollm2, a directory of weights, openai:MODEL@URL or scripted:FILE")
-    return os.path.abspath(request.model) if Path(request.model).is_dir() else request.model
+        raise BadInput("give a model: smollm2, a directory of weights, PROVIDER:MODEL or scripted:FILE")
+    check_model_name(request.model, home, EgressPolicy(local_only=request.local_only))
+    return absolute_model_name(request.model)
 
 
 def _interpreter(workspace: Path, python: Path | None) -> Path | None:

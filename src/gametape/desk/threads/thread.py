@@ -35,7 +35,8 @@ class ThreadRefused(GametapeError):
 
 
 class Thread(StrictModel):
-    """The settings and state of a thread. Budgets hold for its whole life."""
+    """The settings and state of a thread. Budgets hold for its whole life, the other limits for each answer; None is
+    the usual limit."""
 
     thread_id: str
     title: str = ""
@@ -47,6 +48,10 @@ class Thread(StrictModel):
     constraints: Constraints = Field(default_factory=Constraints)
     budget_tokens: int | None = Field(default=None, ge=1)
     budget_usd: float | None = Field(default=None, gt=0)
+    max_turns: int | None = Field(default=None, ge=1)
+    max_turn_tokens: int | None = Field(default=None, ge=1)
+    max_seconds: float | None = Field(default=None, gt=0)
+    max_tool_seconds: float | None = Field(default=None, gt=0)
     local_only: bool = False
     store: str
     """The thread whose directory holds the checkpoints."""
