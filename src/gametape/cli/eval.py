@@ -218,7 +218,7 @@ def _show(answer: dict[str, Any]) -> None:
         ("seconds for a success", _number(answer["cost_per_success"]["seconds"])),
         ("spent on failures", _percent(answer["cost_per_success"]["spent_on_failures"])),
     )
-    print_table([Column(style="dim"), Column()], rows, console)
+    print_table([Column(style="dim"), Column(wraps=True)], rows, console)
     if "report" in answer:
         console.print(Text(f"report {answer['report']}", style="dim"), soft_wrap=True)
 

@@ -1,7 +1,8 @@
 """The help of a verb: what it needs first, what every verb takes last, and its exit codes."""
 
 import re
-from typing import Any
+from pathlib import Path
+from typing import Any, get_args
 
 from typer.core import TyperCommand
 
@@ -11,6 +12,15 @@ _EXIT_CODES = "Exit codes: 0 yes; 1 the answer is no; 2 bad input; 3 something i
 
 class VerbCommand(TyperCommand):
     """A verb that does something, in groups of options."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Refuse an empty name of a file, which would mean the present directory."""
+        given, _, _ = self.make_parser(ctx).parse_args(list(args))
+        for param in self.params:
+            value = given.get(param.name)
+            if _names_files(param) and "" in (value if isinstance(value, list | tuple) else [value]):
+                ctx.fail(f"Invalid value for {param.get_error_hint()}: an empty name")
+        return super().parse_args(ctx, args)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         sections: dict[str, list[tuple[str, str]]] = {
@@ -35,6 +45,11 @@ class VerbCommand(TyperCommand):
             with formatter.indentation():
                 formatter.write_text(_EXIT_CODES)
         super().format_epilog(ctx, formatter)
+
+
+def _names_files(param: Any) -> bool:
+    annotation = getattr(getattr(param, "type_descriptor", None), "annotation", None)
+    return Path in (annotation, *get_args(annotation))
 
 
 def _section(param: Any) -> str:
