@@ -148,8 +148,14 @@ def list_goals(home: Home = None, as_json: AsJson = False) -> None:
     if as_json:
         emit_json({"goals": rows})
         return
-    for row in rows:
-        typer.echo(f"{row['goal_id']}  {row['state']:<12}  {row['success']}")
+    from gametape.terminal.table import Column, print_table
+    from gametape.watch.text_features import printable
+
+    cells = [(row["goal_id"], printable(row["state"]), printable(row["success"])) for row in rows]
+    if cells:
+        print_table([Column("goal"), Column("state", wraps=True), Column("success", wraps=True)], cells)
+    else:
+        typer.echo("no goals yet")
 
 
 @app.command()
