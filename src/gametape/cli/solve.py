@@ -25,7 +25,7 @@ from gametape.cli.shared import (
     emit_json,
     load_constraints,
 )
-from gametape.record.home import home_directory
+from gametape.record.home import writable_home
 
 if TYPE_CHECKING:
     from gametape.agent.solve import SolveRequest, SolveResult
@@ -92,7 +92,7 @@ def solve(
     from gametape.watch.breaker import BehaviourBreaker
     from gametape.watch.monitor_set import MonitorSet
 
-    root = home_directory(home)
+    root = writable_home(home)
     loaded_task = load_task(task, root, lambda text: typer.echo(text, err=True))
     scripts = {name: (lambda script=script: script(loaded_task)) for name, script in SCRIPTED_POLICIES.items()}
     request = SolveRequest(
