@@ -115,14 +115,14 @@ def solve(
 async def _attempt(request: "SolveRequest", resume: bool) -> "SolveResult":
 
     from gametape.agent.solve import solve as run_solve
+    from gametape.core.errors import Interrupted
     from gametape.terminal.rollout_view import LiveView
 
     begun = request.directory.load_trajectory().turns if resume and request.directory.trajectory.exists() else 0
     try:
         return await cancel_on_interrupt(run_solve(request, resume, LiveView(request.limits.turns, begun).show))
     except asyncio.CancelledError:
-        typer.echo("gametape: interrupted; --resume goes on with what was begun", err=True)
-        raise typer.Exit(130) from None
+        raise Interrupted("interrupted; --resume goes on with what was begun") from None
     finally:
         await request.model.close()
 
