@@ -73,6 +73,8 @@ def check_model_name(name: str, home: Path, egress: EgressPolicy) -> None:
             except EgressDenied:
                 if part == parts[0]:
                     raise
+        else:
+            _local_weights(full, home)
 
 
 def _open(
@@ -113,20 +115,25 @@ def _scripted(name: str, rest: str, scripts: Mapping[str, ScriptFactory]) -> Mod
     return scripted_model(name, read_script(path))
 
 
-def _weights(name: str, home: Path, egress: EgressPolicy) -> Model:
+def _local_weights(name: str, home: Path) -> Path | None:
+    """The directory that a name of weights means; None for one that a hub may have."""
     if name == EMBEDDED_MODEL:
         directory = home / "models" / EMBEDDED_MODEL
         if not directory.is_dir():
             raise MissingDependency("smollm2 has not been fetched yet; type: gametape models fetch smollm2")
-    else:
-        directory = Path(name)
-        if not directory.is_dir():
-            if not _HUB_ID.fullmatch(name):
-                raise BadInput(
-                    f"{name}: no such model; give smollm2, a directory, PROVIDER:MODEL ({', '.join(PROVIDERS)}), "
-                    "MODEL@URL or scripted:FILE"
-                )
-            directory = _from_hub(name, egress)
+        return directory
+    if Path(name).is_dir():
+        return Path(name)
+    if not _HUB_ID.fullmatch(name):
+        raise BadInput(
+            f"{name}: no such model; give smollm2, a directory, PROVIDER:MODEL ({', '.join(PROVIDERS)}), "
+            "MODEL@URL or scripted:FILE"
+        )
+    return None
+
+
+def _weights(name: str, home: Path, egress: EgressPolicy) -> Model:
+    directory = _local_weights(name, home) or _from_hub(name, egress)
     try:
         from gametape.engines.torch.build import open_torch_model  # noqa: PLC0415 - needs torch
     except ImportError as error:
