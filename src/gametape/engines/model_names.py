@@ -90,14 +90,18 @@ def _open(
 
 def _server(name: str, home: Path, egress: EgressPolicy, table: ProviderTable) -> Model:
     from gametape.engines.anthropic import AnthropicModel, open_anthropic_model  # noqa: PLC0415 - httpx loads slowly
+    from gametape.engines.ollama import OllamaModel, open_ollama_model  # noqa: PLC0415
     from gametape.engines.openai import ServerModel, open_server_model  # noqa: PLC0415
     from gametape.engines.server.address import parse_address  # noqa: PLC0415
 
-    model: AnthropicModel | ServerModel
-    if parse_address(name, table).provider.protocol == "anthropic":
-        model = open_anthropic_model(name, egress, home, table=table)
-    else:
-        model = open_server_model(name, egress, home, table=table)
+    model: AnthropicModel | OllamaModel | ServerModel
+    match parse_address(name, table).provider.protocol:
+        case "anthropic":
+            model = open_anthropic_model(name, egress, home, table=table)
+        case "ollama":
+            model = open_ollama_model(name, egress, home, table=table)
+        case "openai":
+            model = open_server_model(name, egress, home, table=table)
     return RetryingModel(model, RetryPolicy(), model.price)
 
 
