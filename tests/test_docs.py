@@ -4,6 +4,8 @@ import re
 import tomllib
 from pathlib import Path
 
+from gametape.core.user_config import UserConfig
+from gametape.record.config_file import parse_config
 from gametape.sandbox.hardening_measures import HARDENING_MEASURES
 from gametape.sandbox.policy import SandboxPolicy
 
@@ -24,3 +26,11 @@ def test_links_between_documents_lead_somewhere() -> None:
     for document in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]:
         for target in re.findall(r"\]\((?!http)([^)#]+)\)", document.read_text()):
             assert (document.parent / target).exists(), f"{document.name} points to {target}"
+
+
+def test_the_configuration_in_the_docs_is_one() -> None:
+    (example,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs/configuration.md").read_text(), re.DOTALL)
+    config = parse_config(example.encode(), Path("config.toml"), UserConfig)
+    assert config.models["fast"].model == "work:some-model"
+    sections = (config, config.budgets, config.models["fast"], config.providers["work"])
+    assert [set(type(section).model_fields) - section.model_fields_set for section in sections] == [set()] * 4

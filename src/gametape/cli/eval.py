@@ -16,7 +16,7 @@ from gametape.cli.budgets import (
     MaxTurnTokens,
     limits_from_options,
 )
-from gametape.cli.model_option import ModelName, choose_model
+from gametape.cli.model_option import ModelName, Temperature, choose_model, choose_sampling, usual_temperature
 from gametape.cli.shared import AsJson, ConstraintsFile, Home, LocalOnly, emit, load_constraints
 from gametape.record.home import writable_home
 
@@ -47,7 +47,7 @@ def evaluate(
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
     trajectories: Annotated[bool, typer.Option("--trajectories", help="Also write every rollout to --out.")] = False,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first N tasks (100 for worlds:NAME).")] = None,
-    temperature: Annotated[float, typer.Option(min=0.0, max=100.0, help="0 is greedy.")] = 1.0,
+    temperature: Temperature = None,
     max_turns: MaxTurns = None,
     max_turn_tokens: MaxTurnTokens = None,
     max_tokens: MaxTokens = None,
@@ -74,7 +74,6 @@ def evaluate(
     """
 
     from gametape.core.errors import BadInput
-    from gametape.core.messages import Sampling
     from gametape.engines.egress_policy import EgressPolicy
     from gametape.evals.attempt_log import AttemptLog
     from gametape.evals.runner import EvalSettings, NullAttemptStore
@@ -90,11 +89,12 @@ def evaluate(
     rules = load_constraints(constraints)
     tasks = find_tasks(suite, root, limit, seed)
     limits = limits_from_options(max_turns, max_turn_tokens, max_tokens, max_cost, max_seconds, max_tool_seconds)
+    sampling = choose_sampling(temperature)
     eval_settings = EvalSettings(
         attempts=attempts,
         jobs=jobs,
         seed=seed,
-        sampling=Sampling(temperature=temperature),
+        sampling=sampling,
         limits=limits.model_copy(update={"turns": _ANY_NUMBER}),
     )
     settings: dict[str, Any] = {
@@ -102,7 +102,7 @@ def evaluate(
         "suite_digest": suite_digest(tasks),
         "model": model,
         "seed": seed,
-        "temperature": temperature,
+        "temperature": sampling.temperature if temperature is not None else usual_temperature(model),
         "max_turns": limits.turns,
         "max_turn_tokens": limits.turn_tokens,
         "max_tokens": limits.tokens,
