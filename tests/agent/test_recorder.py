@@ -1,12 +1,22 @@
 """A turn on record is the turn that was taken: reasoning and the server's ids come back from the record."""
 
+import asyncio
 import json
 
-from gametape.agent.recorder import recorded_answers, recorded_reply, turn_step
+import pytest
+
+from gametape.agent.recorder import message_step, recorded_answers, recorded_reply, turn_step
+from gametape.agent.replay import replay_conversation
 from gametape.agent.tool_router import RoutedTurn
-from gametape.core.messages import TokenUsage
+from gametape.core.messages import Sampling, TokenUsage
 from gametape.core.step import Step
+from gametape.engines.anthropic import open_anthropic_model
 from gametape.engines.conversation import Call, Reply, ToolResponse
+from gametape.engines.egress_policy import EgressPolicy
+from gametape.engines.openai import open_server_model
+from tests.engines.servers.anthropic_server import AnthropicServer
+from tests.engines.servers.openai_server import OpenAIServer
+from tests.engines.servers.scripted import ScriptedCall, Turn
 
 STATE = {"protocol": "anthropic", "thinking": [{"before": 0, "block": {"type": "redacted_thinking", "data": "x"}}]}
 
@@ -29,6 +39,26 @@ def test_reasoning_survives_the_record() -> None:
     assert (again.text, again.calls, again.reasoning, again.reasoning_state) == ("text", calls, "because", STATE)
     answers, _ = recorded_answers(read)
     assert [answer.call.id for answer in answers] == ["toolu_1", "toolu_2"]
+
+
+@pytest.mark.parametrize("protocol", ["openai", "anthropic"])
+def test_a_record_goes_on_with_a_strict_server(protocol: str) -> None:
+    """The servers refuse a conversation whose reasoning, signatures or ids are not what they sent."""
+    said = Turn("looking", "I think", (ScriptedCall("read", {"path": "a"}, "id-1"), ScriptedCall("list", {}, "id-2")))
+    script = [said, Turn("fine")]
+    server = OpenAIServer(script) if protocol == "openai" else AnthropicServer(script, redacts=True)
+    opened = open_server_model if protocol == "openai" else open_anthropic_model
+    with server:
+        model = opened(f"{protocol}:m@{server.url}?reasoning=low", EgressPolicy(local_only=True))
+        conversation = model.start_conversation(Sampling())
+        conversation.begin("system", [], "user")
+        reply = asyncio.run(conversation.ask(9000))
+        turn = turn_step(3, reply, RoutedTurn(answers=[ToolResponse(call, "x") for call in reply.calls]), [])
+        steps = [message_step(1, "system", "system"), message_step(2, "user", "user"), turn]
+        resumed = model.start_conversation(Sampling())
+        replay_conversation(resumed, [Step.model_validate_json(step.model_dump_json()) for step in steps], [])
+        assert asyncio.run(resumed.ask(9000)).text == "fine"
+        assert len(server.requests) == 2
 
 
 def test_a_turn_without_reasoning_has_none_on_record() -> None:

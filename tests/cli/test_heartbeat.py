@@ -72,6 +72,24 @@ def test_approval_says_what_became_of_a_draft(
         assert capsys.readouterr().out == f"{draft}: {how}, {expected}\n"
 
 
+def test_a_heartbeat_without_a_model_is_given_the_usual_one(
+    tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "replies.jsonl").write_text('{"text": "All is well."}\n')
+    (tmp_path / "hourly.md").write_text("---\ncadence: {every: 1h}\n---\nIs all well?\n")
+    monkeypatch.chdir(tmp_path)
+    code, _, error = call(capsys, "heartbeat", "add", "hourly.md")
+    assert (code, "no model: give --model" in error) == (2, True)
+    monkeypatch.setenv("GAMETAPE_MODEL", "scripted:replies.jsonl")
+    assert call(capsys, "heartbeat", "add", "hourly.md")[0] == 0
+    assert f'model: "scripted:{tmp_path}/replies.jsonl"' in (home / "heartbeats" / "hourly.md").read_text()
+    monkeypatch.delenv("GAMETAPE_MODEL")
+    assert call(capsys, "heartbeat", "run", "hourly")[1]["detail"] == "All is well."
+    (tmp_path / "named.md").write_text("---\nmodel: smollm2\ncadence: {every: 1h}\n---\nIs all well?\n")
+    code, _, error = call(capsys, "heartbeat", "add", "named.md", "--model", "scripted:replies.jsonl")
+    assert (code, "names a model already" in error) == (2, True)
+
+
 def test_the_outbox_asks_a_person(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with open_desk(home) as desk:
         first, second = (desk.outbox.draft(key, "thread-1", "ann", "Hi", "text") for key in "ab")

@@ -8,11 +8,13 @@ from gametape.core.messages import Sampling
 from gametape.engines.conversation import Conversation, Model, Reply, ToolDefinition, ToolResponse
 from gametape.engines.errors import ContextTooLong, EngineError
 from gametape.engines.prices import FREE, Price
-from gametape.engines.token_conversation import TokenModel
+from gametape.engines.token_conversation import TokenConversation, TokenModel
 
 MAX_REQUESTS = 5
 """The most requests that one report takes."""
 _TOKENS = 1024
+_TOKENS_OF_WEIGHTS = 256
+"""The same where every token is computed here; such models do not think before they answer."""
 _SYSTEM = "This is a short test of what you can do. Do exactly what you are asked, and nothing else."
 _LOOK_UP: ToolDefinition = {
     "name": "look_up",
@@ -81,20 +83,20 @@ async def report_model(model: Model, open_reasoner: Callable[[], Model] | None =
 
 
 async def _test_answer(model: Model, report: ModelReport) -> None:
-    conversation = model.start_conversation(Sampling())
+    conversation = _start(model)
     conversation.begin(_SYSTEM, [], "Answer with the one word: ready")
     reply = await _ask(conversation, report)
     report.latency_seconds = round(reply.usage.seconds, 3)
     report.answers = bool(reply.text.strip() or reply.calls)
     if not report.answers:
-        cut = f" in {_TOKENS} tokens" if reply.finish == "length" else ""
+        cut = " when it was cut off" if reply.finish == "length" else ""
         report.lacks("answers", f"the answer was empty{cut}")
     report.logprobs = reply.tokens is not None and bool(reply.tokens.logprobs)
 
 
 async def _test_tools(model: Model, report: ModelReport) -> None:
     """A call or two; where none comes, it is asked once more. Then the results go back, which some servers refuse."""
-    conversation = model.start_conversation(Sampling())
+    conversation = _start(model)
     conversation.begin(_SYSTEM, [_LOOK_UP], _TWO_CALLS)
     try:
         reply = await _ask(conversation, report)
@@ -121,7 +123,7 @@ async def _test_reasoning(open_reasoner: Callable[[], Model] | None, report: Mod
     try:
         model = open_reasoner()
         try:
-            conversation = model.start_conversation(Sampling())
+            conversation = _start(model)
             conversation.begin(_SYSTEM, [], "How many legs do three spiders and two hens have together?")
             reply = await _ask(conversation, report)
         finally:
@@ -134,8 +136,13 @@ async def _test_reasoning(open_reasoner: Callable[[], Model] | None, report: Mod
         report.lacks("reasoning", refused or "it was asked to reason, and showed none of it")
 
 
+def _start(model: Model) -> Conversation:
+    """Weights on this machine are sampled greedily, so that the same model gets the same report."""
+    return model.start_conversation(Sampling(temperature=0.0) if isinstance(model, TokenModel) else Sampling())
+
+
 async def _ask(conversation: Conversation, report: ModelReport) -> Reply:
-    reply = await conversation.ask(_TOKENS)
+    reply = await conversation.ask(_TOKENS_OF_WEIGHTS if isinstance(conversation, TokenConversation) else _TOKENS)
     usage = reply.usage
     report.requests += usage.attempts
     report.tokens_spent += usage.prompt_tokens + usage.completion_tokens

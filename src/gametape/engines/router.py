@@ -76,6 +76,8 @@ class Router:
         if p < HOPELESS_RATE:
             return RouterChoice(frontier.model, f"{odds}, below {HOPELESS_RATE:g}")
         costs = f"cost ${local.cost:.4f} against ${frontier.cost:.4f}"
+        if frontier.cost <= 0:
+            costs = f"no cost of {frontier.model.name} on record"
         if should_try_local_first(p, local.cost, frontier.cost):
             return RouterChoice(local.model, f"{odds}, {costs}: worth a try first")
         return RouterChoice(frontier.model, f"{odds}, {costs}: not worth a try first")

@@ -72,11 +72,9 @@ def test_a_cascade_never_leaves(tmp_path: Path, elsewhere: str, monkeypatch: pyt
     with FaultServer(host=elsewhere) as away:
 
         def cascade(name: str, home: Path, perimeter: EgressPolicy) -> Router:
-            """A router whose frontier was opened by somebody with no perimeter, and who escalates at once."""
+            """A router whose frontier was opened without a perimeter, and which expects nothing of the local one."""
             frontier = real(f"openai:tiny@{away.url}/v1", home, replace(perimeter, local_only=False))
-            router = Router(RouterArm(real(name, home, perimeter)), RouterArm(frontier), perimeter)
-            router.escalate("the local model failed")
-            return router
+            return Router(RouterArm(real(name, home, perimeter)), RouterArm(frontier), perimeter, lambda: 0.0)
 
         directory = bench.begin(local_only=True)
         monkeypatch.setattr(agent_setup, "resolve_model", cascade)

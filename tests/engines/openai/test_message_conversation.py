@@ -286,3 +286,19 @@ def test_no_more_is_asked_for_than_the_window_has_room_for() -> None:
         first, second = (request.body["max_tokens"] for request in server.requests)
     assert 1500 < first < 2000
     assert second == 256
+
+
+def test_a_server_that_does_not_stream_to_us_is_asked_for_whole_answers() -> None:
+    """As OpenAI does to organizations that it has not verified."""
+    refuses = {"stream": "Your organization must be verified to stream this model."}
+    two = Turn("looking", "hm", (ScriptedCall("read", {"path": "a"}, "a"), ScriptedCall("read", {"path": "b"}, "b")))
+    with OpenAIServer([two, Turn("fine")], refuses=refuses) as server:
+        conversation = strictly(server)
+        reply = asyncio.run(conversation.ask(500))
+        conversation.add_tool_responses([ToolResponse(call, "x") for call in reply.calls])
+        assert asyncio.run(conversation.ask(500)).text == "fine"
+        streamed = [{"stream", "stream_options"} & set(request.body) for request in server.requests]
+    assert [(call.id, call.arguments) for call in reply.calls] == [("a", {"path": "a"}), ("b", {"path": "b"})]
+    assert (reply.text, reply.reasoning) == ("looking", "hm")
+    assert streamed == [{"stream", "stream_options"}, set(), set()]
+    assert "comes as a whole" in reply.warnings[0]

@@ -117,6 +117,21 @@ class OpenAIServer(ScriptedServer):
             yield _event({"choices": [], "usage": turn.usage or usage})
         yield b"data: [DONE]\n\n"
 
+    def whole(self, turn: Turn) -> dict[str, Any]:
+        calls = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": json.dumps(call.arguments)},
+            }
+            for call in turn.calls
+        ]
+        message = {"role": "assistant", "content": turn.text or None, "refusal": None, "annotations": []}
+        message |= {self.reasoning_field: turn.reasoning} if turn.reasoning else {}
+        message |= {"tool_calls": calls} if calls else {}
+        choice = {"index": 0, "message": message, "finish_reason": turn.stop or ("tool_calls" if calls else "stop")}
+        return {"id": "chatcmpl-1", "object": "chat.completion", "choices": [choice], "usage": turn.usage}
+
 
 def _call_deltas(calls: tuple[ScriptedCall, ...]) -> list[dict[str, Any]]:
     """First every call's name, then pieces of the arguments of all of them in turn, told apart by index alone."""

@@ -103,6 +103,10 @@ class ScriptedServer:
         """The events of a turn."""
         raise NotImplementedError
 
+    def whole(self, turn: Turn) -> dict[str, Any]:
+        """The answer to a request that asks for no stream."""
+        raise NotImplementedError
+
     def answer(self, request: Request) -> HTTPFault:
         """The answer at any other path."""
         return HTTPFault(404, {"error": {"message": f"no {request.path} here"}})
@@ -152,7 +156,10 @@ class _Handler(BaseHTTPRequestHandler):
                 self._send_answer(item)
             case Turn():
                 owner.said.append(item)
-                self._send_stream([*owner.stream(item, request)])
+                if "stream" in request.body:
+                    self._send_stream([*owner.stream(item, request)])
+                else:
+                    self._send_answer(HTTPFault(200, owner.whole(item)))
             case CutFault(turn, events):
                 self._send_stream([*owner.stream(turn, request)][:events], whole=False)
             case RawFault(turn, events, raw):

@@ -22,6 +22,7 @@ class RefusedThinking(RefusedParameters):
     """Adds the request to think, in the form that the server takes, to what is known of its refusals."""
 
     renames_bound = False
+    streams_always = True
 
     def __init__(self, model: str, reasoning: int | ReasoningEffort | None) -> None:
         super().__init__()

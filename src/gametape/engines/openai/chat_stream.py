@@ -1,5 +1,6 @@
 """Collects a streamed chat completion: text, reasoning, tool calls, finish reason, usage."""
 
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -39,9 +40,9 @@ class ChatCompletion:
 
 
 async def stream_completion(client: ServerClient, body: dict[str, Any], max_tokens: int) -> ChatCompletion:
-    """Stream one completion. Raises `EngineError` unless the server says that the reply is complete."""
+    """One completion, streamed if the request says so. Raises `EngineError` unless the server says it is complete."""
     received = ChatCompletion()
-    async with aclosing(client.events("/chat/completions", body, lambda: received.event_count)) as events:
+    async with aclosing(_events(client, body, received)) as events:
         async for event in events:
             try:
                 _add_event(received, event)
@@ -58,6 +59,21 @@ async def stream_completion(client: ServerClient, body: dict[str, Any], max_toke
     if received.finish not in _FINISHES:
         _raise_error(client, received, "refused", f"ended its answer for another reason: {received.finish[:40]!r}")
     return received
+
+
+async def _events(
+    client: ServerClient, body: dict[str, Any], received: ChatCompletion
+) -> AsyncGenerator[dict[str, Any], None]:
+    if body.get("stream"):
+        async with aclosing(client.events("/chat/completions", body, lambda: received.event_count)) as events:
+            async for event in events:
+                yield event
+        return
+    answer = await client.post("/chat/completions", body)
+    choices = answer.get("choices")
+    if not isinstance(choices, list) or not all(isinstance(choice, dict) for choice in choices):
+        _raise_error(client, received, "garbled", "sends an answer that is no chat completion")
+    yield answer | {"choices": [choice | {"delta": choice.get("message")} for choice in choices[:1]]}
 
 
 def finish_reason(completion: ChatCompletion) -> Any:

@@ -26,6 +26,7 @@ _OPTIONAL = (
     "reasoning",
     "thinking",
 )
+_STREAM = ("stream", "stream_options")
 _IN_MESSAGES = ("reasoning_content", "reasoning_details", "reasoning")
 _MARK = "cache_control"
 """The only parameter that stands inside of messages and tools as well."""
@@ -43,6 +44,8 @@ class RefusedParameters:
 
     renames_bound = True
     """Whether the protocol has two names for the largest number of tokens."""
+    streams_always = False
+    """Whether answers are only taken as a stream."""
 
     def __init__(self) -> None:
         self.changes: dict[str, str] = {}
@@ -93,6 +96,14 @@ class RefusedParameters:
             return self._drop("top_p", "not sent: the server refuses it together with temperature")
         present = [name for name in _OPTIONAL if name in body or (name == _MARK and f'"{_MARK}"' in json.dumps(body))]
         named = [name for name in present if name in blamed] or [name for name in present if _names(said, name)]
+        if (
+            not named
+            and "stream" in body
+            and not self.streams_always
+            and ("stream" in blamed or _names(said, "stream"))
+        ):
+            self._dropped.update(_STREAM)
+            return self._drop("stream", "not asked for: the server refuses it, so an answer comes as a whole")
         return self._drop(named[0]) if named else False
 
     def _learn_message(self, said: str, body: dict[str, Any]) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from gametape.core.errors import BadInput
 from gametape.studio.page import ReportSection
 from gametape.studio.run_place import RunPlace, child_places
 from gametape.studio.sections.json_file import read_json
@@ -38,8 +39,12 @@ def collection_section(place: RunPlace, places: Sequence[RunPlace], shown: int) 
 
 
 def _row(place: RunPlace) -> dict[str, Any]:
-    view = read_trajectory(place.trajectory, lambda _turn: False) if place.trajectory else None
-    return {"name": place.path.name, "kind": place.kind, "view": view, **_facts(place, view)}
+    row: dict[str, Any] = {"name": place.path.name, "kind": place.kind}
+    try:
+        view = read_trajectory(place.trajectory, lambda _turn: False) if place.trajectory else None
+        return row | {"view": view} | _facts(place, view)
+    except BadInput:
+        return row | {"view": None, "what": "", "state": "damaged"}
 
 
 def _facts(place: RunPlace, view: TrajectoryView | None) -> dict[str, str]:
