@@ -93,6 +93,8 @@ def test_verbs_work_from_an_empty_environment(installed: Path, tmp_path: Path) -
     doctor = answer(run(installed, tmp_path, "doctor", "--json"))
     assert (doctor["backends"]["bubblewrap"]["available"], doctor["torch"]) == (True, None)
     assert len(answer(run(installed, tmp_path, "examples", "--json"))["written"]) == 2
+    made = answer(run(installed, tmp_path, "task", "new", "mine", "--json"))
+    assert answer(run(installed, tmp_path, "task", "check", made["task"], "--runs", "1", "--json"))["admitted"]
     task = "examples/tasks/double"
     assert answer(run(installed, tmp_path, "task", "check", task, "--hacks", "none", "--runs", "1", "--json"))[
         "admitted"
