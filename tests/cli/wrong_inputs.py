@@ -72,6 +72,7 @@ WRONG_INPUTS = [
     Wrong("trajectory show of turns backwards", "trajectory show good.json --turns 9-3"),
     Wrong("trajectory show of a huge turn", "trajectory show good.json --turn " + "9" * 5000),
     Wrong("trajectory show of no subagent", "trajectory show good.json --subagent ^nobody"),
+    Wrong("examples below a file", "examples --out file/below"),
     Wrong("report of bytes", "report noise.json --out new.html"),
     Wrong("report of an empty directory", "report empty --out new.html"),
     Wrong("report into a directory", "report good.json --out empty"),
