@@ -1,9 +1,11 @@
 """The public API: what it lists is there, importing it is cheap, and its page and examples run."""
 
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 
@@ -162,3 +164,58 @@ def test_a_tool_that_cannot_be_described_is_refused() -> None:
     for function, says in ((3, "no function"), (starred, "any number"), (odd, "no JSON schema")):
         with pytest.raises(BadInput, match=says):
             gametape.tool(function)  # type: ignore[arg-type]
+
+
+@gametape.tool
+def pick(state: list[str], colour: Literal["red", "blue"]) -> str:
+    """Pick a colour."""
+    if colour == "red":
+        raise ZeroDivisionError("no red today")
+    state.append(colour)
+    return "done"
+
+
+class _Picking(gametape.StateEnvironment[list[str]]):
+    name = "picking"
+    user_prompt = "pick one"
+    max_turns = 2
+
+    def initial_state(self) -> list[str]:
+        return []
+
+    def tools(self) -> list[Any]:
+        return [pick]
+
+    def score_state(self, state: list[str]) -> float:
+        return float("blue" in state)
+
+
+_PICKING: dict[str, Any] = {
+    "arm": "rlvr",
+    "episodes": 8,
+    "tiny": {"layers": 1, "width": 16, "heads": 2, "window": 128},
+    "warm": {"episodes": 4, "batch": 2},
+    "rl": {"groups": 2, "group_size": 2, "turn_tokens": 4},
+    "eval": {"every": 0, "episodes": 2},
+}
+
+
+def test_a_tool_that_breaks_is_an_answer_and_a_run_goes_on_longer(tmp_path: Path) -> None:
+    """Neither the words of the policy nor its warm start nor its rollouts end with the tool's error."""
+    first = gametape.train_policy(_PICKING, tmp_path / "run", environments=[_Picking()])
+    longer = gametape.train_policy(_PICKING | {"episodes": 16}, tmp_path / "run", environments=[_Picking()])
+    assert (first["episodes"] >= 8, longer["episodes"] >= 16) == (True, True)
+    (line,) = (tmp_path / "run" / "config-history.jsonl").read_text().splitlines()
+    assert json.loads(line)["changes"] == {"episodes": {"before": 8, "after": 16}}
+    with pytest.raises(BadInput, match=r"seed is not what the run was begun with.*may change: episodes"):
+        gametape.train_policy(_PICKING | {"seed": 1}, tmp_path / "run", environments=[_Picking()])
+    words = json.loads((tmp_path / "run" / "start" / "tokenizer.json").read_text())["model"]["vocab"]
+    assert {"ZeroDivisionError:", "inside:"} <= set(words)
+
+
+def test_a_directory_in_use_is_refused_in_the_words_of_the_api(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(BadInput, match="is not empty; a run needs a new directory") as caught:
+        gametape.train_policy(_PICKING, tmp_path, environments=[_Picking()])
+    assert "--" not in str(caught.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]

@@ -5,17 +5,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from gametape.core.config import RunConfig
 from gametape.core.environment import EpisodeScore
 from gametape.core.errors import BadInput
 from gametape.core.protocols import Environment
-from gametape.core.validation import problems_from
 from gametape.record.home import home_directory
 from gametape.train.algorithms import make_algorithm
 from gametape.train.algorithms.base import Algorithm
-from gametape.train.config_file import read_config
+from gametape.train.config_file import config_from_mapping, read_config
 from gametape.train.prompts import EnvironmentDataset
 from gametape.train.sources import Reward
 from gametape.train.training import RunCallbacks, run_training
@@ -35,7 +32,8 @@ def train_policy(
     home: Path | str | None = None,
 ) -> dict[str, Any]:
     """Train a policy in the directory `out`, or go on with the run that is there. Returns what `gametape train --json`
-    prints.
+    prints. A run that goes on may be longer (`episodes`, `flops`) and be observed otherwise; what would make another
+    experiment of it is refused.
 
     `config` is a `RunConfig`, a mapping with the same keys or a TOML file. `environments` of your own take the place of
     `config.tasks`: a list, of which every fifth is held out, or a function that makes one from a seed. A tiny policy
@@ -65,14 +63,7 @@ def _settings(config: RunConfig | Mapping[str, Any] | Path | str, tasks: str | N
         return config
     if not isinstance(config, Mapping):
         return read_config(Path(config), [])
-    try:
-        return RunConfig.model_validate({**({"tasks": tasks} if tasks else {}), **config})
-    except ValidationError as error:
-        raise _bad_config(error) from None
-
-
-def _bad_config(error: ValidationError) -> BadInput:
-    return BadInput(f"config: {problems_from(error, {})[0]}")
+    return config_from_mapping({**({"tasks": tasks} if tasks else {}), **config})
 
 
 def _algorithm(settings: RunConfig, given: Algorithm | type[Algorithm] | None) -> tuple[RunConfig, Algorithm]:
@@ -80,13 +71,10 @@ def _algorithm(settings: RunConfig, given: Algorithm | type[Algorithm] | None) -
     kind = given if isinstance(given, type) else type(given)
     if given is not None and not issubclass(kind, Algorithm):
         raise BadInput(f"algorithm: {kind.__qualname__} does not inherit from gametape.Algorithm")
-    try:
-        if given is None:
-            return settings, make_algorithm(settings)
-        settings = settings.model_copy(update={"arm": f"{kind.__module__}:{kind.__qualname__}"})
-        return settings, given(settings) if isinstance(given, type) else given
-    except ValidationError as error:
-        raise _bad_config(error) from None
+    if given is None:
+        return settings, make_algorithm(settings)
+    settings = settings.model_copy(update={"arm": f"{kind.__module__}:{kind.__qualname__}"})
+    return settings, given(settings) if isinstance(given, type) else given
 
 
 def _dataset(

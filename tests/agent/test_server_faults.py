@@ -10,8 +10,8 @@ from gametape.agent.rollout import Rollout
 from gametape.engines.conversation import Model
 from gametape.engines.egress_policy import EgressPolicy
 from gametape.engines.openai import open_server_model
-from gametape.engines.openai.client import ServerLimits
 from gametape.engines.retry import Clock, RetryingModel, RetryPolicy
+from gametape.engines.server.client import ServerLimits
 from tests.agent.bench import bench
 from tests.agent.test_rollout import trajectory
 from tests.engines.openai.server import Cut, Fault, FaultServer, Hang, Raw, Said, Status

@@ -19,7 +19,7 @@ import pytest
 import gametape
 
 USER = 61000
-_NEEDED = ("pydantic", "pydantic_core", "annotated_types", "typing_extensions", "typing_inspection")
+_NEEDED = ("h11", "pydantic", "pydantic_core", "annotated_types", "typing_extensions", "typing_inspection")
 _TESTS = Path(__file__).resolve().parents[1]
 
 

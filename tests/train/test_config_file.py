@@ -6,7 +6,7 @@ import pytest
 
 from gametape.core.config import RunConfig
 from gametape.core.errors import BadInput
-from gametape.train.config_file import config_to_toml, default_config_toml, read_config
+from gametape.train.config_file import config_from_mapping, config_to_toml, default_config_toml, read_config
 
 GOOD = 'arm = "rlvr"\ntasks = "worlds:moderate"\n\n[rl]\ngroups = 4\n'
 
@@ -25,7 +25,19 @@ def test_what_is_set_on_the_command_line_wins(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "changes", "message"),
     [
-        (GOOD + "groupes = 4\n", [], "line 6: rl.groupes: expected no such field (there are: group_size"),
+        (GOOD + "groupes = 4\n", [], "line 6: rl.groupes: there is no such setting; did you mean rl.groups?"),
+        (
+            GOOD,
+            ["rl.lenght=3"],
+            "--set: rl.lenght: there is no such setting; did you mean rl.normalizer_tokens?",
+        ),
+        (
+            GOOD,
+            ["rl.learning_rate=3"],
+            "did you mean warm.learning_rate or optim.learning_rate? (there are: group",
+        ),
+        (GOOD, ["zzz=3"], "--set: zzz: there is no such setting (there are: schema_version, arm, model"),
+        (GOOD, ["arm=ppo"], "MODULE:CLASS, which names an algorithm of your own"),
         (GOOD + "group_size = 1\n", [], "line 6: rl.group_size: expected greater than or equal to 2"),
         (GOOD.replace("rlvr", "ppo"), [], "line 1: arm: expected 'sft'"),
         ('tasks = "worlds:easy"\n', [], "run.toml: arm: expected a value"),
@@ -102,7 +114,7 @@ def test_a_file_from_before_keys_were_renamed_still_loads(tmp_path: Path) -> Non
 def test_an_old_key_is_found_in_its_line_and_is_refused_beside_the_new_one(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"line 5: rl\.normalizer_tokens: expected greater than or equal to 1"):
         read_config(write_config(tmp_path, GOOD.replace("groups = 4", "length = 0")))
-    with pytest.raises(BadInput, match=r"rl\.length: expected no such field"):
+    with pytest.raises(BadInput, match=r"rl\.length: there is no such setting"):
         read_config(write_config(tmp_path, GOOD + "length = 5\nnormalizer_tokens = 6\n"))
 
 
@@ -111,3 +123,28 @@ def test_an_arm_may_name_a_class_and_have_a_table_of_its_own(tmp_path: Path) -> 
     config = read_config(write_config(tmp_path, text))
     assert (config.arm, config.algorithm) == ("my.module:MyAlgorithm", {"bonus": 0.5, "names": ["a", "b"]})
     assert read_config(write_config(tmp_path, config_to_toml(config))) == config
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"no_such": 1}, "config: no_such: there is no such setting (there are: schema_version, arm, model"),
+        ({"rl": {"lenght": 1}}, "config: rl.lenght: there is no such setting; did you mean rl.normalizer_tokens?"),
+        ({"arm": "ppo"}, "config: arm: expected 'sft'"),
+        ({"arm": "ppo"}, "MODULE:CLASS"),
+        ({"episodes": "many"}, "config: episodes: expected a valid integer"),
+    ],
+)
+def test_a_mapping_is_refused_in_the_same_words(wrong: dict[str, object], says: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        config_from_mapping({"arm": "rlvr", "tasks": "worlds:easy"} | wrong)
+    assert says in str(refused.value)
+
+
+def test_odd_texts_and_nested_tables_survive_being_written(tmp_path: Path) -> None:
+    config = RunConfig(
+        arm="m:C", tasks='a "b" \\ \x7f\tü', algorithm={"a.b": {"c": [1, {"d": 2.5}]}, "é": True, "line": "1\n2"}
+    )
+    assert read_config(write_config(tmp_path, config_to_toml(config))) == config
+    with pytest.raises(BadInput, match="a value that TOML cannot hold"):
+        config_to_toml(RunConfig(arm="m:C", tasks="t", algorithm={"a": [None]}))

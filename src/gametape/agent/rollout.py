@@ -32,6 +32,7 @@ from gametape.core.protocols import Tool, Workspace
 from gametape.core.step import Step
 from gametape.engines.conversation import Conversation, Model, Reply, ToolDefinition
 from gametape.engines.errors import ContextTooLong, EngineError
+from gametape.engines.router import escalate
 from gametape.sandbox.keeper_client import SandboxError
 from gametape.sandbox.snapshots.errors import StoreFull
 
@@ -294,14 +295,17 @@ class Rollout:
         """Do what the breaker asks for, and record it with its evidence."""
         if trip is None:
             return
+        escalated = trip.rung != "nudge" and escalate(self.conversation)
+        room = self.config.max_prompt_tokens
+        max_tokens = room if escalated else min(self.conversation.length, room)
+        if (escalated or trip.rung == "fresh_context") and await self._restart_compacted(max_tokens, trip, escalated):
+            return
         if trip.rung in ("pause", "stop"):
             end = BreakerTripped(trip)
             await self._record_trip("system", end.reason, trip)
             raise end
-        max_tokens = min(self.conversation.length, self.config.max_prompt_tokens)
-        if trip.rung == "nudge" or not await self._restart_compacted(max_tokens, trip):
-            await self._record_trip("user", trip.nudge, trip)
-            self.conversation.add_user_message(trip.nudge)
+        await self._record_trip("user", trip.nudge, trip)
+        self.conversation.add_user_message(trip.nudge)
 
     async def _record_trip(self, source: str, text: str, trip: RolloutTrip) -> None:
         step = message_step(self._next_id, source, text, events=[trip.to_dict()])
@@ -317,7 +321,9 @@ class Rollout:
                 "limit", f"the context is full: {before} tokens, and compaction cannot make them {max_tokens}"
             )
 
-    async def _restart_compacted(self, max_tokens: int, trip: RolloutTrip | None = None) -> bool:
+    async def _restart_compacted(
+        self, max_tokens: int, trip: RolloutTrip | None = None, escalated: bool = False
+    ) -> bool:
         """Start a fresh conversation of at most `max_tokens` from the record; False if that cannot be done."""
         steps = active_steps(self.recorder.steps)
         before = self.conversation.length
@@ -329,6 +335,8 @@ class Rollout:
             return False
         event = RolloutEvent("compaction", f"{before} tokens became {fresh.length}")
         events = [event.to_dict(), *([trip.to_dict()] if trip else [])]
+        if trip and escalated:
+            events.append(RolloutEvent("escalation", trip.reason).to_dict())
         text = f"{fresh.text}\n\n{trip.nudge}" if trip else fresh.text
         saved = {"checkpoint": checkpoint_at(steps)[0], "work": self.state.data, "events": events}
         step = message_step(self._next_id, "user", text, compacted=True, **saved)

@@ -5,6 +5,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from gametape.agent.agent_state import AgentState
 from gametape.agent.attempt_directory import AttemptDirectory
@@ -12,6 +13,7 @@ from gametape.agent.breaker import NullBreaker, RolloutBreaker
 from gametape.agent.budget import ToldBudget
 from gametape.agent.constraints import Constraints
 from gametape.agent.limits import RolloutEnd, RolloutLimits, cut_off_warnings
+from gametape.agent.model_use import attempt_outcomes, models_used, route_of
 from gametape.agent.notes import DirectoryNoteStore
 from gametape.agent.recorder import JournalRecorder, final_metrics, new_trajectory, usage_from_steps
 from gametape.agent.replay import last_checkpoint
@@ -34,6 +36,7 @@ from gametape.engines.conversation import Model
 from gametape.record.atomic import write_atomically
 from gametape.record.journal import Journal
 from gametape.record.loaded_task import LoadedTask
+from gametape.record.model_outcomes import record_outcomes
 from gametape.record.source_tree import SourceTree
 from gametape.sandbox.snapshots.store import SnapshotStore
 from gametape.verify.git_patch import make_git_patch
@@ -74,6 +77,10 @@ class SolveResult:
     tokens: int
     cost_usd: float
     seconds: float
+    models: list[dict[str, Any]] = field(default_factory=list)
+    """The models that took part: name, turns, tokens, cost, and why where a route was chosen."""
+    escalations: list[dict[str, Any]] = field(default_factory=list)
+    """Where the work was handed to a stronger model: step and reason."""
     cut_off: int = 0
     """Turns that the limit of tokens cut off."""
     warnings: tuple[str, ...] = ()
@@ -119,6 +126,11 @@ async def _attempt(request: SolveRequest, journal: Journal, on_step: StepCallbac
         extra: Extra = {"outcome": outcome, "reason": end.reason}
         if verdict:
             extra["verdict"] = verdict.model_dump(mode="json")
+        if verdict and end.outcome != "error":
+            name = journal.trajectory.trajectory_id or ""
+            passed = outcome == "passed"
+            record_outcomes(request.home, attempt_outcomes(name, recorder.steps, request.model.name, passed))
+        used = models_used(journal.trajectory)
         path = journal.close(final_metrics=final_metrics(usage, len(recorder.steps)), extra=extra)
     return SolveResult(
         outcome=outcome,
@@ -131,6 +143,8 @@ async def _attempt(request: SolveRequest, journal: Journal, on_step: StepCallbac
         tokens=usage.tokens,
         cost_usd=usage.cost_usd,
         seconds=seconds,
+        models=used["models"],
+        escalations=used["escalations"],
         cut_off=usage.cut_off,
         warnings=cut_off_warnings(usage, config.turn_tokens, config.limits.turn_tokens),
         exit_code=end.exit_code,
@@ -145,7 +159,7 @@ def _header(request: SolveRequest) -> Trajectory:
         request.model.name,
         {"task": request.task.task.name, "task_digest": request.task.digest},
         _tools(request, AgentState()),
-        {**settings, "trainable": request.model.trainable},
+        {**settings, "trainable": request.model.trainable, **route_of(request.model)},
     )
 
 

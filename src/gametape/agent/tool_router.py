@@ -143,8 +143,7 @@ class ToolRouter:
         except GametapeError as error:
             result = ToolResult(content=str(error), failed=True)
         except Exception as error:  # a bug in a tool must not cost the rollout; it is recorded with its location
-            text = f"{call.name} failed inside: {type(error).__name__}: {error}"
-            result = ToolResult(content=text, failed=True)
+            result = crashed_call(call.name, error)
             location = traceback.format_exception_only(error)[-1].strip() + " in " + _where(error)
             routed.events.append(RolloutEvent("tool_crash", location))
         if result.refused:
@@ -159,6 +158,14 @@ class ToolRouter:
     def _note_forbidden_text(self, reply: Reply, routed: RoutedTurn) -> None:
         if breach := self._constraints.text_breach(reply.text):
             routed.events.append(RolloutEvent("constraint", f"{breach.rule}: {breach.evidence}"))
+
+
+def crashed_call(name: str, error: Exception) -> ToolResult:
+    """What an agent reads of a tool that raised: the last line of the traceback."""
+    if isinstance(error, GametapeError):
+        return ToolResult(content=str(error), failed=True)
+    last = traceback.format_exception_only(error)[-1].strip()
+    return ToolResult(content=f"{name} failed inside: {last}", failed=True)
 
 
 def _where(error: BaseException) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 import typer
 
 from gametape.cli.budgets import MaxTurnTokens, limits_from_options
+from gametape.cli.model_option import ModelName, choose_model
 from gametape.cli.shared import AsJson, Home, JudgeModel, LocalOnly, emit
 from gametape.record.home import home_directory
 
@@ -37,9 +38,7 @@ def coach(
     task: Annotated[
         str, typer.Option(help="The task of the rollout: a task, a world, a suite that contains it, or worlds:NAME.")
     ],
-    model: Annotated[
-        str, typer.Option(help="The policy that the hints are for: the one whose token ids are recorded.")
-    ],
+    model: ModelName = None,
     gates: Annotated[str, typer.Option(help="The gates that a hint has to pass: g0, g1, g2.")] = "g0",
     target: Annotated[int | None, typer.Option(metavar="STEP", help="The step to give --hint for.")] = None,
     hint: Annotated[
@@ -104,6 +103,7 @@ def coach(
         temperature=temperature,
         limits=limits_from_options(turns=1_000_000, turn_tokens=max_turn_tokens),
     )
+    model = choose_model(model)
     run = _CoachRun(record, task, model, home_directory(home), EgressPolicy(local_only=local_only))
     hint_coach = Coach(settings)
     given = (target, hint) if target is not None and hint is not None else None

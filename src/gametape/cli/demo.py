@@ -50,7 +50,7 @@ def demo(
         emit({"acts": rows, "held": held}, as_json, lambda _: Console().print(programs_table(rows)))
         raise typer.Exit(0 if held else 1)
     from gametape.cli.train import free_name
-    from gametape.core.errors import BadInput
+    from gametape.core.errors import BadInput, Interrupted
     from gametape.demo.run import run_demo
     from gametape.demo.state import DemoState
     from gametape.record.errors import printable_path
@@ -64,10 +64,9 @@ def demo(
         answer = run_demo(state, Console(stderr=as_json, highlight=False, soft_wrap=True))
     except KeyboardInterrupt:
         where = printable_path(directory)
-        typer.echo(
-            f"gametape: interrupted; what is done is in {where}; go on with: gametape demo --resume {where}", err=True
-        )
-        raise typer.Exit(130) from None
+        raise Interrupted(
+            f"interrupted; what is done is in {where}; go on with: gametape demo --resume {where}"
+        ) from None
     if as_json:
         emit_json(answer)
     raise typer.Exit(0 if answer["told_apart"] else 1)

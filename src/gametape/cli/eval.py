@@ -16,6 +16,7 @@ from gametape.cli.budgets import (
     MaxTurnTokens,
     limits_from_options,
 )
+from gametape.cli.model_option import ModelName, choose_model
 from gametape.cli.shared import AsJson, ConstraintsFile, Home, LocalOnly, emit, load_constraints
 from gametape.record.home import home_directory
 
@@ -38,9 +39,7 @@ _ANY_NUMBER = 1_000_000
 @app.command(name="eval")
 def evaluate(
     suite: Annotated[str, typer.Argument(help="A directory of tasks, a list file, a suite of worlds, or worlds:NAME.")],
-    model: Annotated[
-        str, typer.Option(help="smollm2, a directory of weights, openai:MODEL@URL, scripted:FILE, scripted:expert.")
-    ],
+    model: ModelName = None,
     k: Annotated[int, typer.Option("-k", min=1, help="The k of pass@k and pass^k.")] = 1,
     n: Annotated[int | None, typer.Option("-n", min=1, help="Attempts at each task (K).")] = None,
     seed: Annotated[int, typer.Option(help="The seed of all sampling, and of the worlds of worlds:NAME.")] = 0,
@@ -81,6 +80,7 @@ def evaluate(
     from gametape.evals.runner import EvalSettings, NullAttemptStore
     from gametape.evals.suite import WORLDS_PREFIX, find_tasks, suite_digest
 
+    model = choose_model(model)
     attempts = n or k
     if attempts < k:
         raise BadInput(f"pass@{k} needs at least {k} attempts, not {attempts}; give -n {k} or more")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gametape.cli.budgets import MaxCost, MaxSeconds, MaxTokens, MaxToolSeconds, MaxTurns, MaxTurnTokens
+from gametape.cli.model_option import ModelName, choose_model
 from gametape.cli.shared import (
     AsJson,
     ConstraintsFile,
@@ -43,7 +44,7 @@ def run(
     success: Annotated[
         str, typer.Option(help="The command that has to succeed, such as 'pytest -q'; join several with &&.")
     ],
-    model: Annotated[str, typer.Option(help="smollm2, a directory of weights, openai:MODEL@URL or scripted:FILE.")],
+    model: ModelName = None,
     instruction: Annotated[
         str,
         typer.Option(help="What to do (default: make the command succeed, which is nothing if it does already)."),
@@ -86,7 +87,7 @@ def run(
     request = GoalRequest(
         workspace=workspace,
         success=success,
-        model=model,
+        model=choose_model(model, workspace),
         instruction=instruction,
         budget_tokens=max_tokens,
         budget_usd=max_cost,

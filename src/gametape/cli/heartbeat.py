@@ -8,10 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
+from gametape.cli.model_option import ModelName, choose_model
 from gametape.cli.shared import AsJson, Database, Home, emit, emit_json, open_desk
 
 app = typer.Typer(
     no_args_is_help=True,
+    add_completion=False,
     rich_markup_mode=None,
     help="Ask an agent on a schedule or on events, at no cost while nothing happens.",
 )
@@ -23,6 +25,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME")]
 def add(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Markdown with front matter; see docs/desk.md.")],
     name: Annotated[str | None, typer.Option(help="The heartbeat's name (default: the file's name).")] = None,
+    model: ModelName = None,
     home: Home = None,
     database: Database = None,
     as_json: AsJson = False,
@@ -35,15 +38,23 @@ def add(
     Example: gametape heartbeat add nightly.md
     """
 
+    from gametape.core.errors import BadInput
     from gametape.desk.heartbeats import registry
-    from gametape.desk.heartbeats.config import load_config
+    from gametape.desk.heartbeats.config import load_config, parse_config, with_model
     from gametape.desk.heartbeats.event_sources import read_fingerprints
     from gametape.desk.heartbeats.job import check_targets
+    from gametape.engines.model_aliases import absolute_model_name
 
     config, name = load_config(file), name or file.stem
+    content = file.read_text(encoding="utf-8")
+    if not config.thread and (model is not None or not config.model):
+        if config.model:
+            raise BadInput(f"{file} names a model already: {config.model}; give no --model")
+        content = with_model(content, absolute_model_name(choose_model(model, config.workspace)))
+        config = parse_config(content, str(file))
     with open_desk(home, database) as desk:
         asyncio.run(check_targets(desk.home, config))
-        registry.add(desk, name, file.read_text(encoding="utf-8"), asyncio.run(read_fingerprints(desk, config)))
+        registry.add(desk, name, content, asyncio.run(read_fingerprints(desk, config)))
         path = registry.path_of(desk, name)
     emit({"name": name, "file": str(path)}, as_json, f"{name}: added; it ticks while `gametape desk serve` runs")
 

@@ -92,6 +92,7 @@ def mine(
 
 def _run_mining(request: "MiningRequest", as_json: bool) -> "MiningSummary":
     """Run the miner and return its summary. A refusal or Ctrl-C ends the program here, with one line about why."""
+    from gametape.core.errors import Interrupted
     from gametape.tasks.mining.miner import mine as run
     from gametape.tasks.project import ProjectRefused
     from gametape.terminal.mining_view import mining_progress
@@ -105,8 +106,7 @@ def _run_mining(request: "MiningRequest", as_json: bool) -> "MiningSummary":
         typer.echo(f"gametape: refused ({refusal.reason}): {' '.join(str(refusal).split())}", err=True)
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
-        typer.echo(f"gametape: interrupted; --resume goes on with {printable_path(request.out)}", err=True)
-        raise typer.Exit(130) from None
+        raise Interrupted(f"interrupted; --resume goes on with {printable_path(request.out)}") from None
 
 
 def _refusal_report(reason: str, message: str) -> dict[str, Any]:

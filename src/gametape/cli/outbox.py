@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     from gametape.desk.outbox import OutboxDraft
 
 app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Approve or reject messages that agents have drafted."
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    help="Approve or reject messages that agents have drafted.",
 )
 
 Name = Annotated[str, typer.Argument(metavar="DRAFT", help="The id, as `outbox list` shows it.")]

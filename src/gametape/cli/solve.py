@@ -15,6 +15,7 @@ from gametape.cli.budgets import (
     MaxTurnTokens,
     limits_from_options,
 )
+from gametape.cli.model_option import ModelName, choose_model
 from gametape.cli.shared import (
     AsJson,
     ConstraintsFile,
@@ -37,13 +38,8 @@ _EXIT_CODES = {"passed": 0, "cancelled": 130}
 @app.command()
 def solve(
     task: Annotated[Path, typer.Argument(help="A task directory.")],
-    model: Annotated[
-        str,
-        typer.Option(
-            help="smollm2, a directory of weights, openai:MODEL@URL, scripted:FILE, scripted:expert|clumsy|cheat."
-        ),
-    ],
     out: Annotated[Path, typer.Option(help="A directory for the attempt: trajectory, workspace, patch, checkpoints.")],
+    model: ModelName = None,
     seed: Annotated[int | None, typer.Option(help="Makes sampling repeatable.")] = None,
     temperature: Annotated[float, typer.Option(min=0.0, max=100.0, help="0 is greedy.")] = 1.0,
     top_p: Annotated[
@@ -101,7 +97,7 @@ def solve(
     scripts = {name: (lambda script=script: script(loaded_task)) for name, script in SCRIPTED_POLICIES.items()}
     request = SolveRequest(
         task=loaded_task,
-        model=resolve_model(model, root, EgressPolicy(local_only=local_only), scripts),
+        model=resolve_model(choose_model(model), root, EgressPolicy(local_only=local_only), scripts),
         directory=AttemptDirectory(out.absolute()),
         home=root,
         limits=limits_from_options(max_turns, max_turn_tokens, max_tokens, max_cost, max_seconds, max_tool_seconds),
@@ -143,6 +139,8 @@ def _answer(solved: "SolveResult") -> dict[str, object]:
         "tokens": solved.tokens,
         "cost_usd": solved.cost_usd,
         "seconds": round(solved.seconds, 3),
+        "models": solved.models,
+        "escalations": solved.escalations,
         "cut_off": solved.cut_off,
         "warnings": list(solved.warnings),
     }

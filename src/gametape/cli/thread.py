@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gametape.cli.budgets import MaxCost, MaxSeconds, MaxTokens, MaxToolSeconds, MaxTurns, MaxTurnTokens
+from gametape.cli.model_option import ModelName, choose_model
 from gametape.cli.shared import (
     AsJson,
     ConstraintsFile,
@@ -37,7 +38,7 @@ Name = Annotated[str, typer.Argument(metavar="THREAD", help="The id, as `thread 
 
 @app.command()
 def new(
-    model: Annotated[str, typer.Option(help="smollm2, a directory of weights, openai:MODEL@URL, scripted:FILE.")],
+    model: ModelName = None,
     title: Annotated[str, typer.Option(help="The title.")] = "",
     workspace: Annotated[
         Path | None, typer.Option(help="The files to work on. They are copied; the directory is not touched.")
@@ -62,15 +63,16 @@ def new(
     Example: gametape thread new --title "the flaky test" --model smollm2 --workspace .
     """
 
-    from gametape.desk.threads.lifecycle import absolute_model_name, create_thread
+    from gametape.desk.threads.lifecycle import create_thread
     from gametape.desk.threads.thread import Thread, new_thread_id
+    from gametape.engines.model_aliases import absolute_model_name
 
     root = home_directory(home)
     name = new_thread_id()
     thread = Thread(
         thread_id=name,
         title=title,
-        model=absolute_model_name(model),
+        model=absolute_model_name(choose_model(model, workspace)),
         created=time.time(),
         vault=str((vault or root / "vault").expanduser().absolute()),
         workspace=str(workspace.absolute()) if workspace else None,

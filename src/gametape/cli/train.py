@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gametape.cli.shared import AsJson, Home, emit
+from gametape.core.plural import count_of
+from gametape.record.errors import printable_path
 from gametape.record.home import home_directory
 
 if TYPE_CHECKING:
@@ -37,7 +39,8 @@ def train(
 
     RUN holds everything: config.toml, metrics.jsonl (a line for each update), start/ (the first weights) and
     checkpoints/ (each a model that transformers loads). An interrupted run, even after kill -9, continues with
-    --resume and gives the same numbers.
+    --resume and gives the same numbers. With --resume, --set may change how long the run is and how it is observed:
+    episodes, flops, eval.every, checkpoint.every and the like; config-history.jsonl says what was changed, and when.
 
     \b
     Exit code 0 if the run finished, 1 if it had to stop (the loss is not a number), 2 for bad input,
@@ -48,14 +51,22 @@ def train(
       gametape train configs/rlvr-moderate.toml --out runs/first
       gametape train configs/rlvr-moderate.toml --out runs/second --seed 1 --set rl.group_size=16
       gametape train --resume runs/first
+      gametape train --resume runs/first --set episodes=8000
     """
     if defaults:
         from gametape.train.config_file import default_config_toml
 
         typer.echo(default_config_toml())
         return
+    home = home_directory(home)
     directory, settings = _open_run(config, out, resume, seed, changes or [])
-    answer = _run_training(directory, settings, home, resumed=resume is not None)
+    try:
+        answer = _run_training(directory, settings, home, resumed=resume is not None)
+    except KeyboardInterrupt:
+        typer.echo(
+            f"gametape: interrupted; go on with: gametape train --resume {printable_path(directory.root)}", err=True
+        )
+        raise typer.Exit(130) from None
     emit(answer, as_json, _show)
     raise typer.Exit(1 if answer["stopped_by"].startswith("nan") else 0)
 
@@ -68,16 +79,20 @@ def _open_run(
     from gametape.train.run_directory import RunDirectory
 
     if resume is not None:
-        if config or out or seed is not None or changes:
-            raise BadInput("--resume continues a run as it was begun: give no CONFIG, --out, --seed or --set with it")
+        if config or out or seed is not None:
+            raise BadInput("--resume continues a run as it was begun: give no CONFIG, --out or --seed with it")
         directory = RunDirectory(resume)
-        return directory, directory.resume_config()
+        return directory, directory.resume_config(changes)
     if config is None:
         raise BadInput("give a configuration file, or --resume RUN, or --defaults to see what can be set")
     if seed is not None:
         changes = [*changes, f"seed={seed}"]
     settings = read_config(config, changes)
-    return RunDirectory(out or free_name(Path("runs") / config.stem)), settings
+    directory = RunDirectory(out or free_name(Path("runs") / config.stem))
+    if directory.holds_run:
+        root = printable_path(directory.root)
+        raise BadInput(f"{root}: there is a run here already; give --resume {root}, or another --out")
+    return directory, settings
 
 
 def free_name(wanted: Path) -> Path:
@@ -90,9 +105,7 @@ def free_name(wanted: Path) -> Path:
 
 
 def _run_training(directory: "RunDirectory", config: "RunConfig", home: Path | None, resumed: bool) -> dict[str, Any]:
-
     from gametape.core.errors import MissingDependency
-    from gametape.record.errors import printable_path
 
     try:
         from gametape.terminal.training_view import TrainView
@@ -101,26 +114,30 @@ def _run_training(directory: "RunDirectory", config: "RunConfig", home: Path | N
         raise MissingDependency(
             f"training needs torch and transformers: pip install 'gametape[train]' ({error})"
         ) from error
-    if not resumed:
-        directory.check_free()
-    with directory.lock():
-        if not resumed:
-            directory.create(config)
-        try:
-            with TrainView(config) as view:
-                return asyncio.run(run(config, directory, home_directory(home), view.callbacks))
-        except KeyboardInterrupt:
-            typer.echo(
-                f"gametape: interrupted; go on with: gametape train --resume {printable_path(directory.root)}", err=True
-            )
-            raise typer.Exit(130) from None
+    with directory.lock() if resumed else directory.begin(config):
+        changed = directory.change_config(config)
+        with TrainView(config) as view:
+            view.show_start(directory.root, changed)
+            return asyncio.run(run(config, directory, home_directory(home), view.callbacks))
 
 
 def _show(answer: dict[str, Any]) -> None:
-    reached = ", ".join(f"{rate} after {count}" for rate, count in answer["episodes_to"].items() if count is not None)
-    typer.echo(f"{answer['arm']}: {answer['episodes']} episodes, {answer['steps']} updates, {answer['seconds']:.0f} s")
+    reached = ", ".join(
+        f"{rate} after {count_of(count, 'episode')}"
+        for rate, count in answer["episodes_to"].items()
+        if count is not None
+    )
+    updates = count_of(answer["updates"], "update")
+    why, _, advice = answer["note"].partition(": ")
+    because = f" ({why})" if why else ""
+    typer.echo(
+        f"{answer['arm']}: {count_of(answer['episodes'], 'episode')}, {updates}{because}, {answer['seconds']:.0f} s"
+    )
+    if advice:
+        typer.echo(f"what to do: {advice}")
     typer.echo(f"held-out success: {answer['success_before']:.1%} before, {answer['success_after']:.1%} after")
     if reached:
-        typer.echo(f"held-out success of {reached} episodes")
+        typer.echo(f"held-out success of {reached}")
     typer.echo(f"stopped by: {answer['stopped_by']}")
-    typer.echo(answer["run"])
+    typer.echo(f"weights: {printable_path(Path(answer['weights']))}")
+    typer.echo(f"run: {printable_path(Path(answer['run']))}")

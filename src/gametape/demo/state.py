@@ -11,7 +11,7 @@ from typing import Any, Self
 from gametape.core.errors import BadInput, MissingDependency
 from gametape.record.atomic import write_atomically
 from gametape.record.errors import printable_path, write_error
-from gametape.studio.report import DEMO_SUMMARY_FILE
+from gametape.studio.sections.demo import DEMO_SUMMARY_FILE
 
 _ROOT = Path(__file__).parents[3]
 QUICK_CHANGES = (

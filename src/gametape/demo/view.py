@@ -9,9 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 from gametape.studio.comparison import ArmComparison
-from gametape.studio.report import arm_label
 from gametape.studio.run_files import RunFiles
-from gametape.terminal.rollout_view import clip_line
+from gametape.studio.sections.training import run_labels
+from gametape.terminal.step_lines import clip_line
 
 Points = Sequence[tuple[float, float]]
 
@@ -63,7 +63,10 @@ def show_warm(console: Console, warm: dict[str, Any]) -> None:
 
 
 def show_arms(console: Console, runs: Sequence[RunFiles], verdict: ArmComparison | None) -> None:
-    curves = {arm_label(run): [(score["flops"] / 1e6, score["success"]) for score in run.scores] for run in runs}
+    curves = {
+        label: [(score["flops"] / 1e6, score["success"]) for score in run.scores]
+        for run, label in zip(runs, run_labels(runs), strict=True)
+    }
     console.print(plot(curves, "held-out success over millions of operations"))
     console.print(before_and_after(runs))
     if verdict:
@@ -75,11 +78,11 @@ def before_and_after(runs: Sequence[RunFiles]) -> Table:
     table.add_column("arm")
     for column in ("before", "after", "load-bearing", "other turns", "episodes", "Mflop", "targets"):
         table.add_column(column, justify="right")
-    for run in runs:
+    for run, label in zip(runs, run_labels(runs), strict=True):
         first, last = run.scores[0], run.scores[-1]
         turns = [f"{_share(first[name])} > {_share(last[name])}" for name in ("load_bearing", "ordinary")]
         spent = (str(last["episodes_so_far"]), f"{last['flops'] / 1e6:.0f}", str(len(run.targets)))
-        table.add_row(arm_label(run), _share(first["success"]), _share(last["success"]), *turns, *spent)
+        table.add_row(label, _share(first["success"]), _share(last["success"]), *turns, *spent)
     return table
 
 

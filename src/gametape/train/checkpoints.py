@@ -74,11 +74,20 @@ def _remove(directory: Path) -> None:
     shutil.rmtree(aside, ignore_errors=True)
 
 
+def load_state(directory: Path) -> dict[str, Any]:
+    """A checkpoint without its tensors."""
+    try:
+        state: dict[str, Any] = json.loads((directory / "state.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{directory}: not a checkpoint that can be read: {_why(error)}") from error
+    return state
+
+
 def load(directory: Path) -> Checkpoint:
     try:
         return Checkpoint(
             weights=load_file(directory / "model.safetensors"),
-            state=json.loads((directory / "state.json").read_text(encoding="utf-8")),
+            state=load_state(directory),
             optimizer=load_file(directory / "optimizer.safetensors"),
             teacher=load_file(directory / "teacher.safetensors")
             if (directory / "teacher.safetensors").exists()

@@ -1,18 +1,18 @@
 """A run's configuration from a TOML file and `--set`. An error names the line of the file."""
 
-import json
 import re
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+import tomli_w
 from pydantic import BaseModel, ValidationError
-from pydantic_core import PydanticUndefined
 
-from gametape.core.config import RunConfig, current_key, with_current_keys
+from gametape.core.config import OLD_KEYS, RunConfig, current_key, with_current_keys
 from gametape.core.errors import BadInput
-from gametape.core.validation import problems_from
+from gametape.core.validation import Problem, problems_from
 
 _TABLE = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]\s*(#.*)?$")
 _KEY = re.compile(r"\s*([A-Za-z0-9_.\-\" ]+?)\s*=")
@@ -37,19 +37,28 @@ def read_config(path: Path, settings: Iterable[str] = ()) -> RunConfig:
         return RunConfig.model_validate(document)
     except ValidationError as error:
         problem = problems_from(error, document)[0]
-        raise BadInput(
-            f"{_where(path, text, problem.path, overrides)}: {problem}{_known_fields(problem.path)}"
-        ) from error
+        raise BadInput(f"{_where(path, text, problem.path, overrides)}: {_described(problem)}") from error
+
+
+def config_from_mapping(document: Mapping[str, Any]) -> RunConfig:
+    """The configuration that a mapping with the same keys gives."""
+    try:
+        return RunConfig.model_validate(document)
+    except ValidationError as error:
+        raise BadInput(f"config: {_described(problems_from(error, with_current_keys(document))[0])}") from None
 
 
 def config_to_toml(config: RunConfig) -> str:
     """The whole configuration as TOML, defaults included."""
-    return _table(config, comments=False)
+    try:
+        return tomli_w.dumps(config.model_dump(mode="json", exclude_none=True))
+    except TypeError as error:
+        raise BadInput(f"algorithm: a value that TOML cannot hold: {error}") from None
 
 
 def default_config_toml() -> str:
     """Every option with its default and a comment, as a file to start from."""
-    return _table(RunConfig.model_construct(arm="rlvr", tasks="worlds:moderate"), comments=True)
+    return _commented_table(RunConfig(arm="rlvr", tasks="worlds:moderate"))
 
 
 def _parse_setting(text: str) -> tuple[str, Any]:
@@ -99,43 +108,55 @@ def _line(text: str, key_path: str) -> int | None:
     return table_line
 
 
-def _known_fields(key_path: str) -> str:
-    """For a field that does not exist: the fields of its table."""
+def _described(problem: Problem) -> str:
+    """The problem; for a setting that does not exist, the nearest name and those there are."""
+    if problem.expected != "no such field":
+        return str(problem)
     model: type[BaseModel] = RunConfig
-    for part in key_path.split("."):
+    tables: list[str] = []
+    for part in problem.path.split("."):
         field = model.model_fields.get(part)
         if field is None:
-            return f" (there are: {', '.join(model.model_fields)})"
+            return f"{problem.path}: there is no such setting{_known_names(part, '.'.join(tables), model)}"
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
             model = field.annotation
-    return ""
+            tables.append(part)
+    return str(problem)
 
 
-def _table(config: BaseModel, comments: bool, name: str = "") -> str:
+def _known_names(wrong: str, table: str, model: type[BaseModel]) -> str:
+    """The near name, in this table or another, and all names of the table."""
+    prefix = f"{table}." if table else ""
+    own = {name: f"{prefix}{name}" for name in model.model_fields}
+    own |= {old: f"{prefix}{new}" for old, new in OLD_KEYS.get(table, {}).items()}
+    near = get_close_matches(wrong, own, n=1)
+    meant = [own[near[0]]] if near else [path for path, name in _every_setting() if name == wrong]
+    hint = f"; did you mean {' or '.join(meant)}?" if meant else ""
+    return f"{hint} (there are: {', '.join(model.model_fields)})"
+
+
+def _every_setting() -> Iterable[tuple[str, str]]:
+    """The path and the last name of each setting."""
+    for name, field in RunConfig.model_fields.items():
+        yield name, name
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield from ((f"{name}.{inner}", inner) for inner in field.annotation.model_fields)
+
+
+def _commented_table(config: BaseModel, name: str = "") -> str:
+    """A table with the description of each setting above it; what has no value is written as a comment."""
     lines, tables = [], []
     for key, field in type(config).model_fields.items():
-        value = getattr(config, key, PydanticUndefined)
+        value = getattr(config, key)
         if isinstance(value, BaseModel):
-            tables.append(_table(value, comments, f"{name}.{key}".lstrip(".")))
+            tables.append(_commented_table(value, key))
             continue
-        if isinstance(value, dict):
-            tables.append(_free_table(value, key, field.description if comments else None))
-            continue
-        if comments and field.description:
+        if field.description:
             lines.append(f"# {' '.join(field.description.split())}")
-        lines.append(f"# {key} = (none)" if value is None else f"{key} = {_written(value)}")
+        if value is None or value == {}:
+            lines.append(f"# {key} = (none)")
+        else:
+            lines.append(tomli_w.dumps({key: value}).rstrip("\n"))
     about = (type(config).__doc__ or "").strip().splitlines()
-    heading = ([f"# {about[0]}"] if comments and name and about else []) + ([f"[{name}]"] if name else [])
+    heading = ([f"# {about[0]}"] if name and about else []) + ([f"[{name}]"] if name else [])
     return "\n".join([*heading, *lines, "", *tables])
-
-
-def _free_table(values: dict[str, Any], name: str, about: str | None) -> str:
-    """A table with any keys; an empty one is written as its description only."""
-    heading = [f"# {' '.join(about.split())}"] if about else []
-    lines = [f"{json.dumps(key)} = {_written(value)}" for key, value in values.items()]
-    return "\n".join([*heading, *([f"[{name}]", *lines] if lines else []), ""])
-
-
-def _written(value: Any) -> str:
-    """The value as TOML. JSON is TOML for all values of a configuration, except for one character."""
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -5,21 +5,20 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from gametape.core.config import RunConfig
-from gametape.core.errors import BadInput, GametapeError
+from gametape.core.errors import GametapeError
 from gametape.core.seeds import seed_for
 from gametape.train import checkpoints
-from gametape.train.alarms import AlarmMonitor, BehaviourMonitor, TrainingAlarm, TrainingHealth, hint_leak_rate
+from gametape.train.alarms import AlarmMonitor, BehaviourMonitor, Share, TrainingAlarm, TrainingHealth, hint_leaks
 from gametape.train.algorithms.base import Algorithm
 from gametape.train.checkpoints import Checkpoint
+from gametape.train.config_changes import find_changes, require_resumable
 from gametape.train.held_out_eval import ForgettingProbe, HeldOutEvaluator, HeldOutScore
 from gametape.train.learner import PolicyLearner, TrainingDiverged, UpdateMetrics
 from gametape.train.progress import TrainingProgress
 from gametape.train.prompts import Curriculum
 from gametape.train.rollouts import (
-    GroupKind,
     GroupSource,
     PromptRequest,
     RolloutGroup,
@@ -42,6 +41,7 @@ class TrainingCallbacks:
     step: Callable[[TrainingProgress, UpdateMetrics], None] = lambda _progress, _update: None
     score: Callable[[TrainingProgress, HeldOutScore], None] = lambda _progress, _score: None
     alarm: Callable[[TrainingAlarm], None] = lambda _alarm: None
+    alarm_over: Callable[[str], None] = lambda _name: None
 
 
 @dataclass
@@ -120,7 +120,8 @@ class TrainingLoop:
     def watch_behaviour(self, groups: Sequence[RolloutGroup]) -> None:
         """Feed what the policy says and does to the monitors, before anything more is learned from it."""
         turns = [group.rollouts[0].turn_texts for group in groups]
-        self._report_alarms(self.alarms.filter_new(self.behaviour.observe(self.progress.step, turns)))
+        alarms = self.behaviour.observe(self.progress.step, turns, trained=self.progress.version > 0)
+        self._report_alarms(self.alarms.filter_new(alarms))
 
     def learn(self, groups: Sequence[RolloutGroup]) -> UpdateMetrics:
         progress = self.progress
@@ -134,6 +135,7 @@ class TrainingLoop:
         self.progress.tokens.backpropagated += update.tokens
         self.progress.tokens.forwarded += update.forwarded
         for group in groups:
+            self.progress.groups[group.kind] = self.progress.groups.get(group.kind, 0) + 1
             self.curriculum.record(
                 group.request.bucket, [result.passed for result in group.results if not result.infra_error]
             )
@@ -168,17 +170,22 @@ class TrainingLoop:
             **vars(update),
             seconds=round(self._seconds(), 3),
         )
+        flat = [group for group in groups if group.kind in ("all_fail", "all_pass") and not group.targets]
+        failed = sum(group.kind == "all_fail" for group in flat)
         health = TrainingHealth(
+            version=progress.version - (update.lines > 0),
             entropy=update.entropy,
             length=length,
             kl_to_start=update.kl_to_start,
-            hack_rate=sum(rollout.hacked for rollout in rollouts) / max(1, len(rollouts)),
-            infra_error_rate=1 - len(counted) / max(1, len(rollouts)),
-            zero_variance=_zero_variance_share(kinds) if self.algorithm.compares_rollouts else 0.0,
             mismatch=update.mismatch,
-            hint_leak=hint_leak_rate(segments, [target for group in groups for target in group.targets]),
-            teacher_gain=_teacher_gain(self.algorithm.target_metrics),
             forgotten=forgotten,
+            hacked=Share(sum(rollout.hacked for rollout in rollouts), len(rollouts)),
+            lost=Share(len(rollouts) - len(counted), len(rollouts)),
+            lost_reason=next((rollout.reason for rollout in reversed(rollouts) if rollout.result.infra_error), ""),
+            without_signal=Share(len(flat), len(kinds) - kinds.count("lost")),
+            flat_kind="all_fail" if failed >= 0.9 * len(flat) else "all_pass" if failed <= 0.1 * len(flat) else "",
+            hint_leaks=hint_leaks(segments, [target for group in groups for target in group.targets]),
+            teacher_gain=_teacher_gain(self.algorithm.target_metrics),
             saturated=len(self.curriculum.retired) == self.curriculum.buckets,
         )
         self._report_alarms(self.alarms.check_health(health))
@@ -200,6 +207,9 @@ class TrainingLoop:
         for alarm in alarms:
             self.log.write("alarm", self.progress.step, **vars(alarm))
             self.callbacks.alarm(alarm)
+        for name in self.alarms.take_over():
+            self.log.write("alarm_over", self.progress.step, name=name)
+            self.callbacks.alarm_over(name)
 
     def save(self) -> None:
         self._move_to_waiting(self.source.finished())
@@ -222,7 +232,8 @@ class TrainingLoop:
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Take over a checkpoint's weights and states."""
-        _check_config_unchanged(self.config, checkpoint.state["config"])
+        before = RunConfig.model_validate(checkpoint.state["config"])
+        require_resumable(find_changes(before, self.config), "config.toml")
         self.learner.load(checkpoint)
         self.progress = TrainingProgress.from_dict(checkpoint.state["progress"])
         self.curriculum.restore(checkpoint.state["curriculum"])
@@ -287,23 +298,5 @@ class TrainingLoop:
         return self.progress.seconds + time.monotonic() - self._began
 
 
-def _zero_variance_share(kinds: Sequence[GroupKind]) -> float:
-    """The share of groups without a difference, among groups without infrastructure errors."""
-    scored = [kind for kind in kinds if kind != "lost"]
-    return 1 - scored.count("mixed") / max(1, len(scored)) if scored else 0.0
-
-
-def _teacher_gain(metrics: Sequence[TargetMetrics]) -> float | None:
-    gains = [sum(target.student) - sum(target.teacher) for target in metrics]
-    return sum(gains) / len(gains) if gains else None
-
-
-_RESUMABLE_KEYS = ("episodes", "flops", "eval", "checkpoint", "alarms", "watch")
-
-
-def _check_config_unchanged(config: RunConfig, before: dict[str, Any]) -> None:
-    """A run goes on as it was begun; only its length, and how it is observed, may change."""
-    now = config.model_dump(mode="json")
-    for key, value in RunConfig.model_validate(before).model_dump(mode="json").items():
-        if key not in _RESUMABLE_KEYS and now.get(key) != value:
-            raise BadInput(f"config.toml: {key} is not what the run was begun with; begin another run for that")
+def _teacher_gain(metrics: Sequence[TargetMetrics]) -> Share:
+    return Share(sum(sum(target.student) - sum(target.teacher) for target in metrics), len(metrics))

@@ -36,6 +36,8 @@ class TrainingProgress:
     version: int = 0
     requests: int = 0
     episodes: int = 0
+    groups: dict[str, int] = field(default_factory=dict)
+    """By kind: the groups that updates were made of."""
     dropped: int = 0
     """Rollouts that were too old when their turn came."""
     staleness: dict[int, int] = field(default_factory=dict)

@@ -1,12 +1,12 @@
 """The directory of a run, `RUN/{config.toml, metrics.jsonl, start/, checkpoints/}`, and the files in it. One process at
-a time holds it."""
+a time holds it. What is refused before anything of value was made leaves nothing there."""
 
 import json
 import math
 import os
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from gametape.record.json_lines import read_lines
 from gametape.record.lock import require_lock
 from gametape.record.trajectory_file import save_trajectory
 from gametape.train import checkpoints
+from gametape.train.config_changes import ConfigChange, find_changes, require_resumable
 from gametape.train.config_file import config_to_toml, read_config
 from gametape.train.rollouts import AnnotatedEpisode, TargetMetrics
 
@@ -65,25 +66,73 @@ class RunDirectory:
         """Some rollouts with the coach's targets on them."""
         return self.root / "trajectories"
 
+    @property
+    def history(self) -> Path:
+        """What was changed when the run was resumed, a line of JSON for each time."""
+        return self.root / "config-history.jsonl"
+
     def create(self, config: RunConfig) -> None:
         """A new run: whatever is there already is not written over."""
         self.check_free()
         self.root.mkdir(parents=True, exist_ok=True)
         write_atomically(self.config, config_to_toml(config).encode())
 
+    @contextmanager
+    def begin(self, config: RunConfig) -> Iterator[None]:
+        """A new run, held alone for the block. If the block fails before anything of value was made, everything is as
+        it was before; an interrupted run stays, and can be resumed."""
+        self.check_free()
+        missing = [path for path in (self.root, *self.root.parents) if not path.exists()]
+        earlier = self.config.read_bytes() if self.config.is_file() else None
+        kept = {path.name for path in self.root.iterdir()} if self.root.is_dir() else set()
+        try:
+            with self.lock():
+                try:
+                    self.create(config)
+                    yield
+                except Exception:
+                    if not self._has_work(config):
+                        self._clear(kept, earlier)
+                    raise
+        except Exception:
+            _remove_empty(missing)
+            raise
+
     def check_free(self) -> None:
         """A run that never got beyond its configuration is no run."""
-        if self.start.exists() or self.checkpoints.exists():
-            raise BadInput(f"{self.root}: there is a run here already; give --resume {self.root}, or another --out")
+        if self.holds_run:
+            raise BadInput(f"{self.root}: there is a run here already; a new run needs a directory of its own")
         ours = {self.config.name, _LOCK}
         if self.root.is_dir() and any(path.name not in ours for path in self.root.iterdir()):
-            raise BadInput(f"{self.root}: is not empty; give --out a new directory")
+            raise BadInput(f"{self.root}: is not empty; a run needs a new directory")
 
-    def resume_config(self) -> RunConfig:
-        """The configuration of a run that is there."""
+    @property
+    def holds_run(self) -> bool:
+        return self.start.exists() or self.checkpoints.exists()
+
+    def resume_config(self, settings: Iterable[str] = ()) -> RunConfig:
+        """The configuration of a run that is there, with some settings changed (`key=value`)."""
         if not self.config.exists():
             raise BadInput(f"{self.root}: there is no run here to resume (no config.toml)")
-        return read_config(self.config)
+        return read_config(self.config, settings)
+
+    def change_config(self, config: RunConfig) -> list[ConfigChange]:
+        """Go on with another length or another observation, and write that down in `history`. Call it with the lock
+        held. Raises `BadInput` for changes that would make another experiment of the run."""
+        changes = find_changes(self.resume_config(), config)
+        if not changes:
+            return []
+        require_resumable(changes, str(self.root))
+        last = checkpoints.latest(self.checkpoints)
+        progress = checkpoints.load_state(last)["progress"] if last else {"step": 0, "episodes": 0}
+        if config.episodes < progress["episodes"]:
+            raise BadInput(f"{self.root}: episodes: the run has had {progress['episodes']}; give at least as many")
+        entry = {"step": progress["step"], "episodes": progress["episodes"]}
+        entry["changes"] = {name: {"before": before, "after": after} for name, before, after in changes}
+        if not self.history.exists() or _line(entry) not in self.history.read_bytes().splitlines(keepends=True)[-1:]:
+            _append(self.history, _line(entry))
+        write_atomically(self.config, config_to_toml(config).encode())
+        return changes
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -102,6 +151,26 @@ class RunDirectory:
         finally:
             os.close(fd)
 
+    def _has_work(self, config: RunConfig) -> bool:
+        """Whether something is there that took time to make: a copy of weights did not."""
+        warmed = config.model == "tiny" and config.warm.episodes > 0 and self.start.exists()
+        return warmed or bool(file_size(self.metrics)) or checkpoints.latest(self.checkpoints) is not None
+
+    def _clear(self, kept: set[str], config: bytes | None) -> None:
+        """Delete all but files of these names; the configuration is as it was."""
+        for path in self.root.iterdir():
+            if path.name not in kept:
+                shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+        if config is not None:
+            write_atomically(self.config, config)
+
+
+def _remove_empty(directories: Iterable[Path]) -> None:
+    """Those that hold nothing, innermost first."""
+    with suppress(OSError):
+        for path in directories:
+            path.rmdir()
+
 
 def save_annotated_trajectory(annotated: AnnotatedEpisode, directory: Path) -> Path:
     """One rollout as a trajectory file, with its targets and with the advantage that its tokens got."""
@@ -119,7 +188,10 @@ def append_target_metrics(path: Path, update: int, metrics: Sequence[TargetMetri
     """A line for each target that took part in an update: log-probabilities, divergences and choices by token."""
     if not metrics:
         return
-    lines = b"".join(json.dumps({"update": update, **target.to_dict()}).encode() + b"\n" for target in metrics)
+    _append(path, b"".join(json.dumps({"update": update, **target.to_dict()}).encode() + b"\n" for target in metrics))
+
+
+def _append(path: Path, lines: bytes) -> None:
     fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o666)
     try:
         write_all(fd, lines)

@@ -16,6 +16,7 @@ from gametape.core.seeds import seed_for
 from gametape.engines import smollm2
 from gametape.engines.model_names import find_weights
 from gametape.train import checkpoints
+from gametape.train.alarm_advice import ArmTraits
 from gametape.train.alarms import AlarmMonitor, BehaviourMonitor
 from gametape.train.algorithms import make_algorithm
 from gametape.train.algorithms.base import Algorithm
@@ -25,6 +26,7 @@ from gametape.train.held_out_eval import ForgettingProbe, HeldOutEvaluator
 from gametape.train.learner import LocalLearner, UpdateMetrics
 from gametape.train.loop import TrainingCallbacks, TrainingLoop
 from gametape.train.policy import TrainablePolicy, create_tiny_policy, load_policy
+from gametape.train.progress import TrainingProgress
 from gametape.train.prompts import Curriculum, PromptDataset, open_prompt_dataset
 from gametape.train.rollouts import GroupSource
 from gametape.train.run_directory import START_PREFIX, MetricsLog, RunDirectory, read_metrics, truncate_file
@@ -40,6 +42,7 @@ class RunCallbacks(TrainingCallbacks):
     """Functions that are called as a run goes on, its warm start included."""
 
     warm_start: Callable[[int, int, UpdateMetrics], None] = field(default=lambda _done, _of, _update: None)
+    resumed: Callable[[TrainingProgress], None] = field(default=lambda _progress: None)
 
 
 def run_training(
@@ -51,15 +54,15 @@ def run_training(
     algorithm: Algorithm | type[Algorithm] | None = None,
     callbacks: RunCallbacks | None = None,
 ) -> dict[str, Any]:
-    """Begin a run in a new directory, or go on with the one that is there, and return its summary.
+    """Begin a run in a new directory, or go on with the one that is there, and return its summary. A run that goes on
+    may have another length, and other settings of `config_changes.RESUMABLE_SETTINGS`.
 
     `dataset` takes the place of `config.tasks`, and `algorithm`, a class or an object, that of `config.arm`; both then
     stay in this process, so that `rl.asynchronous` must be off. `home` is where smollm2 and tasks' environments lie.
     """
     directory = RunDirectory(out_dir)
-    with directory.lock():
-        if not directory.config.exists():
-            directory.create(config)
+    with directory.lock() if directory.holds_run else directory.begin(config):
+        directory.change_config(config)
         coroutine = train(config, directory, home or out_dir, dataset=dataset, algorithm=algorithm, callbacks=callbacks)
         return asyncio.run(coroutine)
 
@@ -119,6 +122,7 @@ async def _run_training(
             loop.restore(checkpoint)
             await loop.publish()
             loop.reorder_pending()
+            callbacks.resumed(loop.progress)
         stopped_by = await loop.train()
     finally:
         log.close()
@@ -132,8 +136,12 @@ def summary(loop: TrainingLoop, stopped_by: str) -> dict[str, Any]:
     first, last = progress.scores[0], progress.scores[-1]
     return {
         "run": str(loop.directory.root.absolute()),
+        "weights": str((checkpoints.latest(loop.directory.checkpoints) or loop.directory.start).absolute()),
         "arm": config.arm,
         "steps": progress.step,
+        "updates": progress.version,
+        "groups": dict(progress.groups),
+        "note": _note(loop),
         "episodes": progress.episodes,
         "success_before": first["success"],
         "success_after": last["success"],
@@ -145,6 +153,19 @@ def summary(loop: TrainingLoop, stopped_by: str) -> dict[str, Any]:
         "seconds": round(progress.seconds, 1),
         "stopped_by": stopped_by,
     }
+
+
+def _note(loop: TrainingLoop) -> str:
+    """Why nothing was learned, and what to do, where that is so."""
+    progress = loop.progress
+    if progress.version or not progress.step:
+        return ""
+    failed, passed = progress.groups.get("all_fail", 0), progress.groups.get("all_pass", 0)
+    if not loop.algorithm.compares_rollouts:
+        return "no rollout was fit to be learned from: take easier tasks, or more episodes"
+    kind = "all_fail" if not passed else "all_pass" if not failed else ""
+    advice = ArmTraits.of_algorithm(loop.algorithm).advice("zero_variance", kind).partition(": ")[2]
+    return f"no group had both a success and a failure: {advice}"
 
 
 async def _prepare_start_weights(
@@ -208,7 +229,7 @@ def _build_loop(
             seed_for(config.seed, "cells"),
         ),
         evaluator=HeldOutEvaluator(model, dataset, limits, config.eval, config.seed),
-        alarms=AlarmMonitor(config.alarms),
+        alarms=AlarmMonitor(ArmTraits.of_algorithm(algorithm)),
         log=log,
         forgetting_probe=ForgettingProbe(learner.score, config.eval.forgetting_probe_size),
         behaviour=behaviour,

@@ -7,11 +7,15 @@ tools are called, from calls at random.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from random import Random
+from typing import Any
 
+from gametape.agent.tool_router import crashed_call
 from gametape.core.config import OptimConfig, RunConfig, WarmStartConfig
 from gametape.core.errors import BadInput
+from gametape.core.messages import ToolResult
+from gametape.core.protocols import Tool, Workspace
 from gametape.core.seeds import seed_for
 from gametape.core.token_segments import TokenSegment, split_segments
 from gametape.engines.chat_formats.protocol import ChatFormat
@@ -65,13 +69,21 @@ async def tiny_language(dataset: PromptDataset) -> WordLanguage | None:
         try:
             for _ in range(environment.max_turns):
                 tool = rng.choice(tools)
-                result = await tool.call(dict(random_call(tool, dataset.words, rng).arguments), workspace)
+                result = await _call(tool, random_call(tool, dataset.words, rng).arguments, workspace)
                 texts.append(result.content)
                 if result.finished:
                     break
         finally:
             await workspace.close()
     return WordLanguage(list(dict.fromkeys(word for text in texts for word in text.split())), signatures)
+
+
+async def _call(tool: Tool, arguments: Mapping[str, Any], workspace: Workspace) -> ToolResult:
+    """The answer that a policy would get: a tool that breaks is an answer too."""
+    try:
+        return await tool.call(dict(arguments), workspace)
+    except Exception as error:  # whatever a tool of the user's own raises
+        return crashed_call(tool.name, error)
 
 
 async def warm_start(

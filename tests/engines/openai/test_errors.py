@@ -14,8 +14,8 @@ from gametape.engines.conversation import Conversation
 from gametape.engines.egress_policy import EgressPolicy
 from gametape.engines.errors import ContextTooLong, EngineError
 from gametape.engines.openai import open_server_model
-from gametape.engines.openai.client import ServerLimits
-from gametape.engines.openai.errors import one_line, parse_retry_after
+from gametape.engines.server.client import ServerLimits
+from gametape.engines.server.errors import one_line, parse_retry_after
 from tests.engines.openai.server import Cut, Drip, Endless, Fault, FaultServer, Hang, HugeHeaders, Raw, Status
 
 BOUNDS = ServerLimits(idle_seconds=1.0, total_seconds=2.0, answer_bytes=200_000, event_bytes=50_000)
@@ -131,7 +131,7 @@ def test_a_server_s_words_become_one_short_clean_line() -> None:
 
 
 def test_the_key_is_sent_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
+    monkeypatch.setenv("GAMETAPE_API_KEY", "sk-very-secret")
     echo = Status(401, body='{"error": {"message": "Incorrect API key provided: sk-very-secret"}}')
     with FaultServer(faults=[echo]) as server:
         trouble, _ = asyncio.run(_ask_twice(server))

@@ -14,9 +14,9 @@ from gametape.engines.conversation import Conversation, Reply, ToolResponse
 from gametape.engines.egress_policy import EgressPolicy
 from gametape.engines.errors import ContextTooLong, EngineError
 from gametape.engines.openai import ServerModel, open_server_model
-from gametape.engines.openai.address import parse_address
-from gametape.engines.openai.client import ServerClient, ServerLimits
 from gametape.engines.openai.server_tokenizer import TokenizerCache, TokenizerQuery
+from gametape.engines.server.address import parse_address
+from gametape.engines.server.client import ServerClient, ServerLimits
 from tests.engines.openai.server import SPECIAL, Cut, FaultServer, Raw, Said, Status, detokenize, tokenize
 
 TOOL: dict[str, Any] = {"name": "read", "description": "Reads.", "parameters": {"type": "object", "properties": {}}}

@@ -16,7 +16,9 @@ from typing import Any
 from gametape.agent.agent_state import AgentState
 from gametape.agent.breaker import BreakerTripped
 from gametape.agent.budget import ToldBudget
+from gametape.agent.events import RolloutEvent
 from gametape.agent.limits import RolloutEnd, RolloutLimits, RolloutUsage, cut_off_warnings
+from gametape.agent.model_use import attempt_outcomes, last_model, models_used, route_of
 from gametape.agent.notes import DirectoryNoteStore
 from gametape.agent.prompts import build_system_prompt, build_user_prompt, standing_instructions
 from gametape.agent.recorder import (
@@ -38,8 +40,10 @@ from gametape.desk.agent_turns import run_turns
 from gametape.desk.goals.goal import Goal, GoalDirectory
 from gametape.desk.goals.history import ENVIRONMENT, GIT_FILE, git_file
 from gametape.engines.conversation import Model
+from gametape.engines.router import Router
 from gametape.record.journal import Journal
 from gametape.record.loaded_task import LoadedTask
+from gametape.record.model_outcomes import record_outcomes
 from gametape.sandbox.backend import SandboxSpec
 from gametape.sandbox.snapshots.store import SnapshotStore
 from gametape.watch.breaker import BehaviourBreaker
@@ -50,6 +54,9 @@ _POLL_SECONDS = 0.5
 
 def max_turns_per_attempt(goal: Goal) -> int:
     return goal.max_turns or RolloutLimits().turns
+
+
+_HANDED_OVER = "Another agent has worked on this before you, without success. You work on the files that it left."
 
 
 @dataclass(frozen=True)
@@ -90,9 +97,14 @@ class GoalAgent:
         """Tell the agent the result of an attempt, once. The next attempt starts from the files of `checkpoint`."""
         with self._open() as (journal, _):
             steps = journal.trajectory.steps
-            if not any((step.gametape_extra.model_extra or {}).get("after_attempt") == number for step in steps):
-                step = message_step(len(steps) + 1, "user", text, checkpoint=checkpoint, after_attempt=number)
-                await JournalRecorder(journal).append(step)
+            if any((step.gametape_extra.model_extra or {}).get("after_attempt") == number for step in steps):
+                return
+            extra: dict[str, Any] = {"checkpoint": checkpoint, "after_attempt": number}
+            if isinstance(self.model, Router) and self.model.can_escalate_from(last_model(steps)):
+                event = RolloutEvent("escalation", f"attempt {number} did not reach the goal")
+                text = f"{self._first_messages()[1]}\n\n{_HANDED_OVER}\n\n{text}"
+                extra |= {"compacted": True, "events": [event.to_dict()]}
+            await JournalRecorder(journal).append(message_step(len(steps) + 1, "user", text, **extra))
 
     def first_checkpoint(self) -> str:
         """The checkpoint of the pinned workspace."""
@@ -101,6 +113,24 @@ class GoalAgent:
     def export(self, checkpoint: str, target: Path) -> None:
         with open_checkpoints(self.directory.checkpoints) as store:
             store.export(checkpoint, target)
+
+    def models_used(self) -> dict[str, Any]:
+        """The models that took part, and the escalations."""
+        return models_used(self.directory.load_trajectory())
+
+    def record_outcomes(self, reached: bool, ended: bool) -> None:
+        """Record each attempt as a success or a failure of its model. The last one is left out where it ended for
+        another reason than its work (`ended` is false)."""
+        attempts: list[list[Step]] = [[]]
+        for step in self.directory.load_trajectory().steps:
+            if (step.gametape_extra.model_extra or {}).get("after_attempt"):
+                attempts.append([])
+            attempts[-1].append(step)
+        numbered = [*enumerate(attempts, start=1)][: None if ended else -1]
+        for number, steps in numbered:
+            passed = reached and number == len(attempts)
+            key = f"{self.goal.goal_id}/{number}"
+            record_outcomes(self.home, attempt_outcomes(key, steps, self.model.name, passed))
 
     def warnings(self, cut_off: int) -> list[str]:
         """What a person should know about the attempts."""
@@ -246,7 +276,7 @@ class GoalAgent:
     def _header(self, steps: Sequence[Step] = ()) -> Trajectory:
         goal = self.goal
         extra = {"goal_id": goal.goal_id, "task_digest": self._request_digest}
-        agent_extra = {"trainable": self.model.trainable}
+        agent_extra = {"trainable": self.model.trainable, **route_of(self.model)}
         return new_trajectory(goal.goal_id, self.model.name, extra, self._tools(AgentState()), agent_extra, steps)
 
 

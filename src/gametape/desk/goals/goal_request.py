@@ -15,7 +15,8 @@ from gametape.desk.goals.goal import Goal, GoalDirectory, goal_directory, new_go
 from gametape.desk.goals.history import copy_history
 from gametape.desk.goals.success_command import read_command
 from gametape.engines.egress_policy import EgressPolicy
-from gametape.engines.model_names import resolve_model
+from gametape.engines.model_aliases import absolute_model_name
+from gametape.engines.model_names import check_model_name
 from gametape.record.atomic import write_atomically
 from gametape.record.source_tree import SourceTree
 from gametape.sandbox.snapshots.cleanup import remove_tree
@@ -108,16 +109,10 @@ def write_goal(home: Path, goal: Goal, start: SourceTree, baseline: GoalBaseline
 
 def _checked_model(request: GoalRequest, home: Path) -> str:
     """The model's name with absolute paths, checked without loading weights."""
-    kind, _, rest = request.model.partition(":")
-    if kind == "scripted":
-        resolve_model(request.model, home)
-        return f"scripted:{os.path.abspath(rest)}"
-    if kind == "openai":
-        resolve_model(request.model, home, EgressPolicy(local_only=request.local_only))
-        return request.model
     if not request.model.strip():
-        raise BadInput("give a model: smollm2, a directory of weights, openai:MODEL@URL or scripted:FILE")
-    return os.path.abspath(request.model) if Path(request.model).is_dir() else request.model
+        raise BadInput("give a model: smollm2, a directory of weights, PROVIDER:MODEL or scripted:FILE")
+    check_model_name(request.model, home, EgressPolicy(local_only=request.local_only))
+    return absolute_model_name(request.model)
 
 
 def _interpreter(workspace: Path, python: Path | None) -> Path | None:

@@ -143,6 +143,7 @@ class _GoalRun:
         write_atomically(directory.summary, text.encode())
         name = make_branch(directory, self.goal, self.start, tree, text.splitlines()[0].removeprefix("# "))
         outcome = _OUTCOMES.get(answer["reason"], "error")
+        self.agent.record_outcomes(bool(answer["reached"]), answer["reason"] in ("reached", "attempts", "budget"))
         record = self.agent.close_record({"outcome": outcome, "reason": answer["reason"], "goal": answer})
         return {
             "branch": name,
@@ -152,6 +153,7 @@ class _GoalRun:
             "workspace": str(directory.workspace.absolute()),
             "trajectory": str(record),
             "applied": False,
+            **self.agent.models_used(),
         }
 
     async def apply(self) -> dict[str, Json]:

@@ -1,5 +1,6 @@
 """The file of a heartbeat: YAML front matter, then the text that the agent is asked."""
 
+import json
 import re
 from datetime import time
 from pathlib import Path
@@ -137,7 +138,8 @@ class HeartbeatBudget(_ConfigTable):
 
 
 class HeartbeatConfig(_ConfigTable):
-    model: str
+    model: str = ""
+    """The model of the heartbeat's own thread. Where none is named, `heartbeat add` writes down the usual one."""
     cadence: CadenceConfig | None = None
     event: EventConfig | None = None
     active_hours: ActiveHours | None = None
@@ -219,6 +221,12 @@ def parse_config(content: str, where: str) -> HeartbeatConfig:
         raise BadInput(
             f"{where}: {location + ': ' if location else ''}{first['msg'].removeprefix('Value error, ')}"
         ) from None
+
+
+def with_model(content: str, model: str) -> str:
+    """The content of a file that names no model, with this one."""
+    first, rest = content.split("\n", 1)
+    return f"{first}\nmodel: {json.dumps(model)}\n{rest}"
 
 
 def load_config(path: Path) -> HeartbeatConfig:

@@ -62,14 +62,6 @@ async def create_thread(
     return directory
 
 
-def absolute_model_name(model: str) -> str:
-    """A model's name with an absolute path, so that it means the same from any directory."""
-    kind, separator, rest = model.partition(":")
-    if kind == "scripted" and separator and Path(rest).is_file():
-        return f"{kind}:{Path(rest).absolute()}"
-    return str(Path(model).absolute()) if Path(model).is_dir() else model
-
-
 def fork_thread(home: Path, thread_id: str, at: int | None = None, title: str | None = None) -> ThreadDirectory:
     """A new thread with the same steps and files up to a step. The steps are copied, the checkpoints are shared."""
     origin = thread_directory(home, thread_id)

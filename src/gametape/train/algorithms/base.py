@@ -10,11 +10,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
+from pydantic import ValidationError
 from torch import Tensor, nn
 
 from gametape.agent.limits import RolloutLimits
 from gametape.core.config import ConfigSection, RunConfig
+from gametape.core.errors import BadInput
 from gametape.core.token_segments import TokenSegment
+from gametape.core.validation import problems_from
 from gametape.engines.token_conversation import TokenModel
 from gametape.train.batch import PackedBatch, TrainBatch, TrainSample
 from gametape.train.losses import normaliser, rl_loss, sft_loss
@@ -79,12 +82,23 @@ class Algorithm:
 
     def __init__(self, config: RunConfig) -> None:
         self.config = config
-        self.settings = self.Settings.model_validate(config.algorithm)
+        self.settings = self._read_settings(config.algorithm)
         self.replay_buffer = ReplayBuffer(config.ttf, config.seed)
         self.reward: Reward = environment_reward
         """The reward of an episode, from its score; a function of your own may replace it."""
         self.target_metrics: list[TargetMetrics] = []
         """What the targets of the last update did."""
+
+    def _read_settings(self, table: Mapping[str, Any]) -> ConfigSection:
+        try:
+            return self.Settings.model_validate(table)
+        except ValidationError as error:
+            problem = problems_from(error, table)[0]
+            if problem.expected != "no such field":
+                raise BadInput(f"algorithm.{problem}") from None
+            known = ", ".join(self.Settings.model_fields)
+            there = f"there are: {known}" if known else f"{type(self).__name__} has none"
+            raise BadInput(f"algorithm.{problem.path}: there is no such setting ({there})") from None
 
     @property
     def asynchronous(self) -> bool:

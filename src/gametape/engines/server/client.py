@@ -5,22 +5,21 @@ end.
 """
 
 import asyncio
-import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import httpx
 
-from gametape.core.errors import BadInput
 from gametape.engines.chat_formats.tool_calls import load_finite_json
 from gametape.engines.egress_policy import EgressPolicy
 from gametape.engines.errors import EngineError
-from gametape.engines.openai.address import ServerAddress
-from gametape.engines.openai.errors import error_from_http, error_message, raise_for_status
+from gametape.engines.server.address import ServerAddress
+from gametape.engines.server.errors import error_from_http, raise_for_event, raise_for_status
+from gametape.engines.server.keys import ServerKey, find_key
 
-_KEYS = ("GAMETAPE_API_KEY", "OPENAI_API_KEY")
+_ANTHROPIC_VERSION = "2023-06-01"
 _ERROR_BYTES = 64 * 1024
 
 
@@ -36,10 +35,17 @@ class ServerLimits:
 
 
 class ServerClient:
-    """The client of one server. `server` is its name in messages: scheme, host and port, never a key."""
+    """The client of one server. `server` is its name in messages: scheme, host and port, never a key.
+
+    Made only where the policy allows the host and the key can be sent: no request is needed to find that out.
+    """
 
     def __init__(self, address: ServerAddress, egress: EgressPolicy, limits: ServerLimits) -> None:
-        self.server = str(address.socket_path or address.root_url.copy_with(path="/", userinfo=b"")).rstrip("/")
+        self.server = address.server
+        if address.socket_path is None:
+            egress.allowed_addresses(address.api_url.host)
+        self._key = find_key(address, egress)
+        self._headers = _headers(address, self._key)
         self._address = address
         self._limits = limits
         self._egress = egress
@@ -51,14 +57,12 @@ class ServerClient:
             await self._http.aclose()
         self._http = None
 
-    async def get(self, path: str) -> dict[str, Any]:
-        return await self._json_answer("GET", self._url(self._address.api_url, path), None)
+    async def get(self, path: str, *, root: bool = False) -> dict[str, Any]:
+        return await self._json_answer("GET", self._url(path, root), None)
 
     async def post(self, path: str, body: dict[str, Any], *, root: bool = False) -> dict[str, Any]:
         """Send a JSON object and return one. `root` uses the root URL, where `/tokenize` is."""
-        return await self._json_answer(
-            "POST", self._url(self._address.root_url if root else self._address.api_url, path), body
-        )
+        return await self._json_answer("POST", self._url(path, root), body)
 
     async def events(
         self, path: str, body: dict[str, Any], count_received: Callable[[], int]
@@ -67,18 +71,25 @@ class ServerClient:
 
         `count_received` counts the tokens received so far, which are lost when the stream fails.
         """
-        async with self._answer("POST", self._url(self._address.api_url, path), body, count_received) as response:
-            async for line in self._lines(response, count_received):
+        async with aclosing(self.lines(path, body, count_received)) as lines:
+            async for line in lines:
                 if not line.startswith(b"data:"):
                     continue
                 data = line[5:].strip()
                 if data == b"[DONE]":
                     return
-                event = self._json(data, count_received)
+                event = self.parse_json(data, count_received)
                 if event.get("error"):
-                    message = error_message(_without_key(data))
-                    raise EngineError("server_error", f"{self.server}: {message}", wasted_tokens=count_received())
+                    raise_for_event(self._key.hide(data), self.server, count_received())
                 yield event
+
+    async def lines(
+        self, path: str, body: dict[str, Any], count_received: Callable[[], int]
+    ) -> AsyncGenerator[bytes, None]:
+        """The lines of a streamed answer, without their ends, until the server closes the stream."""
+        async with self._answer("POST", self._url(path, False), body, count_received) as response:
+            async for line in self._lines(response, count_received):
+                yield line
 
     def _connected(self) -> httpx.AsyncClient:
         """Connections belong to one event loop; another loop gets new ones."""
@@ -95,7 +106,7 @@ class ServerClient:
                 content += chunk
                 if len(content) > self._limits.answer_bytes:
                     self._garbled("sends more than an answer can hold", 0)
-            return self._json(bytes(content), _none_received)
+            return self.parse_json(bytes(content), _none_received)
 
     @asynccontextmanager
     async def _answer(
@@ -106,12 +117,12 @@ class ServerClient:
         try:
             async with (
                 asyncio.timeout(self._limits.total_seconds),
-                self._connected().stream(method, url, json=body, headers=_headers()) as response,
+                self._connected().stream(method, url, json=body, headers=self._headers) as response,
             ):
                 begun = True
                 if response.status_code != 200:
-                    body_read = _without_key(await _read_error_body(response))
-                    raise_for_status(response.status_code, response.headers, body_read, self.server)
+                    body_read = self._key.hide(await _read_error_body(response))
+                    raise_for_status(response.status_code, response.headers, body_read, self.server, self._key)
                 if response.headers.get("content-encoding", "identity") != "identity":
                     self._garbled("compresses its answer, which it was not asked to do", 0)
                 yield response
@@ -138,7 +149,8 @@ class ServerClient:
         if rest:
             yield bytes(rest)
 
-    def _json(self, data: bytes, count_received: Callable[[], int]) -> dict[str, Any]:
+    def parse_json(self, data: bytes, count_received: Callable[[], int]) -> dict[str, Any]:
+        """One JSON object of an answer."""
         try:
             document = load_finite_json(data.decode("utf-8"))
         except (ValueError, RecursionError):
@@ -150,31 +162,17 @@ class ServerClient:
     def _garbled(self, what: str, wasted: int) -> NoReturn:
         raise EngineError("garbled", f"{self.server} {what}", wasted_tokens=wasted)
 
-    @staticmethod
-    def _url(base: httpx.URL, path: str) -> httpx.URL:
+    def _url(self, path: str, root: bool) -> httpx.URL:
+        base = self._address.root_url if root else self._address.api_url
         return base.copy_with(path=base.path.rstrip("/") + path)
 
 
-def _key() -> str | None:
-    for name in _KEYS:
-        key = os.environ.get(name, "").strip()
-        if key and not (key.isascii() and key.isprintable()):
-            raise BadInput(f"${name} holds characters that no header can carry")
-        if key:
-            return key
-    return None
-
-
-def _headers() -> dict[str, str]:
+def _headers(address: ServerAddress, key: ServerKey) -> dict[str, str]:
     headers = {"accept-encoding": "identity", "user-agent": "gametape"}
-    key = _key()
-    return headers | {"authorization": f"Bearer {key}"} if key else headers
-
-
-def _without_key(body: bytes) -> bytes:
-    """The body without the key, should the server repeat it."""
-    key = _key()
-    return body.replace(key.encode(), b"[key]") if key else body
+    if address.provider.protocol == "anthropic":
+        headers["anthropic-version"] = _ANTHROPIC_VERSION
+        return headers | {"x-api-key": key.value} if key.value else headers
+    return headers | {"authorization": f"Bearer {key.value}"} if key.value else headers
 
 
 async def _read_error_body(response: httpx.Response) -> bytes:

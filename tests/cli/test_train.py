@@ -1,0 +1,87 @@
+"""`gametape train` as a process: what is refused leaves nothing, and a run that goes on says what happened."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from .command import run
+
+SMALL = """
+arm = "rlvr"
+tasks = "worlds:easy"
+episodes = 8
+[tiny]
+layers = 1
+width = 16
+heads = 2
+window = 256
+[warm]
+episodes = 2
+batch = 2
+[rl]
+groups = 2
+group_size = 2
+resample = 1.0
+turns = 2
+turn_tokens = 2
+[eval]
+episodes = 2
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "run.toml"
+    path.write_text(SMALL)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ("model=nowhere", "model: nowhere: no such directory"),
+        ("tasks=worlds:none", "no such worlds"),
+        ("tasks=nowhere", "nowhere"),
+        ("algorithm.x=1", "algorithm.x: there is no such setting (Rlvr has none)"),
+        ("arm=no.module:Class", "the module must be importable"),
+        ("rl.lenght=1", "did you mean rl.normalizer_tokens?"),
+    ],
+)
+def test_a_refused_run_leaves_nothing_and_says_one_line(config: Path, change: str, says: str, tmp_path: Path) -> None:
+    ran = run("train", config, "--out", tmp_path / "runs" / "x", "--set", change, cwd=tmp_path)
+    assert ran.code == 2
+    assert says in ran.err
+    assert ran.err.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["run.toml"]
+
+
+def test_a_run_says_what_it_did_and_goes_on_longer(config: Path, tmp_path: Path) -> None:
+    out = tmp_path / "x"
+    first = run("train", config, "--out", out, cwd=tmp_path)
+    assert first.code == 0, first.err
+    assert "rlvr: 8 episodes, 0 updates (no group had both a success and a failure)" in first.out
+    assert "what to do: take easier tasks, larger groups (rl.group_size), or hints (arm rlvr_ttf)" in first.out
+    assert f"run: {out}" in first.out
+    assert first.err.splitlines()[:2] == [
+        f"run: {out}",
+        "warm start: 1 update, loss " + first.err.split("loss ")[1][:5],
+    ]
+    assert "no update: nothing to learn from" in first.err
+    assert run("train", config, "--out", out, cwd=tmp_path).err == (
+        f"gametape: {out}: there is a run here already; give --resume {out}, or another --out\n"
+    )
+    refused = run("train", "--resume", out, "--set", "rl.group_size=4", cwd=tmp_path)
+    assert refused.code == 2
+    assert "a run that goes on may change: episodes, flops, eval.every" in refused.err
+    assert refused.err.count("\n") == 1
+    longer = run("train", "--resume", out, "--set", "episodes=16", "--json", cwd=tmp_path)
+    assert longer.code == 0, longer.err
+    assert len(longer.out.splitlines()) == 1
+    assert (longer.answer["episodes"], longer.answer["steps"], longer.answer["updates"]) == (16, 4, 0)
+    assert longer.answer["groups"] == {"all_fail": 8}
+    assert "changed: episodes from 8 to 16" in longer.err
+    assert "resumed after 2 batches, 8 of 16 episodes" in longer.err
+    history = [json.loads(line) for line in (out / "config-history.jsonl").read_text().splitlines()]
+    assert history == [{"step": 2, "episodes": 8, "changes": {"episodes": {"before": 8, "after": 16}}}]
+    assert "episodes = 16" in (out / "config.toml").read_text()
