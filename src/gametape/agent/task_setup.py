@@ -22,7 +22,6 @@ from gametape.verify.interpreter import hidden_packages, interpreter_prefixes
 from gametape.verify.layers.profiles import Profile
 from gametape.verify.static_analysis.analyzer import StaticAnalyzer
 
-
 _MAX_OUTPUT_BYTES = 8_000_000
 """A command that prints more is ended. The model sees much less; the end of what was printed is what it needs."""
 

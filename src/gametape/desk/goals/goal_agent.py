@@ -171,7 +171,7 @@ class GoalAgent:
         if _has_finished(recorder.steps):
             return RolloutEnd(None, "finished")
         config = with_checkpoints(self._rollout_config(recorder), store, keep)
-        begun = bool(recorder.steps)
+        begun = any(step.gametape_extra.checkpoint for step in recorder.steps)
         spec = self._sandbox_spec()
         async with open_workspace(store, recorder, spec, lambda: store.import_tree(self.directory.start)) as workspace:
             if self.has_history and not begun:
