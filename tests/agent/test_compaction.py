@@ -14,6 +14,7 @@ from gametape.engines.scripted import scripted_model
 from gametape.sandbox.backend import SandboxSpec
 from tests.agent.bench import DONE, bench, runs, says
 from tests.agent.test_rollout import trajectory
+from tests.patience import HANG
 
 WINDOW = 3_150
 LOUD = "seq 1 500"
@@ -144,7 +145,7 @@ def test_a_window_that_cannot_be_made_smaller_ends_the_rollout(tmp_path: Path) -
         turns = [runs("true", "x" * 900) for _ in range(50)]
         async with bench(tmp_path, model=scripted_model("s", turns, 1_300)) as (harness, start):
             rollout = await harness.begin(start)
-            over = await asyncio.wait_for(rollout.run(), 60)
+            over = await asyncio.wait_for(rollout.run(), HANG)
             assert over.outcome == "limit"
             assert "context is full" in over.reason
             assert trajectory(rollout).tokens_exact() is True

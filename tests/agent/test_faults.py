@@ -18,6 +18,7 @@ from gametape.core.step import Step
 from gametape.engines.scripted import ScriptedTurn
 from tests.agent.bench import DONE, bench, runs, says
 from tests.agent.test_rollout import trajectory
+from tests.patience import HANG
 
 CRASHING_JSON = '```tool\n{"name": "shell", "arguments": {"command": "ls"\n```'
 
@@ -76,7 +77,8 @@ def test_what_a_model_can_say_is_answered_recorded_and_survived(
 ) -> None:
     monkeypatch.setattr("gametape.agent.tool_router._GRACE", 0.0)
     turn, kinds, told = SAID[fault]
-    limits = RolloutLimits(tool_seconds=0.5 if fault == "tool that hangs" else 20.0, turn_tokens=500, calls_per_turn=8)
+    seconds = 6.0 if fault == "tool that hangs" else HANG
+    limits = RolloutLimits(tool_seconds=seconds, turn_tokens=500, calls_per_turn=8)
 
     async def main() -> None:
         turns = [turn, runs("echo still here"), DONE]
@@ -144,7 +146,7 @@ def test_a_sandbox_that_dies_is_replaced_and_no_finished_turn_is_lost(tmp_path: 
                 killed_by(rollout, lambda pid: os.kill(pid, signal.SIGKILL))
 
             killing = asyncio.ensure_future(kill_soon())
-            steps = [await asyncio.wait_for(rollout.turn(), 30), await rollout.turn()]
+            steps = [await asyncio.wait_for(rollout.turn(), HANG), await rollout.turn()]
             await killing
             dead = next(step for step in steps if step.gametape_extra.events)
             assert {event["kind"] for event in dead.gametape_extra.events} == {"sandbox_death"}, (
@@ -171,7 +173,7 @@ def test_a_sandbox_that_keeps_dying_ends_the_rollout(tmp_path: Path) -> None:
                         continue
 
             killing = asyncio.ensure_future(kill_often())
-            over = await asyncio.wait_for(rollout.run(), 60)
+            over = await asyncio.wait_for(rollout.run(), HANG)
             killing.cancel()
             assert over.outcome == "error"
             assert "sandbox died" in over.reason

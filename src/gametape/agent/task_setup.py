@@ -80,10 +80,10 @@ def task_tools(
 
 
 def initial_prompts(
-    task: LoadedTask, constraints: str = "", profile: Profile = "full", budget: str = ""
+    task: LoadedTask, constraints: str = "", profile: Profile = "full", budget: str = "", hosts: Sequence[str] = ()
 ) -> tuple[str, str]:
     """The system prompt and the user prompt, which says what counts under this profile, and the agent's budget."""
-    system = build_system_prompt(standing_instructions(task.start.files), constraints)
+    system = build_system_prompt(standing_instructions(task.start.files), constraints, hosts=hosts)
     facts = [" ".join(what_counts(task, profile)), *([budget] if budget else [])]
     return system, build_user_prompt(task.task.instruction, task.start, facts)
 

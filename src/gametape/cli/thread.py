@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gametape.cli.budgets import MaxCost, MaxSeconds, MaxTokens, MaxToolSeconds, MaxTurns, MaxTurnTokens
+from gametape.cli.budgets import (
+    AllowHost,
+    MaxCost,
+    MaxSeconds,
+    MaxTokens,
+    MaxToolSeconds,
+    MaxTurns,
+    MaxTurnTokens,
+    budgets_from_options,
+)
 from gametape.cli.model_option import ModelName, choose_model
 from gametape.cli.shared import (
     AsJson,
@@ -54,6 +63,7 @@ def new(
     max_cost: MaxCost = None,
     max_seconds: MaxSeconds = None,
     max_tool_seconds: MaxToolSeconds = None,
+    allow_host: AllowHost = None,
     local_only: Annotated[bool, typer.Option(help="Nothing of it ever leaves this machine.")] = False,
     home: Home = None,
     as_json: AsJson = False,
@@ -69,6 +79,8 @@ def new(
 
     root = home_directory(home)
     name = new_thread_id()
+    options = (max_turns, max_turn_tokens, max_tokens, max_cost, max_seconds)
+    budgets = budgets_from_options(*options, workspace=workspace)
     thread = Thread(
         thread_id=name,
         title=title,
@@ -77,17 +89,27 @@ def new(
         vault=str((vault or root / "vault").expanduser().absolute()),
         workspace=str(workspace.absolute()) if workspace else None,
         constraints=load_constraints(constraints),
-        budget_tokens=max_tokens,
-        budget_usd=max_cost,
-        max_turns=max_turns,
-        max_turn_tokens=max_turn_tokens,
-        max_seconds=max_seconds,
+        budget_tokens=budgets.tokens,
+        budget_usd=budgets.cost,
+        max_turns=budgets.turns,
+        max_turn_tokens=budgets.turn_tokens,
+        max_seconds=budgets.seconds,
         max_tool_seconds=max_tool_seconds,
         local_only=local_only,
+        hosts=_hosts(allow_host, local_only),
         store=name,
     )
     directory = asyncio.run(create_thread(root, thread, _read_text(instructions) if instructions else ""))
     emit({"thread": name, "directory": str(directory.root), "vault": thread.vault}, as_json, name)
+
+
+def _hosts(hosts: list[str] | None, local_only: bool) -> list[str]:
+    from gametape.agent.allowed_hosts import check_hosts
+    from gametape.core.errors import BadInput
+
+    if hosts and local_only:
+        raise BadInput("--local-only keeps everything on this machine; it cannot go with --allow-host")
+    return [*check_hosts(hosts or ())]
 
 
 @app.command()

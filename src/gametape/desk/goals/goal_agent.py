@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from gametape.agent.agent_state import AgentState
+from gametape.agent.allowed_hosts import allow_hosts
 from gametape.agent.breaker import BreakerTripped
 from gametape.agent.budget import ToldBudget
 from gametape.agent.events import RolloutEvent
@@ -234,7 +235,7 @@ class GoalAgent:
         return self.directory.history.is_dir()
 
     def _sandbox_spec(self) -> SandboxSpec:
-        spec = task_sandbox_spec(self.task)
+        spec = allow_hosts(task_sandbox_spec(self.task), self.goal.hosts, self.directory.network)
         if not self.has_history:
             return spec
         policy = spec.policy
@@ -246,7 +247,8 @@ class GoalAgent:
 
     def _first_messages(self) -> tuple[str, str]:
         start = self.task.start
-        system = build_system_prompt(standing_instructions(start.files), self.goal.constraints.describe())
+        goal = self.goal
+        system = build_system_prompt(standing_instructions(start.files), goal.constraints.describe(), hosts=goal.hosts)
         return system, self._user_prompt()
 
     def _user_prompt(self) -> str:
@@ -275,7 +277,8 @@ class GoalAgent:
 
     def _header(self, steps: Sequence[Step] = ()) -> Trajectory:
         goal = self.goal
-        extra = {"goal_id": goal.goal_id, "task_digest": self._request_digest}
+        hosts = {"network_hosts": list(goal.hosts)} if goal.hosts else {}
+        extra = {"goal_id": goal.goal_id, "task_digest": self._request_digest, **hosts}
         agent_extra = {"trainable": self.model.trainable, **route_of(self.model)}
         return new_trajectory(goal.goal_id, self.model.name, extra, self._tools(AgentState()), agent_extra, steps)
 

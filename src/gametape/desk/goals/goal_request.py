@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gametape.agent.allowed_hosts import check_hosts
 from gametape.agent.constraints import Constraints
 from gametape.core.errors import BadInput
 from gametape.desk.goals import branch
@@ -47,6 +48,7 @@ class GoalRequest:
     strict: bool = False
     apply: bool = False
     local_only: bool = False
+    hosts: tuple[str, ...] = ()
     python: Path | None = None
     constraints: Constraints = field(default_factory=Constraints)
 
@@ -57,6 +59,7 @@ def create_goal(home: Path, request: GoalRequest) -> GoalDirectory:
     workspace = request.workspace.absolute()
     if not workspace.is_dir():
         raise BadInput(f"no such workspace directory: {workspace}")
+    check_hosts(request.hosts)
     read_command(request.success)
     model = _checked_model(request, home)
     interpreter = _interpreter(workspace, request.python)
@@ -82,6 +85,7 @@ def create_goal(home: Path, request: GoalRequest) -> GoalDirectory:
         strict=request.strict,
         apply=request.apply,
         local_only=request.local_only,
+        hosts=check_hosts(request.hosts),
         constraints=request.constraints,
         interpreter=str(interpreter) if interpreter else None,
         head=branch.head_of(workspace),
