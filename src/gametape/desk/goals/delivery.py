@@ -10,7 +10,6 @@ from typing import Any
 from gametape.core.errors import BadInput
 from gametape.desk.goals.baseline import GoalBaseline
 from gametape.desk.goals.goal import Goal
-from gametape.desk.goals.history import GIT_FILE
 from gametape.record.errors import write_error
 from gametape.record.loaded_task import LoadedTask
 from gametape.record.source_tree import SourceTree
@@ -30,7 +29,7 @@ def deliverable_tree(task: LoadedTask, workspace: Path, pinned: SourceTree) -> t
     config = {path for path in _SHARED_CONFIG_FILES if path in files and _same_settings(start, files, path)}
     tree = pinned.overlaid_on(task.suite).overlaid_on(files.only(config).overlaid_on(attempt.sources))
     tree = tree.without(_git_repository_files(tree) - set(start))
-    touched = {path for path in (*attempt.changed_files, *attempt.removed_files) if not _is_cache(path)} - {GIT_FILE}
+    touched = {path for path in (*attempt.changed_files, *attempt.removed_files) if not _is_cache(path)}
     same = {path for path in touched if tree.files.get(path) == files.files.get(path)}
     return tree, sorted(touched - same)
 

@@ -139,11 +139,13 @@ class GoalAgent:
         turn_tokens = RolloutConfig(self.model, self._tools, limits=limits).turn_tokens
         return list(cut_off_warnings(RolloutUsage(cut_off=cut_off), turn_tokens, limits.turn_tokens))
 
-    def close_record(self, extra: Extra) -> Path:
-        """Close the journal, once, and return the path of the trajectory. Where no attempt was made it holds only what
-        would have been asked."""
+    def record_no_attempt(self) -> None:
+        """Make the record of a goal that needs no work: what would have been asked."""
         if not self.directory.trajectory.exists():
             self.directory.create_journal(self._header([message_step(1, "user", self._user_prompt())])).release()
+
+    def close_record(self, extra: Extra) -> Path:
+        """Close the journal, once, and return the path of the trajectory."""
         if self.directory.trajectory == self.directory.journal:
             with Journal.open(self.directory.journal) as journal:
                 steps = journal.trajectory.steps
