@@ -77,6 +77,7 @@ def _start(
                 "OMP_NUM_THREADS": "1",
                 **os.environ,
                 "TMPDIR": str(place / "tmp"),
+                "GAMETAPE_TESTS_STARTER": str(os.getpid()),
                 "GAMETAPE_TESTS_TAKEN": str(taken),
                 "GAMETAPE_TESTS_PASSED": str(keep or ""),
                 "GAMETAPE_TESTS_TIMES": str(times or ""),
