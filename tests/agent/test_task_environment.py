@@ -165,3 +165,24 @@ def test_only_what_it_opened_is_scored(tmp_path: Path) -> None:
                 await TaskEnvironment(sandboxes, task, present_as_work(task, tmp_path)).score(object())  # type: ignore[arg-type]
 
     asyncio.run(run())
+
+
+def test_an_agent_cannot_ask_for_what_a_grader_is_told(tmp_path: Path) -> None:
+    """Neither the task nor its tests can be reached from its sandbox, with whatever command."""
+    from gametape.tasks.writer import write_task
+
+    task = split_subject()
+    directory = write_task(tmp_path / "task", task)
+    asked = f"python3 -m gametape.cli.main verify {directory} --workspace . --grader --json; "
+    asked += f"gametape verify {directory} --workspace . --grader; cat -- {directory}/tests/suite/tests/*.py; "
+    asked += "find / -name '*held_out*' -not -path '/proc/*' -not -path '/usr/*' -not -path '/opt/*' 2>/dev/null"
+
+    async def run() -> Episode:
+        async with TaskSandboxPool(tmp_path / "home") as sandboxes:
+            work = present_as_work(task, tmp_path / "home", max_turns=3)
+            return await run_script(sandboxes, task, work, runs(asked), DONE)
+
+    answers = "\n".join(step.model_dump_json() for step in asyncio.run(run()).steps if step.observation)
+    assert "exit" in answers or "No such file" in answers
+    for secret in ("test_large", "1100", "test_add_held_out"):
+        assert secret not in answers

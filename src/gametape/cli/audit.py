@@ -29,7 +29,7 @@ def audit(
     from gametape.verify.integrity.llm_judge import judge_trajectory, open_judge
     from gametape.verify.integrity.trajectory_audit import audit_trajectory
 
-    ask = open_judge(judge) if judge else None
+    ask = open_judge(judge) if judge is not None else None
     flags: list[dict[str, Any]] = []
     search = find_trajectories(paths)
     for file, trajectory in search.load():

@@ -1,11 +1,13 @@
 """The budgets of an agent's work as options: the same names at every verb, the same defaults (`RolloutLimits`)."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
     from gametape.agent.limits import RolloutLimits
+    from gametape.core.user_config import BudgetConfig
 
 MaxTurns = Annotated[
     int | None, typer.Option("--max-turns", min=1, metavar="N", help="Turns of the model: of an attempt, or an answer.")
@@ -34,6 +36,26 @@ MaxToolSeconds = Annotated[
 ]
 
 
+def budgets_from_options(
+    turns: int | None = None,
+    turn_tokens: int | None = None,
+    tokens: int | None = None,
+    cost: float | None = None,
+    seconds: float | None = None,
+    *,
+    workspace: Path | None = None,
+    timed: bool = True,
+) -> "BudgetConfig":
+    """The budgets that were given, and the configured or usual ones for the others (`choose_budgets`)."""
+    from gametape.cli.model_option import choose_budgets
+    from gametape.core.user_config import BudgetConfig
+
+    given = BudgetConfig.model_construct(
+        turns=turns, turn_tokens=turn_tokens, tokens=tokens, cost=cost, seconds=seconds
+    )
+    return choose_budgets(given, workspace, timed=timed)
+
+
 AllowHost = Annotated[
     list[str] | None,
     typer.Option(
@@ -53,15 +75,16 @@ def limits_from_options(
     seconds: float | None = None,
     tool_seconds: float | None = None,
 ) -> "RolloutLimits":
-    """The limits that were given; the defaults of `RolloutLimits` for the others."""
+    """The limits that were given; for the others the configured ones, else the defaults of `RolloutLimits`."""
     from gametape.agent.limits import RolloutLimits
 
+    budgets = budgets_from_options(turns, turn_tokens, tokens, cost, seconds)
     given = {
-        "turns": turns,
-        "turn_tokens": turn_tokens,
-        "tokens": tokens,
-        "cost_usd": cost,
-        "wall_seconds": seconds,
+        "turns": budgets.turns,
+        "turn_tokens": budgets.turn_tokens,
+        "tokens": budgets.tokens,
+        "cost_usd": budgets.cost,
+        "wall_seconds": budgets.seconds,
         "tool_seconds": tool_seconds,
     }
     return RolloutLimits.model_validate({name: value for name, value in given.items() if value is not None})

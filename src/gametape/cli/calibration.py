@@ -43,17 +43,16 @@ def calibration(
 
 
 def _show(answer: dict[str, Any]) -> None:
-    from rich.console import Console
-    from rich.table import Table
+    from gametape.terminal.table import Column, numbers, print_table
 
     if not answer["n"]:
         typer.echo("no attempt has an outcome")
         return
-    table = Table("", "n", "Brier", "skill", "AUROC", "ECE", "ECE if perfect", box=None)
+    rows = []
     for name, scores in answer["forecasts"].items():
-        numbers = [_with_interval(scores[key]) for key in ("brier", "skill", "auroc", "ece")]
-        table.add_row(name, str(scores["n"]), *numbers, f"{scores['ece_if_perfect']:.3f}")
-    Console(highlight=False, markup=False).print(table)
+        intervals = [_with_interval(scores[key]) for key in ("brier", "skill", "auroc", "ece")]
+        rows.append([name, str(scores["n"]), *intervals, f"{scores['ece_if_perfect']:.3f}"])
+    print_table([Column(), *numbers("n", "Brier", "skill", "AUROC", "ECE", "ECE if perfect")], rows)
     typer.echo(f"{answer['n']} attempts, {answer['base_rate']:.0%} passed")
 
 

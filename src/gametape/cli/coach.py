@@ -130,7 +130,7 @@ class _CoachRun:
         from gametape.verify.integrity.llm_judge import open_judge
         from gametape.verify.integrity.trajectory_audit import audit_trajectory
 
-        ask = open_judge(judge) if judge else None
+        ask = open_judge(judge) if judge is not None else None
         async with self._opened() as (environment, model):
             episode = _episode_from_record(environment, self._record)
             return await coach.annotate(

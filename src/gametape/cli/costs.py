@@ -41,16 +41,13 @@ def costs(
 
 
 def _show(report: dict[str, Any]) -> None:
-    from rich.console import Console
-    from rich.table import Table
+    from gametape.terminal.table import Column, numbers, print_table
 
-    table = Table("", "attempts", "passed", "dollars", "per success", "on failures", "tokens", "CPU s", box=None)
-    table.add_row("all", *_cells(report))
+    titles = numbers("attempts", "passed", "dollars", "per success", "on failures", "tokens", "CPU s")
+    rows = [["all", *_cells(report)]]
     for key, accounts in report["by"].items():
-        table.add_section()
-        for name, account in accounts.items():
-            table.add_row(f"{key}: {_short(name)}", *_cells(account))
-    Console(highlight=False, markup=False).print(table)
+        rows += [[f"{key}: {_short(name)}", *_cells(account)] for name, account in accounts.items()]
+    print_table([Column(wraps=True), *titles], rows)
     if report["unfinished"]:
         typer.echo(f"{report['unfinished']} without an outcome are not counted")
 

@@ -40,15 +40,15 @@ def demo(
       gametape demo --seed 1 --out runs/demo-1
       gametape demo --sandbox
     """
-    from rich.console import Console
-
     if sandbox:
-        from gametape.demo.sandbox_programs import programs_table, run_programs
+        from gametape.demo.sandbox_programs import print_programs, run_programs
 
         rows = run_programs()
         held = all(row["held"] for row in rows)
-        emit({"acts": rows, "held": held}, as_json, lambda _: Console().print(programs_table(rows)))
+        emit({"acts": rows, "held": held}, as_json, lambda _: print_programs(rows))
         raise typer.Exit(0 if held else 1)
+    from rich.console import Console
+
     from gametape.cli.train import free_name
     from gametape.core.errors import BadInput, Interrupted
     from gametape.demo.run import run_demo

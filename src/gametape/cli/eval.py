@@ -16,7 +16,7 @@ from gametape.cli.budgets import (
     MaxTurnTokens,
     limits_from_options,
 )
-from gametape.cli.model_option import ModelName, choose_model
+from gametape.cli.model_option import ModelName, Temperature, choose_model, choose_sampling, usual_temperature
 from gametape.cli.shared import AsJson, ConstraintsFile, Home, LocalOnly, emit, load_constraints
 from gametape.record.home import home_directory
 
@@ -47,7 +47,7 @@ def evaluate(
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
     trajectories: Annotated[bool, typer.Option("--trajectories", help="Also write every rollout to --out.")] = False,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first N tasks (100 for worlds:NAME).")] = None,
-    temperature: Annotated[float, typer.Option(min=0.0, max=100.0, help="0 is greedy.")] = 1.0,
+    temperature: Temperature = None,
     max_turns: MaxTurns = None,
     max_turn_tokens: MaxTurnTokens = None,
     max_tokens: MaxTokens = None,
@@ -74,7 +74,6 @@ def evaluate(
     """
 
     from gametape.core.errors import BadInput
-    from gametape.core.messages import Sampling
     from gametape.engines.egress_policy import EgressPolicy
     from gametape.evals.attempt_log import AttemptLog
     from gametape.evals.runner import EvalSettings, NullAttemptStore
@@ -90,11 +89,12 @@ def evaluate(
     rules = load_constraints(constraints)
     tasks = find_tasks(suite, root, limit, seed)
     limits = limits_from_options(max_turns, max_turn_tokens, max_tokens, max_cost, max_seconds, max_tool_seconds)
+    sampling = choose_sampling(temperature)
     eval_settings = EvalSettings(
         attempts=attempts,
         jobs=jobs,
         seed=seed,
-        sampling=Sampling(temperature=temperature),
+        sampling=sampling,
         limits=limits.model_copy(update={"turns": _ANY_NUMBER}),
     )
     settings: dict[str, Any] = {
@@ -102,7 +102,7 @@ def evaluate(
         "suite_digest": suite_digest(tasks),
         "model": model,
         "seed": seed,
-        "temperature": temperature,
+        "temperature": sampling.temperature if temperature is not None else usual_temperature(model),
         "max_turns": limits.turns,
         "max_turn_tokens": limits.turn_tokens,
         "max_tokens": limits.tokens,
@@ -195,8 +195,9 @@ class _Bar:
 
 def _show(answer: dict[str, Any]) -> None:
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
+
+    from gametape.terminal.table import Column, print_table
 
     console = Console(highlight=False)
     success = answer["success"]
@@ -204,10 +205,7 @@ def _show(answer: dict[str, Any]) -> None:
     console.print(
         Text(f"{answer['suite']}: {answer['tasks']} tasks, {answer['attempts']} attempts{broken}"), soft_wrap=True
     )
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(style="dim")
-    table.add_column()
-    for title, text in (
+    rows = (
         *_interruptions(answer),
         ("success", _with_interval(success["rate"], success)),
         (f"pass@{answer['k']}", _percent(answer["pass_at_k"])),
@@ -219,9 +217,8 @@ def _show(answer: dict[str, Any]) -> None:
         ("tokens for a success", _number(answer["cost_per_success"]["tokens"])),
         ("seconds for a success", _number(answer["cost_per_success"]["seconds"])),
         ("spent on failures", _percent(answer["cost_per_success"]["spent_on_failures"])),
-    ):
-        table.add_row(title, text)
-    console.print(table)
+    )
+    print_table([Column(style="dim"), Column(wraps=True)], rows, console)
     if "report" in answer:
         console.print(Text(f"report {answer['report']}", style="dim"), soft_wrap=True)
 

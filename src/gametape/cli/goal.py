@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gametape.cli.budgets import AllowHost, MaxCost, MaxSeconds, MaxTokens, MaxToolSeconds, MaxTurns, MaxTurnTokens
+from gametape.cli.budgets import (
+    AllowHost,
+    MaxCost,
+    MaxSeconds,
+    MaxTokens,
+    MaxToolSeconds,
+    MaxTurns,
+    MaxTurnTokens,
+    budgets_from_options,
+)
 from gametape.cli.model_option import ModelName, choose_model
 from gametape.cli.shared import (
     AsJson,
@@ -85,16 +94,18 @@ def run(
     from gametape.desk.goals.goal_request import GoalRequest, create_goal
 
     root = home_directory(home)
+    options = (max_turns, max_turn_tokens, max_tokens, max_cost, max_seconds)
+    budgets = budgets_from_options(*options, workspace=workspace, timed=False)
     request = GoalRequest(
         workspace=workspace,
         success=success,
         model=choose_model(model, workspace),
         instruction=instruction,
-        budget_tokens=max_tokens,
-        budget_usd=max_cost,
-        deadline=max_seconds,
-        max_turns=max_turns,
-        max_turn_tokens=max_turn_tokens,
+        budget_tokens=budgets.tokens,
+        budget_usd=budgets.cost,
+        deadline=budgets.seconds,
+        max_turns=budgets.turns,
+        max_turn_tokens=budgets.turn_tokens,
         max_tool_seconds=max_tool_seconds,
         attempts=attempts,
         strict=strict,
@@ -137,8 +148,14 @@ def list_goals(home: Home = None, as_json: AsJson = False) -> None:
     if as_json:
         emit_json({"goals": rows})
         return
-    for row in rows:
-        typer.echo(f"{row['goal_id']}  {row['state']:<12}  {row['success']}")
+    from gametape.terminal.table import Column, print_table
+    from gametape.watch.text_features import printable
+
+    cells = [(row["goal_id"], printable(row["state"]), printable(row["success"])) for row in rows]
+    if cells:
+        print_table([Column("goal"), Column("state", wraps=True), Column("success", wraps=True)], cells)
+    else:
+        typer.echo("no goals yet")
 
 
 @app.command()

@@ -18,7 +18,7 @@ app = typer.Typer(
     help="Ask an agent on a schedule or on events, at no cost while nothing happens.",
 )
 
-Name = Annotated[str, typer.Argument(metavar="NAME")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The name, as `heartbeat list` shows it.")]
 
 
 @app.command()
@@ -72,11 +72,20 @@ def list_(home: Home = None, database: Database = None, as_json: AsJson = False)
     if as_json:
         emit_json({"heartbeats": rows})
         return
+    from gametape.terminal.table import Column, numbers, print_table
+    from gametape.watch.text_features import printable
+
+    cells = []
     for row in rows:
         last = row["last"]
-        last_text = f"last: {last['outcome']} {_moment(last['at'])}" if last else "has not ticked"
-        coming = row["problem"] or ("paused" if row["paused"] else f"next: {_moment(row['next'])}")
-        typer.echo(f"{row['name']:20}  {coming}  {last_text}  today: {row['tokens_today']} tokens")
+        last_text = f"{last['outcome']} {_moment(last['at'])}" if last else "has not ticked"
+        coming = printable(row["problem"]) or ("paused" if row["paused"] else _moment(row["next"]))
+        cells.append((row["name"], coming, last_text, str(row["tokens_today"])))
+    words = [Column("heartbeat"), Column("next", wraps=True), Column("last", wraps=True)]
+    if cells:
+        print_table([*words, *numbers("tokens today")], cells)
+    else:
+        typer.echo("no heartbeats yet")
 
 
 @app.command()
@@ -130,19 +139,28 @@ def log(
 
 @app.command()
 def pause(name: Name, home: Home = None, database: Database = None, as_json: AsJson = False) -> None:
-    """Pause a heartbeat. Example: gametape heartbeat pause nightly"""
+    """Pause a heartbeat.
+
+    Example: gametape heartbeat pause nightly
+    """
     _pause(name, home, database, as_json, True)
 
 
 @app.command()
 def resume(name: Name, home: Home = None, database: Database = None, as_json: AsJson = False) -> None:
-    """Resume a heartbeat; missed ticks are not made up for. Example: gametape heartbeat resume nightly"""
+    """Resume a heartbeat; missed ticks are not made up for.
+
+    Example: gametape heartbeat resume nightly
+    """
     _pause(name, home, database, as_json, False)
 
 
 @app.command()
 def remove(name: Name, home: Home = None, database: Database = None, as_json: AsJson = False) -> None:
-    """Remove a heartbeat; the log of its ticks is kept. Example: gametape heartbeat remove nightly"""
+    """Remove a heartbeat; the log of its ticks is kept.
+
+    Example: gametape heartbeat remove nightly
+    """
     from gametape.desk.heartbeats import registry
 
     with open_desk(home, database) as desk:

@@ -15,6 +15,7 @@ from gametape.cli import shared
 from gametape.cli.completion import PROGRAM, install_completion, prepare_completion, show_completion
 from gametape.cli.failure import Failure, close_matches, describe_failure, help_of, tell_failure, wants_json
 from gametape.cli.standard_streams import discard_output, prepare_streams
+from gametape.cli.verb_command import VerbCommand
 from gametape.core.errors import Interrupted
 from gametape.core.version import VERSION
 
@@ -27,12 +28,14 @@ VERBS = {
     "desk": "Run goals, threads and heartbeats, and keep running them.",
     "doctor": "Test what this machine can do, and say how to get what is missing.",
     "eval": "Measure how often, how far and at what cost a model succeeds on a suite.",
+    "examples": "Copy the example tasks and configurations that came with the package.",
     "feedback": "Record what people did with an agent's work.",
     "goal": "Let an agent work until a protected command succeeds.",
     "heartbeat": "Ask an agent on a schedule or on events, at no cost while nothing happens.",
+    "init": "Ask three questions, and write your configuration.",
     "katas": "Make tasks that ask for small Python functions.",
     "mine": "Make tasks from a repository with tests.",
-    "models": "List models, and fetch the embedded one.",
+    "models": "List models, test what one can do, and fetch the embedded one.",
     "outbox": "Approve or reject messages that agents have drafted.",
     "report": "Write one HTML page about runs, goals, threads or trajectories.",
     "sandbox": "Run a command that is assumed to be hostile.",
@@ -57,7 +60,10 @@ class VerbGroup(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
         if cmd_name not in VERBS:
             return None
-        command = typer.main.get_command(importlib.import_module(f"gametape.cli.{cmd_name}").app)
+        verb = importlib.import_module(f"gametape.cli.{cmd_name}").app
+        for info in verb.registered_commands:
+            info.cls = VerbCommand
+        command = typer.main.get_command(verb)
         command.name = cmd_name
         for sub_verb in getattr(command, "commands", {}).values():
             sub_verb.short_help = _first_sentence(sub_verb.help or "")

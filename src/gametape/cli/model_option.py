@@ -6,13 +6,14 @@ Every verb that takes a model or a budget asks here.
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gametape.core.errors import BadInput
 
 if TYPE_CHECKING:
+    from gametape.core.messages import Sampling
     from gametape.core.user_config import BudgetConfig
 
 VARIABLE = "GAMETAPE_MODEL"
@@ -24,6 +25,11 @@ ModelName = Annotated[
         help="smollm2, a directory of weights, PROVIDER:MODEL, MODEL@URL, scripted:FILE, an alias of your "
         "configuration, or LOCAL,FRONTIER (default: $GAMETAPE_MODEL, or as configured; `gametape models` says which).",
     ),
+]
+
+Temperature = Annotated[
+    float | None,
+    typer.Option(min=0.0, max=100.0, help="0 is greedy (default: 1, or that of the model's alias)."),
 ]
 
 
@@ -60,14 +66,35 @@ def find_model(given: str | None, workspace: Path | None = None) -> ChosenModel 
     return ChosenModel(config.model, str(user_config_file())) if config.model else None
 
 
-def choose_budgets(given: "BudgetConfig", usual: "BudgetConfig", workspace: Path | None = None) -> "BudgetConfig":
+def usual_temperature(name: str) -> float:
+    """The temperature of a model that is given none."""
+    from gametape.core.messages import Sampling
+    from gametape.record.config_file import read_user_config
+
+    alias = read_user_config().models.get(name)
+    return alias.temperature if alias and alias.temperature is not None else Sampling().temperature
+
+
+def choose_sampling(temperature: float | None, top_p: float = 1.0, seed: int | None = None) -> "Sampling":
+    """Sampling as the options say. Where no temperature is given, an alias may have one of its own."""
+    from gametape.core.messages import Sampling
+
+    rest = Sampling(top_p=top_p, seed=seed)
+    return rest if temperature is None else Sampling(temperature=temperature, top_p=top_p, seed=seed)
+
+
+def choose_budgets(given: "BudgetConfig", workspace: Path | None = None, *, timed: bool = True) -> "BudgetConfig":
     """Each budget as the option says, else as the user's file says, else the usual one. A workspace only lowers what
-    the last two say."""
+    the last two say. Without `timed`, there is no usual end by the clock."""
+    from gametape.agent.limits import RolloutLimits
     from gametape.core.user_config import BudgetConfig
     from gametape.record.config_file import read_user_config
 
+    limits = RolloutLimits()
+    seconds = limits.wall_seconds if timed else None
+    usual = BudgetConfig(turns=limits.turns, turn_tokens=limits.turn_tokens, seconds=seconds)
     own, lower = read_user_config().budgets, _workspace_budgets(workspace)
-    chosen: dict[str, int | float | None] = {}
+    chosen: dict[str, Any] = {}
     for name in BudgetConfig.model_fields:
         options = [getattr(budgets, name) for budgets in (given, own, usual)]
         value = next((option for option in options if option is not None), None)
@@ -75,7 +102,7 @@ def choose_budgets(given: "BudgetConfig", usual: "BudgetConfig", workspace: Path
         if options[0] is None and limit is not None:
             value = limit if value is None else min(value, limit)
         chosen[name] = value
-    return BudgetConfig.model_validate(chosen)
+    return BudgetConfig.model_construct(**chosen)
 
 
 def _workspace_model(workspace: Path | None) -> ChosenModel | None:

@@ -16,7 +16,7 @@ from gametape.cli.budgets import (
     MaxTurnTokens,
     limits_from_options,
 )
-from gametape.cli.model_option import ModelName, choose_model
+from gametape.cli.model_option import ModelName, Temperature, choose_model, choose_sampling
 from gametape.cli.shared import (
     AsJson,
     ConstraintsFile,
@@ -42,7 +42,7 @@ def solve(
     out: Annotated[Path, typer.Option(help="A directory for the attempt: trajectory, workspace, patch, checkpoints.")],
     model: ModelName = None,
     seed: Annotated[int | None, typer.Option(help="Makes sampling repeatable.")] = None,
-    temperature: Annotated[float, typer.Option(min=0.0, max=100.0, help="0 is greedy.")] = 1.0,
+    temperature: Temperature = None,
     top_p: Annotated[
         float, typer.Option(min=0.001, max=1.0, help="Sample from the likeliest tokens of this mass.")
     ] = 1.0,
@@ -88,7 +88,6 @@ def solve(
     from gametape.agent.breaker import NullBreaker
     from gametape.agent.scripted_policies import SCRIPTED_POLICIES
     from gametape.agent.solve import SolveRequest
-    from gametape.core.messages import Sampling
     from gametape.engines.egress_policy import EgressPolicy
     from gametape.engines.model_names import resolve_model
     from gametape.tasks.loader import load_task
@@ -104,7 +103,7 @@ def solve(
         directory=AttemptDirectory(out.absolute()),
         home=root,
         limits=limits_from_options(max_turns, max_turn_tokens, max_tokens, max_cost, max_seconds, max_tool_seconds),
-        sampling=Sampling(temperature=temperature, top_p=top_p, seed=seed),
+        sampling=choose_sampling(temperature, top_p, seed),
         constraints=load_constraints(constraints),
         constrained_decoding=constrain,
         tools=frozenset(filter(None, tools.split(","))) if tools is not None else None,

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gametape.cli.budgets import AllowHost, MaxCost, MaxSeconds, MaxTokens, MaxToolSeconds, MaxTurns, MaxTurnTokens
+from gametape.cli.budgets import (
+    AllowHost,
+    MaxCost,
+    MaxSeconds,
+    MaxTokens,
+    MaxToolSeconds,
+    MaxTurns,
+    MaxTurnTokens,
+    budgets_from_options,
+)
 from gametape.cli.model_option import ModelName, choose_model
 from gametape.cli.shared import (
     AsJson,
@@ -70,6 +79,8 @@ def new(
 
     root = home_directory(home)
     name = new_thread_id()
+    options = (max_turns, max_turn_tokens, max_tokens, max_cost, max_seconds)
+    budgets = budgets_from_options(*options, workspace=workspace)
     thread = Thread(
         thread_id=name,
         title=title,
@@ -78,11 +89,11 @@ def new(
         vault=str((vault or root / "vault").expanduser().absolute()),
         workspace=str(workspace.absolute()) if workspace else None,
         constraints=load_constraints(constraints),
-        budget_tokens=max_tokens,
-        budget_usd=max_cost,
-        max_turns=max_turns,
-        max_turn_tokens=max_turn_tokens,
-        max_seconds=max_seconds,
+        budget_tokens=budgets.tokens,
+        budget_usd=budgets.cost,
+        max_turns=budgets.turns,
+        max_turn_tokens=budgets.turn_tokens,
+        max_seconds=budgets.seconds,
         max_tool_seconds=max_tool_seconds,
         local_only=local_only,
         hosts=_hosts(allow_host, local_only),

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from gametape.watch.monitor_set import MonitorSet
     from gametape.watch.report import AlarmEpisode, WatchReport
 
+_LONGEST_NUMBER = 12
+"""Digits."""
+
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 
@@ -100,10 +103,19 @@ def _make_monitors(baseline: str, tics: list[str], false_alarm: int, log_format:
             raise BadInput(f"--tic {tic}: not a regular expression ({error})") from None
     specs = monitor_specs((*TICS, *tics))
     if baseline.isdecimal():
-        return MonitorSet(int(baseline), false_alarm, specs)
+        return MonitorSet(_baseline_steps_wanted(baseline), false_alarm, specs)
     monitors = MonitorSet(steps_to_false_alarm=false_alarm, monitors=specs)
     monitors.learn(step.observed for step in _baseline_steps(Path(baseline), log_format) if step.observed is not None)
     return monitors
+
+
+def _baseline_steps_wanted(text: str) -> int:
+    from gametape.core.errors import BadInput
+
+    number = int(text) if len(text) <= _LONGEST_NUMBER else 0
+    if not number:
+        raise BadInput(f"--baseline {text[:_LONGEST_NUMBER]}: expected a number of steps from 1 on, or a log")
+    return number
 
 
 def _baseline_steps(path: Path, log_format: "LogFormat") -> "Iterator[LoggedStep]":

@@ -52,7 +52,7 @@ def expand_alias(name: str, config: UserConfig, table: ProviderTable) -> Expande
     options = _server_options(alias)
     if options and not table.is_server_name(alias.model):
         raise BadInput(f"{where}: {', '.join(sorted(options))} can only be set for a server's model")
-    return ExpandedName(_with_options(alias.model, options), alias.temperature)
+    return ExpandedName(with_options(alias.model, options), alias.temperature)
 
 
 def _server_options(alias: ModelAlias) -> dict[str, str]:
@@ -62,7 +62,7 @@ def _server_options(alias: ModelAlias) -> dict[str, str]:
     return {key: str(value) for key, value in options.items() if value is not None}
 
 
-def _with_options(name: str, options: dict[str, str]) -> str:
+def with_options(name: str, options: dict[str, str]) -> str:
     """A server's model with options at the end; those that the name has already stay."""
     if not options:
         return name
@@ -106,10 +106,10 @@ def _why_not_server(name: str, config: UserConfig, table: ProviderTable) -> str 
     return None
 
 
-def absolute_model_name(name: str) -> str:
+def absolute_model_name(name: str, config: UserConfig | None = None) -> str:
     """A model's name with absolute paths, so that it means the same from any directory. An alias stays one, whatever
     lies in the current directory."""
-    taken = {"smollm2", *read_user_config().models}
+    taken = {"smollm2", *(read_user_config() if config is None else config).models}
     return ",".join(part if part in taken else _absolute(part) for part in split_route(name))
 
 

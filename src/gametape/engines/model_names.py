@@ -73,6 +73,8 @@ def check_model_name(name: str, home: Path, egress: EgressPolicy) -> None:
             except EgressDenied:
                 if part == parts[0]:
                     raise
+        else:
+            _local_weights(full, home)
 
 
 def _open(
@@ -88,14 +90,18 @@ def _open(
 
 def _server(name: str, home: Path, egress: EgressPolicy, table: ProviderTable) -> Model:
     from gametape.engines.anthropic import AnthropicModel, open_anthropic_model  # noqa: PLC0415 - httpx loads slowly
+    from gametape.engines.ollama import OllamaModel, open_ollama_model  # noqa: PLC0415
     from gametape.engines.openai import ServerModel, open_server_model  # noqa: PLC0415
     from gametape.engines.server.address import parse_address  # noqa: PLC0415
 
-    model: AnthropicModel | ServerModel
-    if parse_address(name, table).provider.protocol == "anthropic":
-        model = open_anthropic_model(name, egress, home, table=table)
-    else:
-        model = open_server_model(name, egress, home, table=table)
+    model: AnthropicModel | OllamaModel | ServerModel
+    match parse_address(name, table).provider.protocol:
+        case "anthropic":
+            model = open_anthropic_model(name, egress, home, table=table)
+        case "ollama":
+            model = open_ollama_model(name, egress, home, table=table)
+        case "openai":
+            model = open_server_model(name, egress, home, table=table)
     return RetryingModel(model, RetryPolicy(), model.price)
 
 
@@ -109,20 +115,25 @@ def _scripted(name: str, rest: str, scripts: Mapping[str, ScriptFactory]) -> Mod
     return scripted_model(name, read_script(path))
 
 
-def _weights(name: str, home: Path, egress: EgressPolicy) -> Model:
+def _local_weights(name: str, home: Path) -> Path | None:
+    """The directory that a name of weights means; None for one that a hub may have."""
     if name == EMBEDDED_MODEL:
         directory = home / "models" / EMBEDDED_MODEL
         if not directory.is_dir():
             raise MissingDependency("smollm2 has not been fetched yet; type: gametape models fetch smollm2")
-    else:
-        directory = Path(name)
-        if not directory.is_dir():
-            if not _HUB_ID.fullmatch(name):
-                raise BadInput(
-                    f"{name}: no such model; give smollm2, a directory, PROVIDER:MODEL ({', '.join(PROVIDERS)}), "
-                    "MODEL@URL or scripted:FILE"
-                )
-            directory = _from_hub(name, egress)
+        return directory
+    if Path(name).is_dir():
+        return Path(name)
+    if not _HUB_ID.fullmatch(name):
+        raise BadInput(
+            f"{name}: no such model; give smollm2, a directory, PROVIDER:MODEL ({', '.join(PROVIDERS)}), "
+            "MODEL@URL or scripted:FILE"
+        )
+    return None
+
+
+def _weights(name: str, home: Path, egress: EgressPolicy) -> Model:
+    directory = _local_weights(name, home) or _from_hub(name, egress)
     try:
         from gametape.engines.torch.build import open_torch_model  # noqa: PLC0415 - needs torch
     except ImportError as error:

@@ -60,7 +60,7 @@ def read_prices(file: Path) -> dict[str, Price]:
         document = tomllib.loads(file.read_text("utf-8"))
     except FileNotFoundError:
         return {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise BadInput(f"{file}: {error}") from error
     return {
         model: parse_price(_table(value, f"{file}, {model}"), f"{file}, {model}") for model, value in document.items()

@@ -15,6 +15,8 @@ from gametape.engines.chat_formats.protocol import ChatFormat
 from gametape.engines.conversation import Reply, ToolDefinition, ToolResponse
 from gametape.engines.errors import ContextTooLong, EngineError
 
+_NOT_CONSTRAINED = "no tool call is forced: the engine cannot hold replies to a grammar"
+
 
 @dataclass(frozen=True)
 class _PendingMessage:
@@ -65,6 +67,7 @@ class TokenConversation:
         self._ids: list[int] = []
         self._pending = _PendingMessage()
         self._prompt: list[int] | None = None
+        self._warned = False
 
     @property
     def length(self) -> int:
@@ -147,10 +150,15 @@ class TokenConversation:
         if generation.finish == "cancelled":
             raise EngineError("cut_stream", "the model's turn was cancelled", wasted_tokens=len(sampled))
         parsed = self.chat_format.parse(sampled)
+        problem = parsed.problem
+        if generation.finish == "length" and generation.constrained and not parsed.calls:
+            problem = f"Your turn reached its limit of {len(sampled)} tokens before its call was whole. Write less."
+        warnings = () if generation.constrained or not self._grammar or self._warned else (_NOT_CONSTRAINED,)
+        self._warned = self._warned or bool(warnings)
         return Reply(
             text=parsed.text,
             calls=parsed.calls,
-            problem=parsed.problem,
+            problem=problem,
             finish=generation.finish,
             tokens=TurnTokens.model_construct(
                 prompt_ids=prompt,
@@ -162,6 +170,7 @@ class TokenConversation:
             usage=self._usage(generation.usage),
             constrained=generation.constrained,
             model_name=self._model_name,
+            warnings=warnings,
         )
 
 

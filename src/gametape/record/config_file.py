@@ -71,7 +71,7 @@ def parse_config(data: bytes, file: Path, kind: type[_Config]) -> _Config:
         document = tomllib.loads(data.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise BadInput(f"{where}: not a text file: byte {error.start} is not UTF-8") from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise BadInput(f"{where}: not TOML: {str(error).splitlines()[0]}") from None
     if kind is WorkspaceConfig:
         for key in _USER_ONLY:

@@ -132,6 +132,8 @@ def is_trajectory_file(path: Path) -> bool:
 def sniff(path: Path) -> tuple[bytes, bytes]:
     """The first and the last bytes of a file; nothing where it cannot be read."""
     try:
+        if not path.is_file():
+            return b"", b""
         with path.open("rb") as file:
             head = file.read(SNIFFED_BYTES)
             if len(head) < SNIFFED_BYTES:

@@ -1,6 +1,5 @@
 """What lies at a path: a trajectory, an attempt, a goal, a thread, a training run, an evaluation, a demo, a home."""
 
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,13 +9,14 @@ from typing import Literal
 
 from gametape.core.errors import BadInput
 from gametape.record.errors import printable_path, read_error
-from gametape.record.journal_format import is_journal
+from gametape.record.trajectory_discovery import is_trajectory_file, select_files
 
 RunKind = Literal["trajectory", "attempt", "goal", "thread", "training", "eval", "demo", "home", "directory"]
 
 MOST_FILES = 20_000
-"""The most files that are looked at below one directory."""
-_HEAD_BYTES = 4096
+"""The most trajectories that are taken from one directory."""
+LAST = "last"
+"""What stands for the newest goal or thread."""
 _MARKERS: tuple[tuple[RunKind, str], ...] = (
     ("goal", "goal.json"),
     ("thread", "thread.json"),
@@ -30,10 +30,7 @@ _MARKERS: tuple[tuple[RunKind, str], ...] = (
     ("home", "threads"),
 )
 """The entry of a directory that says what it is; the first that is there decides."""
-_OPAQUE = {"checkpoints", "workspace", "start", "repo.git", ".git", ".venv", "node_modules", "__pycache__"}
-"""Directories below which no record lies."""
 _ID = re.compile(r"(goal|thread)-[0-9a-f-]+")
-_ATIF = re.compile(rb'"schema_version"\s*:\s*"ATIF-v')
 
 
 @dataclass(frozen=True)
@@ -58,12 +55,14 @@ class RunPlace:
 
 
 def find_place(path: Path, home: Path) -> RunPlace:
-    """What a person means by a path, or by the id of a goal or a thread below `home`."""
+    """What a person means by a path, by the id of a goal or a thread below `home`, or by `last`."""
     try:
         if not path.exists():
             path = _by_id(path, home)
-        if not path.is_dir():
+        if path.is_file():
             return RunPlace("trajectory", path)
+        if not path.is_dir():
+            raise BadInput(f"{printable_path(path)}: neither a file nor a directory")
         return RunPlace(next((kind for kind, name in _MARKERS if (path / name).exists()), "directory"), path)
     except OSError as error:
         raise read_error(path, error) from None
@@ -72,8 +71,8 @@ def find_place(path: Path, home: Path) -> RunPlace:
 
 
 def find_trajectories(root: Path) -> Iterator[Path]:
-    """The trajectory files and journals below a directory, told from other JSON by how they begin."""
-    return (path for path in islice(_json_files(root), MOST_FILES) if looks_like_trajectory(path))
+    """The trajectory files and journals below a directory, told from other JSON by how they begin and end."""
+    return islice(select_files(root, (".json", ".jsonl"), is_trajectory_file)[0], MOST_FILES)
 
 
 def child_places(root: Path, kinds: tuple[RunKind, ...]) -> list[RunPlace]:
@@ -85,23 +84,13 @@ def child_places(root: Path, kinds: tuple[RunKind, ...]) -> list[RunPlace]:
     return [place for child in children if (place := find_place(child, root)).kind in kinds]
 
 
-def looks_like_trajectory(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            head = file.read(_HEAD_BYTES)
-            return is_journal(head) or bool(_ATIF.search(head))
-    except OSError:
-        return False
-
-
-def _json_files(root: Path) -> Iterator[Path]:
-    for directory, names, files in os.walk(root):
-        names[:] = sorted(set(names) - _OPAQUE)
-        yield from (Path(directory, name) for name in sorted(files) if name.endswith((".json", ".jsonl")))
-
-
 def _by_id(path: Path, home: Path) -> Path:
     name = str(path)
+    if name == LAST:
+        records = [*home.glob("goals/*/goal.json"), *home.glob("threads/*/thread.json")]
+        if not records:
+            raise BadInput(f"{name}: there is no goal or thread in {printable_path(home)} yet")
+        return max(records, key=lambda record: record.parent.stat().st_mtime).parent
     if match := _ID.fullmatch(name):
         kind = match[1]
         found = [child for child in (home / f"{kind}s").glob(f"{name}*") if (child / f"{kind}.json").is_file()]

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from gametape.record.errors import printable_path
@@ -12,16 +11,19 @@ from gametape.studio.trajectory_view import TrajectoryTotals, TrajectoryView
 from gametape.terminal.step_lines import (
     Fold,
     call_lines,
+    clip_line,
     mark_lines,
     message_lines,
     reasoning_lines,
     result_lines,
 )
+from gametape.terminal.table import Column, numbers, print_table
 from gametape.watch.text_features import one_line
 
 _OUTCOME_STYLES = {"passed": "bold green", "reached": "bold green", "running": "bold yellow", "open": "bold yellow"}
 _WHO = {"user": "bold cyan", "system": "bold magenta"}
 _PROMPT_LINES = 6
+_LONGEST_TITLE = 120
 
 
 def show_trajectory(console: Console, view: TrajectoryView, fold: Fold, wrap: bool) -> None:
@@ -43,18 +45,14 @@ def trajectory_lines(view: TrajectoryView, fold: Fold) -> Iterator[Text]:
 
 def show_table(console: Console, views: Sequence[TrajectoryView], root: str) -> None:
     """One line for each of several trajectories."""
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("trajectory", overflow="fold")
-    for column in ("task", "model", "outcome"):
-        table.add_column(column, overflow="fold")
-    for column in ("turns", "tokens"):
-        table.add_column(column, justify="right")
+    rows = []
     for view in views:
         name = printable_path(view.path).removeprefix(f"{root}/")
-        task, model, outcome = (Text(one_line(text)) for text in (view.task, view.model, view.outcome or "-"))
-        outcome.stylize(_OUTCOME_STYLES.get(view.outcome, ""))
-        table.add_row(Text(name), task, model, outcome, str(view.totals.turns), f"{view.totals.tokens:,}")
-    console.print(table)
+        outcome = Text(one_line(view.outcome or "-"), style=_OUTCOME_STYLES.get(view.outcome, ""))
+        figures = (str(view.totals.turns), f"{view.totals.tokens:,}")
+        rows.append((name, one_line(view.task), one_line(view.model), outcome, *figures))
+    words = [Column(title, wraps=True) for title in ("trajectory", "task", "model")]
+    print_table([*words, Column("outcome"), *numbers("turns", "tokens")], rows, console)
 
 
 def totals_text(totals: TrajectoryTotals) -> str:
@@ -78,8 +76,9 @@ def duration_text(seconds: float) -> str:
 
 
 def _header(view: TrajectoryView) -> Iterator[Text]:
-    yield Text(one_line(view.task or view.name or view.path.name), style="bold")
+    yield Text(clip_line(view.title, _LONGEST_TITLE), style="bold")
     rows = {
+        "id": one_line(view.name) if view.name != view.title else "",
         "agent": f"{one_line(view.agent)}  {one_line(view.version)}",
         "model": one_line(view.model),
         "took": totals_text(view.totals),

@@ -28,6 +28,7 @@ MATRIX: dict[str, tuple[Fault, str]] = {
     "502 with a page": (Status(502, body="<html>\x1b[31mbad gateway"), "server_error"),
     "503": (Status(503), "server_error"),
     "504": (Status(504), "timeout"),
+    "529": (Status(529), "server_error"),
     "400": (Status(400), "refused"),
     "401": (Status(401), "refused"),
     "403": (Status(403), "refused"),
@@ -117,6 +118,13 @@ def test_retry_after(header: Callable[[], str], low: float, high: float) -> None
     assert isinstance(trouble, EngineError)
     assert trouble.retry_after is not None
     assert low <= trouble.retry_after <= high
+
+
+def test_milliseconds_are_more_exact_than_seconds() -> None:
+    with FaultServer(faults=[Status(429, {"retry-after": "9", "retry-after-ms": "250"})]) as server:
+        trouble, _ = asyncio.run(_ask_twice(server))
+    assert isinstance(trouble, EngineError)
+    assert trouble.retry_after == 0.25
 
 
 @pytest.mark.parametrize("value", ["soon", "-1", "1e9", "٣", "nan", "Wed, 99 Nov 2999 99:99:99 GMT", "9" * 400])

@@ -15,6 +15,7 @@ from tokenizers import Tokenizer, models  # noqa: E402
 from gametape.core.errors import BadInput  # noqa: E402
 from gametape.core.messages import GenerateRequest, Sampling  # noqa: E402
 from gametape.engines.chat_formats.byte_format import byte_chat_format  # noqa: E402
+from gametape.engines.chat_formats.tool_call_grammar import MAX_TEXT  # noqa: E402
 from gametape.engines.tokenizers.trained import TrainedTokenizer  # noqa: E402
 from gametape.engines.torch.build import build_engine  # noqa: E402
 from gametape.engines.torch.grammar import GrammarCompiler  # noqa: E402
@@ -145,3 +146,18 @@ def test_without_the_library_turns_are_free_and_say_so(monkeypatch):
     chat_format = byte_chat_format()
     (answer,), _ = generated(chat_format, [asked(chat_format, 1, 5)], 4096)
     assert (answer.constrained, len(answer.completion_ids)) == (False, 5)
+
+
+@pytest.mark.parametrize("form", ["fenced", "tagged"])
+def test_a_model_that_likes_to_talk_comes_to_its_call(form, tmp_path):
+    """Drawn at random from all that is allowed, a turn has a call after a little text, however long it may be."""
+    chat_format = dialect_of_form(form, tmp_path)
+    requests = [asked(chat_format, seed, 300, Sampling(seed=seed)) for seed in range(8)]
+    answers, _ = generated(chat_format, requests, 8192)
+    for answer in answers:
+        turn = chat_format.tokenizer.decode(answer.completion_ids)
+        text, call, _ = turn.partition(FORMS[form].strip() + "\n")
+        assert call, turn
+        assert len(text) <= 3 * MAX_TEXT + 1
+        if answer.finish == "stop":
+            assert len(chat_format.parse(answer.completion_ids).calls) == 1

@@ -21,6 +21,8 @@ _SAMPLING = ("temperature", "top_p", "top_k")
 class RefusedThinking(RefusedParameters):
     """Adds the request to think, in the form that the server takes, to what is known of its refusals."""
 
+    renames_bound = False
+
     def __init__(self, model: str, reasoning: int | ReasoningEffort | None) -> None:
         super().__init__()
         self._reasoning = reasoning
@@ -30,7 +32,7 @@ class RefusedThinking(RefusedParameters):
         self._keeps_blocks = True
 
     def shape(self, body: dict[str, Any]) -> dict[str, Any]:
-        thinking = self._thinking(int(body["max_tokens"]))
+        thinking = self._thinking(min(int(body["max_tokens"]), self._bound or int(body["max_tokens"])))
         if thinking and "thinking" not in self._dropped:
             body = {name: value for name, value in body.items() if name not in (*_SAMPLING, "tool_choice")} | thinking
         shaped = super().shape(body)

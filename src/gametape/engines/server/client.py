@@ -91,6 +91,19 @@ class ServerClient:
             async for line in self._lines(response, count_received):
                 yield line
 
+    async def json_lines(
+        self, path: str, body: dict[str, Any], count_received: Callable[[], int]
+    ) -> AsyncGenerator[dict[str, Any], None]:
+        """The objects of an answer that is streamed as JSON lines, until the server closes the stream."""
+        async with aclosing(self.lines(path, body, count_received)) as lines:
+            async for line in lines:
+                if not line.strip():
+                    continue
+                event = self.parse_json(line, count_received)
+                if event.get("error"):
+                    raise_for_event(self._key.hide(line), self.server, count_received())
+                yield event
+
     def _connected(self) -> httpx.AsyncClient:
         """Connections belong to one event loop; another loop gets new ones."""
         loop = asyncio.get_running_loop()

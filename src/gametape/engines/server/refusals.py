@@ -41,6 +41,9 @@ _TOO_MUCH = re.compile(
 class RefusedParameters:
     """The parameters that a model's server does not take. `changes` says what is done about each, in one line."""
 
+    renames_bound = True
+    """Whether the protocol has two names for the largest number of tokens."""
+
     def __init__(self) -> None:
         self.changes: dict[str, str] = {}
         self._dropped: set[str] = set()
@@ -117,7 +120,7 @@ class RefusedParameters:
             self.changes["bound"] = f"{name} is at most {self._bound}: the server allows no more"
             return True
         other = _BOUNDS[1 - _BOUNDS.index(name)]
-        if self._bound_name is not None or not _names(said, name):
+        if not self.renames_bound or self._bound_name is not None or not _names(said, name):
             return False
         self._bound_name = other
         self.changes[name] = f"{name} is sent as {other}: the server wants it so"
