@@ -138,7 +138,6 @@ WRONG_INPUTS = [
     Wrong("models test of bytes", "models test scripted:noise.json"),
     Wrong("models test of nobody", "models test model@http://127.0.0.1:1/v1", 3),
     Wrong("models test without time", "models test scripted:turns.jsonl --seconds nan"),
-    Wrong("init without a terminal", "init --no-test"),
     Wrong("init with no name", "init --yes --no-test --model ''"),
     Wrong("init at no cost", "init --yes --no-test --model scripted:turns.jsonl --max-cost nan"),
     Wrong(
