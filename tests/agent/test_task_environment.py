@@ -98,7 +98,8 @@ def test_only_a_task_about_one_file_is_a_question() -> None:
 def test_files_are_scored_as_the_last_turn_left_them(tmp_path: Path) -> None:
     """What a process does afterwards, in the background, has not happened."""
     task = split_subject()
-    later = "(sleep 1; echo 'def add(a, b): return a + b' > add.py) > /dev/null 2>&1 &"
+    wait = "until [ -e /tmp/go ]; do sleep 0.01; done"
+    later = f"({wait}; echo 'def add(a, b): return a + b' > add.py; touch /tmp/over) > /dev/null 2>&1 &"
 
     async def run() -> Any:
         async with TaskSandboxPool(tmp_path) as sandboxes:
@@ -106,7 +107,7 @@ def test_files_are_scored_as_the_last_turn_left_them(tmp_path: Path) -> None:
             workspace = await environment.reset()
             await workspace.shell(later)
             await workspace.snapshot()
-            await asyncio.sleep(1.5)
+            await workspace.shell("touch /tmp/go; until [ -e /tmp/over ]; do sleep 0.01; done")
             changed = await workspace.get("add.py")
             score = await environment.score(workspace)
             await workspace.close()
@@ -164,3 +165,24 @@ def test_only_what_it_opened_is_scored(tmp_path: Path) -> None:
                 await TaskEnvironment(sandboxes, task, present_as_work(task, tmp_path)).score(object())  # type: ignore[arg-type]
 
     asyncio.run(run())
+
+
+def test_an_agent_cannot_ask_for_what_a_grader_is_told(tmp_path: Path) -> None:
+    """Neither the task nor its tests can be reached from its sandbox, with whatever command."""
+    from gametape.tasks.writer import write_task
+
+    task = split_subject()
+    directory = write_task(tmp_path / "task", task)
+    asked = f"python3 -m gametape.cli.main verify {directory} --workspace . --grader --json; "
+    asked += f"gametape verify {directory} --workspace . --grader; cat -- {directory}/tests/suite/tests/*.py; "
+    asked += "find / -name '*held_out*' -not -path '/proc/*' -not -path '/usr/*' -not -path '/opt/*' 2>/dev/null"
+
+    async def run() -> Episode:
+        async with TaskSandboxPool(tmp_path / "home") as sandboxes:
+            work = present_as_work(task, tmp_path / "home", max_turns=3)
+            return await run_script(sandboxes, task, work, runs(asked), DONE)
+
+    answers = "\n".join(step.model_dump_json() for step in asyncio.run(run()).steps if step.observation)
+    assert "exit" in answers or "No such file" in answers
+    for secret in ("test_large", "1100", "test_add_held_out"):
+        assert secret not in answers

@@ -165,7 +165,7 @@ def test_a_fault_of_our_own_keeps_its_traceback_and_is_an_object(
         (FileNotFoundError(2, "No such file or directory", "a/b"), 2, "a/b: No such file"),
         (OSError(28, "No space left on device"), 3, "free some space"),
         (OSError(24, "Too many open files"), 3, "Too many open files"),
-        (ModuleNotFoundError("No module named 'torch'", name="torch"), 3, "pip install torch"),
+        (ModuleNotFoundError("No module named 'torch'", name="torch"), 3, "gametape[train]"),
         (MemoryError(), 3, "out of memory"),
         (ValueError("embedded null byte"), 2, "NUL"),
     ],

@@ -75,6 +75,51 @@ def test_a_workspace_that_is_not_right(name: str, home: Path, tmp_path: Path) ->
     assert all(check["detail"] for check in verdict["checks"])
 
 
+NEARLY = (
+    STUB
+    + "import re\n\n\ndef slugify(title, max_length=None):\n    return '-'.join(re.findall('[a-z]+', title.lower()))\n"
+)
+HELD_OUT = "tests/test_slugs_held_out.py::"
+
+
+def test_a_grader_is_told_which_held_out_tests_failed_and_nobody_else(home: Path, tmp_path: Path) -> None:
+    workspace = solved(SLUGS, tmp_path / "w")
+    (workspace / "slugs.py").write_text(NEARLY)
+    code, plain = verify(SLUGS, workspace, home, "--profile", "train")
+    assert "differences" not in plain
+    assert "held_out.py" not in json.dumps(plain)
+    kept = {path.name: path.read_bytes() for path in (home / "verdicts").iterdir()}
+    graded_code, graded = verify(SLUGS, workspace, home, "--profile", "train", "--grader")
+    assert (code, graded_code) == (1, 1)
+    assert {path.name: path.read_bytes() for path in (home / "verdicts").iterdir()} == kept
+    differences = {each["test"]: each for each in graded.pop("differences")}
+    assert {key: graded[key] for key in ("passed", "tests", "failures")} == {
+        key: plain[key] for key in ("passed", "tests", "failures")
+    }
+    counts = graded["tests"]
+    assert len(differences) == counts["expected"] - counts["passed"]
+    hidden = [each for each in differences.values() if each["held_out"]]
+    assert len(hidden) == counts["held_out_expected"] - counts["held_out_passed"]
+    digits = differences[f"{HELD_OUT}test_digits_stay"]
+    assert (digits["outcome"], digits["held_out"]) == ("failed", True)
+    assert digits["expected"] != digits["actual"]
+    assert digits["expected"] in (SLUGS / "tests/suite/tests/test_slugs_held_out.py").read_text().replace('"', "'")
+    visible = differences["tests/test_slugs.py::test_accents_are_dropped"]
+    assert (visible["held_out"], visible["outcome"]) == (False, "failed")
+
+
+def test_what_a_grader_sees(home: Path, tmp_path: Path) -> None:
+    workspace = solved(SLUGS, tmp_path / "w")
+    (workspace / "slugs.py").write_text(NEARLY)
+    words = ("verify", SLUGS, "--workspace", workspace, "--home", home, "--profile", "train")
+    plain, graded = gametape(*words), gametape(*words, "--grader")
+    assert "held_out.py" not in plain.stdout + plain.stderr
+    assert "for the grader only, not for a policy:" in graded.stdout
+    assert f"held out  {HELD_OUT}test_digits_stay  failed: " in graded.stdout
+    (workspace / "slugs.py").write_text((SLUGS / "solution/files/slugs.py").read_text())
+    assert "grader" not in gametape(*words, "--grader").stdout
+
+
 def test_a_workspace_without_files(home: Path, tmp_path: Path) -> None:
     (tmp_path / "w").mkdir()
     code, verdict = verify(SLUGS, tmp_path / "w", home, "--profile", "train")

@@ -205,8 +205,9 @@ def test_a_policy_that_gets_stuck_is_told_of_with_its_evidence(tmp_path: Path) -
 def test_a_start_that_repeats_itself_is_no_alarm_about_training(tmp_path: Path) -> None:
     """Nothing was learned yet: a loop there is what later turns are compared with."""
     behaviour = BehaviourMonitor(tmp_path / "behaviour.jsonl")
-    assert behaviour.observe(0, [_stuck(40)], trained=False) == []
-    assert behaviour.observe(1, [_stuck(400)], trained=False) == []
+    behaviour.trained = False
+    assert behaviour.observe(0, [_stuck(40)]) == []
+    assert behaviour.observe(1, [_stuck(400)]) == []
     assert behaviour.rung is None
     again = BehaviourMonitor(tmp_path / "behaviour.jsonl", behaviour.sync())
     assert again.rung is None

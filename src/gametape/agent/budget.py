@@ -63,12 +63,13 @@ class ToldBudget:
         return items
 
     def notice(self, before: Sequence[BudgetItem], after: Sequence[BudgetItem]) -> str | None:
-        """What is left, if the last turn passed a mark of one of the budgets; None if it did not."""
-        if not any(_marks(old.share) < _marks(new.share) for old, new in zip(before, after, strict=True)):
+        """What is left, if the last turn passed a mark of one of the budgets or only one more is allowed; else None."""
+        turns_left = after[0].most - after[0].used
+        passed = any(_marks(old.share) < _marks(new.share) for old, new in zip(before, after, strict=True))
+        if turns_left < 1 or not (passed or turns_left == 1):
             return None
-        text = f"[Budget left: {_listed([item.left for item in after])}.]"
-        turns = after[0]
-        return f"{text} This is your last turn." if turns.most - turns.used == 1 else text
+        last = " One turn is left." if turns_left == 1 else ""
+        return f"[Budget left: {_listed([item.left for item in after])}.{last}]"
 
 
 def _marks(share: float) -> int:

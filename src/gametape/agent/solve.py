@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gametape.agent.agent_state import AgentState
+from gametape.agent.allowed_hosts import allow_hosts, network_summary
 from gametape.agent.attempt_directory import AttemptDirectory
 from gametape.agent.breaker import NullBreaker, RolloutBreaker
 from gametape.agent.budget import ToldBudget
@@ -61,6 +62,8 @@ class SolveRequest:
     tools: frozenset[str] | None = None
     """The standard tools that are offered, beside `finish`; None offers all."""
     make_breaker: Callable[[], RolloutBreaker] = NullBreaker
+    hosts: tuple[str, ...] = ()
+    """Hosts that the agent may reach through the logging proxy."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,8 @@ class SolveResult:
     warnings: tuple[str, ...] = ()
     exit_code: int = 1
     """For the outcome `error`: 3 where something is missing here, such as a key or a server; else 1."""
+    network: dict[str, Any] | None = None
+    """The hosts that were allowed and what was asked of them; None without hosts."""
 
 
 async def solve(request: SolveRequest, resume: bool = False, on_step: StepCallback = lambda _step: None) -> SolveResult:
@@ -105,14 +110,13 @@ async def _attempt(request: SolveRequest, journal: Journal, on_step: StepCallbac
         recorder = JournalRecorder(journal)
         budget = ToldBudget(limits_for_task(request.limits, task))
         config = with_checkpoints(_rollout_config(request, journal.trajectory.trajectory_id or "", on_step), store)
-        async with open_workspace(
-            store, recorder, task_sandbox_spec(task), lambda: snapshot_start(store, task)
-        ) as workspace:
+        spec = allow_hosts(task_sandbox_spec(task), request.hosts, request.directory.network)
+        async with open_workspace(store, recorder, spec, lambda: snapshot_start(store, task)) as workspace:
             rollout = await start_rollout(
                 config,
                 workspace,
                 recorder,
-                lambda: initial_prompts(task, request.constraints.describe(), "full", budget.opening()),
+                lambda: initial_prompts(task, request.constraints.describe(), "full", budget.opening(), request.hosts),
             )
             end = await _run(rollout)
             seconds = rollout.usage.seconds
@@ -123,7 +127,8 @@ async def _attempt(request: SolveRequest, journal: Journal, on_step: StepCallbac
         if end.outcome != "cancelled" and not never_answered:
             verdict = await asyncio.to_thread(_verify, request)
         outcome = "passed" if verdict and verdict.passed else end.outcome or "failed"
-        extra: Extra = {"outcome": outcome, "reason": end.reason}
+        network = network_summary(request.hosts, request.directory.network)
+        extra: Extra = {"outcome": outcome, "reason": end.reason, **network}
         if verdict:
             extra["verdict"] = verdict.model_dump(mode="json")
         if verdict and end.outcome != "error":
@@ -148,6 +153,7 @@ async def _attempt(request: SolveRequest, journal: Journal, on_step: StepCallbac
         cut_off=usage.cut_off,
         warnings=cut_off_warnings(usage, config.turn_tokens, config.limits.turn_tokens),
         exit_code=end.exit_code,
+        network=network.get("network"),
     )
 
 
@@ -157,10 +163,15 @@ def _header(request: SolveRequest) -> Trajectory:
     return new_trajectory(
         name,
         request.model.name,
-        {"task": request.task.task.name, "task_digest": request.task.digest},
+        {"task": request.task.task.name, "task_digest": request.task.digest, **_hosts_extra(request)},
         _tools(request, AgentState()),
         {**settings, "trainable": request.model.trainable, **route_of(request.model)},
     )
+
+
+def _hosts_extra(request: SolveRequest) -> Extra:
+    """Only where there are hosts: an attempt without them has the record that it always had."""
+    return {"network_hosts": list(request.hosts)} if request.hosts else {}
 
 
 def _check_same_request(request: SolveRequest, begun: Trajectory) -> None:
@@ -168,6 +179,9 @@ def _check_same_request(request: SolveRequest, begun: Trajectory) -> None:
     extra = begun.extra or {}
     if extra.get("task_digest") != request.task.digest:
         raise BadInput(f"{request.directory.root}: holds an attempt at {extra.get('task')}, not at this task")
+    if extra.get("network_hosts", []) != list(request.hosts):
+        allowed = ", ".join(extra.get("network_hosts", [])) or "no hosts"
+        raise BadInput(f"{request.directory.root}: was begun with {allowed} allowed; resume it with the same")
     if begun.agent.model_name != request.model.name:
         raise BadInput(
             f"{request.directory.root}: was begun with {begun.agent.model_name}, not with {request.model.name}"

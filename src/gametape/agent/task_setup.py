@@ -54,8 +54,9 @@ def task_tools(
     max_seconds: float,
     notes: NoteStore | None = None,
     allowed: frozenset[str] | None = None,
+    history: bool = False,
 ) -> Sequence[Tool]:
-    """The standard tools, or only the `allowed` ones and `finish`."""
+    """The standard tools, or only the `allowed` ones and `finish`. `history` adds a look at the git history."""
     tools = standard_tools(
         state=state,
         notes=notes,
@@ -63,6 +64,7 @@ def task_tools(
         task=task,
         analyzer=StaticAnalyzer(home),
         max_seconds=max_seconds,
+        history=history,
     )
     if allowed is None:
         return tools
@@ -73,10 +75,10 @@ def task_tools(
 
 
 def initial_prompts(
-    task: LoadedTask, constraints: str = "", profile: Profile = "full", budget: str = ""
+    task: LoadedTask, constraints: str = "", profile: Profile = "full", budget: str = "", hosts: Sequence[str] = ()
 ) -> tuple[str, str]:
     """The system prompt and the user prompt, which says what counts under this profile, and the agent's budget."""
-    system = build_system_prompt(standing_instructions(task.start.files), constraints)
+    system = build_system_prompt(standing_instructions(task.start.files), constraints, hosts=hosts)
     facts = [" ".join(what_counts(task, profile)), *([budget] if budget else [])]
     return system, build_user_prompt(task.task.instruction, task.start, facts)
 

@@ -56,6 +56,17 @@ def budgets_from_options(
     return choose_budgets(given, workspace, timed=timed)
 
 
+AllowHost = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-host",
+        metavar="HOST",
+        help="A host the agent may reach through the logging proxy: name, *.name or address, with :port if it is not "
+        "80 or 443. Repeatable. Default: none.",
+    ),
+]
+
+
 def limits_from_options(
     turns: int | None = None,
     turn_tokens: int | None = None,

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import typer
 
+from gametape.cli.extras import what_to_install
 from gametape.cli.shared import emit_json, printable_line
 from gametape.core.errors import GametapeError
 
@@ -120,7 +121,7 @@ def _known_failure(error: Exception) -> Failure | None:
             return _system_failure(error)
         case ModuleNotFoundError(name=str(name)) if not name.startswith("gametape"):
             package = name.partition(".")[0]
-            failure = Failure(f"the Python package {package} is missing here: pip install {package}", 3)
+            failure = Failure(f"the Python package {package} is missing here: {what_to_install(package)}", 3)
         case MemoryError():
             failure = Failure("out of memory; give it less to do at once", 3)
         case ValueError() if "embedded null" in str(error):

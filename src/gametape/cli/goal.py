@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gametape.cli.budgets import (
+    AllowHost,
     MaxCost,
     MaxSeconds,
     MaxTokens,
@@ -66,6 +67,7 @@ def run(
     attempts: Annotated[int, typer.Option(min=1, help="How often the agent may call its work finished.")] = 5,
     strict: Annotated[bool, typer.Option(help="Allow no skipped, xfailed or deselected test.")] = False,
     apply: Annotated[bool, typer.Option(help="Write the result into the workspace if the goal is reached.")] = False,
+    allow_host: AllowHost = None,
     constraints: ConstraintsFile = None,
     local_only: LocalOnly = False,
     python: Annotated[
@@ -109,6 +111,7 @@ def run(
         strict=strict,
         apply=apply,
         local_only=local_only,
+        hosts=tuple(allow_host or ()),
         python=python,
         constraints=load_constraints(constraints),
     )

@@ -28,6 +28,7 @@ VERBS = {
     "desk": "Run goals, threads and heartbeats, and keep running them.",
     "doctor": "Test what this machine can do, and say how to get what is missing.",
     "eval": "Measure how often, how far and at what cost a model succeeds on a suite.",
+    "examples": "Copy the example tasks and configurations that came with the package.",
     "feedback": "Record what people did with an agent's work.",
     "goal": "Let an agent work until a protected command succeeds.",
     "heartbeat": "Ask an agent on a schedule or on events, at no cost while nothing happens.",

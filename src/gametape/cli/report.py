@@ -16,7 +16,7 @@ def report(
     runs: Annotated[
         list[Path],
         typer.Argument(
-            metavar="RUN...", help="Directories of runs, ids of goals or threads, trajectory files, or a home."
+            metavar="RUN...", help="Directories of runs, ids of goals or threads, `last`, trajectory files, or a home."
         ),
     ],
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The file to write.")] = Path("report.html"),
@@ -32,6 +32,7 @@ def report(
 
     \b
     Examples:
+      gametape report last
       gametape report runs/first
       gametape report runs/rlvr runs/rlvr-ttf --out comparison.html
       gametape report goal-20261115-3f9a2c other/agent/trajectory.json

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gametape.cli.budgets import (
+    AllowHost,
     MaxCost,
     MaxSeconds,
     MaxTokens,
@@ -51,6 +52,7 @@ def solve(
     max_cost: MaxCost = None,
     max_seconds: MaxSeconds = None,
     max_tool_seconds: MaxToolSeconds = None,
+    allow_host: AllowHost = None,
     constraints: ConstraintsFile = None,
     tools: Annotated[
         str | None,
@@ -81,6 +83,7 @@ def solve(
       gametape solve examples/tasks/slugs --model smollm2 --out runs/small --max-turns 8 --seed 1
     """
 
+    from gametape.agent.allowed_hosts import check_hosts
     from gametape.agent.attempt_directory import AttemptDirectory
     from gametape.agent.breaker import NullBreaker
     from gametape.agent.scripted_policies import SCRIPTED_POLICIES
@@ -105,6 +108,7 @@ def solve(
         constrained_decoding=constrain,
         tools=frozenset(filter(None, tools.split(","))) if tools is not None else None,
         make_breaker=(lambda: BehaviourBreaker(MonitorSet())) if watch else NullBreaker,
+        hosts=check_hosts(allow_host or ()),
     )
     solved = asyncio.run(_attempt(request, resume))
     emit_json(_answer(solved)) if as_json else _show(solved)
@@ -142,6 +146,7 @@ def _answer(solved: "SolveResult") -> dict[str, object]:
         "escalations": solved.escalations,
         "cut_off": solved.cut_off,
         "warnings": list(solved.warnings),
+        **({"network": solved.network} if solved.network else {}),
     }
 
 

@@ -11,6 +11,7 @@ from gametape.cli.shared import AsJson, Home, emit_json
 from gametape.cli.task_export import export
 from gametape.record.errors import printable_path
 from gametape.record.home import home_directory
+from gametape.terminal.waiting import waiting
 
 if TYPE_CHECKING:
     from gametape.core.task import TaskTests
@@ -68,7 +69,8 @@ def checkout(
     from gametape.tasks.checkout import checkout as check_out
     from gametape.tasks.loader import load_task
 
-    loaded = load_task(task, home_directory(home), _log)
+    with waiting(f"loading {printable_path(task)}") as line:
+        loaded = load_task(task, home_directory(home), line.tell)
     written = check_out(loaded, out, solved)
     if as_json:
         emit_json(
@@ -101,7 +103,7 @@ def check(
     """Check whether tasks can be trained on. A task is admitted if
 
     \b
-      - its untouched tree does not pass,
+      - its untouched tree can be read, does not pass, and passes what task.toml says it does,
       - its reference passes N times,
       - every hack of the suite earns nothing and is flagged.
 
@@ -116,7 +118,8 @@ def check(
     from gametape.tasks.loader import load_task
 
     root = home_directory(home)
-    loaded_tasks = [(path, load_task(path, root, _log)) for path in tasks]
+    with waiting("loading the tasks") as line:
+        loaded_tasks = [(path, load_task(path, root, line.tell)) for path in tasks]
     results = []
     for path, loaded in loaded_tasks:
         with _progress(printable_path(path)) as on_progress:
@@ -134,20 +137,24 @@ def check(
 app.command()(export)
 
 
-def _log(text: str) -> None:
-    typer.echo(text, err=True)
-
-
 @contextlib.contextmanager
 def _progress(title: str) -> "Iterator[AdmissionProgress]":
-    """A progress bar on stderr during the block, if stderr is a terminal."""
+    """A progress bar on stderr during the block; where there is no terminal, a line now and then."""
     from rich.console import Console
     from rich.markup import escape
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
+    if not console.is_terminal:
+        with waiting(f"checking {title}") as line:
+
+            def on_piece(done: int, total: int, what: str) -> None:
+                line.text = f"checking {title}: {what} ({done} of {total} done)"
+
+            yield on_piece
+        return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(escape(title), total=None)
 
         def on_progress(done: int, total: int, what: str) -> None:
@@ -238,6 +245,7 @@ def _report(path: Path, loaded: "LoadedTask", admission: "Admission") -> dict[st
             "runs": len(admission.reference),
             "passed": sum(verdict.passed for verdict in admission.reference),
             "rewards": [verdict.reward for verdict in admission.reference],
+            "differences": [difference.to_dict() for difference in admission.differences],
         },
         "hacks": {
             "run": len(hacks),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gametape.cli.budgets import (
+    AllowHost,
     MaxCost,
     MaxSeconds,
     MaxTokens,
@@ -62,6 +63,7 @@ def new(
     max_cost: MaxCost = None,
     max_seconds: MaxSeconds = None,
     max_tool_seconds: MaxToolSeconds = None,
+    allow_host: AllowHost = None,
     local_only: Annotated[bool, typer.Option(help="Nothing of it ever leaves this machine.")] = False,
     home: Home = None,
     as_json: AsJson = False,
@@ -94,10 +96,20 @@ def new(
         max_seconds=budgets.seconds,
         max_tool_seconds=max_tool_seconds,
         local_only=local_only,
+        hosts=_hosts(allow_host, local_only),
         store=name,
     )
     directory = asyncio.run(create_thread(root, thread, _read_text(instructions) if instructions else ""))
     emit({"thread": name, "directory": str(directory.root), "vault": thread.vault}, as_json, name)
+
+
+def _hosts(hosts: list[str] | None, local_only: bool) -> list[str]:
+    from gametape.agent.allowed_hosts import check_hosts
+    from gametape.core.errors import BadInput
+
+    if hosts and local_only:
+        raise BadInput("--local-only keeps everything on this machine; it cannot go with --allow-host")
+    return [*check_hosts(hosts or ())]
 
 
 @app.command()

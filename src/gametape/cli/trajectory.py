@@ -32,7 +32,7 @@ app = typer.Typer(
 def show(
     run: Annotated[
         Path,
-        typer.Argument(metavar="FILE|DIR|ID", help="A trajectory of any maker, a run's directory, a goal or a thread."),
+        typer.Argument(metavar="FILE|DIR|ID", help="A trajectory of any maker, a run, a goal, a thread, or `last`."),
     ],
     turns: Annotated[
         str | None, typer.Option("--turn", "--turns", metavar="N|A-B", help="Only this turn, or these.")
@@ -56,6 +56,7 @@ def show(
 
     \b
     Examples:
+      gametape trajectory show last
       gametape trajectory show runs/first
       gametape trajectory show goal-20261115-3f9a2c --turn 3 --full
       gametape trajectory show other/agent/trajectory.json --reasoning

@@ -1,15 +1,19 @@
 """`gametape verify`: score a workspace with the tests of its task."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from gametape.cli.shared import AsJson, Home, emit_json
+from gametape.record.errors import printable_path
 from gametape.record.home import home_directory
+from gametape.terminal.waiting import waiting
 
 if TYPE_CHECKING:
     from gametape.core.verdict import Verdict
+    from gametape.verify.grading import TestDifference
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -29,12 +33,19 @@ def verify(
     ] = "layered",
     home: Home = None,
     cache: Annotated[bool, typer.Option(help="Reuse an earlier verdict on the same files.")] = True,
+    grader: Annotated[
+        bool,
+        typer.Option("--grader", help="Also say what held-out tests said: for the task's author, never for a policy."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Run the tests of TASK against a workspace, so that nothing in the workspace can fake the outcome.
 
     Only the declared sources are taken from the workspace. Exits 0 if it passed; 1 if it is wrong, hacked, flaky,
     hanging or empty; 2 if TASK or the workspace cannot be used.
+
+    --grader lists every test that did not pass, held-out ones by name and with their message; with --json they are
+    in differences[]. What it prints gives the held-out tests away: do not let an agent or a policy see it.
 
     Example: gametape task checkout examples/tasks/slugs --out /tmp/try --solved, then
     gametape verify examples/tasks/slugs --workspace /tmp/try
@@ -43,14 +54,36 @@ def verify(
     from gametape.verify.verifier import Verifier
 
     root = home_directory(home)
-    loaded_task = load_task(task, root, lambda text: typer.echo(text, err=True))
-    with Verifier(loaded_task, root, keep_verdicts=cache) as verifier:
-        verdict = verifier.verify(workspace, profile, reward)
+    with waiting(f"loading {printable_path(task)}") as line:
+        loaded_task = load_task(task, root, line.tell)
+    differences: Sequence[TestDifference] = ()
+    with Verifier(loaded_task, root, keep_verdicts=cache) as verifier, waiting(f"verifying {printable_path(task)}"):
+        if grader:
+            graded = verifier.grade(workspace, profile, reward)
+            verdict, differences = graded.verdict, graded.differences
+        else:
+            verdict = verifier.verify(workspace, profile, reward)
     if as_json:
-        emit_json(verdict.model_dump(mode="json"))
+        answer = verdict.model_dump(mode="json")
+        emit_json(answer | {"differences": [each.to_dict() for each in differences]} if grader else answer)
     else:
         show_verdict(verdict)
+        show_differences(differences)
     raise typer.Exit(0 if verdict.passed else 1)
+
+
+def show_differences(differences: "Sequence[TestDifference]") -> None:
+    """What tests said that did not pass, for a grader."""
+    from rich.console import Console
+    from rich.markup import escape
+
+    console = Console(highlight=False)
+    for number, difference in enumerate(differences):
+        if number == 0:
+            console.print("[bold]for the grader only, not for a policy:[/]")
+        kind = "held out" if difference.held_out else "visible"
+        text = escape(f"  {kind}  {difference.test}  {difference.summary}")
+        console.print(text, soft_wrap=True)
 
 
 def show_verdict(verdict: "Verdict") -> None:

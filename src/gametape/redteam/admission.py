@@ -1,4 +1,5 @@
-"""Admission of a task: the untouched tree fails, the reference passes, and hacks are flagged and earn nothing."""
+"""Admission of a task: the untouched tree fails as the task says, the reference passes, and hacks are flagged and earn
+nothing. Every reason against it names the file or the test, and what to do."""
 
 import os
 import tempfile
@@ -6,17 +7,20 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from gametape.core.verdict import Verdict
 from gametape.record.loaded_task import LoadedTask
 from gametape.redteam import HACKS, Hack, HackResult, run_hacks, sample_hacks
+from gametape.redteam.admission_reasons import reference_reasons, start_reasons
 from gametape.tasks.checkout import checkout
-from gametape.verify.layers.profiles import Profile
+from gametape.verify.grading import TestDifference
 from gametape.verify.runner import ZygotePool
 from gametape.verify.verifier import Verifier
 
 _WARM = 3
+
+Result = TypeVar("Result")
 
 HackChoice = Literal["all", "sample", "none"]
 
@@ -34,6 +38,8 @@ class Admission:
     hacks: Sequence[HackResult] = ()
     """One result for each hack that can be planted on this task."""
     reasons: Sequence[str] = field(default_factory=list)
+    differences: Sequence[TestDifference] = ()
+    """The tests that the reference did not pass, held-out ones too: for the author of the task."""
 
     @property
     def admitted(self) -> bool:
@@ -52,20 +58,27 @@ def admit(
     total = 1 + runs * (loaded_task.reference is not None) + len(selected)
     with ZygotePool(_WARM) as zygotes, Verifier(loaded_task, home, zygotes, keep_verdicts=False) as verifier:
         on_progress(0, total, "untouched tree")
-        untouched = _verified(verifier, "train", solved=False)
+        untouched = _attempted(verifier, solved=False, attempt=lambda workspace: verifier.grade(workspace, "train"))
         reference = []
         if loaded_task.reference is not None:
             for run in range(runs):
                 on_progress(1 + run, total, f"reference, run {run + 1}")
-                reference.append(_verified(verifier, "full", solved=True))
+                reference.append(_attempted(verifier, solved=True, attempt=verifier.verify))
+        differences: Sequence[TestDifference] = ()
+        if not all(verdict.passed for verdict in reference):
+            differences = _attempted(verifier, solved=True, attempt=verifier.grade).differences
         results: list[HackResult] = []
         done = 1 + len(reference)
         on_progress(done, total, "hacks")
         for count, hack_results in enumerate(_replayed(verifier, selected), start=1):
             results += hack_results
             on_progress(done + count, total, "hacks")
-    reasons = [] if loaded_task.task.tests.held_out else [_NO_HELD_OUT]
-    return Admission(untouched, reference, results, reasons + _reasons(untouched, reference, results))
+    reasons = [
+        *start_reasons(loaded_task, untouched),
+        *reference_reasons(loaded_task, reference, differences),
+        *_hack_reasons(results),
+    ]
+    return Admission(untouched.verdict, reference, results, reasons, differences)
 
 
 def _chosen(hacks: HackChoice) -> Sequence[Hack]:
@@ -84,41 +97,13 @@ def _replayed(verifier: Verifier, hacks: Sequence[Hack]) -> Iterator[list[HackRe
             raise
 
 
-def _verified(verifier: Verifier, profile: Profile, solved: bool) -> Verdict:
+def _attempted(verifier: Verifier, solved: bool, attempt: Callable[[Path], Result]) -> Result:
     with tempfile.TemporaryDirectory(prefix="gametape-check-") as scratch:
-        workspace = checkout(verifier.loaded_task, Path(scratch) / "workspace", solved).workspace
-        return verifier.verify(workspace, profile)
+        return attempt(checkout(verifier.loaded_task, Path(scratch) / "workspace", solved).workspace)
 
 
-_NO_HELD_OUT = "there are no held-out tests: a table of the visible answers would pass"
-
-
-def _reasons(untouched: Verdict, reference: Sequence[Verdict], hacks: Sequence[HackResult]) -> list[str]:
-    reasons = []
-    if untouched.passed:
-        reasons.append("the untouched tree passes: the task asks for nothing")
-    if not reference:
-        reasons.append("there is no reference that shows the task can be solved (solution/files)")
-    elif failed := [verdict for verdict in reference if not verdict.passed]:
-        runs = len(reference)
-        reasons.append(f"the reference passed {runs - len(failed)} of {runs} runs: {_why_not(failed[0])}")
+def _hack_reasons(hacks: Sequence[HackResult]) -> Iterator[str]:
     if rewarded := [result.hack.name for result in hacks if result.rewarded]:
-        reasons.append(f"hacks were rewarded: {', '.join(rewarded)}")
+        yield f"hacks were rewarded: {', '.join(rewarded)}"
     if unseen := [result.hack.name for result in hacks if not result.flagged]:
-        reasons.append(f"hacks went unseen: {', '.join(unseen)}")
-    return reasons
-
-
-def _why_not(verdict: Verdict) -> str:
-    """The main reason why a verdict is not a pass, in a few words."""
-    tests = verdict.tests
-    if verdict.integrity:
-        flag = verdict.integrity[0]
-        return f"{flag.severity} {flag.rule} ({flag.evidence})"
-    if verdict.quarantined:
-        return "; ".join(f"{signal.name}: {signal.detail}" for signal in verdict.signals) or "two runs disagreed"
-    if not tests.all_passed:
-        hidden = f", {tests.held_out_passed} of {tests.held_out_expected} held out" if tests.held_out_expected else ""
-        return f"{tests.passed} of {tests.expected} tests passed{hidden}"
-    broken = [f"{check.name}: {check.detail}" for check in verdict.checks if check.score < 1]
-    return "; ".join(broken) or "; ".join(signal.name for signal in verdict.signals) or "twins passed"
+        yield f"hacks went unseen: {', '.join(unseen)}"

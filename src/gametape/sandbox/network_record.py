@@ -1,5 +1,6 @@
 """The record of what a sandbox asked of the network proxy: in memory for its results, and in a file for its reader."""
 
+import json
 import os
 import threading
 import time
@@ -64,6 +65,16 @@ class NetworkRecord:
         if self._path:
             with _file_lock, AppendLog.open(self._path, durable=False) as log:
                 log.append(request.model_dump(mode="json"))
+
+
+def count_requests(path: Path) -> tuple[int, int]:
+    """How many requests a log has, and how many of them were refused."""
+    if not path.exists():
+        return 0, 0
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.endswith("}")]
+    return sum(line["seconds"] is None or not line["allowed"] for line in lines), sum(
+        not line["allowed"] for line in lines
+    )
 
 
 def _shown(text: str) -> str:

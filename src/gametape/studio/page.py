@@ -67,7 +67,7 @@ def render_page(title: str, sections: Sequence[ReportSection], budget: PageBudge
         loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
         finalize=_printable,
-        undefined=jinja2.StrictUndefined,
+        undefined=jinja2.ChainableUndefined,  # files of other makers lack fields
         trim_blocks=True,
         lstrip_blocks=True,
     )

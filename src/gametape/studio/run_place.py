@@ -15,6 +15,8 @@ RunKind = Literal["trajectory", "attempt", "goal", "thread", "training", "eval",
 
 MOST_FILES = 20_000
 """The most trajectories that are taken from one directory."""
+LAST = "last"
+"""What stands for the newest goal or thread."""
 _MARKERS: tuple[tuple[RunKind, str], ...] = (
     ("goal", "goal.json"),
     ("thread", "thread.json"),
@@ -53,7 +55,7 @@ class RunPlace:
 
 
 def find_place(path: Path, home: Path) -> RunPlace:
-    """What a person means by a path, or by the id of a goal or a thread below `home`."""
+    """What a person means by a path, by the id of a goal or a thread below `home`, or by `last`."""
     try:
         if not path.exists():
             path = _by_id(path, home)
@@ -84,6 +86,11 @@ def child_places(root: Path, kinds: tuple[RunKind, ...]) -> list[RunPlace]:
 
 def _by_id(path: Path, home: Path) -> Path:
     name = str(path)
+    if name == LAST:
+        records = [*home.glob("goals/*/goal.json"), *home.glob("threads/*/thread.json")]
+        if not records:
+            raise BadInput(f"{name}: there is no goal or thread in {printable_path(home)} yet")
+        return max(records, key=lambda record: record.parent.stat().st_mtime).parent
     if match := _ID.fullmatch(name):
         kind = match[1]
         found = [child for child in (home / f"{kind}s").glob(f"{name}*") if (child / f"{kind}.json").is_file()]

@@ -35,10 +35,13 @@ class TrajectoryTotals:
     cost_usd: float = 0.0
     first: str = ""
     last: str = ""
+    prompt: str = ""
+    """The first message of a user."""
 
     def add(self, step: StepView) -> None:
         self.steps += 1
         self.turns += step.source == "agent"
+        self.prompt = self.prompt or (step.text if step.source == "user" else "")
         if not step.copied:
             self.prompt_tokens += step.prompt_tokens
             self.completion_tokens += step.completion_tokens
@@ -78,6 +81,13 @@ class TrajectoryView:
     """Flags and hints that belong to no step."""
     subagents: "list[TrajectoryView]" = field(default_factory=list)
     extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        """The task where it is recorded; else the first line that the user said beside a heading."""
+        said = (line.strip() for line in self.totals.prompt.splitlines())
+        line = next((line for line in said if line and not line.endswith(":")), "")
+        return self.task or line or self.name or self.path.name
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form."""
@@ -147,7 +157,7 @@ def _view(
         name=text_of(header.get("trajectory_id") or header.get("session_id")),
         agent=" ".join(filter(None, [text_of(agent.get("name")), text_of(agent.get("version"))])),
         model=text_of(agent.get("model_name")),
-        task=text_of(extra.get("task") or extra.get("goal_id")),
+        task=text_of(extra.get("task")),
         outcome=text_of(extra.get("outcome")) or ("running" if running else ""),
         reason=text_of(extra.get("reason")),
         totals=totals,

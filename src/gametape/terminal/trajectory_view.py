@@ -11,6 +11,7 @@ from gametape.studio.trajectory_view import TrajectoryTotals, TrajectoryView
 from gametape.terminal.step_lines import (
     Fold,
     call_lines,
+    clip_line,
     mark_lines,
     message_lines,
     reasoning_lines,
@@ -22,6 +23,7 @@ from gametape.watch.text_features import one_line
 _OUTCOME_STYLES = {"passed": "bold green", "reached": "bold green", "running": "bold yellow", "open": "bold yellow"}
 _WHO = {"user": "bold cyan", "system": "bold magenta"}
 _PROMPT_LINES = 6
+_LONGEST_TITLE = 120
 
 
 def show_trajectory(console: Console, view: TrajectoryView, fold: Fold, wrap: bool) -> None:
@@ -74,8 +76,9 @@ def duration_text(seconds: float) -> str:
 
 
 def _header(view: TrajectoryView) -> Iterator[Text]:
-    yield Text(one_line(view.task or view.name or view.path.name), style="bold")
+    yield Text(clip_line(view.title, _LONGEST_TITLE), style="bold")
     rows = {
+        "id": one_line(view.name) if view.name != view.title else "",
         "agent": f"{one_line(view.agent)}  {one_line(view.version)}",
         "model": one_line(view.model),
         "took": totals_text(view.totals),

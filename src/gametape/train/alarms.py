@@ -257,15 +257,16 @@ class BehaviourMonitor:
         self._monitors = MonitorSet()
         self._breaker = BehaviourBreaker(self._monitors)
         self.rung: Rung | None = None
+        self.trained = True
+        """Whether an update has changed the policy whose turns come next."""
         truncate_file(path, size)
         if path.exists():
             self._feed(read_lines(path))
         self._fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o666)
 
-    def observe(self, step: int, rollouts: Sequence[Sequence[TurnText]], trained: bool = True) -> list[TrainingAlarm]:
-        """Rollouts of different prompts that were sampled after so many updates; their turns are written down.
-        `trained` is whether an update has changed the policy before."""
-        about = {"step": step} | ({} if trained else {_UNTRAINED: True})
+    def observe(self, step: int, rollouts: Sequence[Sequence[TurnText]]) -> list[TrainingAlarm]:
+        """Rollouts of different prompts that were sampled after so many updates; their turns are written down."""
+        about = {"step": step} | ({} if self.trained else {_UNTRAINED: True})
         turns = [about | turn for turn in _interleaved(rollouts, step)]
         try:
             write_all(self._fd, b"".join(json.dumps(turn).encode() + b"\n" for turn in turns))

@@ -120,8 +120,8 @@ class TrainingLoop:
     def watch_behaviour(self, groups: Sequence[RolloutGroup]) -> None:
         """Feed what the policy says and does to the monitors, before anything more is learned from it."""
         turns = [group.rollouts[0].turn_texts for group in groups]
-        alarms = self.behaviour.observe(self.progress.step, turns, trained=self.progress.version > 0)
-        self._report_alarms(self.alarms.filter_new(alarms))
+        self.behaviour.trained = self.progress.version > 0
+        self._report_alarms(self.alarms.filter_new(self.behaviour.observe(self.progress.step, turns)))
 
     def learn(self, groups: Sequence[RolloutGroup]) -> UpdateMetrics:
         progress = self.progress

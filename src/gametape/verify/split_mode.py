@@ -17,15 +17,23 @@ from gametape.verify.runner import JobReport, TestProcess, ZygotePool
 from gametape.verify.verifier_run import RunEvent, VerifierRun, parse_report
 
 
-def run_split(prepared: PreparedTask, sources: SourceTree, zygotes: ZygotePool, seed: int | None = None) -> VerifierRun:
-    """Run all tests of a split task; with a seed, in another order."""
+def run_split(
+    prepared: PreparedTask,
+    sources: SourceTree,
+    zygotes: ZygotePool,
+    seed: int | None = None,
+    held_out_messages: bool = False,
+) -> VerifierRun:
+    """Run all tests of a split task; with a seed, in another order. What held-out tests say is for graders only."""
     loaded_task = prepared.loaded_task
     tests = loaded_task.task.tests
     shuffle = None if seed is None else random.Random(seed)
     suite = loaded_task.suite
     processes = [
         *jobs.plan_processes("visible", suite, tests.visible, prepared.file_seconds, messages=True, shuffle=shuffle),
-        *jobs.plan_processes("held out", suite, tests.held_out, prepared.file_seconds, shuffle=shuffle),
+        *jobs.plan_processes(
+            "held out", suite, tests.held_out, prepared.file_seconds, messages=held_out_messages, shuffle=shuffle
+        ),
     ]
     worker_job = jobs.build_job(
         loaded_task, sources, SourceTree(), [replace(process, laid={}) for process in processes]

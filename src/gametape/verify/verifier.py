@@ -17,6 +17,7 @@ from pathlib import Path
 from gametape.core.verdict import Check, Signal, Verdict, VerificationMode
 from gametape.record.loaded_task import LoadedTask
 from gametape.verify import result_counts, verdict_cache
+from gametape.verify.grading import GradedVerdict, grade, run_with_messages
 from gametape.verify.integrity import find_flags
 from gametape.verify.layers import ScoringContext, run_layers
 from gametape.verify.layers.profiles import Profile
@@ -70,9 +71,17 @@ class Verifier:
         key = verdict_cache.verdict_key(submission, self._policy.hash, profile, kind)
         if cached := self._cache.find(key):
             return cached.model_copy(update={"seconds": time.monotonic() - began})
-        verdict = self._decide(submission, profile, kind, began)
+        verdict = self._decide(submission, profile, kind, began).verdict
         self._cache.keep(key, verdict)
         return verdict
+
+    def grade(self, workspace: Path, profile: Profile = "full", kind: RewardKind = "layered") -> GradedVerdict:
+        """A verdict with what every test said, held-out ones too: for the task's author or a person who grades, never
+        for a policy. It is made anew, and nothing of it is kept."""
+        submission = read_submission(self.loaded_task, workspace)
+        decision = self._decide(submission, profile, kind, time.monotonic())
+        told = run_with_messages(self.prepared(), submission, self._zygotes)
+        return grade(decision.verdict, decision.results, decision.runs, told, self.loaded_task.task.tests)
 
     def close(self) -> None:
         self._stack.close()
@@ -83,7 +92,7 @@ class Verifier:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _decide(self, submission: Submission, profile: Profile, kind: RewardKind, began: float) -> Verdict:
+    def _decide(self, submission: Submission, profile: Profile, kind: RewardKind, began: float) -> "_Decision":
         prepared = self.prepared()
         with ThreadPoolExecutor(1) as thread:
             prefetched = thread.submit(self._analyzer.prefetch, submission) if profile == "full" else None
@@ -112,7 +121,7 @@ class Verifier:
         sound = not flags and not quarantined and _structure_holds(checks)
         passed = sound and counts.all_passed
         worth = reward(kind, checks, flags, counts, self.loaded_task.task.weights, passed)
-        return Verdict(
+        verdict = Verdict(
             passed=passed,
             reward=min(worth, 0.0) if quarantined else worth,
             checks=checks,
@@ -132,6 +141,16 @@ class Verifier:
             cached=False,
             policy_hash=self._policy.hash,
         )
+        return _Decision(verdict, results, runs.real)
+
+
+@dataclass(frozen=True)
+class _Decision:
+    """A verdict, the results that it counted, and the runs that they come from."""
+
+    verdict: Verdict
+    results: result_counts.Results
+    runs: Sequence[VerifierRun]
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from gametape.engines.torch.build import build_engine  # noqa: E402
 from gametape.engines.torch.grammar import GrammarCompiler  # noqa: E402
 from gametape.engines.torch.sampler import token_logprobs  # noqa: E402
 from gametape.engines.torch.stepper import EngineLimits  # noqa: E402
+from tests.patience import HANG  # noqa: E402
 
 from ..tiny import CHATML, HERMES, LLAMA, TOOLS, tiny_chat_format, tiny_network  # noqa: E402
 from .networks import plain_logits  # noqa: E402
@@ -82,7 +83,7 @@ def generated(chat_format, requests, tokens, network=None):
         finally:
             await engine.close()
 
-    return asyncio.run(asyncio.wait_for(run(), 60))
+    return asyncio.run(asyncio.wait_for(run(), HANG))
 
 
 def test_constrained_and_free_turns_run_together_exactly(tmp_path):

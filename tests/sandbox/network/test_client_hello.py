@@ -1,7 +1,7 @@
 """The server name of a TLS greeting: found however it is cut, refused whenever it could be read in two ways."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gametape.sandbox.client_hello import LONGEST_GREETING, server_name
@@ -49,7 +49,6 @@ def test_a_greeting_that_nobody_can_vouch_for(stream: bytes, reason: str) -> Non
         server_name(stream)
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=200), st.integers(0, 120))
 def test_no_stream_breaks_the_reader(noise: bytes, at: int) -> None:
     whole = greeting(name_extension(b"allowed.test"))

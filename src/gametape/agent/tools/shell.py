@@ -30,7 +30,8 @@ class ShellTool(ValidatedTool):
     name = "shell"
     description = (
         "Run a bash command in the workspace, for example to run tests or programs. The shell stays: directory, "
-        "variables and background jobs are there for the next command. There is no input and no network."
+        "variables and background jobs are there for the next command. There is no input, and no network unless you "
+        "were told of hosts."
     )
 
     def __init__(self, state: AgentState, max_seconds: float = 600.0) -> None:

@@ -8,7 +8,9 @@ workspace/        the best state that was reached
 patch.diff        its changes
 summary.md        the same as text, for a pull request
 repo.git/         the branch, where the workspace has no git repository
+history.git/      a copy of the workspace's git history, for the agent to read
 checkpoints/      the file tree after every turn
+network.jsonl     what the agent asked of the hosts that it may reach
 result.json       the answer
 """
 
@@ -52,6 +54,8 @@ class Goal(StrictModel):
     strict: bool = False
     apply: bool = False
     local_only: bool = False
+    hosts: tuple[str, ...] = ()
+    """Hosts that the agent may reach through the logging proxy. The judge has none."""
     constraints: Constraints = Field(default_factory=Constraints)
     interpreter: str | None = None
     """The Python that runs the command; None is gametape's own, without pytest plugins."""
@@ -82,6 +86,10 @@ class GoalDirectory(AttemptDirectory):
     @property
     def repository(self) -> Path:
         return self.root / "repo.git"
+
+    @property
+    def history(self) -> Path:
+        return self.root / "history.git"
 
     @property
     def result(self) -> Path:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from gametape.agent.agent_state import AgentState
+from gametape.agent.allowed_hosts import allow_hosts
 from gametape.agent.breaker import BreakerTripped
 from gametape.agent.budget import ToldBudget
 from gametape.agent.events import RolloutEvent
@@ -38,11 +39,13 @@ from gametape.core.step import Step
 from gametape.core.trajectory import Trajectory
 from gametape.desk.agent_turns import run_turns
 from gametape.desk.goals.goal import Goal, GoalDirectory
+from gametape.desk.goals.history import ENVIRONMENT, GIT_FILE, git_file
 from gametape.engines.conversation import Model
 from gametape.engines.router import Router
 from gametape.record.journal import Journal
 from gametape.record.loaded_task import LoadedTask
 from gametape.record.model_outcomes import record_outcomes
+from gametape.sandbox.backend import SandboxSpec
 from gametape.sandbox.snapshots.store import SnapshotStore
 from gametape.watch.breaker import BehaviourBreaker
 from gametape.watch.monitor_set import MonitorSet
@@ -169,8 +172,11 @@ class GoalAgent:
         if _has_finished(recorder.steps):
             return RolloutEnd(None, "finished")
         config = with_checkpoints(self._rollout_config(recorder), store, keep)
-        spec = task_sandbox_spec(self.task)
+        begun = bool(recorder.steps)
+        spec = self._sandbox_spec()
         async with open_workspace(store, recorder, spec, lambda: store.import_tree(self.directory.start)) as workspace:
+            if self.has_history and not begun:
+                await workspace.put(GIT_FILE, git_file(self.directory.history.absolute()))
             rollout = await start_rollout(config, workspace, recorder, self._first_messages)
             return await self._run_until_deadline(rollout, cancelled)
 
@@ -220,11 +226,29 @@ class GoalAgent:
 
     def _tools(self, work: AgentState) -> Sequence[Tool]:
         notes = DirectoryNoteStore(self.directory.notes)
-        return task_tools(self.task, work, self.home, self._limits().tool_seconds, notes)
+        seconds = self._limits().tool_seconds
+        return task_tools(self.task, work, self.home, seconds, notes, history=self.has_history)
+
+    @property
+    def has_history(self) -> bool:
+        """Whether the agent can read the workspace's git history."""
+        return self.directory.history.is_dir()
+
+    def _sandbox_spec(self) -> SandboxSpec:
+        spec = allow_hosts(task_sandbox_spec(self.task), self.goal.hosts, self.directory.network)
+        if not self.has_history:
+            return spec
+        policy = spec.policy
+        seen = {
+            "read_only": (*policy.read_only, str(self.directory.history.absolute())),
+            "environment": (*policy.environment, *ENVIRONMENT),
+        }
+        return spec.model_copy(update={"policy": policy.model_copy(update=seen)})
 
     def _first_messages(self) -> tuple[str, str]:
         start = self.task.start
-        system = build_system_prompt(standing_instructions(start.files), self.goal.constraints.describe())
+        goal = self.goal
+        system = build_system_prompt(standing_instructions(start.files), goal.constraints.describe(), hosts=goal.hosts)
         return system, self._user_prompt()
 
     def _user_prompt(self) -> str:
@@ -239,6 +263,8 @@ class GoalAgent:
         ]
         if self.goal.strict:
             facts.append("No test may be skipped, expected to fail or deselected.")
+        if self.has_history:
+            facts.append("You can read the git history (log, show, blame, diff), but not commit.")
         if self.held_before:
             facts.append("It succeeds already, and must still succeed when you are done.")
         return facts
@@ -251,7 +277,8 @@ class GoalAgent:
 
     def _header(self, steps: Sequence[Step] = ()) -> Trajectory:
         goal = self.goal
-        extra = {"goal_id": goal.goal_id, "task_digest": self._request_digest}
+        hosts = {"network_hosts": list(goal.hosts)} if goal.hosts else {}
+        extra = {"goal_id": goal.goal_id, "task_digest": self._request_digest, **hosts}
         agent_extra = {"trainable": self.model.trainable, **route_of(self.model)}
         return new_trajectory(goal.goal_id, self.model.name, extra, self._tools(AgentState()), agent_extra, steps)
 

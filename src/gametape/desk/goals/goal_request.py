@@ -7,11 +7,13 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gametape.agent.allowed_hosts import check_hosts
 from gametape.agent.constraints import Constraints
 from gametape.core.errors import BadInput
 from gametape.desk.goals import branch
 from gametape.desk.goals.baseline import GoalBaseline, measure_baseline
 from gametape.desk.goals.goal import Goal, GoalDirectory, goal_directory, new_goal_id
+from gametape.desk.goals.history import copy_history
 from gametape.desk.goals.success_command import read_command
 from gametape.engines.egress_policy import EgressPolicy
 from gametape.engines.model_aliases import absolute_model_name
@@ -46,6 +48,7 @@ class GoalRequest:
     strict: bool = False
     apply: bool = False
     local_only: bool = False
+    hosts: tuple[str, ...] = ()
     python: Path | None = None
     constraints: Constraints = field(default_factory=Constraints)
 
@@ -56,6 +59,7 @@ def create_goal(home: Path, request: GoalRequest) -> GoalDirectory:
     workspace = request.workspace.absolute()
     if not workspace.is_dir():
         raise BadInput(f"no such workspace directory: {workspace}")
+    check_hosts(request.hosts)
     read_command(request.success)
     model = _checked_model(request, home)
     interpreter = _interpreter(workspace, request.python)
@@ -81,6 +85,7 @@ def create_goal(home: Path, request: GoalRequest) -> GoalDirectory:
         strict=request.strict,
         apply=request.apply,
         local_only=request.local_only,
+        hosts=check_hosts(request.hosts),
         constraints=request.constraints,
         interpreter=str(interpreter) if interpreter else None,
         head=branch.head_of(workspace),
@@ -96,6 +101,8 @@ def write_goal(home: Path, goal: Goal, start: SourceTree, baseline: GoalBaseline
     try:
         directory.start.mkdir()
         start.write_to(directory.start)
+        if not goal.constraints.unreadable:
+            copy_history(Path(goal.workspace), goal.head, directory.history)
         write_atomically(directory.baseline, baseline.model_dump_json(indent=2).encode())
         write_atomically(directory.goal, goal.model_dump_json(indent=2).encode())
     except BaseException:

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from gametape.agent.allowed_hosts import network_summary
 from gametape.core.errors import BadInput
 from gametape.desk.goals.baseline import GoalBaseline
 from gametape.desk.goals.branch import make_branch
@@ -72,6 +73,7 @@ async def pursue_goal(home: Path, steps: JobSteps, directory: GoalDirectory) -> 
             "held_before": held_before,
             "warnings": run.agent.warnings(progress.cut_off),
             "assurance": "exit-code" if run.criterion.shell_commands else "verifier",
+            **network_summary(run.goal.hosts, directory.network),
         }
         answer |= await steps.once("result", partial(run.deliver, answer, progress))
         if run.goal.apply and answer["reached"]:

@@ -98,7 +98,8 @@ def fork_thread(home: Path, thread_id: str, at: int | None = None, title: str | 
 def _header(thread: Thread, model_name: str, steps: Sequence[Step]) -> Trajectory:
     """The record itself holds `local_only`: editing thread.json does not lift it."""
     extra = {"local_only": thread.local_only}
-    return new_trajectory(thread.thread_id, model_name, {"thread": thread.thread_id}, agent_extra=extra, steps=steps)
+    about = {"thread": thread.thread_id, **({"network_hosts": list(thread.hosts)} if thread.hosts else {})}
+    return new_trajectory(thread.thread_id, model_name, about, agent_extra=extra, steps=steps)
 
 
 async def resolve_model_name(home: Path, model_name: str, egress: EgressPolicy) -> str:
@@ -133,7 +134,9 @@ def _system_text(workspace: Path | None, instructions: str, thread: Thread) -> s
         instruction_files.append(("given with the thread", instructions))
     turns = thread.max_turns or RolloutLimits().turns
     parts.append(f"Each of your answers may take {turns} turns; you are told when little is left of a budget.")
-    return "\n\n".join([build_system_prompt(instruction_files, thread.constraints.describe(), _SYSTEM_PROMPT), *parts])
+    constraints = thread.constraints.describe()
+    system = build_system_prompt(instruction_files, constraints, _SYSTEM_PROMPT, thread.hosts)
+    return "\n\n".join([system, *parts])
 
 
 def _paths(workspace: Path) -> Iterator[str]:

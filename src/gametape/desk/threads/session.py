@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from gametape.agent.allowed_hosts import allow_hosts
 from gametape.agent.breaker import BreakerTripped
 from gametape.agent.budget import ToldBudget
 from gametape.agent.limits import RolloutEnd, RolloutLimits, RolloutUsage, cut_off_warnings
@@ -159,7 +160,8 @@ class ThreadSession:
     ) -> RolloutEnd:
         store_at = self.directory.store_of(thread)
         with SnapshotStore(store_at, max_bytes=CHECKPOINT_BYTES) as store:
-            async with open_workspace(store, recorder, SandboxSpec()) as workspace:
+            spec = allow_hosts(SandboxSpec(), thread.hosts, self.directory.network)
+            async with open_workspace(store, recorder, spec) as workspace:
                 history = await has_history(workspace)
                 config = self._rollout_config(thread, message, recorder, model, store, history)
                 rollout = await Rollout.resume(config, workspace, recorder)

@@ -4,6 +4,7 @@ thread.json        its settings and state
 AGENTS.md          the instructions that were given with it
 trajectory.jsonl   the record (trajectory.json once it is archived)
 reply.json         the model's last reply, until its turn is recorded
+network.jsonl      what the agent asked of the hosts that it may reach
 checkpoints/       the file tree after every turn; a fork uses those of its origin
 """
 
@@ -53,6 +54,8 @@ class Thread(StrictModel):
     max_seconds: float | None = Field(default=None, gt=0)
     max_tool_seconds: float | None = Field(default=None, gt=0)
     local_only: bool = False
+    hosts: list[str] = Field(default_factory=list)
+    """Hosts that the agent may reach through the logging proxy."""
     store: str
     """The thread whose directory holds the checkpoints."""
     forked_from: str | None = None

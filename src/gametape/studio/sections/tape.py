@@ -24,8 +24,7 @@ def attempt_section(place: RunPlace, budget: PageBudget) -> ReportSection:
     assert place.trajectory
     view = read_trajectory(place.trajectory)
     patch = read_text(place.path / "patch.diff") if place.kind == "attempt" else ""
-    title = view.task or view.name or place.path.name
-    return ReportSection(title, "attempt.html.jinja", tape_data(view, budget) | {"patch": patch})
+    return ReportSection(view.title, "attempt.html.jinja", tape_data(view, budget) | {"patch": patch})
 
 
 def read_text(path: Path) -> str:
