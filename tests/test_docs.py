@@ -4,6 +4,8 @@ import re
 import tomllib
 from pathlib import Path
 
+from gametape.core.user_config import UserConfig
+from gametape.record.config_file import parse_config
 from gametape.sandbox.hardening_measures import HARDENING_MEASURES
 from gametape.sandbox.policy import SandboxPolicy
 
@@ -55,3 +57,11 @@ def test_every_picture_of_the_docs_is_shown_somewhere() -> None:
     text = "".join(page.read_text() for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
     pictures = [*ROOT.glob("docs/**/*.svg"), *ROOT.glob("docs/**/*.png")]
     assert [picture.name for picture in pictures if picture.name not in text] == []
+
+
+def test_the_configuration_in_the_docs_is_one() -> None:
+    (example,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs/configuration.md").read_text(), re.DOTALL)
+    config = parse_config(example.encode(), Path("config.toml"), UserConfig)
+    assert config.models["fast"].model == "work:some-model"
+    sections = (config, config.budgets, config.models["fast"], config.providers["work"])
+    assert [set(type(section).model_fields) - section.model_fields_set for section in sections] == [set()] * 4

@@ -2,6 +2,8 @@
 
 import json
 import os
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -128,3 +130,51 @@ def test_the_list_says_which_model_is_used_and_why(tmp_path: Path) -> None:
     shown = gametape("models", env={**env, "GAMETAPE_MODEL": "smollm2"}, cwd=tmp_path).stdout
     assert "without --model: smollm2, from $GAMETAPE_MODEL" in shown
     assert "type `gametape init`" in gametape("models", cwd=tmp_path).stdout
+
+
+def test_a_server_that_refuses_to_stream_is_said_to(tmp_path: Path) -> None:
+    """It answers in one piece, as OpenAI's protocol has it without `stream`."""
+    calls = [{"id": "c1", "type": "function", "function": {"name": "look_up", "arguments": '{"key": "alpha"}'}}]
+    messages = [{"content": "ready"}, {"content": "", "tool_calls": calls}, {"content": "17"}]
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            if not self.path.endswith("/chat/completions"):
+                self._answer(404, {"error": {"message": "no such path"}})
+            elif body.get("stream"):
+                self._answer(400, {"error": {"message": "stream is not supported here", "param": "stream"}})
+            else:
+                message = {"role": "assistant", **(messages.pop(0) if len(messages) > 1 else messages[0])}
+                usage = {"prompt_tokens": 9, "completion_tokens": 3}
+                finish = "tool_calls" if "tool_calls" in message else "stop"
+                self._answer(
+                    200, {"choices": [{"index": 0, "message": message, "finish_reason": finish}], "usage": usage}
+                )
+
+        def do_GET(self) -> None:
+            self._answer(404, {"error": {"message": "no such path"}})
+
+        def _answer(self, code: int, document: dict[str, object]) -> None:
+            data = json.dumps(document).encode()
+            self.send_response(code)
+            self.send_header("content-length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        name = f"tiny@http://127.0.0.1:{server.server_address[1]}/v1"
+        ran = run("models", "test", name, "--json", "--home", tmp_path)
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+    assert ran.code == 0, ran.err
+    assert (ran.answer["streaming"], ran.answer["tools"]) == (False, True)
+    assert "refuses" in ran.answer["missing"]["streaming"]

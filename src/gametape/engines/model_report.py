@@ -154,10 +154,14 @@ async def _ask(conversation: Conversation, report: ModelReport) -> Reply:
 
 
 def _conclude(server: Any, report: ModelReport) -> None:
-    if not isinstance(server, TokenModel):
-        report.streaming = True  # every protocol streams, and an answer that is not streamed is an error
-    else:
+    whole = next((line for line in report.warnings if line.startswith("stream is ")), None)
+    if isinstance(server, TokenModel):
         report.lacks("streaming", "it runs in this process")
+    elif whole is not None:
+        report.streaming = False
+        report.lacks("streaming", whole)
+    else:
+        report.streaming = True  # an answer in one piece is only taken from a server that refuses to stream
     if not report.tokens:
         report.lacks("tokens", str(getattr(server, "why_not_trainable", None) or "it takes messages only"))
     if not report.logprobs:

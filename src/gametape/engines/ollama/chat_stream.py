@@ -2,13 +2,13 @@
 
 import json
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal, NoReturn
 
-from gametape.engines.chat_formats.tool_calls import MalformedCall, parse_call
 from gametape.engines.conversation import Call
 from gametape.engines.errors import EngineError, EngineErrorKind
 from gametape.engines.server.client import ServerClient
+from gametape.engines.server.streamed_calls import StreamedCall, parse_streamed_calls
 
 _MAX_CALLS = 64
 _MAX_COUNT = 2**40
@@ -20,7 +20,7 @@ class OllamaAnswer:
 
     text: str = ""
     thinking: str = ""
-    calls: list[dict[str, Any]] = field(default_factory=list)
+    calls: list[StreamedCall] = field(default_factory=list)
     done: bool = False
     finish: str = "stop"
     prompt_tokens: int | None = None
@@ -54,30 +54,8 @@ def finish_of(answer: OllamaAnswer) -> Literal["stop", "length"]:
 
 
 def parse_calls(answer: OllamaAnswer, id_prefix: str) -> tuple[str, tuple[Call, ...], str | None]:
-    """The text, the calls, and the problem with their form; a call that cannot be parsed is kept as text.
-
-    Ollama's calls have arguments that are objects, and often no id: they are given one.
-    """
-    text, calls = valid_text(answer.text), list[Call]()
-    for position, made in enumerate(answer.calls):
-        name, arguments = made.get("name"), made.get("arguments", {})
-        try:
-            if isinstance(arguments, str):
-                arguments = json.loads(arguments or "{}")
-            call = parse_call(json.dumps({"name": name, "arguments": {} if arguments is None else arguments}))
-        except (MalformedCall, ValueError, RecursionError) as error:
-            shown = valid_text(f"{name}({json.dumps(arguments)})")
-            problem = f"Your call of {valid_text(str(name))!r} cannot be read: {str(error).splitlines()[0]}."
-            return f"{text}\n{shown}".lstrip("\n"), (), problem
-        calls.append(replace(call, id=made.get("id") or f"{id_prefix}{position}"))
-    if len({call.id for call in calls}) < len(calls):
-        calls = [replace(call, id=f"{id_prefix}{number}") for number, call in enumerate(calls)]
-    return text, tuple(calls), None
-
-
-def valid_text(text: str) -> str:
-    """Half a surrogate pair, which JSON allows but UTF-8 cannot hold, becomes a question mark."""
-    return text.encode("utf-8", "replace").decode("utf-8")
+    """The text, the calls, and the problem with their form. Calls without an id are given one."""
+    return parse_streamed_calls(answer.text, answer.calls, id_prefix, answer.finish == "length")
 
 
 def _add_event(received: OllamaAnswer, event: dict[str, Any]) -> None:
@@ -89,8 +67,9 @@ def _add_event(received: OllamaAnswer, event: dict[str, Any]) -> None:
     received.event_count += bool(text or thinking or calls)
     for call in calls:
         function = call["function"]
-        identity = call.get("id") or ""
-        received.calls.append({"id": str(identity), "name": function["name"], "arguments": function.get("arguments")})
+        arguments = function.get("arguments")  # an object in Ollama, text in its imitations
+        raw = arguments if isinstance(arguments, str) else json.dumps({} if arguments is None else arguments)
+        received.calls.append(StreamedCall(str(call.get("id") or ""), str(function["name"]), raw))
     if len(received.calls) > _MAX_CALLS:
         raise ValueError(len(received.calls))
     if event.get("done"):

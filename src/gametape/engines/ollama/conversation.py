@@ -19,10 +19,10 @@ from gametape.engines.chat_formats.fenced import (
 )
 from gametape.engines.conversation import Reply, ToolDefinition, ToolResponse
 from gametape.engines.errors import ContextTooLong, EngineError
-from gametape.engines.ollama.chat_stream import OllamaAnswer, finish_of, parse_calls, stream_chat, valid_text
+from gametape.engines.ollama.chat_stream import OllamaAnswer, finish_of, parse_calls, stream_chat
 from gametape.engines.prices import Price
 from gametape.engines.server.client import ServerClient
-from gametape.engines.server.streamed_calls import estimate_tokens
+from gametape.engines.server.streamed_calls import estimate_tokens, valid_text
 
 ChatMessage = dict[str, Any]
 Entry = Reply | tuple[str, str] | tuple[ToolResponse, ...]
