@@ -18,7 +18,7 @@ from gametape.cli.budgets import (
 )
 from gametape.cli.model_option import ModelName, Temperature, choose_model, choose_sampling, usual_temperature
 from gametape.cli.shared import AsJson, ConstraintsFile, Home, LocalOnly, emit, load_constraints
-from gametape.record.home import home_directory
+from gametape.record.home import writable_home
 
 if TYPE_CHECKING:
     from gametape.agent.constraints import Constraints
@@ -85,7 +85,7 @@ def evaluate(
         raise BadInput(f"pass@{k} needs at least {k} attempts, not {attempts}; give -n {k} or more")
     if out is None and (resume or trajectories):
         raise BadInput("--resume and --trajectories need --out")
-    root = home_directory(home)
+    root = writable_home(home)
     rules = load_constraints(constraints)
     tasks = find_tasks(suite, root, limit, seed)
     limits = limits_from_options(max_turns, max_turn_tokens, max_tokens, max_cost, max_seconds, max_tool_seconds)

@@ -220,6 +220,7 @@ def _row(directory: "GoalDirectory") -> dict[str, Any]:
 def _pursue(desk: "Desk", directory: "GoalDirectory", as_json: bool) -> None:
 
     from gametape.cli.goal_view import goal_follower
+    from gametape.core.errors import Interrupted
     from gametape.desk.jobs import Job
     from gametape.desk.runner import run_job
 
@@ -228,8 +229,7 @@ def _pursue(desk: "Desk", directory: "GoalDirectory", as_json: bool) -> None:
     try:
         answer = asyncio.run(cancel_on_interrupt(run_job(desk, job, goal_follower(directory).poll)))
     except asyncio.CancelledError:
-        typer.echo(f"gametape: interrupted; nothing is lost: gametape goal resume {name}", err=True)
-        raise typer.Exit(130) from None
+        raise Interrupted(f"interrupted; nothing is lost: gametape goal resume {name}") from None
     emit(answer, as_json, _show)
     raise typer.Exit(0 if answer["reached"] else answer.get("exit_code", 1))
 

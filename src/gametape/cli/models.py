@@ -95,20 +95,22 @@ def show_report(report: "ModelReport") -> None:
     """The report as a table."""
     from rich.console import Console
     from rich.markup import escape
-    from rich.table import Table
+    from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, show_header=False)
+    from gametape.terminal.table import Column, print_table
+
+    rows: list[tuple[str, str | Text, str]] = []
     for ability, words in _ABILITIES.items():
         found = getattr(report, ability)
-        reason = escape(printable_line(report.missing.get(ability, "")))
-        table.add_row(words, "[green]yes[/]" if found else "-" if found is None else "[red]no[/]", f"[dim]{reason}[/]")
-    table.add_row("window", f"{report.window:,} tokens", "")
-    table.add_row("prices", _price_text(report.prices), f"[dim]{escape(report.missing.get('prices', ''))}[/]")
-    table.add_row("first answer", f"{report.latency_seconds:.2f} s", "")
+        mark = Text("yes", style="green") if found else Text("-") if found is None else Text("no", style="red")
+        rows.append((words, mark, printable_line(report.missing.get(ability, ""))))
+    rows.append(("window", f"{report.window:,} tokens", ""))
+    rows.append(("prices", _price_text(report.prices), printable_line(report.missing.get("prices", ""))))
+    rows.append(("first answer", f"{report.latency_seconds:.2f} s", ""))
     console = Console(highlight=False)
     where = "on this machine" if report.local else "not on this machine"
     console.print(f"{escape(printable_line(report.name))}, {where}", soft_wrap=True)
-    console.print(table)
+    print_table([Column(), Column(wraps=True), Column(wraps=True, style="dim")], rows, console)
     for line in report.warnings:
         console.print(f"[yellow]{escape(printable_line(line))}[/]", soft_wrap=True)
     spent = f"{report.requests} requests, {report.tokens_spent} tokens, ${report.cost_usd:.4f}"

@@ -26,7 +26,7 @@ from gametape.cli.shared import (
     emit_json,
     load_constraints,
 )
-from gametape.record.home import home_directory
+from gametape.record.home import writable_home
 
 if TYPE_CHECKING:
     from gametape.agent.solve import SolveRequest, SolveResult
@@ -94,7 +94,7 @@ def solve(
     from gametape.watch.breaker import BehaviourBreaker
     from gametape.watch.monitor_set import MonitorSet
 
-    root = home_directory(home)
+    root = writable_home(home)
     loaded_task = load_task(task, root, lambda text: typer.echo(text, err=True))
     scripts = {name: (lambda script=script: script(loaded_task)) for name, script in SCRIPTED_POLICIES.items()}
     request = SolveRequest(
@@ -118,14 +118,14 @@ def solve(
 async def _attempt(request: "SolveRequest", resume: bool) -> "SolveResult":
 
     from gametape.agent.solve import solve as run_solve
+    from gametape.core.errors import Interrupted
     from gametape.terminal.rollout_view import LiveView
 
     begun = request.directory.load_trajectory().turns if resume and request.directory.trajectory.exists() else 0
     try:
         return await cancel_on_interrupt(run_solve(request, resume, LiveView(request.limits.turns, begun).show))
     except asyncio.CancelledError:
-        typer.echo("gametape: interrupted; --resume goes on with what was begun", err=True)
-        raise typer.Exit(130) from None
+        raise Interrupted("interrupted; --resume goes on with what was begun") from None
     finally:
         await request.model.close()
 

@@ -58,15 +58,16 @@ def train(
 
         typer.echo(default_config_toml())
         return
+    from gametape.core.errors import Interrupted
+
     home = home_directory(home)
     directory, settings = _open_run(config, out, resume, seed, changes or [])
     try:
         answer = _run_training(directory, settings, home, resumed=resume is not None)
     except KeyboardInterrupt:
-        typer.echo(
-            f"gametape: interrupted; go on with: gametape train --resume {printable_path(directory.root)}", err=True
-        )
-        raise typer.Exit(130) from None
+        raise Interrupted(
+            f"interrupted; go on with: gametape train --resume {printable_path(directory.root)}"
+        ) from None
     emit(answer, as_json, _show)
     raise typer.Exit(1 if answer["stopped_by"].startswith("nan") else 0)
 

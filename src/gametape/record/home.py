@@ -30,6 +30,14 @@ def home_directory(given: Path | None = None) -> Path:
     return chosen
 
 
+def writable_home(given: Path | None = None) -> Path:
+    """The home for what is about to spend tokens and to write there. Raises `BadInput` where it cannot be written."""
+    home = home_directory(given)
+    if home.exists() and not os.access(home, os.W_OK | os.X_OK):
+        raise BadInput(f"{printable_path(home)}: the home cannot be written; give --home another directory")
+    return home
+
+
 def _refusal_at(place: Path, home: Path) -> str | None:
     """Why there can be no home at or below an existing place, or nothing where there can; None if it does not exist."""
     try:

@@ -12,6 +12,7 @@ from gametape.watch.text_features import printable
 
 _GAP = 2
 _NARROWEST_TEXT = 10
+_LONGEST_WORD = 20
 _MARGIN = "  "
 
 Cell = str | Text
@@ -70,8 +71,9 @@ def _widths(columns: Sequence[Column], rows: Sequence[Sequence[Text]], room: int
 
 
 def _least_width(column: Column, cells: Sequence[str]) -> int:
-    """What a column needs: its longest word where it wraps, else its widest cell. A title may break at spaces."""
-    whole = [word for cell in cells for word in cell.split()] if column.wraps else cells
+    """What a column needs: its longest word where it wraps, else its widest cell. A title may break at spaces, and a
+    very long word, such as a path, where the line ends."""
+    whole = [word[:_LONGEST_WORD] for cell in cells for word in cell.split()] if column.wraps else cells
     least = max([0, *map(cell_len, column.title.split()), *map(cell_len, whole)])
     widest = max([cell_len(column.title), *map(cell_len, cells)])
     return max(least, min(_NARROWEST_TEXT, widest)) if column.wraps else least
