@@ -1,13 +1,19 @@
 # Two commands are enough for a newcomer: `make demo` and `make test`. Both set everything up first.
+# To run agents only, `make install` is enough, and quicker: it leaves torch out.
 PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lint bench evidence-yields evidence-mined evidence-embedded \
+.PHONY: help install setup demo dist test test-slow lint bench evidence-yields evidence-mined evidence-embedded \
 	evidence-engine evidence-train evidence-learning evidence-feedback evidence-desk evidence-watch clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+
+install: $(if $(wildcard .venv/.ready),.venv/.ready,.venv/.installed) ## create .venv with the command, without torch
+
+.venv/.installed: scripts/setup.sh pyproject.toml constraints.txt
+	@PYTHON=$(PYTHON) sh scripts/setup.sh base
 
 setup: .venv/.ready ## create .venv and install what is pinned (implied by every other target)
 
@@ -32,6 +38,10 @@ test-slow: setup ## the full suites, other backends and servers; goes on where i
 	$(BIN)/gametape models fetch smollm2
 	$(BIN)/python scripts/test.py --keep build/test-slow/$(or $(ONLY),all) \
 		--times benchmarks/results/test-slow.txt -m slow $(ONLY)
+
+dist: setup ## a wheel and an sdist in dist/, each whole without this repository
+	@rm -rf dist build/lib build/bdist.*
+	$(BIN)/python -m build --outdir dist .
 
 bench: setup ## measure, as ratios against the bare process
 	$(BIN)/python benchmarks/sandbox.py
@@ -78,4 +88,4 @@ evidence-watch: setup ## collapses, natural text, the promise, speed, memory, a 
 	$(BIN)/python benchmarks/watch.py memory
 
 clean: ## remove what the other targets made
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build src/*.egg-info
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist src/*.egg-info

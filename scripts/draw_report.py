@@ -24,26 +24,29 @@ def main() -> int:
     if not arguments.report.is_file():
         print(f"{arguments.report}: no such report; make one with: gametape demo", file=sys.stderr)
         return 2
+    photograph(arguments.report, arguments.out, SIZE, arguments.dark)
+    print(arguments.out)
+    return 0
+
+
+def photograph(page: Path, out: Path, size: tuple[int, int], dark: bool = False) -> None:
+    """A picture of the top of a page. Exits where there is no browser, or where it takes none."""
     browser = next((path for name in BROWSERS if (path := shutil.which(name))), None)
     if browser is None:
         print("no Chromium here; type: apt-get install -y --no-install-recommends chromium", file=sys.stderr)
-        return 3
+        sys.exit(3)
     with tempfile.TemporaryDirectory() as profile:
         words = [
             *(browser, "--headless", "--disable-gpu", "--hide-scrollbars", f"--user-data-dir={profile}"),
-            f"--window-size={SIZE[0]},{SIZE[1]}",
-            f"--screenshot={arguments.out.absolute()}",
+            f"--window-size={size[0]},{size[1]}",
+            f"--screenshot={out.absolute()}",
         ]
         words += ["--no-sandbox"] if os.geteuid() == 0 else []  # its own sandbox refuses root
-        words += ["--blink-settings=preferredColorScheme=0"] if arguments.dark else []
-        done = subprocess.run(
-            [*words, arguments.report.absolute().as_uri()], capture_output=True, text=True, check=False
-        )
-    if done.returncode or not arguments.out.is_file():
+        words += ["--blink-settings=preferredColorScheme=0"] if dark else []
+        done = subprocess.run([*words, page.absolute().as_uri()], capture_output=True, text=True, check=False)
+    if done.returncode or not out.is_file():
         print(f"{browser} took no picture: {done.stderr.strip().splitlines()[-1:]}", file=sys.stderr)
-        return 1
-    print(arguments.out)
-    return 0
+        sys.exit(1)
 
 
 if __name__ == "__main__":

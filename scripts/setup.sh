@@ -1,9 +1,15 @@
 #!/bin/sh
-# Makes .venv from the pinned constraints, and sees to it that bubblewrap and ripgrep are there.
+# setup.sh [base]: makes .venv from the pinned constraints, and sees to it that bubblewrap and ripgrep are there.
+# `base` leaves out torch and the tools of the tests: all that runs agents against a model server.
 # Exits 3 when the machine lacks something; the last line is then the one command to type.
 set -eu
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
+if [ "${1:-}" = base ]; then
+    extras='' mark=installed target=install what="gametape without torch (a minute or two)"
+else
+    extras='[dev,train]' mark=ready target=setup what="gametape with torch and the tools of its tests (some minutes)"
+fi
 
 if ! command -v "$python" >/dev/null 2>&1 || ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
     echo "setup: Python 3.11 or newer is needed; name one with PYTHON=, or:" >&2
@@ -32,6 +38,26 @@ for package in $missing; do
         exit 3
     fi
 done
-[ -x .venv/bin/python ] || "$python" -m venv .venv
-.venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,train]'
-touch .venv/.ready
+began=$(date +%s)
+if [ ! -x .venv/bin/python ]; then
+    echo "setup: making .venv with $("$python" --version)" >&2
+    "$python" -m venv .venv
+fi
+echo "setup: installing $what" >&2
+mkdir -p build
+# Every package is named as it comes; the whole of what pip says is in build/setup.log.
+{
+    .venv/bin/python -m pip install --disable-pip-version-check --progress-bar off -c constraints.txt -e ".$extras" 2>&1 ||
+        echo "setup-failed"
+} | tee build/setup.log | sed -nu \
+    -e 's/^  *Downloading \(.*\)$/setup:   \1/p' \
+    -e 's/^Processing .*\/\([^/]*\.whl\)$/setup:   \1/p' \
+    -e 's/^Installing collected packages:.*$/setup: unpacking them/p' >&2
+if grep -q '^setup-failed$' build/setup.log; then
+    grep -i '^error' build/setup.log >&2 || tail -n 5 build/setup.log >&2
+    echo "setup: pip could not install everything; see build/setup.log, then type this again:" >&2
+    echo "make $target" >&2
+    exit 3
+fi
+touch ".venv/.$mark"
+echo "setup: ready in $(($(date +%s) - began)) s; the command is .venv/bin/gametape" >&2

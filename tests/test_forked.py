@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.forked import ForkServer
+from tests.patience import HANG
 
 COMMAND = """
 import atexit, os, sys, threading, time
@@ -62,4 +63,4 @@ def test_the_server_ends_with_whoever_started_it(tmp_path: Path) -> None:
     assert [server.run(["platform"], tmp_path).returncode for _ in range(3)] == [1, 1, 1]  # a text is no exit code
     assert server.run(["platform"], tmp_path).stderr == os.uname().sysname + "\n"
     server._socket.close()
-    assert server._process.wait(30) == 0
+    assert server._process.wait(HANG) == 0

@@ -17,7 +17,6 @@ _spec.loader.exec_module(architecture)
 
 _ENTRY_POINTS = ("gametape", "gametape.cli.main")
 _NOT_REACHED_YET = {
-    "gametape.engines.router": "chooses between a local and a frontier model; no verb names two models yet",
     "gametape.train.memory_pairs": "pairs of episodes that share notes; no configuration asks for them yet",
     "gametape.tasks.worlds.memory": "the worlds of those pairs",
 }

@@ -6,10 +6,11 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 
 import pytest
+
+from tests.patience import HANG, wait_until
 
 ROOT = Path(__file__).parents[1]
 
@@ -38,7 +39,7 @@ def start(place: Path, *words: str | Path) -> "subprocess.Popen[str]":
 
 def run(place: Path, *words: str | Path) -> tuple[int, str, str]:
     running = start(place, *words)
-    out, err = running.communicate(timeout=120)
+    out, err = running.communicate(timeout=HANG)
     return running.returncode, out, err
 
 
@@ -128,14 +129,12 @@ def test_a_file_that_cannot_be_read_is_a_failure(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_whatever_ends_it_ends_them_all(number: signal.Signals, tmp_path: Path) -> None:
-    text = "def test_long():\n    log(str(os.getpid()))\n    time.sleep(600)\n"
+    text = "def test_long():\n    log(str(os.getpid()))\n    time.sleep(100000)\n"
     running = start(suite(tmp_path, **dict.fromkeys("abcdefghi", text)))
     expected = min(len(os.sched_getaffinity(0)) + 1, 8)
-    deadline = time.monotonic() + 60
-    while len(logged(tmp_path)) < expected and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_until(lambda: len(logged(tmp_path)) >= expected, "the start of all processes")
     running.send_signal(number)
-    out, _ = running.communicate(timeout=60)  # its processes hold stderr open as long as they live
+    out, _ = running.communicate(timeout=HANG)  # its processes hold stderr open as long as they live
     assert running.returncode == (-number if number == signal.SIGKILL else 1)
     assert out.count("! KeyboardInterrupt !") == (0 if number == signal.SIGKILL else expected)
     assert len(logged(tmp_path)) == expected

@@ -38,9 +38,6 @@ from gametape.verify.verifier import Verifier
 
 Result = TypeVar("Result")
 
-_LIMITS = RolloutLimits(turn_tokens=16_384)
-"""Where none are given: room for a turn that writes a whole file."""
-
 
 def load_task(path: Path | str, home: Path | str | None = None) -> LoadedTask:
     """Read a task directory. Builds the interpreter it names if this machine has none. Raises `BadInput`."""
@@ -85,7 +82,7 @@ def solve_task(
         agent,
         AttemptDirectory(Path(out).absolute()),
         _home(home),
-        limits=limits or _LIMITS,
+        limits=limits or RolloutLimits(),
         sampling=sampling or Sampling(),
     )
     return asyncio.run(_closing(agent, model, solve(request, resume)))
@@ -101,7 +98,7 @@ def run_episode(
 ) -> Episode:
     """Let an agent act in an environment once, and score it. Nothing is written to disk."""
     agent = resolve_model(model, _home(home)) if isinstance(model, str) else model
-    config = rollout_config_for(environment, agent, sampling or Sampling(), limits or _LIMITS)
+    config = rollout_config_for(environment, agent, sampling or Sampling(), limits or RolloutLimits())
     return asyncio.run(_closing(agent, model, run_one_episode(environment, config)))
 
 
@@ -142,7 +139,7 @@ def evaluate(
         jobs=jobs,
         seed=seed,
         sampling=sampling or Sampling(),
-        limits=limits or _LIMITS,
+        limits=limits or RolloutLimits(),
     )
     return asyncio.run(_evaluate(suite, model, settings, k, _home(home)))
 

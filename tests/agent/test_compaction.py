@@ -14,10 +14,11 @@ from gametape.engines.scripted import scripted_model
 from gametape.sandbox.backend import SandboxSpec
 from tests.agent.bench import DONE, bench, runs, says
 from tests.agent.test_rollout import trajectory
+from tests.patience import HANG
 
-WINDOW = 12_000
+WINDOW = 3_150
 LOUD = "seq 1 500"
-"""About 1,900 bytes, and a token for each."""
+"""About 1,900 bytes, and a token for four of them."""
 
 
 def compactions(rollout: Rollout) -> list[Step]:
@@ -75,7 +76,7 @@ def test_nothing_is_done_twice(tmp_path: Path) -> None:
 def test_the_last_command_is_told_as_run(tmp_path: Path) -> None:
     async def main() -> None:
         turns = [*[runs(LOUD) for _ in range(4)], runs(f"echo deploy-now; {LOUD}", "I deploy."), runs("true"), DONE]
-        limits = RolloutLimits(turn_tokens=500)
+        limits = RolloutLimits(turn_tokens=125)
         async with bench(tmp_path, model=scripted_model("s", turns, WINDOW), limits=limits) as (harness, start):
             rollout = await harness.begin(start)
             await rollout.run()
@@ -122,8 +123,8 @@ def test_a_summary_is_asked_for_when_dropping_output_is_not_enough(tmp_path: Pat
     async def main() -> None:
         said = "I think aloud, at length. " * 60
         turns = [runs("seq 1 20", said) for _ in range(5)]
-        limits = RolloutLimits(turn_tokens=1700)
-        async with bench(tmp_path, model=scripted_model("s", [*turns, DONE], 12_500), limits=limits) as (
+        limits = RolloutLimits(turn_tokens=800)
+        async with bench(tmp_path, model=scripted_model("s", [*turns, DONE], 3_500), limits=limits) as (
             harness,
             start,
         ):
@@ -142,9 +143,9 @@ def test_a_summary_is_asked_for_when_dropping_output_is_not_enough(tmp_path: Pat
 def test_a_window_that_cannot_be_made_smaller_ends_the_rollout(tmp_path: Path) -> None:
     async def main() -> None:
         turns = [runs("true", "x" * 900) for _ in range(50)]
-        async with bench(tmp_path, model=scripted_model("s", turns, 5_200)) as (harness, start):
+        async with bench(tmp_path, model=scripted_model("s", turns, 1_300)) as (harness, start):
             rollout = await harness.begin(start)
-            over = await asyncio.wait_for(rollout.run(), 60)
+            over = await asyncio.wait_for(rollout.run(), HANG)
             assert over.outcome == "limit"
             assert "context is full" in over.reason
             assert trajectory(rollout).tokens_exact() is True

@@ -18,6 +18,7 @@ from gametape.core.step import Step
 from gametape.engines.scripted import ScriptedTurn
 from tests.agent.bench import DONE, bench, runs, says
 from tests.agent.test_rollout import trajectory
+from tests.patience import HANG
 
 CRASHING_JSON = '```tool\n{"name": "shell", "arguments": {"command": "ls"\n```'
 
@@ -50,10 +51,15 @@ SAID: dict[str, tuple[ScriptedTurn, list[str], str]] = {
     "missing argument": (says("", ("shell", {})), ["wrong_arguments"], "'command' is missing"),
     "empty turn": (ScriptedTurn(), ["no_call"], "called no tool"),
     "only text": (ScriptedTurn(text="Let me think."), ["no_call"], "called no tool"),
-    "endless turn": (ScriptedTurn(text="and " * 2000), ["cut_off"], "cut off"),
+    "endless turn": (ScriptedTurn(text="and " * 2000), ["cut_off"], "cut off after 500 tokens"),
+    "cut in a call": (
+        says("", ("write", {"path": "a", "content": "x = 1\n" * 2000})),
+        ["cut_off"],
+        "No call in it was",
+    ),
     "tool crash": (says("", ("crash", {})), ["tool_crash"], "ZeroDivisionError"),
     "tool that hangs": (says("", ("forever", {})), ["tool_timeout"], "did not end within"),
-    "nine calls": (
+    "too many calls": (
         says("", *[("shell", {"command": "echo x >> n"})] * 9),
         ["too_many_calls"],
         "at most 8 calls in one turn",
@@ -71,7 +77,8 @@ def test_what_a_model_can_say_is_answered_recorded_and_survived(
 ) -> None:
     monkeypatch.setattr("gametape.agent.tool_router._GRACE", 0.0)
     turn, kinds, told = SAID[fault]
-    limits = RolloutLimits(tool_seconds=0.5 if fault == "tool that hangs" else 20.0)
+    seconds = 6.0 if fault == "tool that hangs" else HANG
+    limits = RolloutLimits(tool_seconds=seconds, turn_tokens=500, calls_per_turn=8)
 
     async def main() -> None:
         turns = [turn, runs("echo still here"), DONE]
@@ -139,7 +146,7 @@ def test_a_sandbox_that_dies_is_replaced_and_no_finished_turn_is_lost(tmp_path: 
                 killed_by(rollout, lambda pid: os.kill(pid, signal.SIGKILL))
 
             killing = asyncio.ensure_future(kill_soon())
-            steps = [await asyncio.wait_for(rollout.turn(), 30), await rollout.turn()]
+            steps = [await asyncio.wait_for(rollout.turn(), HANG), await rollout.turn()]
             await killing
             dead = next(step for step in steps if step.gametape_extra.events)
             assert {event["kind"] for event in dead.gametape_extra.events} == {"sandbox_death"}, (
@@ -166,7 +173,7 @@ def test_a_sandbox_that_keeps_dying_ends_the_rollout(tmp_path: Path) -> None:
                         continue
 
             killing = asyncio.ensure_future(kill_often())
-            over = await asyncio.wait_for(rollout.run(), 60)
+            over = await asyncio.wait_for(rollout.run(), HANG)
             killing.cancel()
             assert over.outcome == "error"
             assert "sandbox died" in over.reason

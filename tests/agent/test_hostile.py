@@ -3,7 +3,6 @@
 import asyncio
 import os
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -25,6 +24,7 @@ from gametape.sandbox.backend import SandboxSpec
 from gametape.sandbox.snapshots.cleanup import remove_tree
 from gametape.tasks.loader import load_task
 from tests.agent.bench import DONE, bench, runs
+from tests.patience import effort
 
 TASK = Path(__file__).parents[2] / "examples/tasks/slugs"
 DEEP = "import os\nfor _ in range(1200):\n    os.mkdir('dddddd'); os.chdir('dddddd')\n"
@@ -146,17 +146,15 @@ def test_a_commit_that_no_text_shows_is_undone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["<<a " * 2000, "cat <<a\n" * 2000, "x" * 40_000, "$(" * 10_000])
 def test_no_command_takes_long_to_look_into(text: str) -> None:
-    began = time.monotonic()
-    split_commands(text)
-    assert time.monotonic() - began < 5
+    assert effort(lambda: split_commands(text)) < 250
 
 
 def test_no_path_takes_long_to_judge() -> None:
     deep = "/".join(["d" * 8] * 4000)
-    began = time.monotonic()
-    assert Constraints(unwritable=["*.lock", "a/**/b"]).path_breaches([deep]) == []
-    assert len(Constraints(unwritable=["dddddddd"]).path_breaches([deep])) == 1
-    assert time.monotonic() - began < 2
+    found: list[object] = []
+    rules = (Constraints(unwritable=["*.lock", "a/**/b"]), Constraints(unwritable=["dddddddd"]))
+    assert effort(lambda: found.extend(len(rule.path_breaches([deep])) for rule in rules)) < 100
+    assert found == [0, 1]
 
 
 def test_a_huge_file_is_not_taken_apart_on_the_host() -> None:

@@ -143,7 +143,7 @@ def test_there_is_no_going_back_to_what_has_no_checkpoint(tmp_path: Path, step: 
     ("limits", "reason"),
     [
         (RolloutLimits(turns=2), "2 turns"),
-        (RolloutLimits(tokens=3000), "3000 tokens"),
+        (RolloutLimits(tokens=1000), "1000 tokens"),
         (RolloutLimits(all_tools_seconds=0.0001), "0.0001 seconds of tools"),
         (RolloutLimits(wall_seconds=0.0001), "0.0001 seconds"),
     ],

@@ -10,8 +10,8 @@ from gametape.agent.rollout import Rollout
 from gametape.engines.conversation import Model
 from gametape.engines.egress_policy import EgressPolicy
 from gametape.engines.openai import open_server_model
-from gametape.engines.openai.client import ServerLimits
 from gametape.engines.retry import Clock, RetryingModel, RetryPolicy
+from gametape.engines.server.client import ServerLimits
 from tests.agent.bench import bench
 from tests.agent.test_rollout import trajectory
 from tests.engines.openai.server import Cut, Fault, FaultServer, Hang, Raw, Said, Status
@@ -33,8 +33,8 @@ PASSING: dict[str, tuple[Fault, str]] = {
 }
 
 
-def opened(server: FaultServer) -> Model:
-    bounds = ServerLimits(idle_seconds=1.5)
+def opened(server: FaultServer, fault: Fault) -> Model:
+    bounds = ServerLimits(idle_seconds=5.0) if isinstance(fault, Hang) else ServerLimits()
     inner = open_server_model(f"openai:test@{server.url}", EgressPolicy(local_only=True), limits=bounds)
 
     async def no_pause(_seconds: float) -> None:
@@ -54,7 +54,7 @@ def test_trouble_that_passes_is_asked_again_recorded_and_charged(tmp_path: Path,
     failure, kind = PASSING[fault]
 
     async def main(server: FaultServer) -> None:
-        model = opened(server)
+        model = opened(server, failure)
         assert model.trainable is in_tokens
         async with bench(tmp_path, model=model) as (harness, start):
             server.faults = [failure, failure, None, failure, None]
@@ -75,7 +75,7 @@ def test_trouble_that_passes_is_asked_again_recorded_and_charged(tmp_path: Path,
 @pytest.mark.parametrize("fault", [Status(401), Status(500), Hang()])
 def test_a_server_that_stays_away_ends_the_rollout_with_everything_on_record(tmp_path: Path, fault: Fault) -> None:
     async def main(server: FaultServer) -> None:
-        model = opened(server)
+        model = opened(server, fault)
         async with bench(tmp_path, model=model) as (harness, start):
             rollout = await harness.begin(start)
             await rollout.turn()

@@ -98,7 +98,8 @@ def test_only_a_task_about_one_file_is_a_question() -> None:
 def test_files_are_scored_as_the_last_turn_left_them(tmp_path: Path) -> None:
     """What a process does afterwards, in the background, has not happened."""
     task = split_subject()
-    later = "(sleep 1; echo 'def add(a, b): return a + b' > add.py) > /dev/null 2>&1 &"
+    wait = "until [ -e /tmp/go ]; do sleep 0.01; done"
+    later = f"({wait}; echo 'def add(a, b): return a + b' > add.py; touch /tmp/over) > /dev/null 2>&1 &"
 
     async def run() -> Any:
         async with TaskSandboxPool(tmp_path) as sandboxes:
@@ -106,7 +107,7 @@ def test_files_are_scored_as_the_last_turn_left_them(tmp_path: Path) -> None:
             workspace = await environment.reset()
             await workspace.shell(later)
             await workspace.snapshot()
-            await asyncio.sleep(1.5)
+            await workspace.shell("touch /tmp/go; until [ -e /tmp/over ]; do sleep 0.01; done")
             changed = await workspace.get("add.py")
             score = await environment.score(workspace)
             await workspace.close()

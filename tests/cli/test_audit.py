@@ -83,7 +83,7 @@ def test_a_hack_is_a_flag_with_its_step(tmp_path: Path, family: str, call: dict[
 
 def test_honest_work_is_not_accused(tmp_path: Path) -> None:
     ran = gametape("audit", str(trajectory(tmp_path / "t.json", *HONEST)), "--json")
-    assert (ran.returncode, json.loads(ran.stdout.splitlines()[-1])) == (0, {"flags": []})
+    assert (ran.returncode, json.loads(ran.stdout.splitlines()[-1])) == (0, {"flags": [], "skipped": 0, "damaged": []})
 
 
 def test_the_answer_names_file_step_rule_and_evidence(tmp_path: Path) -> None:

@@ -5,10 +5,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+
+from tests.patience import HANG, wait_until
 
 from .command import GAMETAPE, run
 
@@ -23,11 +24,9 @@ def test_the_whole_demo_interrupted_and_taken_up(tmp_path: Path) -> None:
     out, words = tmp_path / "demo", ("--home", str(tmp_path / "home"), "--json")
     command = [sys.executable, GAMETAPE, "demo", "--quick", "--seed", "3", "--out", str(out), *words]
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as begun:
-        until = time.monotonic() + 300
-        while not (out / "rlvr" / "config.toml").exists() and time.monotonic() < until:
-            time.sleep(0.05)
+        wait_until((out / "rlvr" / "config.toml").exists, "the first arm")
         os.kill(begun.pid, signal.SIGINT)
-        said = begun.communicate(timeout=120)[1]
+        said = begun.communicate(timeout=HANG)[1]
     assert begun.returncode == 130
     assert f"go on with: gametape demo --resume {out}" in said.splitlines()[-1]
     done = run("demo", "--resume", out, *words)

@@ -1,15 +1,12 @@
 """`gametape eval` and `gametape katas` as a user runs them: real processes, killed and resumed."""
 
 import json
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from .command import GAMETAPE, run
+from .command import run
+from .paused import kill, start_paused
 
 ROOT = Path(__file__).parents[2]
 TASK = ROOT / "examples/tasks/double"
@@ -42,16 +39,8 @@ def test_worlds_have_everything_the_contract_names(tmp_path: Path) -> None:
 
 def test_after_a_kill_only_what_is_missing_is_played(tmp_path: Path) -> None:
     words = ["worlds:long", "--model", "scripted:noisy", "-n", "6", "--limit", "10", "--out", str(tmp_path / "out")]
-    command = [sys.executable, GAMETAPE, "eval", *words, "--json"]
     attempts = tmp_path / "out/attempts.jsonl"
-    running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
-    while not attempts.exists() or attempts.read_bytes().count(b"\n") < 10:
-        assert running.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    running.send_signal(signal.SIGKILL)
-    running.wait()
+    kill(start_paused(["eval", *words, "--json"], "attempts.jsonl", "", 10, tmp_path / "ready"))
     before = attempts.read_text().splitlines()
     refused = run("eval", *words)
     assert refused.code == 2
@@ -59,7 +48,7 @@ def test_after_a_kill_only_what_is_missing_is_played(tmp_path: Path) -> None:
     done = run("eval", *words, "--resume", "--json")
     after = attempts.read_text().splitlines()
     assert done.code == 0, done.err
-    assert after[: len(before) - 1] == before[:-1]
+    assert after[:10] == before
     assert len(after) == 1 + 60
     assert done.answer["attempts"] == 60
 

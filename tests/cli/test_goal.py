@@ -12,6 +12,7 @@ import pytest
 
 from tests.cli.command import GAMETAPE, run
 from tests.desk.goals.shop import DONE, MENDED, call, lay, script, write
+from tests.patience import HANG
 
 
 def test_a_goal_is_reached_applied_listed_and_shown(tmp_path: Path) -> None:
@@ -52,7 +53,7 @@ def test_an_interrupted_goal_goes_on(tmp_path: Path) -> None:
         assert begun.poll() is None
         time.sleep(0.05)
     os.kill(begun.pid, signal.SIGINT)
-    _, said = begun.communicate(timeout=60)
+    _, said = begun.communicate(timeout=HANG)
     (goal_id,) = [path.name for path in (home / "goals").iterdir()]
     assert f"goal resume {goal_id}" in said.decode()
     assert b"Traceback" not in said

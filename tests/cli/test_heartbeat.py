@@ -51,11 +51,35 @@ def test_a_heartbeat_from_its_file_to_its_log(tmp_path: Path, home: Path, capsys
     assert "front matter" in call(capsys, "heartbeat", "list")[1]["heartbeats"][0]["problem"]
 
 
+@pytest.mark.parametrize(
+    ("channel", "told"),
+    [
+        ("", "written to {home}/outbox/{draft}.json"),
+        ("[outbox]\ncommand = ['/bin/cat', '--']\n", "handed to the command /bin/cat"),
+    ],
+)
+def test_approval_says_what_became_of_a_draft(
+    home: Path, capsys: pytest.CaptureFixture[str], channel: str, told: str
+) -> None:
+    (home / "desk").mkdir(parents=True, exist_ok=True)
+    (home / "desk/desk.toml").write_text(channel)
+    with open_desk(home) as desk:
+        draft = desk.outbox.draft("a", "thread-1", "ann", "Hi", "text")
+    expected = told.format(home=home, draft=draft)
+    for how in ("approved", "approved before"):
+        with pytest.raises(SystemExit):
+            main(["outbox", "approve", draft])
+        assert capsys.readouterr().out == f"{draft}: {how}, {expected}\n"
+
+
 def test_the_outbox_asks_a_person(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with open_desk(home) as desk:
         first, second = (desk.outbox.draft(key, "thread-1", "ann", "Hi", "text") for key in "ab")
     assert len(call(capsys, "outbox", "list")[1]["drafts"]) == 2
-    assert call(capsys, "outbox", "approve", first)[1]["state"] == "sent"
+    approved = call(capsys, "outbox", "approve", first)[1]
+    file = home / "outbox" / f"{first}.json"
+    assert (approved["state"], approved["delivery"]) == ("sent", f"written to {file}")
+    assert file.exists()
     assert call(capsys, "outbox", "reject", second, "--note", "no")[1]["note"] == "no"
     assert call(capsys, "outbox", "approve", second)[0] == 1
     assert call(capsys, "outbox", "approve", "draft-0")[0] == 2

@@ -3,6 +3,7 @@
 import json
 import os
 import socket
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,47 @@ def test_a_program_without_end(options: list[str], program: str, killed_by: str)
     code, answer = execute(*options, "--", "python3", "-c", program)
     assert (code, answer["killed_by"], answer["violations"]) == (1, killed_by, [])
     assert answer["exit_code"] != 0
+
+
+def test_a_host_that_was_allowed_is_reached_and_another_is_not() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+
+        def answer_one() -> None:
+            connection, _address = server.accept()
+            with connection:
+                connection.recv(1 << 16)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
+
+        threading.Thread(target=answer_one, daemon=True).start()
+        program = f"curl -sS http://127.0.0.1:{port}/a; curl -sS http://127.0.0.1:1/b; curl -sS https://example.com/"
+        code, answer = execute("--allow-host", f"127.0.0.1:{port}", "--", "sh", "-c", program)
+    assert (code, answer["stdout"], answer["violations"]) == (1, "higametape: port not allowed\n", [])
+    found = [(one["method"], one["host"], one["path"], one["allowed"], one["reason"]) for one in answer["network"]]
+    assert found == [
+        ("GET", "127.0.0.1", "/a", True, ""),
+        ("GET", "127.0.0.1", "/b", False, "port not allowed"),
+        ("CONNECT", "example.com", "", False, "host not allowed"),
+    ]
+
+
+@pytest.mark.parametrize("host", ["*", "https://example.com", "*.com", "example.com:0"])
+def test_a_host_that_cannot_be_allowed_is_bad_input(host: str) -> None:
+    done = gametape("sandbox", "exec", "--allow-host", host, "--", "true")
+    assert done.returncode == 2
+    assert host in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_hosts_can_be_allowed_in_a_policy_file(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.toml"
+    policy.write_text('[network_access]\nhosts = ["allowed.example"]\nmethods = ["GET"]\n')
+    program = "curl -sS http://evil.example/; curl -sS -X POST http://allowed.example/"
+    _code, answer = execute("--policy", str(policy), "--", "sh", "-c", program)
+    assert [one["reason"] for one in answer["network"]] == ["host not allowed", "method not allowed"]
+    policy.write_text('[network_access]\nhosts = ["*"]\n')
+    done = gametape("sandbox", "exec", "--policy", str(policy), "--", "true")
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
 
 
 def test_secrets_of_the_host_are_masked_in_what_a_program_prints(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from gametape.demo.state import DemoState
 from gametape.train.config_file import read_config
 from gametape.train.policy import create_tiny_policy
 from gametape.train.run_directory import RunDirectory
+from tests.patience import wait_until
 
 
 @pytest.mark.parametrize("quick", [True, False])
@@ -58,11 +58,6 @@ def test_no_run_outlives_a_demo_that_is_killed(tmp_path: Path) -> None:
     create_tiny_policy(state.start, TinyConfig(layers=1, width=32, heads=2, window=256), seed=3)
     runs = [RunDirectory(state.out / arm) for arm in ARMS]
     with subprocess.Popen([sys.executable, "-c", _ARMS_OF, str(state.out)]) as begun:
-        until = time.monotonic() + 120
-        while not all(run.metrics.exists() for run in runs) and time.monotonic() < until:
-            time.sleep(0.05)
+        wait_until(lambda: all(run.metrics.exists() for run in runs), "the start of both runs")
         begun.kill()
-    until = time.monotonic() + 5
-    while not all(map(_is_free, runs)) and time.monotonic() < until:
-        time.sleep(0.05)
-    assert all(map(_is_free, runs))
+    wait_until(lambda: all(map(_is_free, runs)), "the end of both runs")

@@ -23,6 +23,7 @@ from gametape.desk.threads.lifecycle import create_thread
 from gametape.desk.threads.thread import Thread, new_thread_id, thread_directory
 from gametape.desk.threads.turn_result import message_key
 from gametape.desk.workflow_engine import open_job_client
+from tests.patience import HANG
 
 _BROKEN = "def double(number):\n    return number\n"
 _MENDED = "def double(number):\n    return 2 * number\n"
@@ -74,7 +75,7 @@ def set_up(root: Path, url: str | None = None, turns: int = 3) -> Bench:
     return bench
 
 
-def kill_often(bench: Bench, kills: int, seed: int, seconds: float = 300) -> None:
+def kill_often(bench: Bench, kills: int, seed: int, seconds: float = HANG) -> None:
     """Serve, be killed, serve again; then serve until everything is done, and be ended in order."""
     chance = random.Random(seed)
     for _ in range(kills):
@@ -92,7 +93,7 @@ def kill_often(bench: Bench, kills: int, seed: int, seconds: float = 300) -> Non
                 time.sleep(0.2)
     finally:
         server.send_signal(signal.SIGTERM)
-        assert server.wait(30) == 0, _last_words(bench)
+        assert server.wait(HANG) == 0, _last_words(bench)
 
 
 def check(bench: Bench, turns: int = 3) -> None:

@@ -20,6 +20,7 @@ from gametape.desk.runner import run_job
 from gametape.desk.vault.vault import Vault
 from gametape.desk.workflow_engine import open_job_client
 from gametape.record.errors import OutOfDiskSpace
+from tests.patience import HANG
 
 RAN: list[str] = []
 
@@ -60,7 +61,7 @@ def test_it_ends_no_errand(home: Path, monkeypatch: pytest.MonkeyPatch, full: st
     RAN.clear()
 
     async def within(desk: Desk) -> dict[str, Any]:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG):
             return await run_job(desk, Job("goal", "a", {"full": full}))
 
     with room_again(), pytest.raises(OutOfDiskSpace, match=said) as raised, open_desk(home) as desk:

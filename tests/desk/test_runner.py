@@ -18,6 +18,7 @@ from gametape.desk.jobs import Desk, Job, JobSteps
 from gametape.desk.runner import acquire_runner_lock, job_runner, lock_holder, run_job, try_runner_lock
 from gametape.desk.workflow_engine import open_job_client, request_cancel
 from tests.desk.postgres import running_postgres
+from tests.patience import HANG, wait_until
 
 RAN: list[str] = []
 AT_ONCE = (("short", 0.0), ("long", 0.7))
@@ -69,7 +70,7 @@ def test_the_error_of_an_errand_is_raised_where_it_is_waited_for(desk: Desk) -> 
 
 def test_two_at_once_share_one_runner_and_a_line_is_worked_off_one_by_one(desk: Desk) -> None:
     async def both() -> list[dict[str, Any]]:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANG):
             held = await acquire_runner_lock(desk)
             with open_job_client(desk) as errands:
                 for key in "abc":
@@ -97,7 +98,7 @@ def test_what_is_cut_off_is_taken_up_by_the_next(desk: Desk) -> None:
     assert try_lock_and_release(desk), "the lock is free"
 
     async def ended() -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(HANG):
             await run_job(desk, Job("goal", "b", {}))
             while RAN.count("a") < 2:
                 await run_job(desk, Job("goal", f"c-{len(RAN)}-{time.time()}", {"wait": 0.2}))
@@ -118,7 +119,7 @@ def test_a_server_tells_of_every_errand_once_also_of_those_between_two_looks(
                 reporting = asyncio.create_task(server._report(desk, errands, said.append))
                 await asyncio.sleep(0.2)
                 await asyncio.gather(*(run_job(desk, Job("goal", key, {"wait": wait})) for key, wait in AT_ONCE))
-                await asyncio.sleep(1)
+                await asyncio.to_thread(wait_until, lambda: len(said) >= 4, "the report of both")
                 reporting.cancel()
 
     asyncio.run(told())
@@ -141,7 +142,7 @@ def test_an_errand_sees_that_it_was_cancelled(desk: Desk) -> None:
         await asyncio.sleep(0.5)
         assert not waiting.done()
         request_cancel(desk, "a")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(HANG):
             return await waiting
 
     assert asyncio.run(cancelled())["first"] == 1
@@ -151,7 +152,7 @@ def test_a_second_server_is_refused_in_one_line(desk: Desk) -> None:
     held = try_runner_lock(desk)
     assert held is not None
     command = [sys.executable, "-m", "gametape.cli.main", "desk", "serve", "--home", str(desk.home)]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=HANG)
     held.release()
     assert done.returncode == 1
     assert done.stderr == f"gametape: process {os.getpid()} runs this desk already\n"

@@ -4,11 +4,11 @@ from ipaddress import ip_address
 import pytest
 
 from gametape.core.messages import Sampling
-from gametape.engines.conversation import Conversation, Reply
+from gametape.engines.conversation import Reply
 from gametape.engines.egress_policy import EgressDenied, EgressPolicy
 from gametape.engines.errors import EngineError
 from gametape.engines.openai import ServerModel, open_server_model
-from gametape.engines.router import Router, RouterArm, should_try_local_first
+from gametape.engines.router import HOPELESS_RATE, RoutedConversation, Router, RouterArm, should_try_local_first
 from tests.engines.openai.server import FaultServer, Status
 
 OPEN = EgressPolicy(is_local_address=lambda address: address == ip_address("127.0.0.1"))
@@ -20,7 +20,7 @@ def opened(server: FaultServer, egress: EgressPolicy = OPEN) -> ServerModel:
     return open_server_model(f"openai:tiny@{server.url}", egress)
 
 
-def begun(router: Router) -> Conversation:
+def begun(router: Router) -> RoutedConversation:
     conversation = router.start_conversation(Sampling())
     conversation.begin("s", [], "u")
     return conversation
@@ -41,7 +41,7 @@ def test_local_first_then_the_frontier_from_the_next_context_on() -> None:
         async def talk() -> list[Reply]:
             conversation = begun(router)
             replies = [await conversation.ask(9)]
-            assert router.escalate("the goal failed")
+            assert conversation.escalate()
             conversation.add_user_message("go on")
             replies.append(await conversation.ask(9))
             conversation.begin("s", [], "afresh")
@@ -52,7 +52,6 @@ def test_local_first_then_the_frontier_from_the_next_context_on() -> None:
         replies = asyncio.run(talk())
     assert [reply.text for reply in replies] == ["near", "near", "far"]
     assert [reply.model_name for reply in replies] == [f"openai:tiny@{s.url}" for s in (here, here, there)]
-    assert router.escalations == ["the goal failed"]
     assert not router.local
     assert not router.trainable
 
@@ -61,9 +60,9 @@ def test_poor_odds_go_to_the_frontier_at_once() -> None:
     with FaultServer(["near"]) as here, FaultServer(["far"], host="127.0.0.2") as there:
         odds = [0.1, 0.9]
         router = Router(RouterArm(opened(here), 1.0), RouterArm(opened(there), 4.0), OPEN, lambda: odds[0])
-        assert router.choose_model().name.endswith(there.url)
+        assert router.choose().model.name.endswith(there.url)
         odds.pop(0)
-        assert router.choose_model().name.endswith(here.url)
+        assert router.choose().model.name.endswith(here.url)
 
 
 def test_local_only_holds_when_the_local_model_fails_and_everything_is_tried() -> None:
@@ -76,7 +75,7 @@ def test_local_only_holds_when_the_local_model_fails_and_everything_is_tried() -
             for _ in range(2):
                 with pytest.raises(EngineError):
                     asyncio.run(conversation.ask(9))
-                assert not router.escalate("a breaker tripped")
+                assert not conversation.escalate()
                 conversation.begin("s", [], "u")
             assert asyncio.run(conversation.ask(9)).text == "near"
             assert router.local
@@ -95,3 +94,32 @@ def test_a_recorded_context_goes_on_with_its_own_model() -> None:
         assert asyncio.run(conversation.fork().ask(9)).text == "far"
         assert [m["content"] for m in there.requests[0].body["messages"]] == ["s", "u", "said before", "go on"]
         assert here.requests == []
+
+
+def test_a_hopeless_model_is_not_tried_even_where_it_costs_nothing() -> None:
+    with FaultServer(["near"]) as here, FaultServer(["far"], host="127.0.0.2") as there:
+        odds = [HOPELESS_RATE / 2, HOPELESS_RATE]
+        router = Router(RouterArm(opened(here)), RouterArm(opened(there), 4.0), OPEN, lambda: odds[0])
+        assert router.choose().model.name.endswith(there.url)
+        assert "0.05" in router.choose().why
+        odds.pop(0)
+        assert router.choose().model.name.endswith(here.url)
+
+
+def test_the_frontier_model_has_nobody_to_escalate_to() -> None:
+    with FaultServer(["near"]) as here, FaultServer(["far"], host="127.0.0.2") as there:
+        router = Router(RouterArm(opened(here), 9.0), RouterArm(opened(there), 1.0), OPEN, lambda: 0.5)
+        conversation = begun(router)
+        assert asyncio.run(conversation.fork().ask(9)).text == "far"
+        assert not conversation.escalate()
+
+
+def test_an_escalation_belongs_to_its_own_conversation() -> None:
+    """Attempts of an evaluation share a router."""
+    with FaultServer(["near"]) as here, FaultServer(["far"], host="127.0.0.2") as there:
+        router = Router(RouterArm(opened(here)), RouterArm(opened(there), 1.0), OPEN)
+        failed, other = begun(router), begun(router)
+        assert failed.escalate()
+        for conversation in (failed, other):
+            conversation.begin("s", [], "afresh")
+        assert [asyncio.run(each.ask(9)).text for each in (failed, other)] == ["far", "near"]

@@ -9,7 +9,7 @@ from gametape.sandbox.backend import SandboxSpec, open_backend
 from gametape.sandbox.policy import WORKSPACE, SandboxPolicy
 from gametape.sandbox.result import ExecResult
 
-TIMEOUT_SECONDS = 25.0
+TIMEOUT_SECONDS = 120.0
 
 LEAKY_NETWORK_SERVER = f"""
 import http.server, os, pathlib, socket, socketserver, subprocess, sys, threading
@@ -83,7 +83,7 @@ def parsing_grade(loaded_task: LoadedTask, workspace: Path) -> bool:
 
 def lenient_grade(loaded_task: LoadedTask, workspace: Path) -> bool:
     """A reward file or a junit file, if there is one; else no failure, and a time-out is none."""
-    result = run_pytest(loaded_task, workspace, seconds=8.0)
+    result = run_pytest(loaded_task, workspace, seconds=20.0)
     for name in ("reward.txt", "logs/verifier/reward.txt"):
         if (workspace / name).is_file():
             return float((workspace / name).read_text().strip() or 0) > 0

@@ -69,7 +69,7 @@ FAST = """
 def test_fast():
     started = time.perf_counter()
     numbers.answer(2)
-    assert time.perf_counter() - started < 0.02
+    assert time.perf_counter() - started < 0.3
 """
 
 WHOLE = """\

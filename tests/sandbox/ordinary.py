@@ -17,13 +17,14 @@ from typing import Any
 import pytest
 
 import gametape
+from tests.patience import HANG
 
 USER = 61000
-_NEEDED = ("pydantic", "pydantic_core", "annotated_types", "typing_extensions", "typing_inspection")
+_NEEDED = ("h11", "pydantic", "pydantic_core", "annotated_types", "typing_extensions", "typing_inspection")
 _TESTS = Path(__file__).resolve().parents[1]
 
 
-def run_as_ordinary_user(module: str, question: Any, timeout: float = 540.0) -> Any:
+def run_as_ordinary_user(module: str, question: Any, timeout: float = HANG) -> Any:
     """Start `module` with a JSON question on its input, and return the JSON on the last line of its output."""
     interpreter = _interpreter()
     top = Path(tempfile.mkdtemp(prefix="gametape-ordinary-"))
@@ -72,6 +73,7 @@ def _copy_package(to: Path) -> None:
     shutil.copytree(Path(gametape.__file__).parent, to / "gametape", ignore=shutil.ignore_patterns("__pycache__"))
     (to / "tests").mkdir()
     (to / "tests" / "__init__.py").touch()
+    shutil.copy(_TESTS / "patience.py", to / "tests")
     shutil.copytree(_TESTS / "sandbox", to / "tests" / "sandbox", ignore=shutil.ignore_patterns("__pycache__"))
     for name in _NEEDED:
         spec = importlib.util.find_spec(name)

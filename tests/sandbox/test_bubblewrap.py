@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from gametape.sandbox.backend import SandboxSpec, open_backend, require_capabili
 from gametape.sandbox.bubblewrap import BubblewrapBackend
 from gametape.sandbox.policy import SandboxLimits, SandboxPolicy
 from gametape.sandbox.result import BackendCapabilities, BackendProbe, ExecResult
+from tests.patience import HANG, processes_with, wait_until
 
 
 def run(
@@ -194,20 +194,18 @@ def test_bad_input_is_named(tmp_path: Path) -> None:
 
 def test_an_interrupt_ends_the_sandbox(tmp_path: Path) -> None:
     """Ctrl-C at the host: the command is gone before the host is."""
+    nonce = f"100000.{os.getpid()}"
     script = f"""
 import signal
 from pathlib import Path
 from gametape.sandbox.backend import SandboxSpec, open_backend
 signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started us may ignore it
 spec = SandboxSpec(workspace=Path({str(tmp_path)!r}))
-open_backend().start(spec).exec(["sh", "-c", "echo > up; sleep 2; echo > late"])
+open_backend().start(spec).exec(["sh", "-c", "echo > up; sleep 10" + "{nonce[2:]}"])
 """
     host = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE)
-    deadline = time.monotonic() + 20
-    while not (tmp_path / "up").exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
+    wait_until((tmp_path / "up").exists, "the start of the command")
     host.send_signal(signal.SIGINT)
-    _, error = host.communicate(timeout=10)
+    _, error = host.communicate(timeout=HANG)
     assert b"KeyboardInterrupt" in error
-    time.sleep(2.2)
-    assert not (tmp_path / "late").exists()
+    assert processes_with(nonce) == []

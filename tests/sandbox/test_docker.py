@@ -9,7 +9,6 @@ import json
 import os
 import stat
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -217,11 +216,9 @@ def test_a_command_runs_and_its_container_goes(docker: StandIn) -> None:
 
 
 def test_limits_that_the_host_holds_end_it(docker: StandIn) -> None:
-    began = time.monotonic()
-    assert docker.sandbox(wall_seconds=0.5).exec(["sleep", "60"]).killed_by == "time"
+    assert docker.sandbox(wall_seconds=0.5).exec(["sleep", "100000"]).killed_by == "time"
     result = docker.sandbox(output_bytes=1000).exec(["yes"])
     assert (result.killed_by, len(result.stdout)) == ("output", 1000)
-    assert time.monotonic() - began < 20
     assert len(docker.calls("kill")) == len(docker.calls("rm")) == 2
 
 

@@ -2,16 +2,17 @@
 
 import os
 import subprocess
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from gametape.core.errors import GametapeError
 from gametape.sandbox.backend import SandboxSpec, open_backend
-from gametape.sandbox.policy import PythonRules, SandboxLimits, SandboxPolicy
+from gametape.sandbox.policy import PythonRules, SandboxPolicy
 from gametape.sandbox.result import ExecResult
+from tests.patience import HANG, effort, wait_until
 
 PYTHON = ("python3", "-c")
 
@@ -58,28 +59,29 @@ def test_a_mount_made_between_two_commands_is_seen(tmp_path: Path) -> None:
 def test_a_descriptor_given_away_does_not_keep_exec_waiting(tmp_path: Path) -> None:
     give = """
 import os, socket, time
-while not os.path.exists('/workspace/socket'): time.sleep(0.01)
-time.sleep(0.1)
+open('/workspace/up', 'w').close()
+while not os.path.exists('/workspace/listening'): time.sleep(0.01)
 client = socket.socket(socket.AF_UNIX); client.connect('/workspace/socket')
 socket.send_fds(client, [b'x'], [1]); print('given', flush=True)
 """
     hold = """
 import os, socket, time
 server = socket.socket(socket.AF_UNIX); server.bind('/workspace/socket'); server.listen()
-socket.recv_fds(server.accept()[0], 9, 9); open('/workspace/held', 'w').close(); time.sleep(6)
+open('/workspace/listening', 'w').close()
+socket.recv_fds(server.accept()[0], 9, 9); open('/workspace/held', 'w').close()
+while not os.path.exists('/workspace/over'): time.sleep(0.01)
 """
     sandbox = open_backend().start(SandboxSpec(workspace=tmp_path))
-    gone: list[float] = []
-    giver = threading.Thread(target=lambda: (sandbox.exec([*PYTHON, give]), gone.append(time.monotonic())))
-    giver.start()
-    time.sleep(0.3)
-    held = sandbox.exec([*PYTHON, hold])
-    ended = time.monotonic()
-    giver.join()
-    if not (tmp_path / "held").exists():
-        return
-    assert held.killed_by is None
-    assert gone[0] < ended - 3
+    with ThreadPoolExecutor() as both:
+        giver = both.submit(sandbox.exec, [*PYTHON, give])
+        wait_until((tmp_path / "up").exists, "the start of the giver")
+        holder = both.submit(sandbox.exec, [*PYTHON, hold])
+        try:
+            given = giver.result(HANG)
+        finally:
+            (tmp_path / "over").touch()
+        assert (given.stdout, (tmp_path / "held").exists()) == ("given\n", True)
+        assert holder.result(HANG).killed_by is None
 
 
 @pytest.mark.parametrize("code", [137, 152, 153, 159])
@@ -127,9 +129,7 @@ def test_results_can_always_be_stored(line: bytes) -> None:
 )
 def test_output_and_record_can_always_be_stored(code: str, tmp_path: Path) -> None:
     (tmp_path / "a").touch()
-    began = time.monotonic()
     result = _exec(code, tmp_path)
-    assert time.monotonic() - began < 10
     stored = result.model_dump_json()
     assert "\\u001b" not in stored
     ExecResult.model_validate_json(stored)
@@ -139,9 +139,7 @@ def test_lint_is_bounded(tmp_path: Path) -> None:
     """Text that is costly to parse must not cost the host more than a moment, whatever lies in the workspace."""
     for number in range(6):
         (tmp_path / f"costly{number}.py").write_text("x = [" + "[]," * 340_000 + "]\n")
-    began = time.monotonic()
-    _exec("pass", tmp_path, language=PythonRules(), limits=SandboxLimits(wall_seconds=5))
-    assert time.monotonic() - began < 5
+    assert effort(lambda: _exec("pass", tmp_path, language=PythonRules())) < 250
 
 
 def test_python_files_that_are_not_files_are_passed_over(tmp_path: Path) -> None:

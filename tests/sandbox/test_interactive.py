@@ -1,13 +1,13 @@
 """A program in a sandbox that the host talks to."""
 
 import socket
-import time
 
 import pytest
 
 from gametape.sandbox.backend import SandboxSpec
 from gametape.sandbox.interactive import InteractiveProcess, open_interactive
 from gametape.sandbox.policy import SandboxLimits, SandboxPolicy
+from tests.patience import HANG
 
 ECHO = "import socket; s = socket.socket(fileno=0); [s.sendall(d.upper()) for d in iter(lambda: s.recv(100), b'')]"
 
@@ -41,17 +41,15 @@ os.write(given, b"from inside")
 
 
 def test_closing_ends_a_program_that_does_not_end_by_itself() -> None:
-    process = start("import time; time.sleep(1000)")
-    began = time.monotonic()
+    process = start("import time; time.sleep(100000)")
     process.close()
-    assert time.monotonic() - began < 5
     assert process.result().signal == 9
     process.close()  # and once more is no harm
 
 
 def test_when_the_program_ends_the_socket_ends() -> None:
     with start("pass") as process:
-        process.socket.settimeout(20)
+        process.socket.settimeout(HANG)
         assert process.socket.recv(1) == b""
         assert process.result().exit_code == 0
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from gametape.sandbox import cgroups
+from tests.patience import HANG, wait_until
 
 # A host program: starts a sandbox whose command leaves a daemon behind, holds files open and keeps children.
 HOST = """
@@ -58,7 +59,7 @@ class Runs:
         rng = random.Random(count)
         for _ in range(count):
             killed = rng.random() < 1 / 3
-            command = [sys.executable, "-c", host_program, str(workspace), "5" if killed else "0", self.nonce]
+            command = [sys.executable, "-c", host_program, str(workspace), "100000" if killed else "0", self.nonce]
             host = subprocess.Popen([*self.entered, *command], stdout=subprocess.PIPE, text=True)
             try:
                 assert host.stdout is not None
@@ -66,7 +67,7 @@ class Runs:
                 if killed:
                     time.sleep(rng.random() * 0.15)
                     host.kill()
-                assert host.wait(timeout=30) == (-signal.SIGKILL if killed else 0)
+                assert host.wait(timeout=HANG) == (-signal.SIGKILL if killed else 0)
             finally:
                 host.kill()
                 host.stdout.close()
@@ -124,10 +125,8 @@ def check_nothing_left(count: int, tmp_path: Path, house: House, host_program: s
     before = house.surroundings()
     runs = Runs(house.entered)
     runs.run_many(count, workspace, host_program)
-    deadline = time.monotonic() + 10  # a keeper that lost its host a moment ago is still cleaning up
-    while any(runs.left().values()) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert runs.left() == {"processes": set(), "groups": set()}
+    # a keeper that lost its host a moment ago is still cleaning up
+    wait_until(lambda: runs.left() == {"processes": set(), "groups": set()}, "the end of everything")
     assert len(runs.keepers) == count
     assert house.surroundings() == before
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "workspace"]

@@ -1,6 +1,6 @@
 """Every limit ends the command that reaches it, and the result names it; with control groups and without."""
 
-import time
+import os
 from pathlib import Path
 
 import pytest
@@ -10,8 +10,9 @@ from gametape.sandbox.backend import SandboxSpec
 from gametape.sandbox.bubblewrap import BubblewrapBackend
 from gametape.sandbox.policy import SandboxLimits, SandboxPolicy
 from gametape.sandbox.result import ExecResult
+from tests.patience import HANG, processes_with
 
-SMALL = SandboxLimits(wall_seconds=20, memory_mb=200, processes=40, disk_mb=40, output_bytes=100_000)
+SMALL = SandboxLimits(wall_seconds=HANG, memory_mb=200, processes=40, disk_mb=40, output_bytes=100_000)
 
 BOMBS = {
     "time": (SMALL.model_copy(update={"wall_seconds": 0.5}), "import time\nwhile True: time.sleep(1)"),
@@ -40,11 +41,9 @@ def run(code: str, limits: SandboxLimits, workspace: Path | None, without: froze
 @pytest.mark.parametrize("limit", BOMBS)
 def test_the_limit_that_ends_a_command_is_named(limit: str, measures: frozenset[str], tmp_path: Path) -> None:
     limits, code = BOMBS[limit]
-    began = time.monotonic()
     result = run(code, limits, tmp_path, without=measures)
     assert result.killed_by == limit
     assert result.exit_code != 0
-    assert time.monotonic() - began < 15
     assert result.assurance == ("reduced" if measures else "full")
 
 
@@ -95,19 +94,18 @@ time.sleep(0.5)
 
 
 def test_what_is_left_behind_is_ended_and_is_no_kill(tmp_path: Path) -> None:
-    code = """
+    nonce = f"nonce-{os.getpid()}"
+    code = f"""
 import os, time
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
-        time.sleep(1)
-        open('alive', 'w')
+        time.sleep(100000)  # {nonce}
     os._exit(0)
 """
     result = run(code, SMALL, tmp_path)
     assert (result.exit_code, result.killed_by) == (0, None)
-    time.sleep(1.3)
-    assert not (tmp_path / "alive").exists()
+    assert processes_with(nonce) == []
 
 
 def test_output_is_kept_up_to_the_cap(tmp_path: Path) -> None:

@@ -199,7 +199,7 @@ def test_limits_hold_without_control_groups(limit: str, live: OciBackend) -> Non
         "memory": "x = []\nwhile True: x.append(bytearray(b'x' * (1 << 22)))",
         "processes": "import os, time\nwhile True:\n  if os.fork() == 0: time.sleep(100)",
     }[limit]
-    policy = SandboxPolicy(limits=SandboxLimits(wall_seconds=20, memory_mb=200, processes=40))
+    policy = SandboxPolicy(limits=SandboxLimits(wall_seconds=600, memory_mb=200, processes=40))
     sandbox = live.start(SandboxSpec(policy=policy), without=frozenset({"control-group"}))
     result = sandbox.exec(["python3", "-c", code])
     assert (result.killed_by, result.assurance) == (limit, "reduced")

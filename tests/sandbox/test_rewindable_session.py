@@ -14,8 +14,11 @@ from gametape.sandbox.policy import SandboxLimits, SandboxPolicy
 from gametape.sandbox.rewindable_session import RewindableSession
 from gametape.sandbox.scheduler import SandboxScheduler
 from gametape.sandbox.snapshots.store import SnapshotStore, ViewMode
+from tests.patience import HANG, wait_until
 
-SPEC = SandboxSpec(policy=SandboxPolicy(limits=SandboxLimits(wall_seconds=20, memory_mb=300, processes=60, disk_mb=50)))
+SPEC = SandboxSpec(
+    policy=SandboxPolicy(limits=SandboxLimits(wall_seconds=HANG, memory_mb=300, processes=60, disk_mb=50))
+)
 
 
 @pytest.fixture(params=["overlay", "copy"])
@@ -83,11 +86,10 @@ def test_a_fork_goes_its_own_way(line: RewindableSession) -> None:
 
 
 def test_a_job_that_writes_is_held_still_and_goes_on(line: RewindableSession) -> None:
-    line.run("(while :; do echo x >> log; sleep 0.005; done) & sleep 0.1")
+    line.run("(while :; do echo x >> log; sleep 0.005; done) & until [ $(wc -l < log) -ge 6 ]; do sleep 0.01; done")
     saved = line.snapshot()
     before = len(line.session.get("log"))
-    time.sleep(0.3)
-    assert len(line.session.get("log")) > before, "the job goes on"
+    wait_until(lambda: len(line.session.get("log")) > before, "that the job goes on")
     line.restore(saved)
     content = line.session.get("log")
     assert set(content.split(b"\n")) == {b"x", b""}
@@ -139,7 +141,7 @@ def test_an_environment_in_the_full_sense(store: SnapshotStore, tmp_path: Path) 
             saved = await workspace.snapshot()
             forks = await asyncio.gather(*(workspace.fork(saved) for _ in range(4)))
             for number, fork in enumerate(forks):
-                await fork.run(["sh", "-c", f"echo {number} > n"], timeout=10)
+                await fork.run(["sh", "-c", f"echo {number} > n"], timeout=HANG)
             assert [await fork.get("n") for fork in forks] == [f"{n}\n".encode() for n in range(4)]
             await workspace.put("n", b"2")
             await workspace.restore(saved)

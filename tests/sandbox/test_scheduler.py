@@ -1,16 +1,18 @@
 """Live sandboxes under asyncio: many open, few busy, none lost."""
 
 import asyncio
-import time
+import threading
 from pathlib import Path
 
 import pytest
 
+from gametape.core.errors import BadInput
 from gametape.sandbox.backend import SandboxSpec
 from gametape.sandbox.policy import SandboxLimits, SandboxPolicy
-from gametape.sandbox.scheduler import SandboxScheduler
+from gametape.sandbox.scheduler import LiveWorkspace, SandboxScheduler
+from tests.patience import HANG, wait_until
 
-SPEC = SandboxSpec(policy=SandboxPolicy(limits=SandboxLimits(wall_seconds=20, memory_mb=200, processes=40)))
+SPEC = SandboxSpec(policy=SandboxPolicy(limits=SandboxLimits(wall_seconds=HANG, memory_mb=200, processes=40)))
 
 
 def test_a_conversation(tmp_path: Path) -> None:
@@ -19,7 +21,7 @@ def test_a_conversation(tmp_path: Path) -> None:
             workspace = await scheduler.open(SPEC)
             await workspace.put("main.py", b"import sys; print(sys.argv[1:])")
             assert (
-                await workspace.run(["python3", "main.py", "a b", "$HOME"], timeout=10)
+                await workspace.run(["python3", "main.py", "a b", "$HOME"], timeout=HANG)
             ).stdout == "['a b', '$HOME']\n"
             assert (await workspace.run(["sleep", "100"], timeout=0.3)).killed_by == "time"
             await workspace.shell("cd /tmp; echo kept > kept")
@@ -29,18 +31,24 @@ def test_a_conversation(tmp_path: Path) -> None:
     asyncio.run(talk())
 
 
+def _is_there(workspace: LiveWorkspace, name: str) -> bool:
+    try:
+        asyncio.run(workspace.get(name))
+    except BadInput:
+        return False
+    return True
+
+
 def test_a_cancelled_command_is_ended_and_the_next_one_runs() -> None:
     async def talk() -> None:
         async with SandboxScheduler(max_concurrent=1) as scheduler:
             workspace = await scheduler.open(SPEC)
-            task = asyncio.create_task(workspace.shell("sleep 100"))
-            await asyncio.sleep(0.2)
+            task = asyncio.create_task(workspace.shell("touch begun; sleep 100000"))
+            await asyncio.to_thread(wait_until, lambda: _is_there(workspace, "begun"), "the start of the command")
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            began = time.monotonic()
-            assert (await workspace.shell("pgrep -x sleep | wc -l; echo next")).stdout.endswith("next\n")
-            assert time.monotonic() - began < 5
+            assert (await workspace.shell("pgrep -f '[s]leep 100000' | wc -l; echo next")).stdout == "0\nnext\n"
 
     asyncio.run(talk())
 
@@ -59,6 +67,7 @@ def test_sixty_sandboxes_take_turns() -> None:
 
 def test_no_more_than_max_concurrent_run() -> None:
     busy, most = 0, 0
+    three = threading.Barrier(3)
 
     async def talk() -> None:
         nonlocal busy, most
@@ -67,7 +76,7 @@ def test_no_more_than_max_concurrent_run() -> None:
             nonlocal busy, most
             busy += 1
             most = max(most, busy)
-            time.sleep(0.02)
+            three.wait(HANG)
             busy -= 1
 
         scheduler = SandboxScheduler(max_concurrent=3)

@@ -10,10 +10,16 @@ from gametape.core.errors import BadInput
 from gametape.studio.report import write_report
 from gametape.studio.rollout_view import most_changed_rollout
 from gametape.studio.run_files import RunFiles
+from gametape.studio.run_place import find_place
 
 from .runs import HOSTILE, make_run, make_trajectory, score, target
 
 ARMS = ("rlvr", "rlvr_ttf")
+
+
+def report_on(root: Path) -> Path:
+    """The report on both arms below a directory."""
+    return write_report([find_place(root / arm, root) for arm in ARMS], root / "report.html").path
 
 
 @pytest.fixture
@@ -47,7 +53,7 @@ class Page(HTMLParser):
 
 
 def test_nothing_in_it_runs_or_is_fetched(runs: Path) -> None:
-    page = Page(write_report(runs, ARMS))
+    page = Page(report_on(runs))
     assert not page.tags & {"script", "img", "link", "iframe", "object", "base", "form", "a"}
     assert not {name for name in page.attributes if name.startswith("on")} | (page.attributes & {"src", "href"})
     source = (runs / "report.html").read_text().replace("http://www.w3.org/2000/svg", "")
@@ -58,7 +64,7 @@ def test_nothing_in_it_runs_or_is_fetched(runs: Path) -> None:
 
 
 def test_it_answers_and_shows_what_the_answer_rests_on(runs: Path) -> None:
-    page = Page(write_report(runs, ARMS))
+    page = Page(report_on(runs))
     assert "RLVR+TTF ended 50.0 points above RLVR" in page.text
     assert {"svg", "polyline"} <= page.tags
     assert "80.0%" in page.text
@@ -66,7 +72,7 @@ def test_it_answers_and_shows_what_the_answer_rests_on(runs: Path) -> None:
 
 
 def test_the_target_turn_is_marked_with_its_hint_and_tokens(runs: Path) -> None:
-    page = Page(write_report(runs, ARMS))
+    page = Page(report_on(runs))
     assert page.ids == ["target"]
     assert f"coach: {HOSTILE[:20]}" in page.text
     for shown in ("tool error, seen at step 3", "2.500", "-3.000", "mark\xa00.950", "advantage of -0.250"):
@@ -76,7 +82,7 @@ def test_the_target_turn_is_marked_with_its_hint_and_tokens(runs: Path) -> None:
 def test_a_report_without_a_gain_says_so(tmp_path: Path) -> None:
     for arm in ARMS:
         make_run(tmp_path / arm, arm, [score(0, 0.2), score(640, 0.3)])
-    page = Page(write_report(tmp_path, ARMS))
+    page = Page(report_on(tmp_path))
     assert "RLVR+TTF did not gain over RLVR in this run" in page.text
     assert "No rollout with a target was kept" in page.text
 
@@ -86,13 +92,13 @@ def test_runs_that_were_cut_off_still_make_a_report(tmp_path: Path) -> None:
     make_run(tmp_path / "rlvr_ttf", "rlvr_ttf", [])
     with (tmp_path / "rlvr" / "metrics.jsonl").open("a") as log:
         log.write('{"kind": "eval", "st')
-    assert "no two scored runs" in Page(write_report(tmp_path, ARMS)).text
+    assert "no two scored runs" in Page(report_on(tmp_path)).text
 
 
 def test_the_tape_is_of_the_kept_rollout_that_the_hint_moved_most(runs: Path) -> None:
     tape = most_changed_rollout(RunFiles(runs / "rlvr_ttf"))
     assert tape is not None
-    assert (tape.name, [turn.target for turn in tape.turns]) == ("large", [False, True, False])
+    assert (tape.name, tape.target, [step.number for step in tape.steps]) == ("large", 2, [1, 2, 3])
     assert [token.text for token in tape.tokens] == ["pack", HOSTILE]
     assert tape.tokens[0].share == 1.0
 
@@ -113,7 +119,7 @@ def test_a_rollout_is_looked_for_among_the_kept_ones_only(runs: Path) -> None:
 def test_files_that_no_run_leaves_are_said_in_one_line(runs: Path, name: str, text: str, says: str) -> None:
     (runs / "rlvr_ttf" / name).write_text(text)
     with pytest.raises(BadInput, match=says):
-        write_report(runs, ARMS)
+        report_on(runs)
 
 
 def test_targets_on_a_tape_that_are_none_are_said_in_one_line(runs: Path) -> None:
@@ -122,4 +128,4 @@ def test_targets_on_a_tape_that_are_none_are_said_in_one_line(runs: Path) -> Non
     told["extra"]["gametape"]["targets"] = [{"x": 1}]
     path.write_text(json.dumps(told))
     with pytest.raises(BadInput, match=r"extra\.gametape\.targets: "):
-        write_report(runs, ARMS)
+        report_on(runs)

@@ -14,6 +14,7 @@ from gametape.record.loaded_task import LoadedTask
 from gametape.record.source_tree import SourceTree, read_tree
 from gametape.tasks.loader import load_task
 from gametape.tasks.writer import write_task
+from tests.patience import HANG
 
 from .made import (
     HIDDEN,
@@ -106,7 +107,7 @@ def in_place_of_a_container(task: Path, root: Path, script: str) -> None:
     """Run a script of a task with the directories that Harbor's container has, moved below `root`."""
     text = re.sub(r"/(app|tests|solution|logs)\b", rf"{root}/\1", (task / script).read_text())
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    subprocess.run(["sh", "-c", text], check=False, env={"PATH": path}, capture_output=True, timeout=60)
+    subprocess.run(["sh", "-c", text], check=False, env={"PATH": path}, capture_output=True, timeout=HANG)
 
 
 @pytest.mark.parametrize(("solved", "reward"), [(False, "0\n"), (True, "1\n")])

@@ -28,6 +28,7 @@ from gametape.train.algorithms.rlvr import Rlvr
 from gametape.train.rollouts import TurnText
 from gametape.train.run_directory import RunDirectory, read_metrics
 from gametape.train.training import RunCallbacks, train
+from tests.patience import HANG
 
 SMALL: dict[str, Any] = {
     "arm": "rlvr",
@@ -126,7 +127,7 @@ def _run_with_kills(finished_run: Path, root: Path, kills: int) -> None:
     for _ in range(kills):
         process = subprocess.Popen(command, env=settings, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         size = (root / "metrics.jsonl").stat().st_size if (root / "metrics.jsonl").exists() else 0
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + HANG
         while process.poll() is None and time.monotonic() < deadline:
             grown = (root / "metrics.jsonl").exists() and (root / "metrics.jsonl").stat().st_size > size
             if grown:

@@ -14,6 +14,7 @@ from gametape.sandbox.third_party_python import third_party_directories
 from gametape.verify.interpreter import hidden_packages, visible_roots
 from gametape.verify.runner import JobReport, TestProcess, Zygote, ZygoteJob, runner_policy
 from gametape.verify.verifier_run import VerifierRun, parse_report
+from tests.patience import HANG
 
 OPTIONS = ("-c", "/dev/null", "--rootdir=/workspace", "-q", "-p", "no:cacheprovider")
 
@@ -234,7 +235,8 @@ def test_killing_the_runner_gains_nothing_and_is_seen() -> None:
     ],
 )
 def test_how_a_process_ends_is_the_kernels_word(body: str, result: str, event: str | None) -> None:
-    processes = [make_process("a", body, seconds=0.5), make_process("b", "pass")]
+    seconds = 0.5 if result == "timed_out" else HANG
+    processes = [make_process("a", body, seconds=seconds), make_process("b", "pass")]
     results, parsed = parse_results(run(*processes), processes)
     assert results == {"a": result, "b": "passed"}
     assert [one.kind for one in parsed.events] == ([event] if event else [])
@@ -268,10 +270,10 @@ def test_words_that_do_not_fit_are_evidence(words: str, kind: str) -> None:
 
 def test_a_flood_of_words_ends_the_process_and_nothing_else() -> None:
     processes = [
-        make_process("a", FORGE + "while True: say(anything='x' * 60000)", seconds=20),
+        make_process("a", FORGE + "while True: say(anything='x' * 60000)", seconds=HANG),
         make_process("b", "pass"),
     ]
-    results, _ = parse_results(run(*processes, seconds=60), processes)
+    results, _ = parse_results(run(*processes, seconds=HANG), processes)
     assert results["b"] == "passed"
 
 
@@ -288,11 +290,10 @@ def test_a_flood_of_nothing_costs_the_host_nothing() -> None:
 
 
 def test_time_is_measured_outside() -> None:
-    processes = [make_process("a", "import time; time.sleep(100)", seconds=50)]
+    processes = [make_process("a", "import time; time.sleep(100000)", seconds=HANG)]
     report = run(*processes, seconds=1.0)
     results, parsed = parse_results(report, processes)
     assert (results, report.timed_out, parsed.killed_by) == ({"a": "timed_out"}, True, "time")
-    assert report.seconds < 10
 
 
 def test_messages_are_kept_only_where_they_may_be_shown() -> None:

@@ -83,7 +83,7 @@ def mixed() -> LoadedTask:
         instruction="Write roman.",
         source_paths=["roman.py"],
         tests=tests,
-        limits=TaskLimits(verifier_seconds=20),
+        limits=TaskLimits(verifier_seconds=600),
     )
     return LoadedTask(
         task, start, SourceTree({FILE: SUITE.encode()}), SourceTree({"roman.py": RIGHT.encode(), FILE: visible})

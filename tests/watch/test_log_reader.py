@@ -12,7 +12,7 @@ from gametape.core.step import Step
 from gametape.core.trajectory import Trajectory
 from gametape.record.journal import Journal
 from gametape.record.trajectory_file import save_trajectory
-from gametape.watch.log_reader import log_files, read_log
+from gametape.watch.log_reader import find_logs, read_log
 from gametape.watch.monitor_set import MonitorSet
 
 STEP: dict[str, Any] = {
@@ -133,6 +133,6 @@ def test_what_cannot_be_read_is_named(tmp_path: Path, name: str, content: bytes,
 
 def test_a_directory_without_logs_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="a directory without"):
-        log_files([tmp_path])
+        find_logs([tmp_path])
     with pytest.raises(BadInput, match="No such file"):
         list(read_log(tmp_path / "absent"))

@@ -6,7 +6,7 @@ The state is recorded with every turn and put into a fresh context after compact
 from collections import Counter
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
 from gametape.agent import text_file
 from gametape.core.base_model import Count, StrictModel
@@ -46,6 +46,16 @@ class AgentState(BaseModel):
     open: list[OpenFile] = Field(default_factory=list)
     """In order of use: the last used comes last."""
     edits: list[FileEdit] = Field(default_factory=list)
+    _max_read_characters: int = PrivateAttr(default=65_536)
+
+    @property
+    def max_read_characters(self) -> int:
+        """What one call of `read` may show. The rollout sets it by the model's window; it is not recorded."""
+        return self._max_read_characters
+
+    @max_read_characters.setter
+    def max_read_characters(self, value: int) -> None:
+        self._max_read_characters = value
 
     @classmethod
     def from_data(cls, data: Any) -> Self:

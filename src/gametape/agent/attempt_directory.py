@@ -5,6 +5,7 @@ workspace/        the files as the agent left them
 patch.diff        what it changed
 checkpoints/      the file tree after every turn
 notes/            what it remembered
+network.jsonl     what it asked of the hosts that it was allowed to reach
 """
 
 import os
@@ -50,6 +51,10 @@ class AttemptDirectory:
     @property
     def notes(self) -> Path:
         return self.root / "notes"
+
+    @property
+    def network(self) -> Path:
+        return self.root / "network.jsonl"
 
     @contextmanager
     def lock(self, resume: bool) -> Iterator[None]:

@@ -174,7 +174,7 @@ def read_constraints(file: Path) -> Constraints:
     """Read a TOML file with the fields of `Constraints`."""
     try:
         document = tomllib.loads(file.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise BadInput(f"the constraints in {file} cannot be read: {error}") from error
     try:
         return Constraints.model_validate(document)

@@ -27,6 +27,11 @@ class ConstrainedEnvironment(Protocol):
     @property
     def constraints(self) -> Constraints: ...
 
+    @property
+    def tool_seconds(self) -> float:
+        """What one tool call may take, where the limits do not allow more."""
+        ...
+
     def tools_for_state(self, state: AgentState) -> Sequence[Tool]: ...
 
     def changed_paths(self, before: str, after: str) -> Iterable[str]:
@@ -72,6 +77,9 @@ def rollout_config_for(
     return replace(
         config,
         make_tools=environment.tools_for_state,
+        limits=config.limits.model_copy(
+            update={"tool_seconds": max(config.limits.tool_seconds, environment.tool_seconds)}
+        ),
         constraints=environment.constraints,
         changed_paths=environment.changed_paths,
     )
@@ -92,7 +100,7 @@ async def run_episode(
     except GametapeError as error:
         if infra_error is None or not isinstance(error, infra_error):
             raise
-        return Episode(environment, (), RolloutEnd("error", str(error)), None, RolloutUsage())
+        return Episode(environment, (), RolloutEnd.from_error(error), None, RolloutUsage())
 
 
 async def finish_episode(environment: Environment, rollout: Rollout) -> Episode:

@@ -19,6 +19,7 @@ RolloutEventKind = Literal[
     "engine",
     "compaction",
     "checkpoint_dropped",
+    "escalation",
 ]
 
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from gametape.agent.events import RolloutEvent
 from gametape.agent.limits import RolloutUsage
 from gametape.agent.tool_router import RoutedTurn
-from gametape.core.atif import Agent, Extra, FinalMetrics
+from gametape.core.atif import Agent, Extra, FinalMetrics, ToolCall
 from gametape.core.protocols import Tool
 from gametape.core.step import Step
 from gametape.core.trajectory import ATIF_VERSION, Trajectory
@@ -103,11 +103,15 @@ def turn_step(number: int, reply: Reply, routed: RoutedTurn, events: Sequence[Ro
         "completion_tokens": usage.completion_tokens,
         "cached_tokens": usage.cached_tokens,
         "cost_usd": usage.cost_usd,
-        "extra": {"seconds": round(usage.seconds, 6), "attempts": usage.attempts},
+        "extra": {"seconds": round(usage.seconds, 6), "attempts": usage.attempts}
+        | {name: count for name in ("written_tokens", "reasoning_tokens") if (count := getattr(usage, name))},
     }
     extra |= {"finish": reply.finish}
     if reply.constrained:
         extra["constrained"] = True
+    if reply.warnings:
+        extra["warnings"] = list(reply.warnings)
+    extra["reasoning_state"] = reply.reasoning_state
     if events:
         extra["events"] = [event.to_dict() for event in events]
     document: dict[str, Any] = {
@@ -120,11 +124,10 @@ def turn_step(number: int, reply: Reply, routed: RoutedTurn, events: Sequence[Ro
     }
     if reply.model_name:
         document["model_name"] = reply.model_name
+    if reply.reasoning:
+        document["reasoning_content"] = reply.reasoning
     if reply.calls:
-        document["tool_calls"] = [
-            {"tool_call_id": call_id(number, at), "function_name": call.name, "arguments": call.arguments}
-            for at, call in enumerate(reply.calls)
-        ]
+        document["tool_calls"] = [_recorded_call(call, call_id(number, at)) for at, call in enumerate(reply.calls)]
     results = [_result(answer, call_id(number, at)) for at, answer in enumerate(routed.answers)]
     if routed.notice:
         results.append({"content": routed.notice})
@@ -140,15 +143,19 @@ def call_id(step: int, position: int) -> str:
 
 def recorded_reply(step: Step) -> Reply:
     """The model's reply of a recorded turn."""
-    calls = tuple(Call(call.function_name, call.arguments, call.tool_call_id) for call in step.tool_calls or [])
-    return Reply(text=step_text(step), calls=calls, tokens=step.tokens(), model_name=step.model_name)
+    return Reply(
+        text=step_text(step),
+        calls=tuple(_replayed_call(call) for call in step.tool_calls or []),
+        tokens=step.tokens(),
+        model_name=step.model_name,
+        reasoning=step.reasoning_content or "",
+        reasoning_state=step.gametape_extra.reasoning_state,
+    )
 
 
 def recorded_answers(step: Step) -> tuple[list[ToolResponse], list[str]]:
     """The tool results of a recorded turn, and the notices where there was no call to answer."""
-    calls = {
-        call.tool_call_id: Call(call.function_name, call.arguments, call.tool_call_id) for call in step.tool_calls or []
-    }
+    calls = {call.tool_call_id: _replayed_call(call) for call in step.tool_calls or []}
     answers, notices = [], []
     for result in step.observation.results if step.observation else []:
         content = result.content if isinstance(result.content, str) else ""
@@ -160,8 +167,24 @@ def recorded_answers(step: Step) -> tuple[list[ToolResponse], list[str]]:
     return answers, notices
 
 
+def _recorded_call(call: Call, number: str) -> dict[str, Any]:
+    """Calls are numbered in the record; the server's own id is kept beside that, because later turns refer to it."""
+    document: dict[str, Any] = {"tool_call_id": number, "function_name": call.name, "arguments": call.arguments}
+    return document | {"extra": {"server_id": call.id}} if call.id and call.id != number else document
+
+
+def _replayed_call(call: ToolCall) -> Call:
+    given = (call.extra or {}).get("server_id")
+    return Call(call.function_name, call.arguments, given if isinstance(given, str) and given else call.tool_call_id)
+
+
 def step_text(step: Step) -> str:
     return step.message if isinstance(step.message, str) else "".join(part.text or "" for part in step.message)
+
+
+def was_cut_off(step: Step) -> bool:
+    """Whether the limit of tokens cut this turn off."""
+    return step.source == "agent" and (step.gametape_extra.model_extra or {}).get("finish") == "length"
 
 
 def usage_from_steps(steps: Iterable[Step]) -> RolloutUsage:
@@ -171,6 +194,7 @@ def usage_from_steps(steps: Iterable[Step]) -> RolloutUsage:
         if step.source != "agent":
             continue
         usage.turns += not step.gametape_extra.summary
+        usage.cut_off += was_cut_off(step)
         if step.is_copied_context:
             continue
         metrics = step.metrics

@@ -4,11 +4,13 @@ import shlex
 from collections.abc import Sequence
 
 from gametape.agent.agent_state import AgentState
+from gametape.agent.model_use import recorded_escalations
 from gametape.agent.recorder import recorded_answers, recorded_reply, step_text
 from gametape.core.errors import BadInput
 from gametape.core.protocols import Workspace
 from gametape.core.step import Step
 from gametape.engines.conversation import Conversation, ToolDefinition
+from gametape.engines.router import escalate
 from gametape.sandbox.policy import WORKSPACE
 
 
@@ -40,6 +42,8 @@ def replay_conversation(conversation: Conversation, steps: Sequence[Step], tools
     for step in steps:
         if step.gametape_extra.summary:
             continue
+        if recorded_escalations([step]):
+            escalate(conversation)
         if step.source == "system":
             system = system or step_text(step)
         elif step.source == "user":

@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 from gametape.agent import compaction
 from gametape.agent.agent_state import AgentState
 from gametape.agent.breaker import BreakerTripped, NullBreaker, RolloutBreaker, RolloutTrip
+from gametape.agent.budget import ToldBudget
 from gametape.agent.constraints import Constraints
 from gametape.agent.events import RolloutEvent
 from gametape.agent.limits import RolloutEnd, RolloutLimits
+from gametape.agent.output_room import OutputRoom
 from gametape.agent.recorder import (
     MemoryRecorder,
     StepRecorder,
@@ -30,6 +32,7 @@ from gametape.core.protocols import Tool, Workspace
 from gametape.core.step import Step
 from gametape.engines.conversation import Conversation, Model, Reply, ToolDefinition
 from gametape.engines.errors import ContextTooLong, EngineError
+from gametape.engines.router import escalate
 from gametape.sandbox.keeper_client import SandboxError
 from gametape.sandbox.snapshots.errors import StoreFull
 
@@ -61,6 +64,8 @@ class RolloutConfig:
     """Whether a reply without a tool call ends the run, as in a conversation with a person."""
     make_breaker: Callable[[], RolloutBreaker] = NullBreaker
     """Makes the breaker of a rollout; each rollout has its own."""
+    told_budget: ToldBudget | None = None
+    """The budgets that the agent is reminded of; None where it is told nothing, as in training and evaluation."""
 
     def start_conversation(self) -> Conversation:
         return self.wrap_conversation(
@@ -77,6 +82,11 @@ class RolloutConfig:
         """The longest conversation that the model is asked to continue."""
         window = self.model.window
         return min(window, self.limits.context_tokens or window) - self.turn_tokens
+
+    @property
+    def output_room(self) -> OutputRoom:
+        window = min(self.model.window, self.limits.context_tokens or self.model.window)
+        return OutputRoom.for_window(window, self.limits.output_characters)
 
 
 class Rollout:
@@ -131,16 +141,20 @@ class Rollout:
         except RolloutEnd as end:
             return end
         except GametapeError as error:
-            return RolloutEnd("error", str(error))
+            return RolloutEnd.from_error(error)
 
     async def turn(self) -> Step:
         """One query, its tool calls and their results. Raises `RolloutEnd` when there is no further turn."""
         self.usage.check(self.config.limits)
+        budget = self.config.told_budget
+        before = budget.items(self.usage) if budget else []
         await self._handle_trip(self._breaker.take_trip())
         await self._make_room()
         reply = await self._ask()
         self.state.turn = self.usage.turns
         routed = await self._router.route(reply, self.workspace, self.usage)
+        if budget and not routed.finished:
+            routed.add_notice(budget.notice(before, budget.items(self.usage)))
         step = await self._record(reply, routed)
         if routed.finished:
             raise RolloutEnd(None, "finished")
@@ -193,6 +207,7 @@ class Rollout:
             await self.recorder.append(step)
             raise
         self.usage.turns += 1
+        self.usage.cut_off += reply.finish == "length"
         self.usage.add(reply.usage)
         return reply
 
@@ -233,7 +248,7 @@ class Rollout:
                 return await self._undo(routed, "the workspace has taken up more room than there is for it")
             except SandboxError as error:
                 routed.events.append(RolloutEvent("sandbox_death", f"after the turn: {error}"))
-                routed.notice = "The sandbox died after this turn. The workspace is as it was before this turn."
+                routed.add_notice("The sandbox died after this turn. The workspace is as it was before this turn.")
         self.usage.sandbox_deaths += 1
         if self.usage.sandbox_deaths > self.config.limits.sandbox_deaths:
             raise RolloutEnd("error", f"the sandbox died {self.usage.sandbox_deaths} times")
@@ -262,7 +277,7 @@ class Rollout:
         return await self._undo(routed, f"it changed what is {breaches[0]}")
 
     async def _undo(self, routed: RoutedTurn, why: str) -> str:
-        routed.notice = f"Undone, with everything else in this turn: {why}."
+        routed.add_notice(f"Undone, with everything else in this turn: {why}.")
         return await self._restore_last()
 
     async def _restore_last(self) -> str:
@@ -280,14 +295,17 @@ class Rollout:
         """Do what the breaker asks for, and record it with its evidence."""
         if trip is None:
             return
+        escalated = trip.rung != "nudge" and escalate(self.conversation)
+        room = self.config.max_prompt_tokens
+        max_tokens = room if escalated else min(self.conversation.length, room)
+        if (escalated or trip.rung == "fresh_context") and await self._restart_compacted(max_tokens, trip, escalated):
+            return
         if trip.rung in ("pause", "stop"):
             end = BreakerTripped(trip)
             await self._record_trip("system", end.reason, trip)
             raise end
-        max_tokens = min(self.conversation.length, self.config.max_prompt_tokens)
-        if trip.rung == "nudge" or not await self._restart_compacted(max_tokens, trip):
-            await self._record_trip("user", trip.nudge, trip)
-            self.conversation.add_user_message(trip.nudge)
+        await self._record_trip("user", trip.nudge, trip)
+        self.conversation.add_user_message(trip.nudge)
 
     async def _record_trip(self, source: str, text: str, trip: RolloutTrip) -> None:
         step = message_step(self._next_id, source, text, events=[trip.to_dict()])
@@ -303,7 +321,9 @@ class Rollout:
                 "limit", f"the context is full: {before} tokens, and compaction cannot make them {max_tokens}"
             )
 
-    async def _restart_compacted(self, max_tokens: int, trip: RolloutTrip | None = None) -> bool:
+    async def _restart_compacted(
+        self, max_tokens: int, trip: RolloutTrip | None = None, escalated: bool = False
+    ) -> bool:
         """Start a fresh conversation of at most `max_tokens` from the record; False if that cannot be done."""
         steps = active_steps(self.recorder.steps)
         before = self.conversation.length
@@ -315,6 +335,8 @@ class Rollout:
             return False
         event = RolloutEvent("compaction", f"{before} tokens became {fresh.length}")
         events = [event.to_dict(), *([trip.to_dict()] if trip else [])]
+        if trip and escalated:
+            events.append(RolloutEvent("escalation", trip.reason).to_dict())
         text = f"{fresh.text}\n\n{trip.nudge}" if trip else fresh.text
         saved = {"checkpoint": checkpoint_at(steps)[0], "work": self.state.data, "events": events}
         step = message_step(self._next_id, "user", text, compacted=True, **saved)
@@ -344,9 +366,12 @@ class Rollout:
         return len(self.recorder.steps) + 1
 
     def _use_state(self, state: AgentState) -> None:
-        self.state = state
-        self._tools = self.config.make_tools(state)
-        self._router = ToolRouter(self._tools, self.config.limits, self.config.constraints, self.config.reply_ends_run)
+        config, self.state = self.config, state
+        state.max_read_characters = config.output_room.read
+        self._tools = config.make_tools(state)
+        self._router = ToolRouter(
+            self._tools, config.limits, config.constraints, config.output_room, config.reply_ends_run
+        )
 
     def _replayed_breaker(self, steps: Sequence[Step]) -> RolloutBreaker:
         breaker = self.config.make_breaker()

@@ -11,6 +11,8 @@ from gametape.engines.scripted import ScriptedCall, ScriptedTurn
 from gametape.record.loaded_task import LoadedTask
 
 TaskScript = Callable[[LoadedTask], list[ScriptedTurn]]
+_MAX_PART = 16_000
+"""Characters of a file that are written in one turn."""
 
 
 def expert(task: LoadedTask) -> list[ScriptedTurn]:
@@ -63,10 +65,20 @@ def _solution(task: LoadedTask) -> list[ScriptedTurn]:
         raise BadInput(f"{task.task.name}: has no solution, so a scripted expert cannot solve it")
     changed = [path for path, content in task.reference.files.items() if task.start.files.get(path) != content]
     removed = [path for path in task.start if path not in task.reference]
-    turns = [_turn(f"I write {path}.", "write", path=path, content=task.reference.text(path)) for path in changed]
+    turns = [turn for path in changed for turn in _file_turns(path, task.reference.text(path))]
     if removed:
         turns.append(_turn("I remove what is not needed.", "shell", command=f"rm -- {shlex.join(removed)}"))
     return turns
+
+
+def _file_turns(path: str, content: str) -> list[ScriptedTurn]:
+    """A long file is written in parts, so that no turn is longer than a model's may be."""
+    first, *rest = [content[at : at + _MAX_PART] for at in range(0, len(content), _MAX_PART)] or [""]
+    more = (f"printf %s {shlex.quote(part)} >> {shlex.quote(path)}" for part in rest)
+    return [
+        _turn(f"I write {path}.", "write", path=path, content=first),
+        *(_turn(f"I go on with {path}.", "shell", command=command) for command in more),
+    ]
 
 
 def _ending(task: LoadedTask) -> list[ScriptedTurn]:

@@ -48,7 +48,7 @@ class TaskSandboxPool:
     ) -> None:
         """`max_concurrent` bounds the commands, starts and verdicts that run at a time, not the number of rollouts."""
         self._home, self._max_concurrent, self._store_bytes = home, max_concurrent, store_bytes
-        self._profile, self._reward_kind = profile, reward_kind
+        self.profile, self._reward_kind = profile, reward_kind
         self._cached: OrderedDict[str, tuple[asyncio.Future[str], Verifier]] = OrderedDict()
 
     async def __aenter__(self) -> Self:
@@ -82,7 +82,7 @@ class TaskSandboxPool:
         def verify() -> Verdict:
             with _scratch("gametape-verified-") as scratch:
                 self._store.export(workspace.last_snapshot, scratch / "workspace")
-                return verifier.verify(scratch / "workspace", self._profile, self._reward_kind)
+                return verifier.verify(scratch / "workspace", self.profile, self._reward_kind)
 
         return await self._scheduler.run_in_slot(verify)
 
@@ -114,6 +114,7 @@ class TaskEnvironment:
         self.bucket = bucket or self.name
         self.system_prompt, self.user_prompt = presentation.system_prompt, presentation.user_prompt
         self.max_turns, self.constraints = presentation.max_turns, presentation.constraints
+        self.tool_seconds = presentation.tool_seconds
         self.tools_for_state = presentation.tools
         """Makes tools that share the agent's state with its rollout."""
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from gametape.agent.agent_state import AgentState
 from gametape.agent.constraints import Constraints
+from gametape.agent.limits import RolloutLimits
 from gametape.agent.prompts import build_system_prompt, build_user_prompt, standing_instructions
 from gametape.agent.tools import standard_tools
 from gametape.agent.tools.finish import AnswerTool
@@ -18,6 +19,7 @@ from gametape.sandbox.backend import SandboxSpec
 from gametape.sandbox.policy import SandboxPolicy
 from gametape.sandbox.snapshots.store import SnapshotStore
 from gametape.verify.interpreter import hidden_packages, interpreter_prefixes
+from gametape.verify.layers.profiles import Profile
 from gametape.verify.static_analysis.analyzer import StaticAnalyzer
 
 
@@ -52,8 +54,9 @@ def task_tools(
     max_seconds: float,
     notes: NoteStore | None = None,
     allowed: frozenset[str] | None = None,
+    history: bool = False,
 ) -> Sequence[Tool]:
-    """The standard tools, or only the `allowed` ones and `finish`."""
+    """The standard tools, or only the `allowed` ones and `finish`. `history` adds a look at the git history."""
     tools = standard_tools(
         state=state,
         notes=notes,
@@ -61,6 +64,7 @@ def task_tools(
         task=task,
         analyzer=StaticAnalyzer(home),
         max_seconds=max_seconds,
+        history=history,
     )
     if allowed is None:
         return tools
@@ -70,12 +74,34 @@ def task_tools(
     return [tool for tool in tools if tool.name in allowed or tool.name == "finish"]
 
 
-def initial_prompts(task: LoadedTask, constraints: str = "") -> tuple[str, str]:
-    """The system prompt and the user prompt."""
-    system = build_system_prompt(standing_instructions(task.start.files), constraints)
-    paths = ", ".join(task.task.source_paths)
-    facts = [f"The tests run with `python -m pytest`. Only these paths are taken from your work: {paths}."]
+def initial_prompts(
+    task: LoadedTask, constraints: str = "", profile: Profile = "full", budget: str = "", hosts: Sequence[str] = ()
+) -> tuple[str, str]:
+    """The system prompt and the user prompt, which says what counts under this profile, and the agent's budget."""
+    system = build_system_prompt(standing_instructions(task.start.files), constraints, hosts=hosts)
+    facts = [" ".join(what_counts(task, profile)), *([budget] if budget else [])]
     return system, build_user_prompt(task.task.instruction, task.start, facts)
+
+
+def what_counts(task: LoadedTask, profile: Profile) -> list[str]:
+    """What the verifier will look at, in sentences for the agent."""
+    facts = [
+        "The tests run with `python -m pytest`.",
+        f"Only these paths are taken from your work: {', '.join(task.task.source_paths)}.",
+    ]
+    if task.task.tests.held_out:
+        facts.append("Tests that you cannot see are run as well.")
+    if task.task.architecture is not None:
+        facts.append("The structure of the code is checked: which modules import which.")
+    if profile == "full":
+        facts.append("New type errors (mypy) and lint findings (ruff) in the files you change lower the score.")
+    return facts
+
+
+def limits_for_task(limits: RolloutLimits, task: LoadedTask) -> RolloutLimits:
+    """The same limits, with time for a command that takes as long as the task's verification may."""
+    seconds = max(limits.tool_seconds, task.task.limits.verifier_seconds or 0.0)
+    return limits.model_copy(update={"tool_seconds": seconds})
 
 
 _ANSWER_SYSTEM_PROMPT = "You write Python functions. Answer with one ```python block that holds the whole file."
@@ -92,20 +118,23 @@ class TaskPresentation:
     max_turns: int
     tools: Callable[[AgentState], Sequence[Tool]]
     constraints: Constraints = field(default_factory=Constraints)
+    tool_seconds: float = RolloutLimits().tool_seconds
+    """What one tool call may take."""
 
 
 def present_as_work(
     task: LoadedTask,
     home: Path,
-    max_turns: int = 50,
+    max_turns: int = RolloutLimits().turns,
     constraints: Constraints | None = None,
-    tool_seconds: float = 120.0,
+    profile: Profile = "full",
 ) -> TaskPresentation:
-    """The task as `gametape solve` presents it: with the standard tools, but without notes."""
+    """The task as `gametape solve` presents it: with the standard tools, but without notes and budgets."""
     constraints = constraints or Constraints()
-    system, user = initial_prompts(task, constraints.describe())
+    system, user = initial_prompts(task, constraints.describe(), profile)
+    seconds = limits_for_task(RolloutLimits(), task).tool_seconds
     return TaskPresentation(
-        system, user, max_turns, lambda state: task_tools(task, state, home, tool_seconds), constraints
+        system, user, max_turns, lambda state: task_tools(task, state, home, seconds), constraints, seconds
     )
 
 

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from gametape.agent.constraints import Constraints
 from gametape.agent.events import RolloutEvent, RolloutEventKind
 from gametape.agent.limits import RolloutLimits, RolloutUsage
+from gametape.agent.output_room import OutputRoom
 from gametape.agent.tools.history import current_branch
+from gametape.agent.tools.read import ReadTool
 from gametape.agent.truncation import truncate
 from gametape.core.errors import GametapeError
 from gametape.core.messages import ToolResult
@@ -26,7 +28,7 @@ _GRACE = 5.0
 
 @dataclass
 class RoutedTurn:
-    """The results of one turn. `notice` is a message to the model where there was no call to answer."""
+    """The results of one turn. `notice` is a message to the model beside the answers to its calls."""
 
     answers: list[ToolResponse] = field(default_factory=list)
     notice: str | None = None
@@ -37,6 +39,9 @@ class RoutedTurn:
     calls_run: int = 0
     """Calls with arguments that the tool accepted."""
 
+    def add_notice(self, text: str | None) -> None:
+        self.notice = "\n\n".join(filter(None, (self.notice, text))) or None
+
     def refuse(self, call: Call, kind: RolloutEventKind, text: str) -> None:
         self.answers.append(ToolResponse(call, text, failed=True))
         self.events.append(RolloutEvent(kind, text))
@@ -46,18 +51,26 @@ class ToolRouter:
     """Runs the calls of a turn in their order, under limits and constraints."""
 
     def __init__(
-        self, tools: Sequence[Tool], limits: RolloutLimits, constraints: Constraints, reply_ends_run: bool = False
+        self,
+        tools: Sequence[Tool],
+        limits: RolloutLimits,
+        constraints: Constraints,
+        room: OutputRoom,
+        reply_ends_run: bool = False,
     ) -> None:
         """`reply_ends_run`: a reply without a call is the answer to a person, and ends the run."""
         self._tools = {tool.name: tool for tool in tools}
         self._limits = limits
         self._constraints = constraints
+        self._room = room
         self._reply_ends_run = reply_ends_run
 
     async def route(self, reply: Reply, workspace: Workspace, usage: RolloutUsage) -> RoutedTurn:
         routed = RoutedTurn()
         self._note_forbidden_text(reply, routed)
-        if not reply.calls:
+        if reply.finish == "length":
+            self._note_cut_off(reply, routed)
+        elif not reply.calls:
             self._handle_no_call(reply, routed)
         for number, call in enumerate(reply.calls):
             if routed.finished or routed.sandbox_died:
@@ -69,7 +82,9 @@ class ToolRouter:
             elif refusal := await self._refusal(call, workspace, usage):
                 routed.refuse(call, *refusal)
             else:
-                await self._run(call, workspace, usage, routed)
+                used = sum(len(answer.content) for answer in routed.answers)
+                room = self._room.for_call(used, len(reply.calls) - number, call.name == ReadTool.name)
+                await self._run(call, workspace, usage, routed, room)
         usage.useless_turns = 0 if routed.calls_run else usage.useless_turns + 1
         return routed
 
@@ -77,8 +92,6 @@ class ToolRouter:
         kind: RolloutEventKind
         if reply.problem:
             kind, text = "malformed_call", reply.problem
-        elif reply.finish == "length":
-            kind, text = "cut_off", "Your turn was cut off because it was too long. Say less, and call one tool."
         elif self._reply_ends_run and reply.text.strip():
             routed.finished = True
             return
@@ -86,6 +99,17 @@ class ToolRouter:
             kind, text = "no_call", "You called no tool. Call one, or call finish when the work is done."
         routed.notice = text
         routed.events.append(RolloutEvent(kind, text))
+
+    def _note_cut_off(self, reply: Reply, routed: RoutedTurn) -> None:
+        """A turn that reached the limit of tokens. Calls that were complete by then are run all the same."""
+        length = reply.usage.completion_tokens
+        text = f"Your turn was cut off after {length:,} tokens, the most that one turn may have."
+        if reply.calls:
+            text += " The calls that were complete were run, the rest of the turn is lost."
+        else:
+            text += " No call in it was complete. Say less, and write a long file in parts, one call for each."
+        routed.add_notice(text)
+        routed.events.append(RolloutEvent("cut_off", text))
 
     async def _refusal(
         self, call: Call, workspace: Workspace, usage: RolloutUsage
@@ -101,7 +125,7 @@ class ToolRouter:
             return "constraint", f"Not run: {breach}"
         return None
 
-    async def _run(self, call: Call, workspace: Workspace, usage: RolloutUsage, routed: RoutedTurn) -> None:
+    async def _run(self, call: Call, workspace: Workspace, usage: RolloutUsage, routed: RoutedTurn, room: int) -> None:
         began = time.monotonic()
         usage.calls[call.name] += 1
         try:
@@ -128,7 +152,7 @@ class ToolRouter:
         usage.tool_seconds += time.monotonic() - began
         usage.cpu_seconds += result.cpu_seconds
         routed.finished = result.finished
-        content = truncate(_whole_text(result.content), self._limits.output_characters)
+        content = truncate(_whole_text(result.content), room)
         routed.answers.append(ToolResponse(call, content, result.failed))
 
     def _note_forbidden_text(self, reply: Reply, routed: RoutedTurn) -> None:

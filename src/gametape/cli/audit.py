@@ -1,11 +1,10 @@
 """`gametape audit`: look for reward hacks in finished trajectories."""
 
-from pathlib import Path
 from typing import Any
 
 import typer
 
-from gametape.cli.shared import AsJson, JudgeModel, TrajectoryPaths, emit_json
+from gametape.cli.shared import AsJson, JudgeModel, TrajectoryPaths, emit_json, printable_line, tell_skipped
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -18,19 +17,22 @@ def audit(
 ) -> None:
     """List the steps in which an agent tried to get a reward without doing the work.
 
-    Exit code 0 if there is no flag, 1 if there is one, 2 if a file is not a trajectory, 3 if the judge is missing.
+    Of a directory every trajectory is read; other files in it, and the agent's own workspace, are skipped.
 
-    Example: gametape audit runs/first/trajectories/*.json
+    Exit code 0 if there is no flag, 1 if there is one, 2 if a named file is not a trajectory or a directory has none,
+    3 if the judge is missing.
+
+    Example: gametape audit runs/first
     """
     from gametape.record.errors import printable_path
-    from gametape.record.trajectory_file import load_trajectory
+    from gametape.record.trajectory_discovery import find_trajectories
     from gametape.verify.integrity.llm_judge import judge_trajectory, open_judge
     from gametape.verify.integrity.trajectory_audit import audit_trajectory
 
-    ask = open_judge(judge) if judge else None
+    ask = open_judge(judge) if judge is not None else None
     flags: list[dict[str, Any]] = []
-    for file in _files(paths):
-        trajectory = load_trajectory(file)
+    search = find_trajectories(paths)
+    for file, trajectory in search.load():
         for flag in [*audit_trajectory(trajectory), *(judge_trajectory(trajectory, ask) if ask else [])]:
             flags.append(
                 {
@@ -42,26 +44,11 @@ def audit(
                 }
             )
             if not as_json:
-                typer.echo(f"{printable_path(file)}: step {flag.step}: {flag.rule} ({flag.severity}) {flag.evidence}")
+                evidence = printable_line(flag.evidence)
+                typer.echo(f"{printable_path(file)}: step {flag.step}: {flag.rule} ({flag.severity}) {evidence}")
+    left_out = tell_skipped(search)
     if as_json:
-        emit_json({"flags": flags})
+        emit_json({"flags": flags} | left_out)
     elif not flags:
         typer.echo("no flag")
     raise typer.Exit(1 if flags else 0)
-
-
-def _files(paths: list[Path]) -> list[Path]:
-    """The given files, and every trajectory file of the given directories."""
-    from gametape.core.errors import BadInput
-    from gametape.record.errors import printable_path
-
-    files: list[Path] = []
-    for path in paths:
-        if path.is_dir():
-            inside = sorted({*path.rglob("*.json"), *path.rglob("*.jsonl")})
-            if not inside:
-                raise BadInput(f"{printable_path(path)}: a directory without trajectory files")
-            files += inside
-        else:
-            files.append(path)
-    return files

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
+from gametape.cli.budgets import MaxTurnTokens, limits_from_options
+from gametape.cli.model_option import ModelName, choose_model
 from gametape.cli.shared import AsJson, Home, JudgeModel, LocalOnly, emit
 from gametape.record.home import home_directory
 
@@ -36,9 +38,7 @@ def coach(
     task: Annotated[
         str, typer.Option(help="The task of the rollout: a task, a world, a suite that contains it, or worlds:NAME.")
     ],
-    model: Annotated[
-        str, typer.Option(help="The policy that the hints are for: the one whose token ids are recorded.")
-    ],
+    model: ModelName = None,
     gates: Annotated[str, typer.Option(help="The gates that a hint has to pass: g0, g1, g2.")] = "g0",
     target: Annotated[int | None, typer.Option(metavar="STEP", help="The step to give --hint for.")] = None,
     hint: Annotated[
@@ -58,7 +58,7 @@ def coach(
     temperature: Annotated[
         float, typer.Option(min=0.0, max=100.0, help="The temperature of the policy in forks.")
     ] = 1.0,
-    max_turn_tokens: Annotated[int, typer.Option(min=1, help="The maximum number of new tokens in a turn.")] = 512,
+    max_turn_tokens: MaxTurnTokens = None,
     out: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write the trajectory with its targets here instead of in place."),
@@ -85,7 +85,6 @@ def coach(
       gametape coach rollout.json --task worlds:moderate --model runs/later --again
     """
 
-    from gametape.agent.limits import RolloutLimits
     from gametape.coach.coach import Coach, CoachSettings
     from gametape.core.errors import BadInput
     from gametape.engines.egress_policy import EgressPolicy
@@ -102,8 +101,9 @@ def coach(
         forks=forks,
         bisect=bisect,
         temperature=temperature,
-        limits=RolloutLimits(turns=1_000_000, turn_tokens=max_turn_tokens),
+        limits=limits_from_options(turns=1_000_000, turn_tokens=max_turn_tokens),
     )
+    model = choose_model(model)
     run = _CoachRun(record, task, model, home_directory(home), EgressPolicy(local_only=local_only))
     hint_coach = Coach(settings)
     given = (target, hint) if target is not None and hint is not None else None
@@ -130,7 +130,7 @@ class _CoachRun:
         from gametape.verify.integrity.llm_judge import open_judge
         from gametape.verify.integrity.trajectory_audit import audit_trajectory
 
-        ask = open_judge(judge) if judge else None
+        ask = open_judge(judge) if judge is not None else None
         async with self._opened() as (environment, model):
             episode = _episode_from_record(environment, self._record)
             return await coach.annotate(

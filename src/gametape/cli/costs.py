@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gametape.cli.shared import AsJson, TrajectoryPaths, emit
+from gametape.cli.shared import AsJson, TrajectoryPaths, emit, tell_skipped
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -23,29 +23,31 @@ def costs(
 
     The cost of a turn is split equally among the tools it called. Attempts without an outcome are listed, not counted.
 
-    Exit code 0, or 2 if a file is not a trajectory.
+    Of a directory every trajectory counts once, closed or still running; other files in it are skipped.
 
-    Example: gametape costs runs/first/trajectories
+    Exit code 0, or 2 if a named file is not a trajectory or a directory has none.
+
+    \b
+    Examples:
+      gametape costs runs/first
+      gametape costs ~/.local/share/gametape/goals --cpu-hour 0.05
     """
-    from gametape.record.trajectory_file import load_trajectory
+    from gametape.record.trajectory_discovery import find_trajectories
     from gametape.watch.costs import cost_report
-    from gametape.watch.log_reader import trajectory_files
 
-    report = cost_report(map(load_trajectory, trajectory_files(paths)), cpu_hour).to_dict()
-    emit(report, as_json, _show)
+    search = find_trajectories(paths)
+    report = cost_report((trajectory for _, trajectory in search.load()), cpu_hour).to_dict()
+    emit(report | tell_skipped(search), as_json, _show)
 
 
 def _show(report: dict[str, Any]) -> None:
-    from rich.console import Console
-    from rich.table import Table
+    from gametape.terminal.table import Column, numbers, print_table
 
-    table = Table("", "attempts", "passed", "dollars", "per success", "on failures", "tokens", "CPU s", box=None)
-    table.add_row("all", *_cells(report))
+    titles = numbers("attempts", "passed", "dollars", "per success", "on failures", "tokens", "CPU s")
+    rows = [["all", *_cells(report)]]
     for key, accounts in report["by"].items():
-        table.add_section()
-        for name, account in accounts.items():
-            table.add_row(f"{key}: {_short(name)}", *_cells(account))
-    Console(highlight=False, markup=False).print(table)
+        rows += [[f"{key}: {_short(name)}", *_cells(account)] for name, account in accounts.items()]
+    print_table([Column(wraps=True), *titles], rows)
     if report["unfinished"]:
         typer.echo(f"{report['unfinished']} without an outcome are not counted")
 

@@ -40,17 +40,17 @@ def demo(
       gametape demo --seed 1 --out runs/demo-1
       gametape demo --sandbox
     """
-    from rich.console import Console
-
     if sandbox:
-        from gametape.demo.sandbox_programs import programs_table, run_programs
+        from gametape.demo.sandbox_programs import print_programs, run_programs
 
         rows = run_programs()
         held = all(row["held"] for row in rows)
-        emit({"acts": rows, "held": held}, as_json, lambda _: Console().print(programs_table(rows)))
+        emit({"acts": rows, "held": held}, as_json, lambda _: print_programs(rows))
         raise typer.Exit(0 if held else 1)
+    from rich.console import Console
+
     from gametape.cli.train import free_name
-    from gametape.core.errors import BadInput
+    from gametape.core.errors import BadInput, Interrupted
     from gametape.demo.run import run_demo
     from gametape.demo.state import DemoState
     from gametape.record.errors import printable_path
@@ -64,10 +64,9 @@ def demo(
         answer = run_demo(state, Console(stderr=as_json, highlight=False, soft_wrap=True))
     except KeyboardInterrupt:
         where = printable_path(directory)
-        typer.echo(
-            f"gametape: interrupted; what is done is in {where}; go on with: gametape demo --resume {where}", err=True
-        )
-        raise typer.Exit(130) from None
+        raise Interrupted(
+            f"interrupted; what is done is in {where}; go on with: gametape demo --resume {where}"
+        ) from None
     if as_json:
         emit_json(answer)
     raise typer.Exit(0 if answer["told_apart"] else 1)

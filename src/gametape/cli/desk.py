@@ -8,7 +8,10 @@ import typer
 from gametape.cli.shared import AsJson, Database, Home, emit_json, open_desk
 
 app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Run goals, threads and heartbeats, and keep running them."
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    help="Run goals, threads and heartbeats, and keep running them.",
 )
 
 

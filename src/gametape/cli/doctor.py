@@ -20,6 +20,8 @@ def doctor(
     """Test every sandbox backend, look for torch and a GPU, and say how to get what is missing.
 
     Exits 0 when at least one sandbox works, else 3.
+
+    Example: gametape doctor
     """
 
     facts = examine()
@@ -59,16 +61,16 @@ def _gpu() -> str | None:
 
 def _show(facts: dict[str, Any]) -> None:
     from rich.console import Console
-    from rich.table import Table
 
-    table = Table(title="Sandbox backends", title_justify="left")
-    for column in ("backend", "works", "has", "missing"):
-        table.add_column(column, overflow="fold")
+    from gametape.terminal.table import Column, print_table
+
+    rows = []
     for name, backend in facts["backends"].items():
         has = [key if value is True else f"{key} {value}" for key, value in backend["capabilities"].items() if value]
-        table.add_row(name, "yes" if backend["available"] else "no", ", ".join(has), "; ".join(backend["missing"]))
-    console = Console()
-    console.print(table)
+        rows.append([name, "yes" if backend["available"] else "no", ", ".join(has), "; ".join(backend["missing"])])
+    console = Console(highlight=False, soft_wrap=True)
+    columns = [Column("backend"), Column("works"), Column("has", wraps=True), Column("missing", wraps=True)]
+    print_table(columns, rows, console, title="Sandbox backends")
     console.print(f"Python {facts['python']}, torch {facts['torch'] or 'not installed'}, GPU {facts['gpu'] or 'none'}")
     if trial := facts["cpu_bfloat16"]:
         pays = f"{trial['speedup']} times as fast as float32" if trial["works"] else "does not work"

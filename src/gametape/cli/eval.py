@@ -7,6 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gametape.cli.budgets import (
+    MaxCost,
+    MaxSeconds,
+    MaxTokens,
+    MaxToolSeconds,
+    MaxTurns,
+    MaxTurnTokens,
+    limits_from_options,
+)
+from gametape.cli.model_option import ModelName, Temperature, choose_model, choose_sampling, usual_temperature
 from gametape.cli.shared import AsJson, ConstraintsFile, Home, LocalOnly, emit, load_constraints
 from gametape.record.home import home_directory
 
@@ -22,13 +32,14 @@ if TYPE_CHECKING:
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
+_ANY_NUMBER = 1_000_000
+"""Turns: a task has as many as were asked for, a world has its own."""
+
 
 @app.command(name="eval")
 def evaluate(
     suite: Annotated[str, typer.Argument(help="A directory of tasks, a list file, a suite of worlds, or worlds:NAME.")],
-    model: Annotated[
-        str, typer.Option(help="smollm2, a directory of weights, openai:MODEL@URL, scripted:FILE, scripted:expert.")
-    ],
+    model: ModelName = None,
     k: Annotated[int, typer.Option("-k", min=1, help="The k of pass@k and pass^k.")] = 1,
     n: Annotated[int | None, typer.Option("-n", min=1, help="Attempts at each task (K).")] = None,
     seed: Annotated[int, typer.Option(help="The seed of all sampling, and of the worlds of worlds:NAME.")] = 0,
@@ -36,11 +47,13 @@ def evaluate(
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
     trajectories: Annotated[bool, typer.Option("--trajectories", help="Also write every rollout to --out.")] = False,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first N tasks (100 for worlds:NAME).")] = None,
-    temperature: Annotated[float, typer.Option(min=0.0, max=100.0, help="0 is greedy.")] = 1.0,
-    max_turns: Annotated[
-        int, typer.Option(min=1, help="The maximum number of turns at a task; a world has its own.")
-    ] = 50,
-    max_turn_tokens: Annotated[int, typer.Option(min=1, help="The maximum number of new tokens in a turn.")] = 512,
+    temperature: Temperature = None,
+    max_turns: MaxTurns = None,
+    max_turn_tokens: MaxTurnTokens = None,
+    max_tokens: MaxTokens = None,
+    max_cost: MaxCost = None,
+    max_seconds: MaxSeconds = None,
+    max_tool_seconds: MaxToolSeconds = None,
     jobs: Annotated[int, typer.Option(min=1, max=4096, help="Attempts that run at the same time.")] = 16,
     constraints: ConstraintsFile = None,
     local_only: LocalOnly = False,
@@ -60,14 +73,13 @@ def evaluate(
       gametape eval worlds:moderate --model runs/first -n 8 -k 8 --out evals/first
     """
 
-    from gametape.agent.limits import RolloutLimits
     from gametape.core.errors import BadInput
-    from gametape.core.messages import Sampling
     from gametape.engines.egress_policy import EgressPolicy
     from gametape.evals.attempt_log import AttemptLog
     from gametape.evals.runner import EvalSettings, NullAttemptStore
     from gametape.evals.suite import WORLDS_PREFIX, find_tasks, suite_digest
 
+    model = choose_model(model)
     attempts = n or k
     if attempts < k:
         raise BadInput(f"pass@{k} needs at least {k} attempts, not {attempts}; give -n {k} or more")
@@ -76,25 +88,30 @@ def evaluate(
     root = home_directory(home)
     rules = load_constraints(constraints)
     tasks = find_tasks(suite, root, limit, seed)
+    limits = limits_from_options(max_turns, max_turn_tokens, max_tokens, max_cost, max_seconds, max_tool_seconds)
+    sampling = choose_sampling(temperature)
     eval_settings = EvalSettings(
         attempts=attempts,
         jobs=jobs,
         seed=seed,
-        sampling=Sampling(temperature=temperature),
-        limits=RolloutLimits(turns=1_000_000, turn_tokens=max_turn_tokens),
+        sampling=sampling,
+        limits=limits.model_copy(update={"turns": _ANY_NUMBER}),
     )
     settings: dict[str, Any] = {
         "suite": suite if suite.startswith(WORLDS_PREFIX) else str(Path(suite).absolute()),
         "suite_digest": suite_digest(tasks),
         "model": model,
         "seed": seed,
-        "temperature": temperature,
-        "max_turns": max_turns,
-        "max_turn_tokens": max_turn_tokens,
+        "temperature": sampling.temperature if temperature is not None else usual_temperature(model),
+        "max_turns": limits.turns,
+        "max_turn_tokens": limits.turn_tokens,
+        "max_tokens": limits.tokens,
+        "max_cost": limits.cost_usd,
+        "max_seconds": limits.wall_seconds,
         "constraints": rules.model_dump(exclude_defaults=True),
     }
     rollouts = out / "trajectories" if out and trajectories else None
-    run = _EvalRun(model, root, EgressPolicy(local_only=local_only), max_turns, rules, rollouts)
+    run = _EvalRun(model, root, EgressPolicy(local_only=local_only), limits.turns, rules, rollouts)
     if out is None:
         answer = settings | asyncio.run(run.evaluate(tasks, eval_settings, NullAttemptStore(), k))
     else:
@@ -117,10 +134,9 @@ class _EvalRun:
     async def evaluate(
         self, tasks: "list[World] | list[LoadedTask]", eval_settings: "EvalSettings", store: "AttemptStore", k: int
     ) -> dict[str, Any]:
-        from gametape.core.errors import MissingDependency
         from gametape.evals.model_selector import ModelSelector
         from gametape.evals.report import build_report
-        from gametape.evals.runner import error_reasons, evaluate
+        from gametape.evals.runner import NoAttemptEnded, evaluate
         from gametape.evals.suite import open_suite
 
         async with open_suite(tasks, self._home, self._turns, self._forbidden) as items:
@@ -131,7 +147,7 @@ class _EvalRun:
             finally:
                 await selector.close()
         if all(attempt.passed is None for attempt in attempts):
-            raise MissingDependency(f"no attempt ended: {next(error_reasons(attempts))}")
+            raise NoAttemptEnded(attempts)
         return build_report(attempts, eval_settings.attempts, k)
 
     def _record(self, episode: "Episode", model: "Model", number: int) -> None:
@@ -179,8 +195,9 @@ class _Bar:
 
 def _show(answer: dict[str, Any]) -> None:
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
+
+    from gametape.terminal.table import Column, print_table
 
     console = Console(highlight=False)
     success = answer["success"]
@@ -188,10 +205,8 @@ def _show(answer: dict[str, Any]) -> None:
     console.print(
         Text(f"{answer['suite']}: {answer['tasks']} tasks, {answer['attempts']} attempts{broken}"), soft_wrap=True
     )
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(style="dim")
-    table.add_column()
-    for title, text in (
+    rows = (
+        *_interruptions(answer),
         ("success", _with_interval(success["rate"], success)),
         (f"pass@{answer['k']}", _percent(answer["pass_at_k"])),
         (f"pass^{answer['k']}", _percent(answer["pass_hat_k"])),
@@ -202,11 +217,22 @@ def _show(answer: dict[str, Any]) -> None:
         ("tokens for a success", _number(answer["cost_per_success"]["tokens"])),
         ("seconds for a success", _number(answer["cost_per_success"]["seconds"])),
         ("spent on failures", _percent(answer["cost_per_success"]["spent_on_failures"])),
-    ):
-        table.add_row(title, text)
-    console.print(table)
+    )
+    print_table([Column(style="dim"), Column(wraps=True)], rows, console)
     if "report" in answer:
         console.print(Text(f"report {answer['report']}", style="dim"), soft_wrap=True)
+
+
+def _interruptions(answer: dict[str, Any]) -> list[tuple[str, str]]:
+    """What stands between the figures and the model: attempts that broke off, and turns that were cut off."""
+    from gametape.watch.text_features import printable
+
+    rows = [("broken off", f"{number}: {printable(reason)}") for reason, number in answer["error_reasons"].items()]
+    if answer["cut_off"]:
+        rows.append(
+            ("cut off", f"{answer['cut_off']} of {answer['attempts']} attempts, in a turn that reached its token limit")
+        )
+    return rows
 
 
 def _far(survival: list[dict[str, Any]]) -> list[tuple[str, str]]:

@@ -6,6 +6,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gametape.cli.budgets import (
+    AllowHost,
+    MaxCost,
+    MaxSeconds,
+    MaxTokens,
+    MaxToolSeconds,
+    MaxTurns,
+    MaxTurnTokens,
+    budgets_from_options,
+)
+from gametape.cli.model_option import ModelName, choose_model
 from gametape.cli.shared import (
     AsJson,
     ConstraintsFile,
@@ -42,15 +53,21 @@ def run(
     success: Annotated[
         str, typer.Option(help="The command that has to succeed, such as 'pytest -q'; join several with &&.")
     ],
-    model: Annotated[str, typer.Option(help="smollm2, a directory of weights, openai:MODEL@URL or scripted:FILE.")],
-    instruction: Annotated[str, typer.Option(help="What to do (default: make the command succeed).")] = "",
-    budget_tokens: Annotated[int | None, typer.Option(min=1, help="Tokens read and written in all.")] = None,
-    deadline: Annotated[
-        float | None, typer.Option(min=0.1, max=1e9, help="Seconds from now; survives restarts.")
-    ] = None,
+    model: ModelName = None,
+    instruction: Annotated[
+        str,
+        typer.Option(help="What to do (default: make the command succeed, which is nothing if it does already)."),
+    ] = "",
+    max_turns: MaxTurns = None,
+    max_turn_tokens: MaxTurnTokens = None,
+    max_tokens: MaxTokens = None,
+    max_cost: MaxCost = None,
+    max_seconds: MaxSeconds = None,
+    max_tool_seconds: MaxToolSeconds = None,
     attempts: Annotated[int, typer.Option(min=1, help="How often the agent may call its work finished.")] = 5,
     strict: Annotated[bool, typer.Option(help="Allow no skipped, xfailed or deselected test.")] = False,
     apply: Annotated[bool, typer.Option(help="Write the result into the workspace if the goal is reached.")] = False,
+    allow_host: AllowHost = None,
     constraints: ConstraintsFile = None,
     local_only: LocalOnly = False,
     python: Annotated[
@@ -72,22 +89,29 @@ def run(
     \b
     Examples:
       gametape goal run --workspace . --success 'pytest -q tests' --model openai:MODEL@http://127.0.0.1:8000/v1
-      gametape goal run --workspace . --success 'ruff check . && pytest' --model smollm2 --budget-tokens 200000 --apply
+      gametape goal run --workspace . --success 'ruff check . && pytest' --model smollm2 --max-tokens 200000 --apply
     """
     from gametape.desk.goals.goal_request import GoalRequest, create_goal
 
     root = home_directory(home)
+    options = (max_turns, max_turn_tokens, max_tokens, max_cost, max_seconds)
+    budgets = budgets_from_options(*options, workspace=workspace, timed=False)
     request = GoalRequest(
         workspace=workspace,
         success=success,
-        model=model,
+        model=choose_model(model, workspace),
         instruction=instruction,
-        budget_tokens=budget_tokens,
-        deadline=deadline,
+        budget_tokens=budgets.tokens,
+        budget_usd=budgets.cost,
+        deadline=budgets.seconds,
+        max_turns=budgets.turns,
+        max_turn_tokens=budgets.turn_tokens,
+        max_tool_seconds=max_tool_seconds,
         attempts=attempts,
         strict=strict,
         apply=apply,
         local_only=local_only,
+        hosts=tuple(allow_host or ()),
         python=python,
         constraints=load_constraints(constraints),
     )
@@ -124,8 +148,14 @@ def list_goals(home: Home = None, as_json: AsJson = False) -> None:
     if as_json:
         emit_json({"goals": rows})
         return
-    for row in rows:
-        typer.echo(f"{row['goal_id']}  {row['state']:<12}  {row['success']}")
+    from gametape.terminal.table import Column, print_table
+    from gametape.watch.text_features import printable
+
+    cells = [(row["goal_id"], printable(row["state"]), printable(row["success"])) for row in rows]
+    if cells:
+        print_table([Column("goal"), Column("state", wraps=True), Column("success", wraps=True)], cells)
+    else:
+        typer.echo("no goals yet")
 
 
 @app.command()
@@ -201,7 +231,7 @@ def _pursue(desk: "Desk", directory: "GoalDirectory", as_json: bool) -> None:
         typer.echo(f"gametape: interrupted; nothing is lost: gametape goal resume {name}", err=True)
         raise typer.Exit(130) from None
     emit(answer, as_json, _show)
-    raise typer.Exit(0 if answer["reached"] else 1)
+    raise typer.Exit(0 if answer["reached"] else answer.get("exit_code", 1))
 
 
 def _show(answer: dict[str, Any]) -> None:
@@ -212,7 +242,12 @@ def _show(answer: dict[str, Any]) -> None:
 
     console = Console(highlight=False)
     reason = escape(printable(answer["reason"]))
-    console.print("[green]reached[/]" if answer["reached"] else f"[red]not reached[/] ({reason})")
+    note = f" ({reason})"
+    if answer["reason"] == "reached":
+        note = " (the command succeeded before, too)" if answer.get("held_before") else ""
+    console.print(f"[green]reached[/]{note}" if answer["reached"] else f"[red]not reached[/]{note}", soft_wrap=True)
+    for warning in answer.get("warnings", []):
+        console.print(f"[yellow]{escape(printable(warning))}[/]", soft_wrap=True)
     for attempt in answer["attempts"]:
         criterion = attempt["criterion"]
         counts = (

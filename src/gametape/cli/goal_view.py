@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from gametape.agent.recorder import step_text
-from gametape.desk.goals.goal_agent import MAX_TURNS_PER_ATTEMPT
+from gametape.desk.goals.goal_agent import max_turns_per_attempt
 from gametape.desk.threads.journal_follower import JournalFollower
 from gametape.terminal.rollout_view import LiveView
 from gametape.watch.text_features import printable
@@ -21,8 +21,9 @@ _MOST_LINES = 8
 def goal_follower(directory: "GoalDirectory") -> JournalFollower:
     """Follows a goal's journal: shows each new turn, and the feedback between attempts, on stderr."""
     console = Console(stderr=True, highlight=False)
+    goal = directory.read_goal()
     begun = directory.load_trajectory().turns if directory.trajectory.exists() else 0
-    view = LiveView(MAX_TURNS_PER_ATTEMPT * directory.read_goal().attempts, begun, console)
+    view = LiveView(max_turns_per_attempt(goal) * goal.attempts, begun, console)
 
     def show(step: "Step") -> None:
         if step.source == "agent":

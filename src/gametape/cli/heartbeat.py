@@ -8,21 +8,24 @@ from typing import Annotated, Any
 
 import typer
 
+from gametape.cli.model_option import ModelName, choose_model
 from gametape.cli.shared import AsJson, Database, Home, emit, emit_json, open_desk
 
 app = typer.Typer(
     no_args_is_help=True,
+    add_completion=False,
     rich_markup_mode=None,
     help="Ask an agent on a schedule or on events, at no cost while nothing happens.",
 )
 
-Name = Annotated[str, typer.Argument(metavar="NAME")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The name, as `heartbeat list` shows it.")]
 
 
 @app.command()
 def add(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Markdown with front matter; see docs/desk.md.")],
     name: Annotated[str | None, typer.Option(help="The heartbeat's name (default: the file's name).")] = None,
+    model: ModelName = None,
     home: Home = None,
     database: Database = None,
     as_json: AsJson = False,
@@ -35,15 +38,23 @@ def add(
     Example: gametape heartbeat add nightly.md
     """
 
+    from gametape.core.errors import BadInput
     from gametape.desk.heartbeats import registry
-    from gametape.desk.heartbeats.config import load_config
+    from gametape.desk.heartbeats.config import load_config, parse_config, with_model
     from gametape.desk.heartbeats.event_sources import read_fingerprints
     from gametape.desk.heartbeats.job import check_targets
+    from gametape.engines.model_aliases import absolute_model_name
 
     config, name = load_config(file), name or file.stem
+    content = file.read_text(encoding="utf-8")
+    if not config.thread and (model is not None or not config.model):
+        if config.model:
+            raise BadInput(f"{file} names a model already: {config.model}; give no --model")
+        content = with_model(content, absolute_model_name(choose_model(model, config.workspace)))
+        config = parse_config(content, str(file))
     with open_desk(home, database) as desk:
         asyncio.run(check_targets(desk.home, config))
-        registry.add(desk, name, file.read_text(encoding="utf-8"), asyncio.run(read_fingerprints(desk, config)))
+        registry.add(desk, name, content, asyncio.run(read_fingerprints(desk, config)))
         path = registry.path_of(desk, name)
     emit({"name": name, "file": str(path)}, as_json, f"{name}: added; it ticks while `gametape desk serve` runs")
 
@@ -61,11 +72,20 @@ def list_(home: Home = None, database: Database = None, as_json: AsJson = False)
     if as_json:
         emit_json({"heartbeats": rows})
         return
+    from gametape.terminal.table import Column, numbers, print_table
+    from gametape.watch.text_features import printable
+
+    cells = []
     for row in rows:
         last = row["last"]
-        last_text = f"last: {last['outcome']} {_moment(last['at'])}" if last else "has not ticked"
-        coming = row["problem"] or ("paused" if row["paused"] else f"next: {_moment(row['next'])}")
-        typer.echo(f"{row['name']:20}  {coming}  {last_text}  today: {row['tokens_today']} tokens")
+        last_text = f"{last['outcome']} {_moment(last['at'])}" if last else "has not ticked"
+        coming = printable(row["problem"]) or ("paused" if row["paused"] else _moment(row["next"]))
+        cells.append((row["name"], coming, last_text, str(row["tokens_today"])))
+    words = [Column("heartbeat"), Column("next", wraps=True), Column("last", wraps=True)]
+    if cells:
+        print_table([*words, *numbers("tokens today")], cells)
+    else:
+        typer.echo("no heartbeats yet")
 
 
 @app.command()
@@ -119,19 +139,28 @@ def log(
 
 @app.command()
 def pause(name: Name, home: Home = None, database: Database = None, as_json: AsJson = False) -> None:
-    """Pause a heartbeat. Example: gametape heartbeat pause nightly"""
+    """Pause a heartbeat.
+
+    Example: gametape heartbeat pause nightly
+    """
     _pause(name, home, database, as_json, True)
 
 
 @app.command()
 def resume(name: Name, home: Home = None, database: Database = None, as_json: AsJson = False) -> None:
-    """Resume a heartbeat; missed ticks are not made up for. Example: gametape heartbeat resume nightly"""
+    """Resume a heartbeat; missed ticks are not made up for.
+
+    Example: gametape heartbeat resume nightly
+    """
     _pause(name, home, database, as_json, False)
 
 
 @app.command()
 def remove(name: Name, home: Home = None, database: Database = None, as_json: AsJson = False) -> None:
-    """Remove a heartbeat; the log of its ticks is kept. Example: gametape heartbeat remove nightly"""
+    """Remove a heartbeat; the log of its ticks is kept.
+
+    Example: gametape heartbeat remove nightly
+    """
     from gametape.desk.heartbeats import registry
 
     with open_desk(home, database) as desk:

@@ -3,7 +3,6 @@
 Listing the verbs here with their one-line help keeps `gametape --help` free of every other import.
 """
 
-import errno
 import importlib
 import signal
 import sys
@@ -12,7 +11,12 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from gametape.core.errors import GametapeError
+from gametape.cli import shared
+from gametape.cli.completion import PROGRAM, install_completion, prepare_completion, show_completion
+from gametape.cli.failure import Failure, close_matches, describe_failure, help_of, tell_failure, wants_json
+from gametape.cli.standard_streams import discard_output, prepare_streams
+from gametape.cli.verb_command import VerbCommand
+from gametape.core.errors import Interrupted
 from gametape.core.version import VERSION
 
 VERBS = {
@@ -24,27 +28,27 @@ VERBS = {
     "desk": "Run goals, threads and heartbeats, and keep running them.",
     "doctor": "Test what this machine can do, and say how to get what is missing.",
     "eval": "Measure how often, how far and at what cost a model succeeds on a suite.",
+    "examples": "Copy the example tasks and configurations that came with the package.",
     "feedback": "Record what people did with an agent's work.",
     "goal": "Let an agent work until a protected command succeeds.",
     "heartbeat": "Ask an agent on a schedule or on events, at no cost while nothing happens.",
+    "init": "Ask three questions, and write your configuration.",
     "katas": "Make tasks that ask for small Python functions.",
     "mine": "Make tasks from a repository with tests.",
-    "models": "List models, and fetch the embedded one.",
+    "models": "List models, test what one can do, and fetch the embedded one.",
     "outbox": "Approve or reject messages that agents have drafted.",
+    "report": "Write one HTML page about runs, goals, threads or trajectories.",
     "sandbox": "Run a command that is assumed to be hostile.",
     "solve": "Let a model attempt a task.",
     "task": "Show, check out, check and export task directories.",
     "thread": "Talk with an agent over days; nothing is lost after kill -9.",
     "train": "Train a policy on rewards that can be checked.",
-    "trajectory": "Check and convert trajectory files.",
+    "trajectory": "Show, check and convert trajectory files.",
     "vault": "Read and review the notes of agents.",
     "verify": "Score a workspace with the tests of its task.",
     "watch": "Detect when an agent falls into a phrase, a template, a loop or silence.",
     "worlds": "Make suites of procedural tool worlds.",
 }
-
-
-_NOT_WRITABLE = (errno.EROFS, errno.EACCES)
 
 
 class VerbGroup(TyperGroup):
@@ -56,11 +60,35 @@ class VerbGroup(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
         if cmd_name not in VERBS:
             return None
-        return typer.main.get_command(importlib.import_module(f"gametape.cli.{cmd_name}").app)
+        verb = importlib.import_module(f"gametape.cli.{cmd_name}").app
+        for info in verb.registered_commands:
+            info.cls = VerbCommand
+        command = typer.main.get_command(verb)
+        command.name = cmd_name
+        for sub_verb in getattr(command, "commands", {}).values():
+            sub_verb.short_help = _first_sentence(sub_verb.help or "")
+        return command
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args[0] not in VERBS:
+            ctx.fail(f"no such verb: {args[0]}{close_matches(args[0], VERBS)}")
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise Interrupted("interrupted") from None
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
         with formatter.section("Verbs"):
             formatter.write_dl(list(VERBS.items()))
+
+
+def _first_sentence(text: str) -> str:
+    """What a list of commands says of one: whole, where typer would cut it off."""
+    paragraph = " ".join(text.partition("\n\n")[0].replace("\b", "").split())
+    return paragraph.partition(". ")[0].rstrip(".,:;") + "."
 
 
 app = typer.Typer(cls=VerbGroup, add_completion=False, rich_markup_mode=None, no_args_is_help=True)
@@ -77,6 +105,20 @@ def root(
     version: bool = typer.Option(
         False, "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
     ),
+    install: bool = typer.Option(
+        False,
+        "--install-completion",
+        callback=install_completion,
+        is_eager=True,
+        help="Let this shell complete verbs and options.",
+    ),
+    show: bool = typer.Option(
+        False,
+        "--show-completion",
+        callback=show_completion,
+        is_eager=True,
+        help="Print the script that does so.",
+    ),
 ) -> None:
     """Train and run autonomous coding agents on feedback that can be checked.
 
@@ -85,33 +127,56 @@ def root(
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Run the command line. Every error that the user can act on becomes one line on stderr and an exit code."""
+    """Run the command line. Every error that the user can act on becomes one line on stderr and an exit code; with
+    `--json`, also one JSON object on the last line of stdout."""
+    words = sys.argv[1:] if argv is None else argv
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that sandboxes are closed
+    prepare_streams()
+    prepare_completion()
+    shared.emitted_answers.clear()
+    code = _run(words)
     try:
-        sys.exit(app(args=argv, standalone_mode=False) or 0)
-    except GametapeError as error:
-        _exit(str(error), error.exit_code)
-    except typer.TyperException as error:
-        text = error.format_message() if hasattr(error, "format_message") else str(error)
-        _exit(f"{text} (try --help)", 2)
-    except (typer.Abort, KeyboardInterrupt):
-        _exit("interrupted", 130)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(1)
-    except OSError as error:
-        from gametape.record.errors import DISK_FULL_ERRNOS
-
-        if error.errno not in (*DISK_FULL_ERRNOS, *_NOT_WRITABLE):
-            raise
-        text = f"{error.filename or 'a file'}: {error.strerror}"
-        _exit(*((f"{text}; free some space and try again", 3) if error.errno in DISK_FULL_ERRNOS else (text, 2)))
-
-
-def _exit(message: str, code: int) -> None:
-    line = "".join(char if char.isprintable() else "?" for char in " ".join(message.split()))
-    print(f"gametape: {line}", file=sys.stderr)
+        sys.stdout.flush()
+    except (OSError, ValueError) as error:
+        discard_output()
+        if not isinstance(error, BrokenPipeError):
+            code = tell_failure(describe_failure(error), as_json=False, error=error)
     sys.exit(code)
+
+
+def _run(words: list[str]) -> int:
+    try:
+        code = app(args=words, prog_name=PROGRAM, standalone_mode=False) or 0
+    except BrokenPipeError:
+        discard_output()
+        return 1
+    except SystemExit as error:  # a signal, a broken pipe or a completion
+        code = error.code if isinstance(error.code, int) else 0
+        if code == 128 + signal.SIGTERM:
+            tell_failure(Failure("terminated", code), _wants_json(words))
+        return code
+    except Exception as error:
+        text = help_of(error)
+        if text is not None:
+            typer.echo(text)
+            return _missing_command(error)
+        return tell_failure(describe_failure(error), _wants_json(words), error)
+    if code and not shared.emitted_answers and _wants_json(words):
+        shared.emit_json({"error": "interrupted" if code == 130 else "see stderr", "exit_code": code})
+    return int(code)
+
+
+def _wants_json(words: list[str]) -> bool:
+    return wants_json(typer.main.get_command(app), words)
+
+
+def _missing_command(error: Any) -> int:
+    """After the help of a group that was called without a command. The root's help is an answer of its own."""
+    context = error.ctx
+    if context.parent is None:
+        return 0
+    commands = ", ".join(context.command.list_commands(context))
+    return tell_failure(Failure(f"{context.info_name} needs a command: {commands}", 2), as_json=False)
 
 
 if __name__ == "__main__":

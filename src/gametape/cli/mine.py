@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from gametape.cli.shared import AsJson, Home, emit_json
+from gametape.cli.shared import AsJson, Home, emit_json, printable_line
 from gametape.record.errors import printable_path
 from gametape.record.home import home_directory
 
@@ -92,6 +92,7 @@ def mine(
 
 def _run_mining(request: "MiningRequest", as_json: bool) -> "MiningSummary":
     """Run the miner and return its summary. A refusal or Ctrl-C ends the program here, with one line about why."""
+    from gametape.core.errors import Interrupted
     from gametape.tasks.mining.miner import mine as run
     from gametape.tasks.project import ProjectRefused
     from gametape.terminal.mining_view import mining_progress
@@ -105,8 +106,7 @@ def _run_mining(request: "MiningRequest", as_json: bool) -> "MiningSummary":
         typer.echo(f"gametape: refused ({refusal.reason}): {' '.join(str(refusal).split())}", err=True)
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
-        typer.echo(f"gametape: interrupted; --resume goes on with {printable_path(request.out)}", err=True)
-        raise typer.Exit(130) from None
+        raise Interrupted(f"interrupted; --resume goes on with {printable_path(request.out)}") from None
 
 
 def _refusal_report(reason: str, message: str) -> dict[str, Any]:
@@ -140,8 +140,9 @@ def _report(summary: "MiningSummary", out: Path) -> dict[str, Any]:
 
 def _show(summary: "MiningSummary", out: Path) -> None:
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
+
+    from gametape.terminal.table import Column, numbers, print_table
 
     console = Console(highlight=False)
     suite = summary.suite
@@ -150,19 +151,14 @@ def _show(summary: "MiningSummary", out: Path) -> None:
         f" (set aside: {set_aside})" if set_aside else ""
     )
     console.print(Text(text), soft_wrap=True)
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("", no_wrap=True)
-    table.add_column("candidates", justify="right", no_wrap=True)
-    table.add_column("share", justify="right", no_wrap=True)
-    table.add_column("for example", style="dim", overflow="fold")
     total = len(summary.records)
-    rows = [("[green]valid[/]", len(summary.valid), summary.valid[0]["task"] if summary.valid else "")]
+    counts = [(Text("valid", style="green"), len(summary.valid), summary.valid[0]["task"] if summary.valid else "")]
     for reason, count in summary.rejected.items():
         example = next(record["detail"] for record in summary.records if record.get("reason") == reason)
-        rows.append((reason, count, example))
-    for name, count, example in rows:
-        table.add_row(name, str(count), f"{count / total:.1%}" if total else "", Text(example))
-    console.print(table)
+        counts.append((Text(reason), count, printable_line(example)))
+    columns = [Column(), *numbers("candidates", "share"), Column("for example", wraps=True, style="dim")]
+    rows = [(name, str(count), f"{count / total:.1%}" if total else "", example) for name, count, example in counts]
+    print_table(columns, rows, console)
     pace = f", {summary.seconds_per_candidate:.2f} s for a candidate" if summary.seconds_per_candidate else ""
     console.print(
         Text(f"{len(summary.valid)} tasks in {printable_path(out)} ({summary.seconds:.0f} s{pace})"), soft_wrap=True

@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     from gametape.desk.outbox import OutboxDraft
 
 app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Approve or reject messages that agents have drafted."
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    help="Approve or reject messages that agents have drafted.",
 )
 
 Name = Annotated[str, typer.Argument(metavar="DRAFT", help="The id, as `outbox list` shows it.")]
@@ -47,15 +50,22 @@ def list_(
 
 @app.command()
 def approve(name: Name, home: Home = None, database: Database = None, as_json: AsJson = False) -> None:
-    """Send a draft: to the command or webhook of desk.toml, else as a file under HOME/outbox.
+    """Send a draft: to the command or webhook of desk.toml, else write it to a file under HOME/outbox.
 
-    Exit code 1 if it was rejected before or could not be sent; approving it again tries again, with the same key.
+    The answer says which. Exit code 1 if it was rejected before or could not be sent; approving it again tries again,
+    with the same key.
 
     Example: gametape outbox approve draft-20261115-3f9a2c
     """
 
+    from gametape.watch.text_features import printable
+
     with open_desk(home, database) as desk:
-        _show(asyncio.run(desk.outbox.approve(name)), as_json)
+        before = desk.outbox.get(name).state
+        draft = asyncio.run(desk.outbox.approve(name))
+        delivery = desk.outbox.delivery_of(draft)
+    told = f"{draft.id}: approved before, {delivery}" if before == "sent" else f"{draft.id}: approved, {delivery}"
+    emit(_draft_to_dict(draft) | {"delivery": delivery}, as_json, printable(told))
 
 
 @app.command()

@@ -35,4 +35,5 @@ def first_error(error: ValueError) -> str:
         return str(error)
     first = error.errors()[0]
     location = ".".join(str(part) for part in first["loc"])
-    return f"{location}: {first['msg']}" if location else first["msg"]
+    message = first["msg"].removeprefix("Value error, ")
+    return f"{location}: {message}" if location else message

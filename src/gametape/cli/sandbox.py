@@ -8,7 +8,7 @@ import typer
 
 from gametape.cli.shared import AsJson, emit_json
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
 
 @app.callback()
@@ -30,12 +30,21 @@ def exec_(
     processes: Annotated[int | None, typer.Option(help="Processes and threads at once (256).")] = None,
     disk: Annotated[int | None, typer.Option(help="Megabytes it may write (1024).")] = None,
     output_bytes: Annotated[int | None, typer.Option(help="Bytes it may print (1000000).")] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="HOST",
+            help="A host it may reach through the logging proxy: name, *.name or address, with :port if it is not 80 "
+            "or 443. Repeatable. Default: none.",
+        ),
+    ] = None,
     policy: Annotated[Path | None, typer.Option(help="A policy file, TOML or JSON; options above win over it.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run ARGV with limits and without network and host files; report what it tried and what ended it.
 
-    Exits 0 if the command exited 0, else 1. What was denied is listed as violations.
+    Exits 0 if the command exited 0, else 1. What was denied is listed as violations, what it asked of the
+    hosts that were allowed as network.
 
     Example: gametape sandbox exec --memory 256 -- python3 -c 'print(open("/etc/shadow").read())'
     """
@@ -52,7 +61,7 @@ def exec_(
             processes=processes,
             disk_mb=disk,
             output_bytes=output_bytes,
-        )
+        ).with_hosts(allow_host or ())
     except ValueError as error:
         raise BadInput(first_error(error)) from error
     result = open_backend(backend).start(SandboxSpec(policy=sandbox_policy, workspace=workspace)).exec(argv)
@@ -63,6 +72,8 @@ def exec_(
         sys.stderr.write(result.stderr)
         for violation in result.violations:
             print(f"gametape: {violation.action} {violation.syscall}{violation.args}", file=sys.stderr)
+        for request in result.network:
+            print(f"gametape: {request.summary()}", file=sys.stderr)
         if result.killed_by:
             print(f"gametape: ended by its limit on {result.killed_by}", file=sys.stderr)
     raise typer.Exit(0 if result.ok else 1)

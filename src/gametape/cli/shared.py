@@ -15,6 +15,7 @@ from gametape.record.home import home_directory
 if TYPE_CHECKING:
     from gametape.agent.constraints import Constraints
     from gametape.desk.jobs import Desk
+    from gametape.record.trajectory_discovery import TrajectorySearch
 
 T = TypeVar("T")
 
@@ -36,9 +37,15 @@ TrajectoryPaths = Annotated[
 ]
 
 
+emitted_answers: list[int] = []
+"""The length of each JSON object that was printed; `main` prints one itself where a verb failed without any."""
+
+
 def emit_json(answer: dict[str, Any]) -> None:
     """Print the answer of `--json`: one object on one line, in ASCII so that any pipe can carry it."""
-    print(json.dumps(answer, allow_nan=False), flush=True)
+    line = json.dumps(answer, allow_nan=False)
+    print(line, flush=True)
+    emitted_answers.append(len(line))
 
 
 def emit(answer: dict[str, Any], as_json: bool, show: Callable[[dict[str, Any]], None] | str) -> None:
@@ -49,6 +56,24 @@ def emit(answer: dict[str, Any], as_json: bool, show: Callable[[dict[str, Any]],
         typer.echo(show)
     else:
         show(answer)
+
+
+def tell_skipped(search: "TrajectorySearch") -> dict[str, Any]:
+    """Say on stderr what directories held beside trajectories, and return it for the answer."""
+    if search.skipped:
+        typer.echo(f"gametape: skipped {count_of(search.skipped, 'file')} that are not trajectories", err=True)
+    for problem in search.damaged:
+        typer.echo(f"gametape: skipped {printable_line(problem)}", err=True)
+    return {"skipped": search.skipped, "damaged": search.damaged}
+
+
+def count_of(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def printable_line(text: str) -> str:
+    """One line of printable characters."""
+    return "".join(char if char.isprintable() else "?" for char in " ".join(text.split()))
 
 
 def open_desk(home: Path | None, database: str | None) -> "AbstractContextManager[Desk]":

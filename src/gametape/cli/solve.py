@@ -6,6 +6,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gametape.cli.budgets import (
+    AllowHost,
+    MaxCost,
+    MaxSeconds,
+    MaxTokens,
+    MaxToolSeconds,
+    MaxTurns,
+    MaxTurnTokens,
+    limits_from_options,
+)
+from gametape.cli.model_option import ModelName, Temperature, choose_model, choose_sampling
 from gametape.cli.shared import (
     AsJson,
     ConstraintsFile,
@@ -28,25 +39,20 @@ _EXIT_CODES = {"passed": 0, "cancelled": 130}
 @app.command()
 def solve(
     task: Annotated[Path, typer.Argument(help="A task directory.")],
-    model: Annotated[
-        str,
-        typer.Option(
-            help="smollm2, a directory of weights, openai:MODEL@URL, scripted:FILE, scripted:expert|clumsy|cheat."
-        ),
-    ],
     out: Annotated[Path, typer.Option(help="A directory for the attempt: trajectory, workspace, patch, checkpoints.")],
+    model: ModelName = None,
     seed: Annotated[int | None, typer.Option(help="Makes sampling repeatable.")] = None,
-    temperature: Annotated[float, typer.Option(min=0.0, max=100.0, help="0 is greedy.")] = 1.0,
+    temperature: Temperature = None,
     top_p: Annotated[
         float, typer.Option(min=0.001, max=1.0, help="Sample from the likeliest tokens of this mass.")
     ] = 1.0,
-    max_turns: Annotated[int, typer.Option(min=1, help="The maximum number of turns.")] = 50,
-    max_turn_tokens: Annotated[int, typer.Option(min=1, help="The maximum number of new tokens in a turn.")] = 2048,
-    max_tokens: Annotated[
-        int | None, typer.Option(min=1, help="The maximum number of tokens, read and written.")
-    ] = None,
-    max_cost: Annotated[float | None, typer.Option(min=0.000001, max=1e9, help="The maximum cost in dollars.")] = None,
-    max_seconds: Annotated[float, typer.Option(min=0.1, max=1e9, help="The maximum wall time in seconds.")] = 3600.0,
+    max_turns: MaxTurns = None,
+    max_turn_tokens: MaxTurnTokens = None,
+    max_tokens: MaxTokens = None,
+    max_cost: MaxCost = None,
+    max_seconds: MaxSeconds = None,
+    max_tool_seconds: MaxToolSeconds = None,
+    allow_host: AllowHost = None,
     constraints: ConstraintsFile = None,
     tools: Annotated[
         str | None,
@@ -68,7 +74,8 @@ def solve(
     Every turn is on disk before the next begins. Ctrl-C ends the attempt in order: the trajectory is valid, the
     workspace is as the last finished turn left it, and --resume goes on from there; so it does after kill -9.
 
-    Exits 0 if the verifier passed it, 1 if not, 2 for bad input, 3 if something is missing here.
+    Exits 0 if the verifier passed it, 1 if not, 2 for bad input, 3 if something is missing here. If the model never
+    answers there is no verdict.
 
     \b
     Examples:
@@ -76,12 +83,11 @@ def solve(
       gametape solve examples/tasks/slugs --model smollm2 --out runs/small --max-turns 8 --seed 1
     """
 
+    from gametape.agent.allowed_hosts import check_hosts
     from gametape.agent.attempt_directory import AttemptDirectory
     from gametape.agent.breaker import NullBreaker
-    from gametape.agent.limits import RolloutLimits
     from gametape.agent.scripted_policies import SCRIPTED_POLICIES
     from gametape.agent.solve import SolveRequest
-    from gametape.core.messages import Sampling
     from gametape.engines.egress_policy import EgressPolicy
     from gametape.engines.model_names import resolve_model
     from gametape.tasks.loader import load_task
@@ -93,21 +99,20 @@ def solve(
     scripts = {name: (lambda script=script: script(loaded_task)) for name, script in SCRIPTED_POLICIES.items()}
     request = SolveRequest(
         task=loaded_task,
-        model=resolve_model(model, root, EgressPolicy(local_only=local_only), scripts),
+        model=resolve_model(choose_model(model), root, EgressPolicy(local_only=local_only), scripts),
         directory=AttemptDirectory(out.absolute()),
         home=root,
-        limits=RolloutLimits(
-            turns=max_turns, turn_tokens=max_turn_tokens, tokens=max_tokens, cost_usd=max_cost, wall_seconds=max_seconds
-        ),
-        sampling=Sampling(temperature=temperature, top_p=top_p, seed=seed),
+        limits=limits_from_options(max_turns, max_turn_tokens, max_tokens, max_cost, max_seconds, max_tool_seconds),
+        sampling=choose_sampling(temperature, top_p, seed),
         constraints=load_constraints(constraints),
         constrained_decoding=constrain,
         tools=frozenset(filter(None, tools.split(","))) if tools is not None else None,
         make_breaker=(lambda: BehaviourBreaker(MonitorSet())) if watch else NullBreaker,
+        hosts=check_hosts(allow_host or ()),
     )
     solved = asyncio.run(_attempt(request, resume))
     emit_json(_answer(solved)) if as_json else _show(solved)
-    raise typer.Exit(_EXIT_CODES.get(solved.outcome, 1))
+    raise typer.Exit(solved.exit_code if solved.outcome == "error" else _EXIT_CODES.get(solved.outcome, 1))
 
 
 async def _attempt(request: "SolveRequest", resume: bool) -> "SolveResult":
@@ -137,6 +142,11 @@ def _answer(solved: "SolveResult") -> dict[str, object]:
         "tokens": solved.tokens,
         "cost_usd": solved.cost_usd,
         "seconds": round(solved.seconds, 3),
+        "models": solved.models,
+        "escalations": solved.escalations,
+        "cut_off": solved.cut_off,
+        "warnings": list(solved.warnings),
+        **({"network": solved.network} if solved.network else {}),
     }
 
 
@@ -145,14 +155,18 @@ def _show(solved: "SolveResult") -> None:
     from rich.markup import escape
 
     from gametape.cli.verify import show_verdict
+    from gametape.watch.text_features import printable
 
     console = Console(highlight=False)
     colour = "green" if solved.outcome == "passed" else "red"
     cost = f", ${solved.cost_usd:.4f}" if solved.cost_usd else ""
     console.print(
-        f"[{colour}]{solved.outcome}[/] ({escape(solved.reason)}): {solved.turns} turns, {solved.tokens} tokens{cost}, "
-        f"{solved.seconds:.1f} s"
+        f"[{colour}]{solved.outcome}[/] ({escape(printable(solved.reason))}): {solved.turns} turns, "
+        f"{solved.tokens} tokens{cost}, {solved.seconds:.1f} s",
+        soft_wrap=True,
     )
+    for warning in solved.warnings:
+        console.print(f"[yellow]{escape(warning)}[/]", soft_wrap=True)
     if solved.verdict:
         show_verdict(solved.verdict)
     for title, path in (("trajectory", solved.trajectory), ("workspace ", solved.workspace)):

@@ -9,6 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gametape.cli.budgets import (
+    AllowHost,
+    MaxCost,
+    MaxSeconds,
+    MaxTokens,
+    MaxToolSeconds,
+    MaxTurns,
+    MaxTurnTokens,
+    budgets_from_options,
+)
+from gametape.cli.model_option import ModelName, choose_model
 from gametape.cli.shared import (
     AsJson,
     ConstraintsFile,
@@ -36,7 +47,7 @@ Name = Annotated[str, typer.Argument(metavar="THREAD", help="The id, as `thread 
 
 @app.command()
 def new(
-    model: Annotated[str, typer.Option(help="smollm2, a directory of weights, openai:MODEL@URL, scripted:FILE.")],
+    model: ModelName = None,
     title: Annotated[str, typer.Option(help="The title.")] = "",
     workspace: Annotated[
         Path | None, typer.Option(help="The files to work on. They are copied; the directory is not touched.")
@@ -46,37 +57,59 @@ def new(
     ] = None,
     vault: Annotated[Path | None, typer.Option(help="The vault for its notes (default: HOME/vault).")] = None,
     constraints: ConstraintsFile = None,
-    budget_tokens: Annotated[int | None, typer.Option(min=1, help="Tokens read and written in its whole life.")] = None,
-    budget_usd: Annotated[float | None, typer.Option(min=0.000001, max=1e9, help="Dollars in its whole life.")] = None,
+    max_turns: MaxTurns = None,
+    max_turn_tokens: MaxTurnTokens = None,
+    max_tokens: MaxTokens = None,
+    max_cost: MaxCost = None,
+    max_seconds: MaxSeconds = None,
+    max_tool_seconds: MaxToolSeconds = None,
+    allow_host: AllowHost = None,
     local_only: Annotated[bool, typer.Option(help="Nothing of it ever leaves this machine.")] = False,
     home: Home = None,
     as_json: AsJson = False,
 ) -> None:
-    """Create a thread.
+    """Create a thread. --max-tokens and --max-cost hold for its whole life, the other limits for each answer.
 
     Example: gametape thread new --title "the flaky test" --model smollm2 --workspace .
     """
 
-    from gametape.desk.threads.lifecycle import absolute_model_name, create_thread
+    from gametape.desk.threads.lifecycle import create_thread
     from gametape.desk.threads.thread import Thread, new_thread_id
+    from gametape.engines.model_aliases import absolute_model_name
 
     root = home_directory(home)
     name = new_thread_id()
+    options = (max_turns, max_turn_tokens, max_tokens, max_cost, max_seconds)
+    budgets = budgets_from_options(*options, workspace=workspace)
     thread = Thread(
         thread_id=name,
         title=title,
-        model=absolute_model_name(model),
+        model=absolute_model_name(choose_model(model, workspace)),
         created=time.time(),
         vault=str((vault or root / "vault").expanduser().absolute()),
         workspace=str(workspace.absolute()) if workspace else None,
         constraints=load_constraints(constraints),
-        budget_tokens=budget_tokens,
-        budget_usd=budget_usd,
+        budget_tokens=budgets.tokens,
+        budget_usd=budgets.cost,
+        max_turns=budgets.turns,
+        max_turn_tokens=budgets.turn_tokens,
+        max_seconds=budgets.seconds,
+        max_tool_seconds=max_tool_seconds,
         local_only=local_only,
+        hosts=_hosts(allow_host, local_only),
         store=name,
     )
     directory = asyncio.run(create_thread(root, thread, _read_text(instructions) if instructions else ""))
     emit({"thread": name, "directory": str(directory.root), "vault": thread.vault}, as_json, name)
+
+
+def _hosts(hosts: list[str] | None, local_only: bool) -> list[str]:
+    from gametape.agent.allowed_hosts import check_hosts
+    from gametape.core.errors import BadInput
+
+    if hosts and local_only:
+        raise BadInput("--local-only keeps everything on this machine; it cannot go with --allow-host")
+    return [*check_hosts(hosts or ())]
 
 
 @app.command()
@@ -86,7 +119,11 @@ def say(
     key: Annotated[
         str | None, typer.Option(help="A message with a known key is not sent again; its answer is returned.")
     ] = None,
-    budget_tokens: Annotated[int | None, typer.Option(min=1, help="The token limit of this answer.")] = None,
+    max_turns: MaxTurns = None,
+    max_turn_tokens: MaxTurnTokens = None,
+    max_tokens: MaxTokens = None,
+    max_cost: MaxCost = None,
+    max_seconds: MaxSeconds = None,
     anyway: Annotated[bool, typer.Option(help="Continue a thread that is paused.")] = False,
     home: Home = None,
     database: Database = None,
@@ -94,17 +131,19 @@ def say(
 ) -> None:
     """Send a message and wait for the answer, which goes to stdout; the agent's work is shown on stderr.
 
-    Exit code 0 if it answered; 1 if it takes no messages (a spent budget, paused, archived) or did not answer.
+    The limits are those of this answer, beside the thread's own. Exit code 0 if it answered; 1 if it takes no messages
+    (a spent budget, paused, archived) or did not answer; 3 if something is missing here, such as a key or a server.
     After Ctrl-C or kill -9 the message is kept, and the next process that runs the desk continues with it.
 
     Example: gametape thread say thread-20261115-3f9a2c "Why does it fail on Mondays?"
     """
 
+    from gametape.agent.limits import RolloutLimits
     from gametape.cli.thread_view import print_answer, show_work
     from gametape.core.errors import BadInput
     from gametape.desk.jobs import Job
     from gametape.desk.runner import run_job
-    from gametape.desk.threads.agent_setup import MAX_TURNS, check_open
+    from gametape.desk.threads.agent_setup import check_open
     from gametape.desk.threads.journal_follower import JournalFollower
     from gametape.desk.threads.turn_result import find_turn_result
     from gametape.terminal.rollout_view import LiveView
@@ -117,13 +156,16 @@ def say(
     message_key = f"{thread.thread_id}/said-{key or secrets.token_hex(6)}"
     if find_turn_result(steps, message_key) is None:
         check_open(thread, steps, anyway)
-    payload = {"thread": thread.thread_id, "text": message, "key": message_key, "anyway": anyway}
-    job = Job("turn", message_key, payload | {"budget_tokens": budget_tokens}, partition_key=thread.thread_id)
-    follower = JournalFollower(directory.journal, show_work(LiveView(MAX_TURNS)))
+    payload: dict[str, Any] = {"thread": thread.thread_id, "text": message, "key": message_key, "anyway": anyway}
+    payload |= {"budget_tokens": max_tokens, "budget_usd": max_cost, "max_turns": max_turns}
+    payload |= {"max_turn_tokens": max_turn_tokens, "max_seconds": max_seconds}
+    job = Job("turn", message_key, payload, partition_key=thread.thread_id)
+    turns = max_turns or thread.max_turns or RolloutLimits().turns
+    follower = JournalFollower(directory.journal, show_work(LiveView(turns)))
     with open_desk(home, database) as desk:
         answer = asyncio.run(run_job(desk, job, follower.poll))
     emit_json(answer | {"key": message_key}) if as_json else print_answer(answer)
-    raise typer.Exit(0 if answer["ended"] == "answered" else 1)
+    raise typer.Exit(_exit_code(answer))
 
 
 @app.command()
@@ -210,6 +252,12 @@ def archive(name: Name, home: Home = None, as_json: AsJson = False) -> None:
     directory = _thread_directory(name, home)
     path = archive_thread(directory).absolute()
     emit({"thread": directory.root.name, "trajectory": str(path)}, as_json, str(path))
+
+
+def _exit_code(answer: dict[str, Any]) -> int:
+    if answer["ended"] == "answered":
+        return 0
+    return int(answer.get("exit_code", 1)) if answer["ended"] == "error" else 1
 
 
 def _thread_directory(name: str, home: Path | None) -> "ThreadDirectory":

@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from gametape.agent.recorder import recorded_answers, step_text
 from gametape.cli.vault_view import age
 from gametape.desk.threads.turn_result import is_answer
+from gametape.terminal.table import Column, numbers, print_table
 from gametape.watch.text_features import printable
 
 if TYPE_CHECKING:
@@ -68,26 +68,26 @@ def step_to_dict(step: "Step") -> dict[str, Any]:
 
 
 def print_threads(summaries: Sequence["ThreadSummary"]) -> None:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("thread", no_wrap=True)
-    for column in ("title", "model", "state", "last"):
-        table.add_column(column)
-    for column in ("said", "turns", "tokens", "spent"):
-        table.add_column(column, justify="right")
+    rows = []
     for summary in summaries:
         thread = summary.thread
         state = f"{thread.state}: {printable(thread.paused)}" if thread.paused and not thread.archived else thread.state
         spent = f"${summary.cost_usd:.4f}" if summary.cost_usd else "-"
-        table.add_row(
+        cells = [
             thread.thread_id,
-            Text(printable(thread.title)),
-            Text(printable(thread.model.rpartition("/")[2])),
+            printable(thread.title),
+            printable(thread.model.rpartition("/")[2]),
             Text(state, style=_STATES[thread.state]),
             f"{age(summary.last)} ago",
             *(str(number) for number in (summary.said, summary.turns, summary.tokens)),
             spent,
-        )
-    Console(highlight=False).print(table if summaries else "no threads yet")
+        ]
+        rows.append(cells)
+    words = [Column("title", wraps=True), Column("model", wraps=True), Column("state", wraps=True), Column("last")]
+    if rows:
+        print_table([Column("thread"), *words, *numbers("said", "turns", "tokens", "spent")], rows)
+    else:
+        Console(highlight=False).print("no threads yet")
 
 
 def print_thread(summary: "ThreadSummary", steps: Sequence["Step"]) -> None:
@@ -125,6 +125,8 @@ def print_answer(answer: dict[str, Any]) -> None:
         _print_lines(console, answer["answer"])
     else:
         console.print(Text(f"{answer['ended']}: {printable(answer['reason'])}", style="yellow"), soft_wrap=True)
+    for warning in answer.get("warnings") or ():
+        Console(stderr=True, highlight=False).print(Text(printable(warning), style="yellow"), soft_wrap=True)
 
 
 def _print_step(console: Console, step: "Step") -> None:

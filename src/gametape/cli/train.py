@@ -58,6 +58,7 @@ def train(
 
         typer.echo(default_config_toml())
         return
+    home = home_directory(home)
     directory, settings = _open_run(config, out, resume, seed, changes or [])
     try:
         answer = _run_training(directory, settings, home, resumed=resume is not None)

@@ -1,11 +1,12 @@
-"""`gametape trajectory`: check, convert and export trajectory files."""
+"""`gametape trajectory`: show, check, convert and export trajectory files."""
 
+import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gametape.cli.shared import AsJson, emit, emit_json
+from gametape.cli.shared import AsJson, Home, emit, emit_json
 from gametape.core.atif_upgrade import upgrade_trajectory
 from gametape.core.errors import BadInput
 from gametape.record.errors import printable_path
@@ -16,12 +17,100 @@ from gametape.record.trajectory_file import (
     save_trajectory,
 )
 
+if TYPE_CHECKING:
+    from gametape.studio.run_place import RunPlace
+
 app = typer.Typer(
-    help="Check and convert trajectory files: ATIF 1.0 to 1.7, and the journals of running trajectories.",
+    help="Show, check and convert trajectory files: ATIF 1.0 to 1.7, and the journals of running trajectories.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
 )
+
+
+@app.command()
+def show(
+    run: Annotated[
+        Path,
+        typer.Argument(metavar="FILE|DIR|ID", help="A trajectory of any maker, a run, a goal, a thread, or `last`."),
+    ],
+    turns: Annotated[
+        str | None, typer.Option("--turn", "--turns", metavar="N|A-B", help="Only this turn, or these.")
+    ] = None,
+    full: Annotated[bool, typer.Option("--full", help="Fold nothing.")] = False,
+    lines: Annotated[int, typer.Option(min=1, metavar="N", help="Lines of a result before it is folded.")] = 8,
+    reasoning: Annotated[bool, typer.Option("--reasoning", help="Show what the model thought.")] = False,
+    subagent: Annotated[str | None, typer.Option(metavar="ID", help="Show this subagent's trajectory.")] = None,
+    width: Annotated[
+        int | None,
+        typer.Option(min=20, metavar="N", help="Columns (default: the terminal's, or as long as a line is)."),
+    ] = None,
+    color: Annotated[str, typer.Option(metavar="auto|always|never", help="Colours; auto honours NO_COLOR.")] = "auto",
+    home: Home = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show a trajectory: who worked on what, how it ended, what it took, and every turn. A directory with several is
+    listed.
+
+    Exit code 0, or 2 for something that is no trajectory.
+
+    \b
+    Examples:
+      gametape trajectory show last
+      gametape trajectory show runs/first
+      gametape trajectory show goal-20261115-3f9a2c --turn 3 --full
+      gametape trajectory show other/agent/trajectory.json --reasoning
+    """
+    from gametape.cli.color import open_console
+    from gametape.record.home import home_directory
+    from gametape.studio.run_place import find_place
+    from gametape.studio.trajectory_view import find_subagent, read_trajectory
+    from gametape.terminal.step_lines import Fold
+    from gametape.terminal.trajectory_view import show_trajectory
+
+    place = find_place(run, home_directory(home))
+    if place.trajectory is None:
+        _list(place, color, width, as_json)
+        return
+    first, last = _turn_range(turns)
+    view = read_trajectory(place.trajectory, lambda turn: first <= turn <= last)
+    view = find_subagent(view, subagent) if subagent else view
+    if turns and not view.steps:
+        raise BadInput(f"--turn {turns}: there are {view.totals.turns} turns")
+    if as_json:
+        emit_json({"kind": place.kind, **view.to_dict()})
+        return
+    fold = Fold(None, None, reasoning or full) if full else Fold(lines, reasoning=reasoning)
+    show_trajectory(open_console(color, width), view, fold, wrap=width is not None)
+
+
+def _list(place: "RunPlace", color: str, width: int | None, as_json: bool) -> None:
+    """The trajectories of a directory, in a table."""
+    from gametape.cli.color import open_console
+    from gametape.studio.trajectory_view import read_trajectory
+    from gametape.terminal.trajectory_view import show_table
+
+    files = place.trajectories()
+    if not files:
+        where = printable_path(place.path)
+        raise BadInput(f"{where}: a {place.kind if place.kind != 'directory' else 'directory'} without a trajectory")
+    views = [read_trajectory(file, lambda _turn: False) for file in files]
+    if as_json:
+        emit_json({"kind": place.kind, "trajectories": [view.to_dict() for view in views]})
+        return
+    console = open_console(color, width)
+    show_table(console, views, printable_path(place.path))
+    console.print(f"show one with: gametape trajectory show {printable_path(files[0])}", style="dim", soft_wrap=True)
+
+
+def _turn_range(text: str | None) -> tuple[float, float]:
+    if text is None:
+        return 0, float("inf")
+    match = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9})?)?", text)
+    if match is None or (match[2] and int(match[2]) < int(match[1])) or int(match[1]) < 1:
+        raise BadInput(f"--turn {text}: expected a number from 1, as 3, or a range, as 3-7 or 3-")
+    first = int(match[1])
+    return first, int(match[2]) if match[2] else float("inf") if "-" in text else first
 
 
 @app.command()

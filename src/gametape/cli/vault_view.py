@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
+from gametape.terminal.table import Column, numbers, print_table
 from gametape.watch.text_features import printable
 
 if TYPE_CHECKING:
@@ -58,13 +58,11 @@ def print_hits(hits: Sequence["NoteSearchHit"]) -> None:
 
 
 def print_uses(uses: Sequence["NoteUsage"]) -> None:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("note")
-    for column in ("succeeded", "failed", "not known"):
-        table.add_column(column, justify="right")
-    for use in uses:
-        table.add_row(printable(use.note), *(str(count) for count in use[1:]))
-    _console().print(table if uses else "no note was read yet")
+    if not uses:
+        _console().print("no note was read yet")
+        return
+    rows = [[printable(use.note), *(str(count) for count in use[1:])] for use in uses]
+    print_table([Column("note", wraps=True), *numbers("succeeded", "failed", "not known")], rows)
 
 
 def print_review(changes: Sequence["NoteChange"]) -> None:

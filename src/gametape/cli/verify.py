@@ -9,11 +9,11 @@ import typer
 from gametape.cli.shared import AsJson, Home, emit_json
 from gametape.record.errors import printable_path
 from gametape.record.home import home_directory
-from gametape.terminal.waiting import waiting
+from gametape.terminal.wait_line import waiting
 
 if TYPE_CHECKING:
     from gametape.core.verdict import Verdict
-    from gametape.verify.grading import TestDifference
+    from gametape.verify.grader_report import TestDifference
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -89,7 +89,8 @@ def show_differences(differences: "Sequence[TestDifference]") -> None:
 def show_verdict(verdict: "Verdict") -> None:
     from rich.console import Console
     from rich.markup import escape
-    from rich.table import Table
+
+    from gametape.terminal.table import Column, print_table
 
     console = Console(highlight=False)
     counts = verdict.tests
@@ -101,12 +102,8 @@ def show_verdict(verdict: "Verdict") -> None:
     console.print(
         f"{word}  reward [bold]{verdict.reward:+.2f}[/]  {counts.passed} of {counts.expected} tests{hidden}  ({how})"
     )
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for column in ("layer", "score", "evidence"):
-        table.add_column(column)
-    for check in verdict.checks:
-        table.add_row(check.name, f"{check.score:.2f}", escape(check.detail))
-    console.print(table)
+    rows = [(check.name, f"{check.score:.2f}", check.detail) for check in verdict.checks]
+    print_table([Column("layer"), Column("score", right=True), Column("evidence", wraps=True)], rows, console)
     for failure in verdict.failures[:_MOST_SHOWN]:
         last = failure.message.strip().splitlines()[-1:] or [""]
         console.print(f"{failure.result} {escape(failure.test)} [dim]{escape(last[0])}[/]")

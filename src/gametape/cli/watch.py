@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gametape.cli.shared import AsJson, emit_json
+from gametape.cli.shared import AsJson, count_of, emit_json
 
 if TYPE_CHECKING:
     from gametape.watch.log_reader import LogFormat, LoggedStep
     from gametape.watch.monitor_set import MonitorSet
     from gametape.watch.report import AlarmEpisode, WatchReport
+
+_LONGEST_NUMBER = 12
+"""Digits."""
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -45,6 +48,7 @@ def watch(
     Reads trajectories (ATIF, ours or others', and running journals), JSON lines with `text` and optional `time`,
     `tool_calls`, `result`, `model`, chat messages and events of other tools, and plain text. Normal behaviour is
     learned from a baseline; all monitors share one rate of false alarms. With --follow, alarms are printed live.
+    Of a directory its trajectories are read or, where it has none, its logs; other files are skipped.
 
     Exit code 0 if there is no alarm, 1 if there is one, 2 if a file cannot be read.
 
@@ -52,12 +56,14 @@ def watch(
     """
 
     from gametape.core.errors import BadInput
-    from gametape.watch.log_reader import log_files, parse_log_format, read_log
+    from gametape.watch.log_reader import find_logs, parse_log_format, read_log
     from gametape.watch.monitor_set import BASELINE, baseline_length
     from gametape.watch.report import WatchReport
 
     log_format = parse_log_format(format_)
-    files = log_files(paths)
+    files, skipped = find_logs(paths)
+    if skipped:
+        typer.echo(f"gametape: skipped {count_of(skipped, 'file')} that are not logs of an agent", err=True)
     if follow and len(files) > 1:
         raise BadInput("--follow takes one file")
     steps = chain.from_iterable(read_log(file, log_format, go_on=lambda: follow) for file in files)
@@ -77,7 +83,7 @@ def watch(
         if not follow:
             raise
     if as_json:
-        emit_json(report.to_dict())
+        emit_json(report.to_dict() | {"skipped": skipped})
     else:
         _show(report, monitors)
     raise typer.Exit(1 if report.episodes else 0)
@@ -97,17 +103,26 @@ def _make_monitors(baseline: str, tics: list[str], false_alarm: int, log_format:
             raise BadInput(f"--tic {tic}: not a regular expression ({error})") from None
     specs = monitor_specs((*TICS, *tics))
     if baseline.isdecimal():
-        return MonitorSet(int(baseline), false_alarm, specs)
+        return MonitorSet(_baseline_steps_wanted(baseline), false_alarm, specs)
     monitors = MonitorSet(steps_to_false_alarm=false_alarm, monitors=specs)
     monitors.learn(step.observed for step in _baseline_steps(Path(baseline), log_format) if step.observed is not None)
     return monitors
 
 
+def _baseline_steps_wanted(text: str) -> int:
+    from gametape.core.errors import BadInput
+
+    number = int(text) if len(text) <= _LONGEST_NUMBER else 0
+    if not number:
+        raise BadInput(f"--baseline {text[:_LONGEST_NUMBER]}: expected a number of steps from 1 on, or a log")
+    return number
+
+
 def _baseline_steps(path: Path, log_format: "LogFormat") -> "Iterator[LoggedStep]":
     """The steps of a baseline, whose format may differ from that of the watched log."""
-    from gametape.watch.log_reader import log_files, read_log
+    from gametape.watch.log_reader import find_logs, read_log
 
-    for file in log_files([path]):
+    for file in find_logs([path]).files:
         yield from read_log(file, "text" if log_format == "text" else "auto")
 
 

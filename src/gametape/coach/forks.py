@@ -106,7 +106,8 @@ async def replay_for_forks(
 async def _replay(episode: Episode, workspace: Workspace, model: TokenModel, limits: RolloutLimits) -> list[Step]:
     config = rollout_config_for(episode.environment, model, Sampling(), limits)
     state, usage = AgentState(), RolloutUsage()
-    router = ToolRouter(config.make_tools(state), config.limits, config.constraints)
+    state.max_read_characters = config.output_room.read
+    router = ToolRouter(config.make_tools(state), config.limits, config.constraints, config.output_room)
     steps: list[Step] = []
     recorded_checkpoint = snapshot = ""
     for step in active_steps(episode.steps):

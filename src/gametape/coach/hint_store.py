@@ -73,7 +73,7 @@ def hints_with_turns(steps: Sequence[Step], hints: Sequence[Hint]) -> list[Store
 
 def fits_in_context(model: TokenModel, turn: TurnTokens, ids: Sequence[int], span: tuple[int, int]) -> bool:
     """Whether the model can read the turn up to the end of its span after a hint of these ids."""
-    return len(turn.prompt_ids) + len(ids) + span[1] <= model.window
+    return len(turn.prompt_ids) + len(ids) + span[1] <= model.window_ids
 
 
 async def rescore_hints(

@@ -20,6 +20,7 @@ class HintedEngine(PolicyEngine):
     engine: PolicyEngine
     chat_format: ChatFormat
     window: int
+    """In ids."""
     hints: Mapping[int, str]
 
     async def generate(self, request: GenerateRequest) -> Generation:
@@ -47,7 +48,11 @@ class HintedEngine(PolicyEngine):
 
 def with_hints(model: TokenModel, hints: Mapping[int, str]) -> TokenModel:
     """The same model with these hints inserted before these turns."""
-    return replace(model, engine=HintedEngine(model.engine, model.chat_format, model.window, hints)) if hints else model
+    return (
+        replace(model, engine=HintedEngine(model.engine, model.chat_format, model.window_ids, hints))
+        if hints
+        else model
+    )
 
 
 def hint_ids(chat_format: ChatFormat, prompt_ids: list[int], text: str) -> list[int]:

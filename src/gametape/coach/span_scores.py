@@ -104,7 +104,7 @@ async def sample_continuation(
                 conversation_id=name,
                 turn=query.number - 1,
                 prompt_ids=prompt,
-                max_tokens=max(1, min(max_tokens, model.window - len(prompt))),
+                max_tokens=max(1, min(max_tokens * model.ids_per_token, model.window_ids - len(prompt))),
                 sampling=sampling,
                 stop_ids=list(model.chat_format.stop_ids),
             )

@@ -13,7 +13,19 @@ class BadInput(GametapeError):
     exit_code = 2
 
 
+class NotFound(GametapeError):
+    """What was asked for is not there (exit code 1)."""
+
+    exit_code = 1
+
+
 class MissingDependency(GametapeError):
     """The machine lacks something (exit code 3); the text says what and how to get it."""
 
     exit_code = 3
+
+
+class Interrupted(GametapeError):
+    """A person stopped it (exit code 130); the text says how to go on."""
+
+    exit_code = 130

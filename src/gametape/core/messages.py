@@ -37,11 +37,14 @@ class GenerateRequest(StrictModel):
 
 
 class TokenUsage(StrictModel):
-    """The cost of a reply. Tokens that the engine had cached are in `prompt_tokens` and in `cached_tokens`."""
+    """The cost of a reply. `cached_tokens` are those of `prompt_tokens` that the engine had in its cache, and
+    `written_tokens` those that it put there; `reasoning_tokens` are a part of `completion_tokens`."""
 
     prompt_tokens: Count = 0
     completion_tokens: Count = 0
     cached_tokens: Count = 0
+    written_tokens: Count = 0
+    reasoning_tokens: Count = 0
     cost_usd: Annotated[float, Field(ge=0)] = 0.0
     seconds: Annotated[float, Field(ge=0)] = 0.0
     attempts: Count = 1

@@ -11,6 +11,9 @@ from pydantic import Field, model_validator
 from gametape.core.base_model import Count, ExtensibleModel, LogProb, PolicyVersion, StrictModel, TokenId
 from gametape.core.validation import Fault, Location, raise_faults
 
+TOKEN_COLUMNS = {"prompt_token_ids", "completion_token_ids", "logprobs"}
+"""The fields of ATIF metrics that have an entry for every token."""
+
 MaskBit = Annotated[int, Field(ge=0, le=1)]
 
 
@@ -48,7 +51,8 @@ class TurnExtra(ExtensibleModel):
     `compacted` marks a step before which the context was rewritten: token ids start afresh there. `summary` marks the
     request for a summary before that, and its reply: nothing follows them in the same context. `rolled_back_to` is on a
     step that rewinds: the step it went back to. `checkpoint` names the file tree after the step, `work` the agent's
-    state, `events` what went wrong or was forbidden.
+    state, `events` what went wrong or was forbidden. `reasoning_state` is what a server must be sent back together with
+    the step's reasoning.
     """
 
     loss_mask: list[MaskBit] | None = None
@@ -59,6 +63,7 @@ class TurnExtra(ExtensibleModel):
     checkpoint: str | None = None
     work: dict[str, Any] | None = None
     events: list[dict[str, Any]] | None = None
+    reasoning_state: dict[str, Any] | None = None
 
 
 class StepExtra(ExtensibleModel):

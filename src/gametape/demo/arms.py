@@ -17,10 +17,10 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from gametape.core.errors import BadInput, GametapeError, MissingDependency
 from gametape.demo.state import DemoState
 from gametape.record.errors import printable_path
-from gametape.studio.report import ARM_LABELS
 from gametape.studio.run_files import RunFiles
+from gametape.studio.sections.demo import DEMO_ARMS as ARMS
+from gametape.studio.sections.training import ARM_LABELS
 
-ARMS = ("rlvr", "rlvr_ttf")
 _POLL_SECONDS = 0.5
 _STOP_SECONDS = 60.0
 """Seconds that a run has to stop after SIGINT."""

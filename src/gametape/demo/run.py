@@ -13,8 +13,10 @@ from gametape.demo.arms import ARMS, train_arms
 from gametape.demo.state import DemoState
 from gametape.record.errors import printable_path
 from gametape.studio.comparison import ArmComparison
-from gametape.studio.report import compare_runs, write_report
+from gametape.studio.report import write_report
 from gametape.studio.run_files import RunFiles
+from gametape.studio.run_place import RunPlace
+from gametape.studio.sections.training import compare_runs, run_labels
 
 _Stage = tuple[str, str, Callable[[DemoState], Any], Callable[[Console, Any], None]]
 _STAGES: tuple[_Stage, ...] = (
@@ -47,10 +49,10 @@ def run_demo(state: DemoState, console: Console) -> dict[str, Any]:
             raise BadInput(
                 f"{printable_path(run.root)}: the run has no held-out score in metrics.jsonl; begin another demo"
             )
-    comparison = compare_runs(runs)
+    comparison = compare_runs(runs, run_labels(runs))
     assert comparison  # both runs have a score
     view.show_arms(console, runs, comparison)
-    report = write_report(state.out, ARMS)
+    report = write_report([RunPlace("demo", state.out)], state.out / "report.html").path
     console.print(f"{state.data['seconds']:.0f} s in all; the report, with plots and the tape of one rollout:")
     console.print(str(report), markup=False)
     return _answer(state, report, comparison)

@@ -83,14 +83,19 @@ def _describe(result: Any) -> str:
     return f"the host's files are not there: {reason}" if "FileNotFoundError" in reason else reason
 
 
-def programs_table(rows: list[dict[str, Any]]) -> Any:
-    """The results as a rich table."""
-    from rich.table import Table
+def print_programs(rows: list[dict[str, Any]]) -> None:
+    from rich.text import Text
 
-    table = Table(title="Six programs in the sandbox", title_justify="left")
-    for column in ("program", "held", "what happened", "seconds"):
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        mark = "[green]yes[/]" if row["held"] else "[bold red]NO[/]"
-        table.add_row(row["act"], mark, row["what"], f"{row['seconds']:.2f}")
-    return table
+    from gametape.terminal.table import Column, print_table
+
+    cells = [
+        (
+            row["act"],
+            Text("yes", style="green") if row["held"] else Text("NO", style="bold red"),
+            row["what"],
+            f"{row['seconds']:.2f}",
+        )
+        for row in rows
+    ]
+    columns = [Column("program", wraps=True), Column("held"), Column("what happened", wraps=True)]
+    print_table([*columns, Column("seconds", right=True)], cells, title="Six programs in the sandbox")

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from gametape.core.errors import BadInput, MissingDependency
+from gametape.core.errors import BadInput
 from gametape.record.atomic import write_atomically
 from gametape.record.errors import printable_path, write_error
-from gametape.studio.report import DEMO_SUMMARY_FILE
+from gametape.record.shipped_files import shipped_file
+from gametape.studio.sections.demo import DEMO_SUMMARY_FILE
 
-_ROOT = Path(__file__).parents[3]
 QUICK_CHANGES = (
     *("tiny.layers=1", "tiny.width=32", "tiny.heads=2", "tiny.window=256", "warm.episodes=320"),
     *("rl.groups=2", "rl.group_size=4", "eval.every=128", "eval.episodes=16", "flops=1_500_000_000"),
@@ -85,7 +85,7 @@ class DemoState:
         return int(self.data["seed"])
 
     def config(self, arm: str) -> Path:
-        return _shipped("configs", f"demo-{arm.replace('_', '-')}.toml")
+        return shipped_file("configs", f"demo-{arm.replace('_', '-')}.toml")
 
     @property
     def changes(self) -> tuple[str, ...]:
@@ -99,18 +99,9 @@ class DemoState:
 
     @property
     def project(self) -> Path:
-        return _shipped("examples", "demo-project")
+        return shipped_file("examples", "demo-project")
 
     @property
     def python(self) -> Path:
         """This interpreter, which has the dependencies of the example's tests."""
         return Path(sys.executable)
-
-
-def _shipped(*names: str) -> Path:
-    path = _ROOT.joinpath(*names)
-    if not path.exists():
-        raise MissingDependency(
-            f"{'/'.join(names)} is not part of an installed gametape: run the demo in a clone, with make demo"
-        )
-    return path

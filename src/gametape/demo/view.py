@@ -5,13 +5,13 @@ from itertools import pairwise
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from gametape.studio.comparison import ArmComparison
-from gametape.studio.report import arm_label
 from gametape.studio.run_files import RunFiles
-from gametape.terminal.rollout_view import clip_line
+from gametape.studio.sections.training import run_labels
+from gametape.terminal.step_lines import clip_line
+from gametape.terminal.table import Column, numbers, print_table
 
 Points = Sequence[tuple[float, float]]
 
@@ -40,13 +40,11 @@ def show_attempts(console: Console, attempts: Sequence[dict[str, Any]]) -> None:
                 f", reward {attempt['reward']:+.2f}, {tests['passed']} of {tests['expected']} tests{hidden}",
             )
         )
-        table = Table(box=None, pad_edge=False, header_style="dim")
-        for column in ("  layer", "score", "evidence"):
-            table.add_column(column, overflow="fold")
-        for check in attempt["checks"]:
-            name, detail = Text(f"  {_short_line(check['name'])}"), Text(_short_line(check["detail"]))
-            table.add_row(name, f"{check['score']:.2f}", detail)
-        console.print(table)
+        rows = [
+            (f"  {_short_line(check['name'])}", f"{check['score']:.2f}", _short_line(check["detail"]))
+            for check in attempt["checks"]
+        ]
+        print_table([Column("  layer"), *numbers("score"), Column("evidence", wraps=True)], rows, console)
         for flag in attempt["integrity"][:_FLAGS]:
             text = f"  {flag['severity']} {_short_line(flag['rule'])}: {_short_line(flag['evidence'])}"
             console.print(Text(text, style="red"))
@@ -63,24 +61,25 @@ def show_warm(console: Console, warm: dict[str, Any]) -> None:
 
 
 def show_arms(console: Console, runs: Sequence[RunFiles], verdict: ArmComparison | None) -> None:
-    curves = {arm_label(run): [(score["flops"] / 1e6, score["success"]) for score in run.scores] for run in runs}
+    curves = {
+        label: [(score["flops"] / 1e6, score["success"]) for score in run.scores]
+        for run, label in zip(runs, run_labels(runs), strict=True)
+    }
     console.print(plot(curves, "held-out success over millions of operations"))
-    console.print(before_and_after(runs))
+    print_before_and_after(console, runs)
     if verdict:
         console.print(Text(verdict.sentence, style="bold green" if verdict.gained else "bold yellow"))
 
 
-def before_and_after(runs: Sequence[RunFiles]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("arm")
-    for column in ("before", "after", "load-bearing", "other turns", "episodes", "Mflop", "targets"):
-        table.add_column(column, justify="right")
-    for run in runs:
+def print_before_and_after(console: Console, runs: Sequence[RunFiles]) -> None:
+    rows = []
+    for run, label in zip(runs, run_labels(runs), strict=True):
         first, last = run.scores[0], run.scores[-1]
         turns = [f"{_share(first[name])} > {_share(last[name])}" for name in ("load_bearing", "ordinary")]
         spent = (str(last["episodes_so_far"]), f"{last['flops'] / 1e6:.0f}", str(len(run.targets)))
-        table.add_row(arm_label(run), _share(first["success"]), _share(last["success"]), *turns, *spent)
-    return table
+        rows.append([label, _share(first["success"]), _share(last["success"]), *turns, *spent])
+    titles = numbers("before", "after", "load-bearing", "other turns", "episodes", "Mflop", "targets")
+    print_table([Column("arm"), *titles], rows, console)
 
 
 def plot(curves: Mapping[str, Points], title: str, width: int = _WIDTH, height: int = _HEIGHT) -> Text:

@@ -42,4 +42,4 @@ async def run_turns(rollout: Rollout, cancelled: CancelCheck) -> RolloutEnd:
     except OutOfDiskSpace:
         raise
     except GametapeError as error:
-        return RolloutEnd("error", str(error))
+        return RolloutEnd.from_error(error)

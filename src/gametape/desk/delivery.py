@@ -10,6 +10,7 @@ import contextlib
 import json
 import tomllib
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -38,6 +39,12 @@ class DeliveryChannel(BaseModel):
 
     def __bool__(self) -> bool:
         return bool(self.command or self.webhook)
+
+    def __str__(self) -> str:
+        """What it does with a message. Of a webhook only the host is named: the rest may be a secret."""
+        does = [f"handed to the command {self.command[0]}"] if self.command else []
+        does += [f"posted to {urlsplit(self.webhook).hostname or 'a webhook'}"] if self.webhook else []
+        return " and ".join(does)
 
     async def deliver(self, key: str, payload: dict[str, Json], local_only: bool = False) -> None:
         """Deliver at least once per key. With `local_only`, a webhook on another machine is refused. Raises

@@ -19,9 +19,9 @@ def open_desk(home: Path, database: str | None = None) -> Iterator[Desk]:
     """Open the desk to read it and to submit jobs; the runner is what runs them. Raises `MissingDependency` where the
     database cannot be used, `OutOfDiskSpace` where the disk is full."""
     url = database_url(home, database)
+    settings = load_delivery_config(home)
     engine = open_database(home, url)
     try:
-        settings = load_delivery_config(home)
         yield Desk(
             home=home,
             database_url=url,

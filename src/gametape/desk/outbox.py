@@ -81,8 +81,16 @@ class Outbox:
         else:
             self._released.mkdir(parents=True, exist_ok=True)
             document = json.dumps({**payload, "key": draft.key}, indent=1, ensure_ascii=False)
-            write_atomically(self._released / f"{draft.id}.json", document.encode())
+            write_atomically(self._file_of(draft), document.encode())
         return self._decide(name, "sent", {"approved"})
+
+    def delivery_of(self, draft: OutboxDraft) -> str:
+        """What became of a draft that was approved: `written to FILE`, or what the channel does."""
+        file = self._file_of(draft)
+        return f"written to {file}" if file.exists() else str(self._channel) or "sent"
+
+    def _file_of(self, draft: OutboxDraft) -> Path:
+        return self._released / f"{draft.id}.json"
 
     def reject(self, name: str, note: str = "") -> OutboxDraft:
         """Raises `AlreadyDecided` where it was sent or approved before."""

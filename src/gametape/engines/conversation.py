@@ -32,6 +32,10 @@ class Reply:
 
     `problem` says what was wrong with the form of a call, in words for the model; there are no calls then. `tokens` is
     None where the ids that were sampled are not known: such a turn cannot be trained on.
+
+    `reasoning` is what the model thought before it answered, as far as its server shows it. `reasoning_state` is what
+    the server must be sent back with it in later turns, unchanged (signatures, encrypted parts); it begins with
+    `protocol`, and another protocol ignores it. `warnings` are what was done otherwise than asked, one line each.
     """
 
     text: str
@@ -43,6 +47,9 @@ class Reply:
     constrained: bool = False
     model_name: str | None = None
     """The model that answered, where a name stands for several models."""
+    reasoning: str = ""
+    reasoning_state: dict[str, Any] | None = None
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

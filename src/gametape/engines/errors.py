@@ -13,18 +13,29 @@ _RETRYABLE: frozenset[EngineErrorKind] = frozenset(
 class EngineError(GametapeError):
     """No answer came. The record holds `kind`; `retry_after` is how many seconds the server asked us to wait.
 
-    `wasted_tokens` were paid for and are lost: the part of a stream that came before it was cut.
+    `wasted_tokens` were paid for and are lost: the part of a stream that came before it was cut. `status` is that of
+    the HTTP answer, `detail` the server's own words, and `parameter` what it says was wrong in the request.
     """
 
     exit_code = 3
 
     def __init__(
-        self, kind: EngineErrorKind, text: str, retry_after: float | None = None, wasted_tokens: int = 0
+        self,
+        kind: EngineErrorKind,
+        text: str,
+        retry_after: float | None = None,
+        wasted_tokens: int = 0,
+        status: int | None = None,
+        parameter: str | None = None,
+        detail: str = "",
     ) -> None:
         super().__init__(text)
         self.kind = kind
         self.retry_after = retry_after
         self.wasted_tokens = wasted_tokens
+        self.status = status
+        self.parameter = parameter
+        self.detail = detail
 
     @property
     def retryable(self) -> bool:

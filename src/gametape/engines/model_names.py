@@ -3,21 +3,32 @@
 smollm2              the embedded model, fetched once
 PATH                 a directory of weights in the form that transformers writes, or of a training run: its last ones
 OWNER/NAME           the same from a model hub, where there is one
-openai:MODEL@URL     a server that speaks OpenAI's protocol
+PROVIDER:MODEL       a model of a provider: openai, anthropic, openrouter, ollama, lmstudio, vllm, or one of the user's
+MODEL@URL            a model of any server that speaks OpenAI's protocol
+PROVIDER:MODEL@URL   a model of a server at this URL that speaks the provider's protocol
 scripted:NAME        a written policy that knows the task (expert, clumsy, cheat)
 scripted:FILE        a written policy from a file of JSON lines
+LOCAL,FRONTIER       two of these: the first one where its odds are worth the cost, the second after a failure
 """
 
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from gametape.core.errors import BadInput, MissingDependency
+from gametape.core.user_config import UserConfig
 from gametape.engines.conversation import Model
-from gametape.engines.egress_policy import EgressPolicy
+from gametape.engines.egress_policy import EgressDenied, EgressPolicy
+from gametape.engines.model_aliases import expand_alias, provider_table
+from gametape.engines.model_route import open_route, split_route
+from gametape.engines.model_temperature import with_temperature
+from gametape.engines.providers import PROVIDERS, Provider, ProviderTable
 from gametape.engines.retry import RetryingModel, RetryPolicy
 from gametape.engines.scripted import ScriptedTurn, read_script, scripted_model
+from gametape.record.config_file import read_user_config
 
 ScriptFactory = Callable[[], Sequence[ScriptedTurn]]
 EMBEDDED_MODEL = "smollm2"
@@ -27,18 +38,71 @@ _CHECKPOINT_FILES = ("state.json", "model.safetensors", "optimizer.safetensors")
 
 
 def resolve_model(
-    name: str, home: Path, egress: EgressPolicy | None = None, scripts: Mapping[str, ScriptFactory] | None = None
+    name: str,
+    home: Path,
+    egress: EgressPolicy | None = None,
+    scripts: Mapping[str, ScriptFactory] | None = None,
+    config: UserConfig | None = None,
 ) -> Model:
-    """The model of this name, ready for conversations. Weights are loaded here if the name means weights."""
+    """The model of this name, ready for conversations. Weights are loaded here if the name means weights.
+
+    `config` has the user's aliases and providers; where it is not given, the user's file is read.
+    """
+    config, egress = read_user_config() if config is None else config, egress or EgressPolicy()
+    if config.local_only:
+        egress = replace(egress, local_only=True)
+    parts = split_route(name)
+    if len(parts) == 2:
+        return open_route(parts, home, egress, lambda part: resolve_model(part, home, egress, scripts, config))
+    table = provider_table(config)
+    expanded = expand_alias(name, config, table)
+    model = _open(expanded.name, home, egress, scripts or {}, table)
+    return model if expanded.temperature is None else with_temperature(model, expanded.temperature)
+
+
+def check_model_name(name: str, home: Path, egress: EgressPolicy) -> None:
+    """Raise what `resolve_model` would raise for this name; weights that are there are not loaded for it."""
+    config = read_user_config()
+    table = provider_table(config)
+    parts = split_route(name)
+    for part in parts:
+        full = expand_alias(part, config, table).name
+        if full.startswith("scripted:") or table.is_server_name(full):
+            try:
+                resolve_model(part, home, egress, config=config)
+            except EgressDenied:
+                if part == parts[0]:
+                    raise
+        else:
+            _local_weights(full, home)
+
+
+def _open(
+    name: str, home: Path, egress: EgressPolicy, scripts: Mapping[str, ScriptFactory], table: ProviderTable
+) -> Model:
     kind, _, rest = name.partition(":")
     if kind == "scripted":
-        return _scripted(name, rest, scripts or {})
-    if kind == "openai":
-        from gametape.engines.openai import open_server_model  # noqa: PLC0415 - httpx is slow to import
+        return _scripted(name, rest, scripts)
+    if table.is_server_name(name):
+        return _server(name, home, egress, table)
+    return _weights(name, home, egress)
 
-        server = open_server_model(name, egress or EgressPolicy(), home)
-        return RetryingModel(server, RetryPolicy(), server.price)
-    return _weights(name, home, egress or EgressPolicy())
+
+def _server(name: str, home: Path, egress: EgressPolicy, table: ProviderTable) -> Model:
+    from gametape.engines.anthropic import AnthropicModel, open_anthropic_model  # noqa: PLC0415 - httpx loads slowly
+    from gametape.engines.ollama import OllamaModel, open_ollama_model  # noqa: PLC0415
+    from gametape.engines.openai import ServerModel, open_server_model  # noqa: PLC0415
+    from gametape.engines.server.address import parse_address  # noqa: PLC0415
+
+    model: AnthropicModel | OllamaModel | ServerModel
+    match parse_address(name, table).provider.protocol:
+        case "anthropic":
+            model = open_anthropic_model(name, egress, home, table=table)
+        case "ollama":
+            model = open_ollama_model(name, egress, home, table=table)
+        case "openai":
+            model = open_server_model(name, egress, home, table=table)
+    return RetryingModel(model, RetryPolicy(), model.price)
 
 
 def _scripted(name: str, rest: str, scripts: Mapping[str, ScriptFactory]) -> Model:
@@ -51,17 +115,25 @@ def _scripted(name: str, rest: str, scripts: Mapping[str, ScriptFactory]) -> Mod
     return scripted_model(name, read_script(path))
 
 
-def _weights(name: str, home: Path, egress: EgressPolicy) -> Model:
+def _local_weights(name: str, home: Path) -> Path | None:
+    """The directory that a name of weights means; None for one that a hub may have."""
     if name == EMBEDDED_MODEL:
         directory = home / "models" / EMBEDDED_MODEL
         if not directory.is_dir():
             raise MissingDependency("smollm2 has not been fetched yet; type: gametape models fetch smollm2")
-    else:
-        directory = Path(name)
-        if not directory.is_dir():
-            if not _HUB_ID.fullmatch(name):
-                raise BadInput(f"{name}: no such model; give smollm2, a directory, openai:MODEL@URL or scripted:FILE")
-            directory = _from_hub(name, egress)
+        return directory
+    if Path(name).is_dir():
+        return Path(name)
+    if not _HUB_ID.fullmatch(name):
+        raise BadInput(
+            f"{name}: no such model; give smollm2, a directory, PROVIDER:MODEL ({', '.join(PROVIDERS)}), "
+            "MODEL@URL or scripted:FILE"
+        )
+    return None
+
+
+def _weights(name: str, home: Path, egress: EgressPolicy) -> Model:
+    directory = _local_weights(name, home) or _from_hub(name, egress)
     try:
         from gametape.engines.torch.build import open_torch_model  # noqa: PLC0415 - needs torch
     except ImportError as error:
@@ -103,16 +175,26 @@ def _from_hub(name: str, egress: EgressPolicy) -> Path:
         ) from error
 
 
-def list_model_names(home: Path) -> list[dict[str, Any]]:
-    """Every kind of name, and whether it can be used now."""
+def list_model_names(home: Path, table: ProviderTable | None = None) -> list[dict[str, Any]]:
+    """Every kind of name, and whether it can be used now: a hosted provider needs its key."""
     rows = [
         (EMBEDDED_MODEL, "SmolLM2-135M-Instruct on this machine", (home / "models" / EMBEDDED_MODEL).is_dir(), True),
         ("DIRECTORY", "weights as transformers saves them, or a training run", True, True),
         ("OWNER/NAME", "weights from a model hub, where one can be reached", True, True),
-        ("openai:MODEL@URL", "a server that speaks OpenAI's protocol; trainable if it takes token ids", True, None),
+        *(_provider_row(provider) for provider in [*PROVIDERS.values(), *(table or ProviderTable()).added.values()]),
+        ("MODEL@URL", "a server that speaks OpenAI's protocol; trainable if it takes token ids", True, None),
+        ("PROVIDER:MODEL@URL", "the same with another provider's protocol", True, None),
         ("scripted:FILE", "a policy written down as JSON lines", True, True),
         ("scripted:expert", "writes the task's own solution", True, True),
         ("scripted:clumsy", "the same with five kinds of mistakes", True, True),
         ("scripted:cheat", "attacks the tests instead of solving", True, True),
+        ("LOCAL,FRONTIER", "two of these: the second after a failure of the first", True, None),
     ]
     return [dict(zip(("name", "what", "available", "trainable"), row, strict=True)) for row in rows]
+
+
+def _provider_row(provider: Provider) -> tuple[str, str, bool, bool | None]:
+    place = provider.url.partition("://")[2].partition("/")[0]
+    key = f", key in ${provider.key_variable}" if provider.key_variable and provider.hosted else ""
+    ready = not provider.hosted or bool(os.environ.get(provider.key_variable or "", "").strip())
+    return f"{provider.name}:MODEL", f"a model at {place}{key}", ready, None if provider.takes_tokens else False

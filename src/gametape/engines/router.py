@@ -7,6 +7,7 @@ so that local work goes on where a frontier model may not be used.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from gametape.core.messages import Sampling
 from gametape.engines.conversation import Conversation, ConversationWrapper, Model, Reply, ToolDefinition
@@ -14,6 +15,8 @@ from gametape.engines.egress_policy import EgressPolicy
 
 PRIOR_SUCCESS_RATE = 0.5
 """The chance that the local model succeeds, while no outcome is known."""
+HOPELESS_RATE = 0.1
+"""Below this chance the local model is not worth the time, even where it costs nothing."""
 
 
 def should_try_local_first(p_local: float, cost_local: float, cost_frontier: float) -> bool:
@@ -32,8 +35,16 @@ class RouterArm:
     cost: float = 0.0
 
 
+@dataclass(frozen=True)
+class RouterChoice:
+    """The model of a context, and why it is this one."""
+
+    model: Model
+    why: str
+
+
 class Router:
-    """A model made of two. `p_local` is called each time a context begins; `escalations` are the reasons given so far.
+    """A model made of two. `p_local` is called each time a context begins.
 
     Without a frontier model, or where the egress policy forbids it, everything stays with the local one.
     """
@@ -49,26 +60,34 @@ class Router:
         outside = frontier is not None and not frontier.model.local
         self._frontier = None if egress.local_only and outside else frontier
         self._p_local = p_local
-        self.escalations: list[str] = []
         self._models = [arm.model for arm in (self._local, self._frontier) if arm is not None]
         self.name = " > ".join(model.name for model in self._models)
         self.local = all(model.local for model in self._models)
         self.trainable = self._frontier is None and local.model.trainable  # two models are not one policy
         self.window = min(model.window for model in self._models)
 
-    def escalate(self, reason: str) -> bool:
-        """A goal failed or a breaker tripped: later contexts begin with the frontier model. False if there is none."""
-        self.escalations.append(reason)
-        return self._frontier is not None
-
-    def choose_model(self) -> Model:
-        """The model of the next context."""
+    def choose(self) -> RouterChoice:
+        """The model of the next context, where nothing has failed yet."""
         local, frontier = self._local, self._frontier
         if frontier is None:
-            return local.model
-        if self.escalations or not should_try_local_first(self._p_local(), local.cost, frontier.cost):
-            return frontier.model
-        return local.model
+            return RouterChoice(local.model, "the only model that may be used here")
+        p = self._p_local()
+        odds = f"odds of {local.model.name} {p:.2f}"
+        if p < HOPELESS_RATE:
+            return RouterChoice(frontier.model, f"{odds}, below {HOPELESS_RATE:g}")
+        costs = f"cost ${local.cost:.4f} against ${frontier.cost:.4f}"
+        if should_try_local_first(p, local.cost, frontier.cost):
+            return RouterChoice(local.model, f"{odds}, {costs}: worth a try first")
+        return RouterChoice(frontier.model, f"{odds}, {costs}: not worth a try first")
+
+    def can_escalate_from(self, model_name: str | None) -> bool:
+        """Whether there is a frontier model, and this is not it."""
+        return self._frontier is not None and self._frontier.model.name != model_name
+
+    @property
+    def escalated_model(self) -> Model:
+        """The model after a failure: the frontier model where there is one."""
+        return (self._frontier or self._local).model
 
     def find_model(self, name: str | None) -> Model | None:
         return next((model for model in self._models if model.name == name), None)
@@ -89,13 +108,27 @@ class RoutedConversation(ConversationWrapper):
     def __init__(self, router: Router, start: Callable[[Model], Conversation]) -> None:
         self._router = router
         self._start = start
-        self._model = router.choose_model()
+        self._model = router.choose().model
+        self._escalated = False
         super().__init__(start(self._model))
         self._opening: tuple[str, Sequence[ToolDefinition], str] | None = None
         """How the context began, while nothing came after it."""
 
+    @property
+    def failures(self) -> Sequence[Any]:
+        """The requests of the last `ask` that failed."""
+        return getattr(self._inner, "failures", ())
+
+    def escalate(self) -> bool:
+        """A goal failed or a breaker tripped: later contexts begin with the frontier model. False if there is none, or
+        if it is the one that failed."""
+        if not self._router.can_escalate_from(self._model.name):
+            return False
+        self._escalated = True
+        return True
+
     def begin(self, system: str, tools: Sequence[ToolDefinition], user: str) -> None:
-        self._switch_to(self._router.choose_model())
+        self._switch_to(self._router.escalated_model if self._escalated else self._router.choose().model)
         self._inner.begin(system, tools, user)
         self._opening = (system, tools, user)
 
@@ -121,3 +154,8 @@ class RoutedConversation(ConversationWrapper):
         if model is not self._model:
             self._model = model
             self._inner = self._start(model)
+
+
+def escalate(conversation: Conversation) -> bool:
+    """Let later contexts begin with a stronger model, if the conversation has one that was not used yet."""
+    return isinstance(conversation, RoutedConversation) and conversation.escalate()

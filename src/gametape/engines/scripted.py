@@ -1,7 +1,8 @@
 """Scripted policies: they answer the n-th request of a conversation with their n-th turn.
 
-Their turns go through token ids and the parser like those of a model, so what they show holds for models. Every
-log-probability is 0.
+Their turns go through token ids and the parser like those of a model, so what they show holds for models. Their ids are
+bytes, and every log-probability is 0. Four bytes count as one token, which is about what tokenizers make of English
+text and code: budgets, windows and usage mean for a script what they mean for a model.
 """
 
 import json
@@ -21,7 +22,8 @@ from gametape.engines.chat_formats.byte_format import END, byte_chat_format
 from gametape.engines.chat_formats.fenced import write_fenced_call
 from gametape.engines.token_conversation import TokenModel
 
-WINDOW = 1 << 20
+WINDOW = 1 << 18
+BYTES_PER_TOKEN = 4
 
 
 class ScriptedCall(StrictModel):
@@ -50,7 +52,8 @@ _AFTER_LAST = ScriptedTurn(
 
 @dataclass
 class ScriptedEngine(PolicyEngine):
-    """A `PolicyEngine` whose tokens are bytes. Of the prompt it knows only how many turns came before."""
+    """A `PolicyEngine` whose ids are bytes, which its usage counts. Of the prompt it knows only how many turns came
+    before."""
 
     turns: Sequence[ScriptedTurn]
     version: int = field(default=0, init=False)
@@ -79,7 +82,13 @@ class ScriptedEngine(PolicyEngine):
 
 
 def scripted_model(name: str, turns: Sequence[ScriptedTurn], window: int = WINDOW) -> TokenModel:
-    return TokenModel(name=name, engine=ScriptedEngine(turns), chat_format=byte_chat_format(), window=window)
+    return TokenModel(
+        name=name,
+        engine=ScriptedEngine(turns),
+        chat_format=byte_chat_format(),
+        window=window,
+        ids_per_token=BYTES_PER_TOKEN,
+    )
 
 
 def read_script(path: Path) -> list[ScriptedTurn]:

@@ -8,12 +8,14 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from gametape.core.errors import BadInput
-from gametape.core.messages import GenerateRequest, Generation, Sampling
+from gametape.core.messages import GenerateRequest, Generation, Sampling, TokenUsage
 from gametape.core.protocols import PolicyEngine
 from gametape.core.tokens import TurnTokens
 from gametape.engines.chat_formats.protocol import ChatFormat
 from gametape.engines.conversation import Reply, ToolDefinition, ToolResponse
 from gametape.engines.errors import ContextTooLong, EngineError
+
+_NOT_CONSTRAINED = "no tool call is forced: the engine cannot hold replies to a grammar"
 
 
 @dataclass(frozen=True)
@@ -51,20 +53,25 @@ class TokenConversation:
         conversation_id: str = "",
         constrain: bool = False,
         model_name: str | None = None,
+        ids_per_token: int = 1,
     ) -> None:
+        """`window`, `length`, the limit of `ask` and the usage of replies are in tokens, each worth `ids_per_token`
+        ids: 1, unless the ids are smaller than what the field calls a token."""
         self.engine, self.chat_format, self.window, self.sampling = engine, chat_format, window, sampling
         self.conversation_id = conversation_id or uuid.uuid4().hex
         self.turn = 0
         self._model_name = model_name
+        self._ids_per_token = ids_per_token
         self._constrain = constrain
         self._grammar: str | None = None
         self._ids: list[int] = []
         self._pending = _PendingMessage()
         self._prompt: list[int] | None = None
+        self._warned = False
 
     @property
     def length(self) -> int:
-        return len(self._next_prompt())
+        return self._tokens(len(self._next_prompt()))
 
     def begin(self, system: str, tools: Sequence[ToolDefinition], user: str) -> None:
         self._ids = []
@@ -79,16 +86,16 @@ class TokenConversation:
 
     async def ask(self, max_tokens: int) -> Reply:
         prompt = self._next_prompt()
-        room = self.window - len(prompt)
+        room = self.window - self.length
         if room < 1:
-            raise ContextTooLong(f"the conversation has {len(prompt)} tokens; the model's window holds {self.window}")
+            raise ContextTooLong(f"the conversation has {self.length} tokens; the model's window holds {self.window}")
         # Without validation, like the turn's tokens below: each id was checked when it came in, and to check a whole
         # conversation again at every turn would cost more than all else that the harness does.
         generation = await self.engine.generate(
             GenerateRequest.model_construct(
                 request_id=f"{self.conversation_id}/{self.turn}",
                 prompt_ids=prompt,
-                max_tokens=min(max_tokens, room),
+                max_tokens=min(max_tokens, room) * self._ids_per_token,
                 sampling=self._turn_sampling(),
                 stop_ids=list(self.chat_format.stop_ids),
                 conversation_id=self.conversation_id,
@@ -128,15 +135,30 @@ class TokenConversation:
         digest = hashlib.sha256(f"{self.sampling.seed}/{self.turn}".encode()).digest()
         return self.sampling.model_copy(update={"seed": int.from_bytes(digest[:4], "big") >> 1})
 
+    def _tokens(self, ids: int) -> int:
+        return -(-ids // self._ids_per_token)
+
+    def _usage(self, counted: TokenUsage) -> TokenUsage:
+        """An engine counts ids."""
+        if self._ids_per_token == 1:
+            return counted
+        names = ("prompt_tokens", "completion_tokens", "cached_tokens")
+        return counted.model_copy(update={name: self._tokens(getattr(counted, name)) for name in names})
+
     def _reply(self, prompt: list[int], generation: Generation) -> Reply:
         sampled = generation.completion_ids
         if generation.finish == "cancelled":
             raise EngineError("cut_stream", "the model's turn was cancelled", wasted_tokens=len(sampled))
         parsed = self.chat_format.parse(sampled)
+        problem = parsed.problem
+        if generation.finish == "length" and generation.constrained and not parsed.calls:
+            problem = f"Your turn reached its limit of {len(sampled)} tokens before its call was whole. Write less."
+        warnings = () if generation.constrained or not self._grammar or self._warned else (_NOT_CONSTRAINED,)
+        self._warned = self._warned or bool(warnings)
         return Reply(
             text=parsed.text,
             calls=parsed.calls,
-            problem=parsed.problem,
+            problem=problem,
             finish=generation.finish,
             tokens=TurnTokens.model_construct(
                 prompt_ids=prompt,
@@ -145,9 +167,10 @@ class TokenConversation:
                 loss_mask=[1] * len(sampled),
                 policy_versions=generation.policy_versions,
             ),
-            usage=generation.usage,
+            usage=self._usage(generation.usage),
             constrained=generation.constrained,
             model_name=self._model_name,
+            warnings=warnings,
         )
 
 
@@ -165,13 +188,26 @@ class TokenModel:
     window: int
     local: bool = True
     trainable: bool = True
+    ids_per_token: int = 1
+    """How many ids count as one token; more than 1 where they are bytes."""
     on_close: Callable[[], Awaitable[None]] = field(default=_do_nothing)
+
+    @property
+    def window_ids(self) -> int:
+        return self.window * self.ids_per_token
 
     def start_conversation(
         self, sampling: Sampling, conversation_id: str = "", constrain: bool = False
     ) -> TokenConversation:
         return TokenConversation(
-            self.engine, self.chat_format, self.window, sampling, conversation_id, constrain, self.name
+            self.engine,
+            self.chat_format,
+            self.window,
+            sampling,
+            conversation_id,
+            constrain,
+            self.name,
+            self.ids_per_token,
         )
 
     async def close(self) -> None:

@@ -63,6 +63,10 @@ class EvalAttempt(StrictModel):
     written_tokens: int = 0
     cost_usd: float = 0.0
     seconds: float = 0.0
+    cut_off: int = 0
+    """Turns that the limit of tokens cut off."""
+    exit_code: int = 1
+    """For an attempt that was broken off: 3 where something is missing here, else 1."""
 
 
 def attempt_from_episode(episode: Episode, horizon: int, number: int) -> EvalAttempt:
@@ -84,6 +88,8 @@ def attempt_from_episode(episode: Episode, horizon: int, number: int) -> EvalAtt
         written_tokens=usage.completion_tokens,
         cost_usd=usage.cost_usd,
         seconds=round(usage.seconds, 3),
+        cut_off=usage.cut_off,
+        exit_code=episode.end.exit_code,
     )
 
 

@@ -57,6 +57,8 @@ def build_report(attempts: Sequence[EvalAttempt], n: int, k: int) -> dict[str, A
         "tasks": len({attempt.task for attempt in attempts}),
         "attempts": len(attempts),
         "errors": len(attempts) - len(scored),
+        "error_reasons": dict(Counter(attempt.reason for attempt in attempts if attempt.passed is None).most_common(8)),
+        "cut_off": sum(attempt.cut_off > 0 for attempt in attempts),
         "hacked": sum(attempt.hacked for attempt in scored),
         "success": _share(scored),
         "runs": {"mean": fmean(by_run), "min": min(by_run)} if by_run else None,

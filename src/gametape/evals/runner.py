@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -103,6 +103,9 @@ def attempt_seed(seed: int, task: str, number: int) -> int:
     return int.from_bytes(digest[:4], "big") >> 1
 
 
-def error_reasons(attempts: Sequence[EvalAttempt]) -> Iterator[str]:
-    """Why attempts without a known outcome were broken off."""
-    return (attempt.reason for attempt in attempts if attempt.passed is None)
+class NoAttemptEnded(GametapeError):
+    """Every attempt was broken off, so there is nothing to report. Exit code 3 where something is missing here."""
+
+    def __init__(self, attempts: Sequence[EvalAttempt]) -> None:
+        super().__init__(f"no attempt ended: {attempts[0].reason}")
+        self.exit_code = attempts[0].exit_code

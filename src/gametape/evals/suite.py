@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gametape.agent.constraints import Constraints
+from gametape.agent.limits import RolloutLimits
 from gametape.agent.scripted_policies import SCRIPTED_POLICIES, TaskScript
 from gametape.agent.task_environment import TaskEnvironment, TaskSandboxPool
 from gametape.agent.task_setup import present_as_question, present_as_work
@@ -76,7 +77,7 @@ def suite_digest(tasks: Sequence[World] | Sequence[LoadedTask]) -> str:
 async def open_suite(
     tasks: Sequence[World] | Sequence[LoadedTask],
     home: Path,
-    max_turns: int = 50,
+    max_turns: int = RolloutLimits().turns,
     constraints: Constraints | None = None,
 ) -> AsyncIterator[list[SuiteItem]]:
     """The items of a suite, ready to run: worlds in memory, tasks in sandboxes, with this number of turns and these
@@ -105,13 +106,13 @@ def item_from_task(
     task: LoadedTask,
     sandboxes: TaskSandboxPool,
     home: Path,
-    max_turns: int = 50,
+    max_turns: int = RolloutLimits().turns,
     constraints: Constraints | None = None,
 ) -> SuiteItem:
     """A kata is presented as a question, any other task as work with tools."""
     family = kata_family(task.task)
     if family is None:
-        work = TaskEnvironment(sandboxes, task, present_as_work(task, home, max_turns, constraints))
+        work = TaskEnvironment(sandboxes, task, present_as_work(task, home, max_turns, constraints, sandboxes.profile))
         return SuiteItem(
             work, work.horizon, {name: _task_script(task, script) for name, script in SCRIPTED_POLICIES.items()}
         )

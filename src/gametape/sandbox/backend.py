@@ -21,6 +21,8 @@ class SandboxSpec(FrozenModel):
     """A host directory, writable at /workspace inside; None gives an empty one that vanishes with the sandbox."""
     view: MountPlan | None = None
     """Instead of a directory: a view of a snapshot, private to this sandbox."""
+    network_log: Path | None = None
+    """Where requests to the network proxy are recorded, one JSON object to a line; see `network_record.py`."""
     requires: frozenset[str] = frozenset({"network_isolation"})
     """Capabilities without which the sandbox must not start."""
 
@@ -32,6 +34,10 @@ class SandboxSpec(FrozenModel):
                 f"unknown capabilities {sorted(unknown)}; known: {sorted(BackendCapabilities.model_fields)}"
             )
         return value
+
+    def needs(self) -> frozenset[str]:
+        """The required capabilities, and those that the policy makes use of."""
+        return self.requires | ({"network_access"} if self.policy.network_access else frozenset())
 
 
 class Sandbox(Protocol):

@@ -29,7 +29,7 @@ class BubblewrapBackend:
 
     def start(self, spec: SandboxSpec, without: frozenset[str] = frozenset()) -> "BubblewrapSandbox":
         """`without` takes hardening measures away, to show what each is for. Never use it for hostile code."""
-        require_capabilities(self.name, self.probe(), spec.requires)
+        require_capabilities(self.name, self.probe(), spec.needs())
         return BubblewrapSandbox(spec, ALL_MEASURES - without)
 
 
@@ -38,7 +38,7 @@ def _probe() -> BackendProbe:
     missing_program = None if shutil.which("bwrap") else "bubblewrap (apt-get install bubblewrap)"
     has_bash = os.path.exists(BASH)
     capabilities = BackendCapabilities(
-        network_isolation=True, syscall_events=True, sessions=has_bash, snapshot=has_bash
+        network_isolation=True, network_access=True, syscall_events=True, sessions=has_bash, snapshot=has_bash
     )
     return probe_by_running(
         "bubblewrap", missing_program, lambda: BubblewrapSandbox(SandboxSpec(), ALL_MEASURES), capabilities

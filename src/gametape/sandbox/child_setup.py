@@ -230,6 +230,27 @@ def become_process_inside(request: dict[str, Any], channel: socket.socket, stdio
         os._exit(126)
 
 
+def listen_inside(request: dict[str, Any], channel: socket.socket) -> None:
+    """In a forked child of the keeper: make a listening socket in a sandbox's own network and send it to the host. The
+    socket stays in that network whoever holds it, so nothing of the proxy behind it runs inside. Never returns."""
+    try:
+        linux.make_undumpable()
+        network = os.open(f"/proc/{request['listen']}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+        if os.path.samestat(os.fstat(network), os.stat("/proc/self/ns/net")):
+            raise OSError("the sandbox has no network of its own")
+        if os.geteuid() != 0:
+            linux.join_namespace(linux.owning_user_namespace(network))
+        linux.join_namespace(network)
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
+            listener.bind(("127.0.0.1", request["port"]))
+            listener.listen(128)
+            socket.send_fds(channel, [b'{"listening": true}'], [listener.fileno()])
+    except BaseException as error:
+        send_message(channel, {"error": str(error)})
+    finally:
+        os._exit(0)
+
+
 def _wait_as(inner: int) -> None:
     """End as the inner process ends."""
     _, status = os.waitpid(inner, 0)

@@ -77,7 +77,7 @@ class DockerBackend:
         return _probe(self.client, self.image)
 
     def start(self, spec: SandboxSpec) -> "DockerSandbox":
-        require_capabilities(self.name, self.probe(), spec.requires)
+        require_capabilities(self.name, self.probe(), spec.needs())
         if spec.view is not None:
             raise MissingDependency("the docker sandbox cannot show a view of a snapshot; use bubblewrap")
         engine = DockerClient(self.client or "docker")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from gametape.core.errors import MissingDependency
 from gametape.sandbox.backend import SandboxSpec, open_backend
 from gametape.sandbox.keeper_client import SandboxError
-from gametape.sandbox.oneshot import OneShotSandbox
+from gametape.sandbox.oneshot import OneShotSandbox, with_requests
 from gametape.sandbox.result import ExecResult
 from gametape.sandbox.supervisor import Supervisor
 
@@ -31,8 +31,11 @@ class InteractiveProcess:
         self._failure: BaseException | None = None
         self._stack = contextlib.ExitStack()
         try:
+            network = self._network = sandbox.network(self._stack)
             self._running, pipes = sandbox.launch([*argv], self._stack, theirs.detach())
-            self._supervisor = Supervisor(self._running, pipes, sandbox.spec.policy, sandbox.supervision_context())
+            self._supervisor = Supervisor(
+                self._running, pipes, sandbox.spec.policy, sandbox.supervision_context(network)
+            )
         except BaseException:
             self._stack.close()
             self.socket.close()
@@ -75,7 +78,9 @@ class InteractiveProcess:
     def _watch(self) -> None:
         try:
             outcome = self._supervisor.watch()
-            self._result = self._sandbox.result(outcome, outcome.violations)
+            if self._network:
+                self._network.close()
+            self._result = with_requests(self._sandbox.result(outcome, outcome.violations), self._network)
         except BaseException as error:
             self._failure = error
             if not isinstance(error, (SandboxError, OSError)):

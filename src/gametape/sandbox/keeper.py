@@ -26,7 +26,13 @@ from typing import Any
 
 from gametape.sandbox import linux
 from gametape.sandbox.cgroups import CgroupLayout, ControlGroup, ResourceCounters
-from gametape.sandbox.child_setup import become_process_inside, become_sandbox, make_owner_map, send_message
+from gametape.sandbox.child_setup import (
+    become_process_inside,
+    become_sandbox,
+    listen_inside,
+    make_owner_map,
+    send_message,
+)
 
 _FIRST_UID = 1_900_000_000
 _IDLE_MS = 2
@@ -106,6 +112,8 @@ class SandboxKeeper:
         channel = socket.socket(fileno=descriptors[1])
         try:
             request = json.loads(message)
+            if "listen" in request:
+                return self._listen(request, channel)
             return (self._enter if "enter" in request else self._launch)(request, descriptors, channel)
         except (OSError, ValueError, KeyError) as error:
             send_message(channel, {"error": str(error)})
@@ -136,6 +144,13 @@ class SandboxKeeper:
         if pid == 0:
             with os.fdopen(os.dup(descriptors[0]), "rb") as file:
                 become_process_inside({**request, **json.load(file)}, channel, descriptors[2:], keeper)
+        return KeeperChild(pid, os.pidfd_open(pid), slot=-1, channel=channel)
+
+    def _listen(self, request: dict[str, Any], channel: socket.socket) -> KeeperChild:
+        """Have a listening socket made in a running sandbox's network."""
+        pid = os.fork()
+        if pid == 0:
+            listen_inside(request, channel)
         return KeeperChild(pid, os.pidfd_open(pid), slot=-1, channel=channel)
 
     def _take(self, kind: ChildKind) -> KeeperChild:

@@ -223,6 +223,13 @@ class KeeperClient:
         channel.settimeout(None)
         return EnteredProcess(channel, outer, descriptors[0])
 
+    def listen_inside(self, pid: int, port: int) -> socket.socket:
+        """A socket that listens on the loopback of the sandbox to which a process belongs."""
+        request = json.dumps({"listen": pid, "port": port}).encode()
+        with self._send(request, b"", []) as channel:
+            _answer, descriptors = self._answer(channel, "listening")
+        return socket.socket(fileno=descriptors[0])
+
     def close(self) -> None:
         """Let the keeper kill its sandboxes and exit, and wait for that."""
         self._control.close()

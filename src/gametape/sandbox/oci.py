@@ -22,6 +22,7 @@ from gametape.sandbox.child_setup import STAGING_DIRECTORY
 from gametape.sandbox.hardening_measures import ALL_MEASURES
 from gametape.sandbox.keeper_client import CommandWord, LaunchPlan, StagedEntry
 from gametape.sandbox.mounts import Mount
+from gametape.sandbox.network_proxy import NetworkProxy
 from gametape.sandbox.oneshot import OneShotSandbox, probe_by_running
 from gametape.sandbox.policy import HOME
 from gametape.sandbox.result import BackendCapabilities, BackendProbe, ExecResult, PolicyViolation
@@ -122,7 +123,7 @@ class OciBackend:
         """`without` takes hardening measures away, to show what each is for. Never use it for hostile code."""
         if fixed := without & _FIXED:
             raise BadInput(f"the oci sandbox cannot be built without {', '.join(sorted(fixed))}")
-        require_capabilities(f"oci ({self.runtime.name})", self.probe(), spec.requires)
+        require_capabilities(f"oci ({self.runtime.name})", self.probe(), spec.needs())
         return OciSandbox(spec, ALL_MEASURES - without, self.runtime)
 
 
@@ -168,8 +169,8 @@ class OciSandbox(OneShotSandbox):
             inner_users=1 if "no-nested-users" in self.measures else 1 << 10,
         )
 
-    def supervision_context(self) -> SupervisionContext:
-        context = super().supervision_context()
+    def supervision_context(self, network: NetworkProxy | None = None) -> SupervisionContext:
+        context = super().supervision_context(network)
         return dataclasses.replace(context, temporary=(*context.temporary, HOME))
 
     def result(self, outcome: RawOutcome, violations: list[PolicyViolation]) -> ExecResult:

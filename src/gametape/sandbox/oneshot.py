@@ -22,6 +22,7 @@ from gametape.sandbox.keeper_client import (
     keeper,
 )
 from gametape.sandbox.mounts import Mount
+from gametape.sandbox.network_proxy import NetworkProxy, proxy_variables
 from gametape.sandbox.output import sanitize, secret_values
 from gametape.sandbox.policy import HOME, WORKSPACE
 from gametape.sandbox.resource_watch import OVERHEAD_PROCESSES
@@ -81,13 +82,24 @@ class OneShotSandbox(WorkspaceSandbox, ABC):
             python_rules.lint_command(list(argv), self.workspace, policy.language) if policy.language else []
         )
         with contextlib.ExitStack() as stack:
+            network = self.network(stack)
             running, pipes = self.launch(list(argv), stack, stdin)
-            outcome = Supervisor(running, pipes, policy, self.supervision_context()).watch()
+            outcome = Supervisor(running, pipes, policy, self.supervision_context(network)).watch()
         if not outcome.started and "call-filter" in self.measures and outcome.killed_by is None:
             text = outcome.streams["stderr"].decode(errors="replace").strip().splitlines()
             raise SandboxError(f"the sandbox could not be built: {text[-1] if text else 'no reason was given'}")
         audit_violations = python_rules.parse_audit_events(outcome.streams["audit"], " ".join(argv))
-        return self.result(outcome, [*lint_violations, *outcome.violations, *audit_violations])
+        result = self.result(outcome, [*lint_violations, *outcome.violations, *audit_violations])
+        return with_requests(result, network)
+
+    def network(self, stack: contextlib.ExitStack) -> NetworkProxy | None:
+        """The proxy of a sandbox that may reach hosts outside; it is closed with the stack."""
+        access = self.spec.policy.network_access
+        if access is None:
+            return None
+        proxy = NetworkProxy(access, self.spec.network_log)
+        stack.callback(proxy.close)
+        return proxy
 
     def launch(
         self, argv: list[str], stack: contextlib.ExitStack, stdin: bytes | int = b""
@@ -155,7 +167,8 @@ class OneShotSandbox(WorkspaceSandbox, ABC):
         policy = self.spec.policy
         basic = {"PATH": mounts.search_path(policy), "HOME": HOME, "USER": "agent", "LANG": "C.UTF-8", "TMPDIR": "/tmp"}
         guard = {"PYTHONPATH": python_rules.AUDIT_HOOK_DIRECTORY} if policy.language else {}
-        return {**basic, **guard, **dict(policy.environment)}
+        proxy = proxy_variables(policy.network_access) if policy.network_access else {}
+        return {**basic, **guard, **proxy, **dict(policy.environment)}
 
     def files(self) -> dict[str, str]:
         """Small files that are made inside, by path."""
@@ -168,13 +181,14 @@ class OneShotSandbox(WorkspaceSandbox, ABC):
         most = 2 * self.limits.disk_mb
         return most if self.layout else min(most, self.limits.memory_mb)
 
-    def supervision_context(self) -> SupervisionContext:
+    def supervision_context(self, network: NetworkProxy | None = None) -> SupervisionContext:
         set_inside = not self.drop and self.layout is None and "resource-limits" in self.measures
         return SupervisionContext(
             granted=tuple(mount.target for mount in self.granted),
             writable=tuple(mount.source for mount in self.granted if mount.writable),
             temporary=(*TEMPORARY_DIRECTORIES, WORKSPACE) if self.own_workspace else TEMPORARY_DIRECTORIES,
             process_backstop=_backstop(self.limits.processes) if set_inside else None,
+            open_network=network.open if network else None,
         )
 
     def result(self, outcome: RawOutcome, violations: list[PolicyViolation]) -> ExecResult:
@@ -204,6 +218,11 @@ class OneShotSandbox(WorkspaceSandbox, ABC):
             },
             policy_hash=self.spec.policy.hash,
         )
+
+
+def with_requests(result: ExecResult, network: NetworkProxy | None) -> ExecResult:
+    """The result with what was asked of the proxy. In a one-shot sandbox the proxy is closed by then."""
+    return result.model_copy(update={"network": network.take_requests()}) if network else result
 
 
 def _backstop(limit: int) -> int:

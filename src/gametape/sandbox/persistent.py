@@ -126,6 +126,7 @@ class PersistentSandbox(ABC):
 
     def _start(self) -> None:
         self._sandbox.holds_session = True
+        self._network = self._sandbox.network(self._stack)
         self._running, pipes = self._sandbox.launch(_ANCHOR, self._stack)
         self._processes = SessionProcesses(self._running.pid)
         self._resources = watch_resources(self._running.group, self._processes, self._limits)
@@ -167,6 +168,12 @@ class PersistentSandbox(ABC):
 
     def _anchor_started(self, pid: int) -> None:
         self._processes.anchor = pid
+        if self._network:
+            try:
+                self._network.open(pid)
+            except (SandboxError, OSError) as error:
+                self._end_reason = f"its network could not be opened: {error}"
+                return
         self._disk.attach(self._running.pid, pid, self._sandbox.supervision_context().temporary)
         self._reactor.wake()
 

@@ -7,12 +7,13 @@ import dataclasses
 import functools
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator
 
 from gametape.sandbox import seccomp, syscalls
+from gametape.sandbox.network_policy import NetworkAccess
 from gametape.sandbox.result import FrozenModel
 
 WORKSPACE = "/workspace"
@@ -66,6 +67,9 @@ class SandboxPolicy(FrozenModel):
     environment: tuple[tuple[str, str], ...] = ()
     network: Literal["none", "loopback"] = "none"
     """`loopback` gives a network of its own with nothing but 127.0.0.1 and ::1; the host's is never reachable."""
+    network_access: NetworkAccess | None = None
+    """Hosts outside that can be reached through the network proxy, which checks and records every request. It implies
+    `loopback`, because the proxy is reached there; nothing else of the network becomes reachable."""
     socket_families: tuple[str, ...] = ("AF_UNIX",)
     denied_syscalls: tuple[str, ...] = ()
     """Denied in addition to `seccomp.ALWAYS_DENIED`."""
@@ -130,8 +134,20 @@ class SandboxPolicy(FrozenModel):
         given = {name: value for name, value in changes.items() if value is not None}
         return self.model_copy(update={"limits": SandboxLimits(**{**self.limits.model_dump(), **given})})
 
+    def with_hosts(self, hosts: Sequence[str]) -> Self:
+        """The same policy with these hosts allowed besides those that already are."""
+        if not hosts:
+            return self
+        access = self.network_access.model_dump() if self.network_access else {"hosts": ()}
+        together = tuple(dict.fromkeys((*access["hosts"], *hosts)))
+        return self.model_copy(update={"network_access": NetworkAccess(**{**access, "hosts": together})})
+
+    @property
+    def has_loopback(self) -> bool:
+        return self.network == "loopback" or self.network_access is not None
+
     def families(self) -> tuple[str, ...]:
-        loopback = ("AF_INET", "AF_INET6") if self.network == "loopback" else ()
+        loopback = ("AF_INET", "AF_INET6") if self.has_loopback else ()
         return tuple(dict.fromkeys((*self.socket_families, *loopback)))
 
     def rules(self) -> list[seccomp.SyscallRule]:
@@ -139,11 +155,16 @@ class SandboxPolicy(FrozenModel):
             self.families(),
             self.denied_syscalls,
             watch_opens=bool(self.watched or self.audited),
-            loopback=self.network == "loopback",
+            loopback=self.has_loopback,
         )
 
-    @functools.cached_property
+    @property
     def hash(self) -> str:
         """Names this policy and the rules that it means: plain data, so that no class name is part of it."""
-        rules = json.dumps([dataclasses.asdict(rule) for rule in self.rules()])
-        return hashlib.sha256(f"{self.model_dump_json()}\n{rules}".encode()).hexdigest()[:32]
+        return _policy_hash(self)
+
+
+@functools.lru_cache(maxsize=256)  # not kept in the policy itself: a changed copy would take it along
+def _policy_hash(policy: SandboxPolicy) -> str:
+    rules = json.dumps([dataclasses.asdict(rule) for rule in policy.rules()])
+    return hashlib.sha256(f"{policy.model_dump_json()}\n{rules}".encode()).hexdigest()[:32]

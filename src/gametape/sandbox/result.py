@@ -25,6 +25,38 @@ class PolicyViolation(FrozenModel):
     action: ViolationAction
 
 
+class NetworkRequest(FrozenModel):
+    """One request to the network proxy: what was asked, what was decided, and what came of it. Bodies, headers and the
+    query of a URL are not kept."""
+
+    number: int
+    """Counts the requests of one sandbox."""
+    time: float
+    method: str
+    """CONNECT for TLS; empty when the request could not be read."""
+    host: str
+    port: int
+    path: str
+    """Of plain http only; what is inside TLS is not seen."""
+    allowed: bool
+    reason: str
+    """Why it was refused, or cut off, or failed; empty for one that was served."""
+    address: str = ""
+    """The address to which the connection went."""
+    sent_bytes: int = 0
+    received_bytes: int = 0
+    seconds: float | None = None
+    """None while it lasts."""
+
+    def summary(self) -> str:
+        """One line for a person."""
+        where = f"{self.method or 'unreadable request'} {self.host}:{self.port}{self.path}"
+        if not self.allowed:
+            return f"refused {where} ({self.reason})"
+        end = f", {self.reason}" if self.reason else ""
+        return f"allowed {where} ({self.sent_bytes} bytes sent, {self.received_bytes} received{end})"
+
+
 class ResourceUsage(FrozenModel):
     wall_seconds: float
     cpu_seconds: float | None = None
@@ -45,6 +77,8 @@ class ExecResult(FrozenModel):
     violations: tuple[PolicyViolation, ...]
     violations_dropped: int = 0
     """Violations beyond those kept; a command is ended before this grows large."""
+    network: tuple[NetworkRequest, ...] = ()
+    """What was asked of the network proxy, refused requests included; see `SandboxPolicy.network_access`."""
     backend: str
     assurance: str
     """`full`: the kernel held the limits for the whole sandbox; `reduced`: some were held by polling."""
@@ -74,6 +108,8 @@ class BackendCapabilities(FrozenModel):
     """What a backend gives on this machine."""
 
     network_isolation: bool = False
+    network_access: bool = False
+    """Some hosts can be reached, through a proxy that checks and records every request."""
     kernel_isolation: bool = False
     cgroup: Literal["v1", "v2"] | None = None
     syscall_events: bool = False

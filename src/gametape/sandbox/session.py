@@ -21,7 +21,7 @@ from gametape.core.errors import BadInput, MissingDependency
 from gametape.sandbox.backend import SandboxSpec, open_backend
 from gametape.sandbox.cgroups import ResourceCounters
 from gametape.sandbox.keeper_client import EnterPlan, SandboxError
-from gametape.sandbox.oneshot import OneShotSandbox
+from gametape.sandbox.oneshot import OneShotSandbox, with_requests
 from gametape.sandbox.output import OutputCapture, sanitize, secret_values
 from gametape.sandbox.persistent import PersistentSandbox, signal_all
 from gametape.sandbox.policy import WORKSPACE
@@ -301,7 +301,7 @@ class ShellSession(PersistentSandbox):
             violations_dropped=0,
             started=True,
         )
-        result = self._sandbox.result(outcome, outcome.violations)
+        result = with_requests(self._sandbox.result(outcome, outcome.violations), self._network)
         directory = sanitize(self._directory, secret_values(os.environ))
         extra: dict[str, Any] = {"directory": directory, "shell_restarted": restarted}
         command.answer.set_result(SessionResult(**dict(result), **extra))

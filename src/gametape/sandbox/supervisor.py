@@ -7,6 +7,7 @@ import resource
 import select
 import signal
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +37,8 @@ class SupervisionContext:
     """Mount points inside of file systems that live in memory."""
     process_backstop: int | None
     """RLIMIT_NPROC, when it can only be set inside: outside, the host user's own processes would count towards it."""
+    open_network: Callable[[int], None] | None = None
+    """Called with the command's process before its first instruction."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,8 @@ class Supervisor:
             with contextlib.suppress(ProcessLookupError):
                 resource.prlimit(pid, resource.RLIMIT_NPROC, (self._context.process_backstop,) * 2)
         linux.set_affinity(pid, self._cores)
+        if self._context.open_network:
+            self._context.open_network(pid)
         self._command = os.pidfd_open(pid)
         self._disk.attach(self._running.pid, pid, self._context.temporary)
         self._began = time.monotonic()

@@ -3,11 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from math import ceil, floor, log10
 
 _COLOURS = ("#0b6e99", "#c4452d", "#4c8c4a", "#8a5ba6", "#b8860b", "#5f6b76")
-_LEFT, _RIGHT, _TOP, _BOTTOM = 56, 20, 54, 46
+_LEFT, _RIGHT, _TOP, _BOTTOM = 66, 20, 54, 46
 _LETTER = 7.2
 """The approximate width of a letter in the legend, in pixels."""
+_MOST_DOTS = 30
+"""Points are marked where there are at most so many."""
 
 
 @dataclass(frozen=True)
@@ -70,15 +73,13 @@ def _range(series: Sequence[ChartSeries]) -> tuple[float, float]:
 
 def _axes(scale: _Scale, x_label: str, y_label: str) -> list[str]:
     parts = []
-    for step in range(6):
-        value = scale.low + (scale.high - scale.low) * step / 5
+    right, bottom = scale.width - _RIGHT, scale.height - _BOTTOM + 18
+    for value in _ticks(scale.low, scale.high):
         y = scale.y(value)
-        right = scale.width - _RIGHT
         parts.append(f'<line x1="{_LEFT}" x2="{right}" y1="{y}" y2="{y}" stroke="currentColor" stroke-opacity="0.15"/>')
         parts.append(f'<text x="{_LEFT - 8}" y="{y + 4}" text-anchor="end">{_number(value)}</text>')
-        x = scale.x_max * step / 5
-        bottom = scale.height - _BOTTOM + 18
-        parts.append(f'<text x="{scale.x(x)}" y="{bottom}" text-anchor="middle">{_number(x)}</text>')
+    for value in _ticks(0.0, scale.x_max):
+        parts.append(f'<text x="{scale.x(value)}" y="{bottom}" text-anchor="middle">{_number(value)}</text>')
     middle, bottom = (_LEFT + scale.width - _RIGHT) / 2, scale.height - 8
     parts.append(f'<text x="{middle}" y="{bottom}" text-anchor="middle">{escape(x_label)}</text>')
     half = scale.height / 2
@@ -97,7 +98,20 @@ def _line(scale: _Scale, series: ChartSeries, colour: str) -> list[str]:
         parts.append(f'<polygon points="{points}" fill="{colour}" fill-opacity="0.15" stroke="none"/>')
     points = " ".join(f"{scale.x(x)},{scale.y(y)}" for x, y in zip(series.xs, series.ys, strict=True))
     parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>')
+    if len(series.xs) <= _MOST_DOTS:
+        dots = zip(series.xs, series.ys, strict=True)
+        parts += [f'<circle cx="{scale.x(x)}" cy="{scale.y(y)}" r="2.5" fill="{colour}"/>' for x, y in dots]
     return parts
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Round values between two bounds, at most seven of them."""
+    if high <= low:
+        return [low]
+    rough = (high - low) / 6
+    power = 10 ** floor(log10(rough))
+    step = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= rough * (1 - 1e-9))
+    return [count * step for count in range(ceil(low / step - 1e-9), floor(high / step + 1e-9) + 1)]
 
 
 def _legend(names: Sequence[str]) -> list[str]:

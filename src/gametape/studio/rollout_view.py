@@ -1,6 +1,5 @@
 """One rollout for the report: its turns, the turn that the coach hinted at, and the hint's effect on every token."""
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,13 +7,15 @@ from pydantic import ValidationError
 
 from gametape.core.errors import BadInput
 from gametape.core.hint import Hint
-from gametape.core.step import Step
+from gametape.core.tokens import TOKEN_COLUMNS
 from gametape.core.trajectory import Trajectory
 from gametape.core.validation import problems_from
 from gametape.studio.run_files import TARGET_COLUMNS, RunFiles
+from gametape.studio.step_view import StepView, view_step
 
 _MOST = 2000
-"""The most characters of one text in the report."""
+"""The most characters of one token in the report."""
+_MOST_STEPS = 200
 
 
 @dataclass(frozen=True)
@@ -33,16 +34,6 @@ class TokenView:
 
 
 @dataclass(frozen=True)
-class TurnView:
-    number: int
-    source: str
-    text: str
-    calls: list[str]
-    results: list[str]
-    target: bool
-
-
-@dataclass(frozen=True)
 class RolloutView:
     """`evidence` says how the coach found this turn; `advantage` is what the reward gave every sampled token."""
 
@@ -54,7 +45,9 @@ class RolloutView:
     kind: str
     evidence: str
     advantage: float | None
-    turns: list[TurnView]
+    target: int
+    """The number of the step that was hinted."""
+    steps: list[StepView]
     tokens: list[TokenView]
 
 
@@ -86,7 +79,8 @@ def _rollout_view(target: dict[str, Any], trajectory: Trajectory, vocabulary: di
         kind=str(target["kind"]),
         evidence=_evidence(hint) if hint else "",
         advantage=ours.get("advantage"),
-        turns=[_turn(step, step.step_id == target["step"]) for step in trajectory.steps],
+        target=int(target["step"]),
+        steps=_steps(trajectory),
         tokens=_tokens(target, vocabulary),
     )
 
@@ -106,14 +100,12 @@ def _evidence(hint: Hint) -> str:
     return f"{hint.source.replace('_', ' ')}{seen}{f': {hint.evidence}' if hint.evidence else ''}{held}"
 
 
-def _turn(step: Step, target: bool) -> TurnView:
-    calls = [f"{call.function_name} {json.dumps(call.arguments, ensure_ascii=False)}" for call in step.tool_calls or []]
-    results = [_text(result.content) for result in (step.observation.results if step.observation else [])]
-    return TurnView(step.step_id, step.source, _text(step.message), [*map(_cut, calls)], results, target)
-
-
-def _text(content: Any) -> str:
-    return _cut(content if isinstance(content, str) else "" if content is None else "(not text)")
+def _steps(trajectory: Trajectory) -> list[StepView]:
+    steps, turn = [], 1
+    for step in trajectory.steps[:_MOST_STEPS]:
+        steps.append(view_step(step.model_dump(exclude={"metrics": TOKEN_COLUMNS}), step.step_id, turn))
+        turn += step.source == "agent"
+    return steps
 
 
 def _cut(text: str) -> str:

@@ -111,7 +111,7 @@ def _task_file(path: Path) -> TaskToml:
     file = path / "task.toml"
     try:
         document = tomllib.loads(_text(file))
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise BadInput(f"{printable_path(file)}: not TOML: {error}") from error
     parsed = parse_task_toml(document)
     if isinstance(parsed, list):

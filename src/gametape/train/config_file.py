@@ -28,7 +28,7 @@ def read_config(path: Path, settings: Iterable[str] = ()) -> RunConfig:
         raise BadInput(f"{path}: not UTF-8: byte {error.start}") from error
     try:
         document = with_current_keys(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise BadInput(f"{path}: not TOML: {error}") from error
     overrides = dict(_parse_setting(setting) for setting in settings)
     for key, value in overrides.items():
@@ -68,7 +68,7 @@ def _parse_setting(text: str) -> tuple[str, Any]:
     key = ".".join(_current(key.strip().split(".")))
     try:
         return key, tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return key, value.strip()
 
 

@@ -72,7 +72,7 @@ def _ini_file(start: SourceTree) -> str | None:
         try:
             if "pytest" in tomllib.loads(start.text("pyproject.toml")).get("tool", {}):
                 return "pyproject.toml"
-        except tomllib.TOMLDecodeError:
+        except (ValueError, RecursionError):
             return None
     return next((name for name, section in _SECTIONS if name in start and section in start.text(name)), None)
 

@@ -10,8 +10,11 @@ from typing import Any, Literal
 from gametape.core.step import Step
 from gametape.watch.monitor_set import BehaviourAlarm, MonitorSet
 from gametape.watch.observed_step import ObservedStep, observed_step
+from gametape.watch.repeated_calls import TIMES, RepeatedCalls
 from gametape.watch.text_features import printable
 
+REPEATED = "repeated call"
+"""The name of the alarm about one call that is made again and again with the same result."""
 BREAKER_EVENT = "breaker"
 """The kind of the events on a record that are trips."""
 Rung = Literal["nudge", "fresh_context", "pause", "stop"]
@@ -43,6 +46,12 @@ class BreakerTrip:
 
     @property
     def nudge(self) -> str:
+        if self.alarm.monitor == REPEATED:
+            times, call = self.alarm.evidence["times"], _short(self.alarm.evidence["call"])
+            return (
+                f"You have made the same call {times} times, with the same result each time: {call}. "
+                "It will not change by itself: do something else, or finish."
+            )
         return (
             f"Your last turns have become repetitive: {self.reason}. "
             "Step back: say what is done and what is left, and go on in another way, or finish."
@@ -96,13 +105,18 @@ class BehaviourBreaker:
         self._patience = patience or EscalationPatience()
         self._notify = notify
         self._ladder = EscalationLadder()
+        self._repeated = RepeatedCalls()
         self._waiting: BreakerTrip | None = None
 
     def __call__(self, step: Step) -> None:
-        """Observe a recorded step."""
+        """Observe a recorded step. What the monitors ask for comes before the nudge about a repeated call."""
         observed = observed_step(step)
-        if observed is not None:
-            self.observe([observed])
+        if observed is None:
+            return
+        if repeated := self._repeated.update(step):
+            alarm = BehaviourAlarm(REPEATED, self._watch.steps + 1, float(repeated["times"]), float(TIMES), repeated)
+            self._waiting = BreakerTrip("nudge", alarm.step, alarm)
+        self.observe([observed])
 
     def replay(self, steps: Iterable[Step]) -> None:
         """Observe a rollout's earlier steps. Turns that a fork copied count as its own; a recorded trip was taken."""

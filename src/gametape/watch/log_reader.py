@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -13,6 +13,7 @@ from gametape.core.step import Step
 from gametape.core.validation import problems_from
 from gametape.record.errors import printable_path
 from gametape.record.journal_format import JOURNAL_KEY, SUBAGENT_KEY, is_journal
+from gametape.record.trajectory_discovery import is_directory, is_trajectory_file, select_files, sniff
 from gametape.record.trajectory_file import parse_bytes, require_trajectory
 from gametape.watch.log_formats import ThirdPartyLogParser
 from gametape.watch.log_tail import LogTail
@@ -20,7 +21,6 @@ from gametape.watch.observed_step import ObservedStep, observed_step, observed_s
 
 LogFormat = Literal["auto", "atif", "jsonl", "text"]
 LOG_SUFFIXES = (".json", ".jsonl", ".log", ".txt")
-TRAJECTORY_SUFFIXES = (".json", ".jsonl")
 _LONGEST_TEXT = 20_000
 _LIST = re.compile(rb"\[\s*(\{|$)")
 """How a list of JSON objects begins, and no line of a log."""
@@ -42,22 +42,55 @@ class LoggedStep(NamedTuple):
     observed: ObservedStep | None
 
 
-def log_files(paths: list[Path], suffixes: Sequence[str] = LOG_SUFFIXES) -> list[Path]:
-    """The given files, and every file with one of the suffixes below a given directory."""
+class LogSearch(NamedTuple):
+    """The logs to read, and how many other files of the directories are left out."""
+
+    files: list[Path]
+    skipped: int
+
+
+def find_logs(paths: Iterable[Path]) -> LogSearch:
+    """The given files, and of each directory its trajectories or, where it has none, its logs."""
     files: list[Path] = []
+    skipped = 0
     for path in paths:
-        if path.is_dir():
-            inside = sorted(file for file in path.rglob("*") if file.suffix in suffixes and file.is_file())
-            if not inside:
-                raise BadInput(f"{printable_path(path)}: a directory without {' or '.join(suffixes)} files")
-            files += inside
-        else:
+        if not is_directory(path):
             files.append(path)
-    return files
+            continue
+        inside, others = select_files(path, LOG_SUFFIXES, is_trajectory_file)
+        if not inside:
+            inside, others = select_files(path, LOG_SUFFIXES, _is_log)
+        files += inside
+        skipped += others
+        if not inside:
+            raise BadInput(f"{printable_path(path)}: a directory without a trajectory or a log of an agent")
+    return LogSearch(files, skipped)
 
 
-def trajectory_files(paths: list[Path]) -> list[Path]:
-    return log_files(paths, TRAJECTORY_SUFFIXES)
+def _is_log(path: Path) -> bool:
+    """Whether a file of a directory is text, or JSON in whose beginning an agent says or does something."""
+    head, _ = sniff(path)
+    if b"\0" in head:
+        return False
+    if path.suffix not in (".json", ".jsonl"):
+        return bool(head.strip())
+    parser = ThirdPartyLogParser()
+    for _ in parser.steps(enumerate(_records_in(head), start=1)):
+        pass
+    return bool(parser.known)
+
+
+def _records_in(head: bytes) -> Iterator[dict[str, Any]]:
+    """The JSON objects at the beginning of a file: a whole document, or one to a line."""
+    for text in (head, *head.splitlines()):
+        try:
+            document = json.loads(text.decode(errors="replace"))
+        except (ValueError, RecursionError):
+            continue
+        records = document if isinstance(document, list) else [document]
+        yield from (record for record in records if isinstance(record, dict))
+        if text is head:
+            return
 
 
 def read_log(path: Path, format: LogFormat = "auto", go_on: Callable[[], bool] = lambda: False) -> Iterator[LoggedStep]:

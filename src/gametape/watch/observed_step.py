@@ -70,6 +70,7 @@ def observed_step(step: Step, model: str | None = None, session: str | None = No
         return None
     metrics = step.metrics
     results = step.observation.results if step.observation else []
+    results = [result for result in results if result.source_call_id is not None] or results  # without our notices
     counted = [metrics.prompt_tokens, metrics.completion_tokens] if metrics else []
     return ObservedStep(
         text=plain_text(step.message)[:_MOST_CHARACTERS],

@@ -13,6 +13,7 @@ from gametape.core.messages import ToolResult
 from gametape.core.protocols import Tool, Workspace
 from gametape.sandbox.keeper_client import SandboxError
 from gametape.sandbox.policy import SandboxLimits, SandboxPolicy
+from tests.patience import HANG
 
 pytest.importorskip("mcp")
 
@@ -111,7 +112,7 @@ def test_whatever_a_server_does_a_call_ends_in_an_answer(act: str, words: str) -
     async def talk(tools: dict[str, Tool]) -> tuple[ToolResult, ToolResult]:
         return await tools["s.t"].call({}, NOWHERE), await tools["s.t"].call({}, NOWHERE)
 
-    for result in with_tools(by_hand(act), talk, call_seconds=0.5 if "sleep" in act else 20.0):
+    for result in with_tools(by_hand(act), talk, call_seconds=0.5 if "sleep" in act else HANG):
         assert result.failed
         assert result.content.startswith(words)
         assert "\x1b" not in result.content
@@ -155,7 +156,7 @@ def test_a_server_that_does_not_come_up_is_said_to(code: str) -> None:
         raise AssertionError("it cannot come up")
 
     with pytest.raises(SandboxError, match="the MCP server s did not come up") as caught:
-        with_tools(code, talk, start_seconds=2.0 if "sleep" in code else 20.0)
+        with_tools(code, talk, start_seconds=2.0 if "sleep" in code else HANG)
     assert ("no luck" in str(caught.value)) == ("no luck" in code)
 
 

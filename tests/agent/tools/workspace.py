@@ -12,10 +12,11 @@ from gametape.sandbox.backend import SandboxSpec
 from gametape.sandbox.policy import SandboxLimits, SandboxPolicy
 from gametape.sandbox.scheduler import RewindableWorkspace, SandboxScheduler
 from gametape.sandbox.snapshots.store import SnapshotStore
+from tests.patience import HANG
 
 T = TypeVar("T")
 SPEC = SandboxSpec(
-    policy=SandboxPolicy(limits=SandboxLimits(wall_seconds=30, memory_mb=500, processes=60, disk_mb=100))
+    policy=SandboxPolicy(limits=SandboxLimits(wall_seconds=HANG, memory_mb=500, processes=60, disk_mb=100))
 )
 
 

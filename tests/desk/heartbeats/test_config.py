@@ -41,7 +41,6 @@ def test_a_plan_survives_being_kept() -> None:
 @pytest.mark.parametrize(
     ("matter", "output"),
     [
-        ("cadence: {every: 10m}", "model: Field required"),
         ("model: m", "would never tick"),
         ("model: 2026-13-45", "not YAML"),
         ("model: " + "[" * 1000, "not YAML"),

@@ -140,7 +140,7 @@ def test_what_two_add_at_the_same_place_both_stays(tmp_path: Path) -> None:
 ADDED = st.tuples(st.sampled_from("AB"), st.sampled_from(["read", "top", "middle", "bottom", "change"]))
 
 
-@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True)
+@settings(max_examples=6, deadline=None, suppress_health_check=[*HealthCheck], derandomize=True)
 @given(st.lists(ADDED, min_size=1, max_size=7))
 def test_no_interleaving_of_two_writers_loses_a_line(
     tmp_path_factory: pytest.TempPathFactory, moves: list[tuple[str, str]]

@@ -1,15 +1,19 @@
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gametape.core.messages import Sampling
 from gametape.engines.conversation import Call, Conversation, Reply, ToolResponse
 from gametape.engines.egress_policy import EgressPolicy
+from gametape.engines.errors import EngineError
 from gametape.engines.openai import open_server_model
 from gametape.engines.prices import FREE, Price
-from tests.engines.openai.server import FaultServer, Said, Status
+from tests.engines.openai.server import FaultServer, Raw, Said, Status
+from tests.engines.servers.openai_server import OpenAIServer
+from tests.engines.servers.scripted import ScriptedCall, Turn
 
 TOOL = {"name": "read", "description": "Reads.", "parameters": {"type": "object", "properties": {}}}
 
@@ -103,8 +107,7 @@ def test_sampling_is_sent_as_it_is() -> None:
         chosen, usual = (seen.body for seen in server.requests)
     said = {name: chosen[name] for name in ("temperature", "top_p", "top_k", "seed", "max_tokens", "stream")}
     assert said == {"temperature": 0.3, "top_p": 0.9, "top_k": 40, "seed": 7, "max_tokens": 33, "stream": True}
-    assert "top_k" not in usual
-    assert "seed" not in usual
+    assert not {"temperature", "top_p", "top_k", "seed", "tool_choice", "reasoning_effort"} & set(usual)
 
 
 def test_a_model_that_knows_the_bound_by_its_new_name_only() -> None:
@@ -155,3 +158,131 @@ def test_half_a_character_does_not_get_through() -> None:
         reply: Reply = asyncio.run(talking(server).ask(9))
     assert reply.text.encode() == b"a?b"
     assert reply.calls[0] == Call("re?ad", {"a": "x"}, reply.calls[0].id)
+
+
+def strictly(server: OpenAIServer, sampling: Sampling | None = None, more: str = "", constrain: bool = False) -> Any:
+    model = open_server_model(f"openai:gpt-x@{server.url}{more}", EgressPolicy(local_only=True))
+    conversation = model.start_conversation(sampling or Sampling(), constrain=constrain)
+    conversation.begin("system", [TOOL], "user")
+    return conversation
+
+
+CALLED = Turn("", "hm", (ScriptedCall("read", {}, "a"),))
+
+
+@pytest.mark.parametrize("name", ["temperature", "top_p", "seed", "stream_options", "tool_choice", "reasoning_effort"])
+def test_a_parameter_that_is_refused_is_left_out_from_then_on(name: str) -> None:
+    refuses = {name: f"Unsupported parameter: '{name}' is not supported with this model."}
+    sampling = Sampling(temperature=0.3, top_p=0.9, seed=7)
+    with OpenAIServer([CALLED, CALLED], refuses=refuses) as server:
+        conversation = strictly(server, sampling, "?reasoning=low", constrain=True)
+        first = asyncio.run(conversation.ask(500))
+        conversation.add_tool_responses([ToolResponse(first.calls[0], "x")])
+        second = asyncio.run(conversation.ask(500))
+        asked = [name in request.body for request in server.requests]
+        other = strictly(server, sampling)
+    assert asked == [True, False, False]
+    assert first.warnings == (f"{name} is not sent: the server refuses it",)
+    assert second.warnings == ()
+    assert first.constrained == (name != "tool_choice")
+    assert other.length > 0
+
+
+def test_a_call_is_forced_where_that_was_asked_for() -> None:
+    with OpenAIServer([CALLED, Turn("I would rather talk."), Turn("Still.")]) as server:
+        conversation = strictly(server, constrain=True)
+        forced = asyncio.run(conversation.ask(500))
+        conversation.add_tool_responses([ToolResponse(forced.calls[0], "x")])
+        ignored = [asyncio.run(conversation.ask(500)) for _ in range(2)]
+        bodies = [request.body for request in server.requests]
+    assert [body["tool_choice"] for body in bodies] == ["required"] * 3
+    assert (forced.constrained, forced.warnings) == (True, ())
+    assert ignored[0].warnings == ("the server was asked to force a tool call (tool_choice) and did not",)
+    assert ignored[1].warnings == ()
+
+
+@pytest.mark.parametrize("field", ["reasoning", "reasoning_content"])
+def test_reasoning_is_kept_and_returned_under_the_name_it_came_with(field: str) -> None:
+    with OpenAIServer([CALLED, Turn("fine", "so"), Turn("done")], reasoning_field=field) as server:
+        conversation = strictly(server)
+        first = asyncio.run(conversation.ask(500))
+        conversation.add_tool_responses([ToolResponse(first.calls[0], "x")])
+        assert asyncio.run(conversation.ask(500)).reasoning == "so"
+        conversation.add_user_message("go on")
+        assert asyncio.run(conversation.ask(500)).reasoning == ""
+        messages = server.requests[-1].body["messages"]
+    assert first.reasoning == "hm"
+    assert [message.get(field) for message in messages if message["role"] == "assistant"] == ["hm", "so"]
+
+
+def test_details_of_reasoning_go_back_as_they_came() -> None:
+    details = [
+        {"type": "reasoning.text", "text": "I ", "index": 0, "format": "anthropic-claude-v1"},
+        {"type": "reasoning.text", "text": "think", "index": 0},
+        {"type": "reasoning.text", "signature": "c2ln", "index": 0},
+        {"type": "reasoning.encrypted", "data": "AAAA", "index": 1, "id": "call-1"},
+    ]
+    events = [
+        {"choices": [{"delta": {"reasoning": part.get("text"), "reasoning_details": [part]}}]} for part in details
+    ]
+    events.append({"choices": [{"delta": {"content": "hi"}, "finish_reason": "stop"}]})
+    raw = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events)
+    with FaultServer(["ok"], [Raw(raw)]) as server:
+        conversation = talking(server)
+        reply = asyncio.run(conversation.ask(99))
+        conversation.add_user_message("go on")
+        asyncio.run(conversation.ask(99))
+        sent = server.requests[1].body["messages"][2]
+    assert reply.reasoning == "I think"
+    assert "reasoning" not in sent
+    assert sent["reasoning_details"] == [
+        {"type": "reasoning.text", "text": "I think", "index": 0, "format": "anthropic-claude-v1", "signature": "c2ln"},
+        details[3],
+    ]
+
+
+def test_what_a_model_refuses_is_said_in_one_line() -> None:
+    refusal = [
+        {"choices": [{"delta": {"refusal": "I can't\nhelp"}}]},
+        {"choices": [{"delta": {}, "finish_reason": "stop"}]},
+    ]
+    filtered = [{"choices": [{"delta": {"content": "x"}, "finish_reason": "content_filter"}]}]
+    for events, said in ((refusal, "refuses: I can't help"), (filtered, "content filter")):
+        raw = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events)
+        with FaultServer(["ok"], [Raw(raw)]) as server, pytest.raises(EngineError, match=said) as caught:
+            asyncio.run(talking(server).ask(99))
+        assert (caught.value.kind, "\n" in str(caught.value)) == ("refused", False)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        ({"code": 429, "message": "slow down"}, "rate_limited"),
+        ({"code": 502, "message": "provider"}, "server_error"),
+        ({"code": "server_error", "message": "Provider disconnected"}, "server_error"),
+        ({"type": "BadRequestError", "code": 400, "message": "no"}, "refused"),
+    ],
+)
+def test_an_error_inside_the_stream(error: dict[str, Any], kind: str) -> None:
+    raw = b"data: " + json.dumps({"error": error, "choices": [{"finish_reason": "error"}]}).encode() + b"\n\n"
+    with FaultServer(["ok"], [Raw(raw)]) as server, pytest.raises(EngineError) as caught:
+        asyncio.run(talking(server).ask(99))
+    assert caught.value.kind == kind
+
+
+def test_a_call_that_the_limit_cut_off_says_so() -> None:
+    with FaultServer([Said("", (("read", '{"path": "a'),), finish="length")]) as server:
+        reply = asyncio.run(talking(server).ask(99))
+    assert reply.finish == "length"
+    assert "cut off" in str(reply.problem)
+
+
+def test_no_more_is_asked_for_than_the_window_has_room_for() -> None:
+    with FaultServer(["ok", "ok"]) as server:
+        conversation = talking(server, more="?window=2000")
+        asyncio.run(conversation.ask(16_000))
+        conversation.add_user_message("x" * 9000)
+        asyncio.run(conversation.ask(16_000))
+        first, second = (request.body["max_tokens"] for request in server.requests)
+    assert 1500 < first < 2000
+    assert second == 256

@@ -1,7 +1,6 @@
 """Speaking in ids: what was sampled is what is kept, and no text becomes a marker."""
 
 import asyncio
-import time
 from typing import Any
 
 import pytest
@@ -14,9 +13,9 @@ from gametape.engines.conversation import Conversation, Reply, ToolResponse
 from gametape.engines.egress_policy import EgressPolicy
 from gametape.engines.errors import ContextTooLong, EngineError
 from gametape.engines.openai import ServerModel, open_server_model
-from gametape.engines.openai.address import parse_address
-from gametape.engines.openai.client import ServerClient, ServerLimits
 from gametape.engines.openai.server_tokenizer import TokenizerCache, TokenizerQuery
+from gametape.engines.server.address import parse_address
+from gametape.engines.server.client import ServerClient, ServerLimits
 from tests.engines.openai.server import SPECIAL, Cut, FaultServer, Raw, Said, Status, detokenize, tokenize
 
 TOOL: dict[str, Any] = {"name": "read", "description": "Reads.", "parameters": {"type": "object", "properties": {}}}
@@ -99,7 +98,7 @@ def test_a_tool_s_description_cannot_bring_in_markers(tool_template: bool) -> No
 pieces = st.sampled_from([*SPECIAL, "<|im_", "end|>", "<", ">", "|", "<tool_call>", "[INST]", "<br>", "é", "\n", "a b"])
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[*HealthCheck])
 @given(parts=st.lists(pieces | st.text(max_size=5), max_size=12))
 def test_no_text_becomes_a_marker(parts: list[str], byte_server: FaultServer) -> None:
     text = "".join(parts)
@@ -203,6 +202,4 @@ def test_a_passing_failure_does_not_make_a_model_untrainable() -> None:
         server.detokenize_faults = [Status(503)]
         with pytest.raises(EngineError):
             opened(server)
-        began = time.monotonic()
         assert opened(server).trainable
-        assert time.monotonic() - began < 5

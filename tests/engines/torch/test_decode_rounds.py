@@ -10,6 +10,7 @@ pytest.importorskip("transformers")
 from gametape.core.messages import GenerateRequest, Sampling  # noqa: E402
 from gametape.engines.torch.engine import TorchEngine  # noqa: E402
 from gametape.engines.torch.jobs import ScoreJob  # noqa: E402
+from tests.patience import HANG  # noqa: E402
 
 from .networks import GREEDY, VOCABULARY, ask, check, network, plain, plain_logits, run  # noqa: E402
 from .recorded import FAMILIES, ON_GPU, stepper_in_rounds  # noqa: E402
@@ -131,7 +132,7 @@ def test_weights_change_under_a_request_and_another_is_given_up():
         await engine.close()
         return generation, held
 
-    generation, held = asyncio.run(asyncio.wait_for(use(), 60))
+    generation, held = asyncio.run(asyncio.wait_for(use(), HANG))
     assert set(generation.policy_versions) == {0, 1}
     assert held == 0
     check(generation, [4, 5, 6], GREEDY, {0: plain("qwen3"), 1: plain("qwen3", 1)})

@@ -12,6 +12,7 @@ from gametape.core.messages import GenerateRequest, Sampling, WeightUpdate  # no
 from gametape.engines.errors import EngineError  # noqa: E402
 from gametape.engines.torch.build import build_engine, open_torch_model  # noqa: E402
 from gametape.engines.torch.engine import TorchEngine  # noqa: E402
+from tests.patience import HANG  # noqa: E402
 
 from ..tiny import CHATML, TOOLS, fetched_smollm2, tiny_network, write_directory  # noqa: E402
 from .networks import GREEDY, check, network, plain, plain_logits, stepper  # noqa: E402
@@ -29,7 +30,7 @@ def with_engine(use, module=None, **limits):
         finally:
             await engine.close()
 
-    return asyncio.run(asyncio.wait_for(run(), 60))
+    return asyncio.run(asyncio.wait_for(run(), HANG))
 
 
 def test_requests_run_together_and_the_event_loop_stays_free():
@@ -148,7 +149,7 @@ def test_a_breakdown_reaches_whoever_waits():
             await engine.generate(request([1, 2]))
         await engine.close()
 
-    asyncio.run(asyncio.wait_for(run(), 60))
+    asyncio.run(asyncio.wait_for(run(), HANG))
 
 
 def test_closing_ends_what_runs():

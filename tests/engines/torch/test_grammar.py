@@ -15,11 +15,13 @@ from tokenizers import Tokenizer, models  # noqa: E402
 from gametape.core.errors import BadInput  # noqa: E402
 from gametape.core.messages import GenerateRequest, Sampling  # noqa: E402
 from gametape.engines.chat_formats.byte_format import byte_chat_format  # noqa: E402
+from gametape.engines.chat_formats.tool_call_grammar import MAX_TEXT  # noqa: E402
 from gametape.engines.tokenizers.trained import TrainedTokenizer  # noqa: E402
 from gametape.engines.torch.build import build_engine  # noqa: E402
 from gametape.engines.torch.grammar import GrammarCompiler  # noqa: E402
 from gametape.engines.torch.sampler import token_logprobs  # noqa: E402
 from gametape.engines.torch.stepper import EngineLimits  # noqa: E402
+from tests.patience import HANG  # noqa: E402
 
 from ..tiny import CHATML, HERMES, LLAMA, TOOLS, tiny_chat_format, tiny_network  # noqa: E402
 from .networks import plain_logits  # noqa: E402
@@ -81,7 +83,7 @@ def generated(chat_format, requests, tokens, network=None):
         finally:
             await engine.close()
 
-    return asyncio.run(asyncio.wait_for(run(), 60))
+    return asyncio.run(asyncio.wait_for(run(), HANG))
 
 
 def test_constrained_and_free_turns_run_together_exactly(tmp_path):
@@ -144,3 +146,18 @@ def test_without_the_library_turns_are_free_and_say_so(monkeypatch):
     chat_format = byte_chat_format()
     (answer,), _ = generated(chat_format, [asked(chat_format, 1, 5)], 4096)
     assert (answer.constrained, len(answer.completion_ids)) == (False, 5)
+
+
+@pytest.mark.parametrize("form", ["fenced", "tagged"])
+def test_a_model_that_likes_to_talk_comes_to_its_call(form, tmp_path):
+    """Drawn at random from all that is allowed, a turn has a call after a little text, however long it may be."""
+    chat_format = dialect_of_form(form, tmp_path)
+    requests = [asked(chat_format, seed, 300, Sampling(seed=seed)) for seed in range(8)]
+    answers, _ = generated(chat_format, requests, 8192)
+    for answer in answers:
+        turn = chat_format.tokenizer.decode(answer.completion_ids)
+        text, call, _ = turn.partition(FORMS[form].strip() + "\n")
+        assert call, turn
+        assert len(text) <= 3 * MAX_TEXT + 1
+        if answer.finish == "stop":
+            assert len(chat_format.parse(answer.completion_ids).calls) == 1

@@ -14,6 +14,7 @@ from gametape.core.messages import GenerateRequest  # noqa: E402
 from gametape.engines.torch.build import build_engine  # noqa: E402
 from gametape.engines.torch.stepper import EngineLimits  # noqa: E402
 from gametape.engines.torch.weights import StandbyWeights  # noqa: E402
+from tests.patience import HANG  # noqa: E402
 
 from ..tiny import tiny_network  # noqa: E402
 from .networks import GREEDY, ask, check, network, plain, plain_logits, run, stepper  # noqa: E402
@@ -32,7 +33,7 @@ def with_engine(use, trainer, **limits):
         finally:
             await engine.close()
 
-    return asyncio.run(asyncio.wait_for(run(), 60))
+    return asyncio.run(asyncio.wait_for(run(), HANG))
 
 
 async def sampled(engine, tokens):
@@ -161,20 +162,16 @@ def test_recorded_steps_see_the_new_weights():
         check(generation, prompt, GREEDY, {version: plain("llama-wide", seed=version)})
 
 
-def test_the_swap_takes_far_less_than_a_step():
-    """The best of several, since the machine may be busy with other things."""
+def test_the_swap_copies_nothing():
+    """The two sets of weights change places, so it takes no time that depends on their size."""
     core = stepper(tiny_network(4000), max_sequences=8)
     shadow = StandbyWeights(core)
-    for at in range(8):
-        ask(core, [at + 1, at + 2], 100)
-    pauses, steps = [], []
-    for version in range(1, 6):
-        core.step()
+
+    def places(decoder):
+        return [parameter.data_ptr() for parameter in decoder.module.parameters()]
+
+    for version in range(1, 4):
         shadow.write(tiny_network(4000, seed=version).state_dict())
-        began = time.perf_counter()
+        live, spare = places(core.decoder), places(shadow._spare)
         shadow.swap(version)
-        swapped = time.perf_counter()
-        core.step()
-        pauses.append(swapped - began)
-        steps.append(time.perf_counter() - swapped)
-    assert min(pauses) < min(steps) / 4
+        assert (places(core.decoder), places(shadow._spare)) == (spare, live)

@@ -16,6 +16,7 @@ from gametape.sandbox.docker import DockerBackend
 from gametape.sandbox.oci import OciBackend
 from gametape.sandbox.policy import SandboxLimits, SandboxPolicy
 from gametape.sandbox.result import BackendCapabilities, ExecResult
+from tests.patience import HANG
 
 BACKENDS: dict[str, Callable[[], Backend]] = {
     "bubblewrap": BubblewrapBackend,
@@ -24,7 +25,7 @@ BACKENDS: dict[str, Callable[[], Backend]] = {
     "docker": DockerBackend,
 }
 
-SMALL = SandboxLimits(wall_seconds=30, memory_mb=200, processes=40, disk_mb=40, output_bytes=100_000)
+SMALL = SandboxLimits(wall_seconds=HANG, memory_mb=200, processes=40, disk_mb=40, output_bytes=100_000)
 
 
 @dataclass

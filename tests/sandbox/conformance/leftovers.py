@@ -6,32 +6,31 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 from gametape.sandbox import cgroups
 from gametape.sandbox.policy import SandboxPolicy
+from tests.patience import wait_until
 from tests.sandbox.conformance.bench import SMALL, Bench, promise
 
 
 @promise
 def what_is_left_behind_ends_and_is_no_kill(bench: Bench) -> None:
     workspace = bench.directory("workspace")
-    code = """
+    nonce = f"{random.SystemRandom().randrange(10**9):09}"
+    code = f"""
 import os, time
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
         open('born', 'w')
-        time.sleep(1)
-        open('alive', 'w')
+        time.sleep(100000)  # {nonce}
     os._exit(0)
 while not os.path.exists('born'): time.sleep(0.01)
 """
     result = bench.python(code, workspace)
     assert (result.exit_code, result.killed_by) == (0, None), result
-    time.sleep(1.3)
-    assert sorted(path.name for path in workspace.iterdir()) == ["born"]
+    assert _processes(nonce) == []
 
 
 @promise
@@ -82,13 +81,8 @@ def nothing_is_left_behind(bench: Bench) -> None:
         result = bench.run("sh", "-c", script, workspace=workspace, policy=policy)
         assert result.killed_by == ("time" if killed else None), result
     keepers = [_kill_a_host(bench, workspace, nonce, with_keeper) for with_keeper in (False, True, False)]
-    deadline = time.monotonic() + 10
-    while (left := _processes(nonce)) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert left == [], left
-    while (groups := _groups(keepers)) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert groups == [], groups
+    wait_until(lambda: not _processes(nonce), "the end of all processes")
+    wait_until(lambda: not _groups(keepers), "the end of all control groups")
     assert _surroundings() == before
     assert sorted(path.name for path in bench.place.rglob("*")) == ["up", "workspace"]
 
@@ -104,9 +98,7 @@ def _kill_a_host(bench: Bench, workspace: Path, nonce: str, with_keeper: bool) -
     )
     assert host.stdout is not None
     keeper = host.stdout.readline().strip()
-    deadline = time.monotonic() + 20
-    while not (workspace / "up").exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
+    wait_until((workspace / "up").exists, "the start of the command")
     if with_keeper:
         os.kill(int(keeper), signal.SIGKILL)
     host.kill()

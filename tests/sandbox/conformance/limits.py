@@ -1,7 +1,5 @@
 """What a command may take: every limit ends it and is named, and within them it is left alone."""
 
-import time
-
 from gametape.sandbox.policy import SandboxLimits, SandboxPolicy
 from tests.sandbox.conformance.bench import SMALL, Bench, Case, promise
 
@@ -21,10 +19,8 @@ def _bomb(limit: str) -> Case:
             return  # the engine holds it and does not tell
         changes, code = _BOMBS[limit]
         workspace = bench.directory("workspace")
-        began = time.monotonic()
         result = bench.python(code, workspace, limits=SMALL.model_copy(update=changes))
         assert (result.killed_by, result.ok) == (limit, False), result
-        assert time.monotonic() - began < 20
         assert len(result.stdout) + len(result.stderr) <= SMALL.output_bytes
 
     case.__name__ = f"the_limit_on_{limit}_ends_a_command_and_is_named"

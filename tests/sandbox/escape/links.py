@@ -10,6 +10,7 @@ from pathlib import Path
 
 from gametape.core.errors import BadInput
 from gametape.sandbox.backend import Sandbox
+from tests.patience import HANG, wait_until
 from tests.sandbox.escape.probe import Probe
 from tests.sandbox.escape.stage import Stage
 
@@ -43,7 +44,7 @@ def _must_refuse(path: str) -> object:
 
         thread = threading.Thread(target=fetch, daemon=True)
         thread.start()
-        thread.join(timeout=5)
+        thread.join(timeout=HANG)
         return (done[0] or None) if done else f"get({path!r}) hangs"
 
     return after
@@ -63,9 +64,7 @@ def _write_through(path: str) -> object:
 
 def _rounds(workspace: Path) -> Iterator[int]:
     """At least 200, over at least a second, so that a busy machine gives both sides their turns."""
-    deadline = time.monotonic() + 20
-    while not (workspace / "started").exists() and time.monotonic() < deadline:
-        time.sleep(0.001)
+    wait_until((workspace / "started").exists, "the start of the swaps")
     end = time.monotonic() + 1
     for number in itertools.count():
         if number >= 200 and time.monotonic() > end:
@@ -93,7 +92,7 @@ os.mkdir('/workspace/real')
 open('/workspace/real/secret', 'w').write('harmless')
 os.symlink(G["outside"], '/workspace/link')
 open('/workspace/started', 'w').close()
-deadline = time.monotonic() + 20
+deadline = time.monotonic() + 600
 swaps = 0
 while not os.path.exists('/workspace/stop') and time.monotonic() < deadline:
     for name in ('real', 'link'):
@@ -110,7 +109,7 @@ _SWAP_FILE = """
 open('/workspace/plain', 'w').write('harmless')
 os.symlink(G["secret_file"], '/workspace/link')
 open('/workspace/started', 'w').close()
-deadline = time.monotonic() + 20
+deadline = time.monotonic() + 600
 while not os.path.exists('/workspace/stop') and time.monotonic() < deadline:
     for name in ('plain', 'link'):
         os.rename('/workspace/' + name, '/workspace/swap'); os.rename('/workspace/swap', '/workspace/' + name)

@@ -81,8 +81,6 @@ class Probe:
     after: Callable[[Any, Any, Any], str | None] | None = None
     """The same, when the command has ended."""
     slow: bool = False
-    within: float | None = None
-    """Seconds in which a killed command must have ended."""
     unprivileged: bool = True
     """False where only a control group can hold the limit, or where there is no group to find."""
 

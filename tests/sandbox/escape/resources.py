@@ -13,8 +13,8 @@ _DISK = {"disk_mb": 8, "memory_mb": 512}
 
 def bomb(name: str, body: str, killed_by: str | None, limits: dict[str, Any], **more: Any) -> Probe:
     shown = {"unshown", "escapes_without"} & set(more)
-    more = {"bomb": not shown, "within": 15.0, **more}
-    return Probe(name, "resources", body, killed_by=killed_by, limits={"wall_seconds": 30, **limits}, **more)
+    more = {"bomb": not shown, **more}
+    return Probe(name, "resources", body, killed_by=killed_by, limits={"wall_seconds": 600, **limits}, **more)
 
 
 _MEMORY_BOMBS = [

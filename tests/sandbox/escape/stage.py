@@ -64,7 +64,7 @@ class Stage:
 
     def close(self) -> None:
         self._stop.close()
-        self._thread.join(timeout=5)
+        self._thread.join()
         self._closing.close()
         shutil.rmtree(self.top, ignore_errors=True)
 
@@ -264,7 +264,7 @@ def _processes_with(nonce: str) -> list[int]:
     return found
 
 
-def _groups_left(patience: float = 3.0) -> list[str]:
+def _groups_left(patience: float = 60.0) -> list[str]:
     """Control groups that this process's keeper does not remove; one, still unused, may wait for the next command."""
     keepers = Path(f"/proc/self/task/{threading.main_thread().native_id}/children").read_text().split()
     names = tuple(f"{cgroups.PREFIX}{pid}-" for pid in keepers)

@@ -17,6 +17,7 @@ import pytest
 
 import gametape
 from gametape.sandbox.snapshots.cleanup import remove_tree
+from tests.patience import HANG
 
 USER = 61000
 _HERE = Path(__file__).resolve().parent
@@ -91,7 +92,7 @@ class Rig:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         assert self._process.stdin
         self._process.stdin.close()
-        self._process.wait(20)
+        self._process.wait(HANG)
         if self._process.stdout:
             self._process.stdout.close()
         remove_tree(Path(self._made.name))  # a hostile tree may be too deep for the standard library

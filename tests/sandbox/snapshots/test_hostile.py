@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import wait_until
 from tests.sandbox.snapshots.rig import SETTINGS, Rig, Trouble
 
 DIG = """
@@ -143,8 +144,8 @@ subprocess.Popen([sys.executable, '-I', '-S', '-c', code])
             sealed += 1
     assert sealed > 10
     rig.close(view)
-    rig.evaluate("import time; time.sleep(1); store.collect()")
-    assert rig.evaluate("answer = [*store.paths.trash.iterdir(), *store.paths.views.iterdir()]") == []
+    left = "answer = [str(path) for path in (*store.paths.trash.iterdir(), *store.paths.views.iterdir())]"
+    wait_until(lambda: rig.evaluate(f"store.collect(); {left}") == [], "the end of what still writes")
 
 
 @pytest.mark.parametrize("durably", [False, True])

@@ -54,7 +54,7 @@ def player(request: pytest.FixtureRequest) -> Iterator[Rig]:
 
 
 STEPS = st.lists(changes(), min_size=12, max_size=40)
-QUIET = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
+QUIET = [*HealthCheck]
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=QUIET, derandomize=True)  # a seeded sample

@@ -131,7 +131,7 @@ from gametape.tasks.dependency_env import build
 from gametape.core.task import Origin
 def stall(interpreter):
     print("inside", flush=True)
-    import time; time.sleep(60)
+    import time; time.sleep(100000)
 build._shared_env(Path(sys.argv[1]), ("key",), Origin(name="x", version="1"), stall)
 """
 
@@ -142,11 +142,9 @@ def test_half_an_environment_is_never_believed(tmp_path: Path) -> None:
         assert builder.stdout is not None
         assert builder.stdout.readline() == "inside\n"
         os.kill(builder.pid, signal.SIGKILL)
-    began = time.monotonic()
     filled: list[Path] = []
     made = build._shared_env(tmp_path, ("key",), Origin(name="x", version="1"), filled.append)
     assert filled == [made.interpreter]
-    assert time.monotonic() - began < 30
     assert said(made, "import importlib.metadata as m; print(m.version('x'))") == "1"
 
 

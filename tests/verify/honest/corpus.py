@@ -19,6 +19,7 @@ from typing import Literal
 
 from gametape.record.loaded_task import LoadedTask
 from gametape.tasks.loader import load_task
+from tests.patience import HANG
 
 TESTS = Path(__file__).parents[2]
 SOLUTIONS = TESTS / "data" / "honest"
@@ -73,7 +74,7 @@ def _solution(directory: Path) -> Solution:
 def _run(workspace: Path, *command: str) -> None:
     """A developer's command in the workspace, with nothing of this process's settings."""
     environment = {"PATH": os.environ["PATH"], "HOME": str(workspace.parent), "GIT_CONFIG_NOSYSTEM": "1"}
-    subprocess.run(command, cwd=workspace, env=environment, capture_output=True, timeout=60, check=False)
+    subprocess.run(command, cwd=workspace, env=environment, capture_output=True, timeout=HANG, check=False)
 
 
 def _pytest_run(workspace: Path) -> None:

@@ -3,12 +3,10 @@
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 
-import pytest
-
 from gametape.verify.in_sandbox import proxy
+from tests.patience import HANG, effort
 from tests.verify.in_sandbox.worker_process import VERIFY, serving, write_code
 
 ACCOUNT = {
@@ -116,7 +114,7 @@ def test_pytest_over_a_worker(tmp_path: Path) -> None:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=HANG,
         )
     outcomes = {
         name.partition("::")[2]: outcome
@@ -128,19 +126,12 @@ def test_pytest_over_a_worker(tmp_path: Path) -> None:
     assert outcomes == {**dict.fromkeys(failed, "FAILED"), **dict.fromkeys(passed, "PASSED")}, ran.stdout
 
 
-@pytest.mark.slow
-def test_thousands_of_calls_a_second(tmp_path: Path) -> None:
+def test_a_call_costs_little(tmp_path: Path) -> None:
     write_code(tmp_path, {"speedy.py": "def add(a, b): return a + b\n"})
     with serving() as sock:
         proxy.install_proxy(sock, ["speedy"], (), [str(tmp_path)])
         from speedy import add
 
-        rates = []
-        for _ in range(5):
-            started = time.perf_counter()
-            for number in range(4000):
-                assert add(number, 1) == number + 1
-            rates.append(4000 / (time.perf_counter() - started))
+        assert effort(lambda: [add(number, 1) for number in range(1000)]) < 40
     sys.meta_path.pop(0)
     del sys.modules["speedy"]
-    assert max(rates) > 5000, rates

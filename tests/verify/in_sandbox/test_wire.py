@@ -10,7 +10,6 @@ import math
 import pathlib
 import random
 import struct
-import time
 import tracemalloc
 import uuid
 import zoneinfo
@@ -21,6 +20,7 @@ from hypothesis import strategies as st
 
 from gametape.verify.in_sandbox import wire
 from gametape.verify.in_sandbox.wire import Unsendable, WireError, decode, encode
+from tests.patience import effort
 
 ZONES = st.one_of(
     st.none(),
@@ -299,10 +299,11 @@ def raw_set(values: list[int]) -> bytes:
     ids=range(32),
 )
 def test_garbage_is_a_wire_error_at_once(data: bytes) -> None:
-    started = time.process_time()
-    with pytest.raises(WireError):
-        decode(data)
-    assert time.process_time() - started < 10
+    def refuse() -> None:
+        with pytest.raises(WireError):
+            decode(data)
+
+    assert effort(refuse) < 500
 
 
 def test_a_small_frame_takes_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ import pytest
 from gametape.syntax.source_text import SourceEdit
 from gametape.verify.twins.candidates import candidate_twins
 from gametape.verify.twins.twin import Twin, apply_twins
+from tests.patience import HANG
 
 from .snippets import SILENT, SNIPPETS
 
@@ -37,7 +38,7 @@ def outcomes(directory: Path, sources: dict[str, str]) -> dict[str, str]:
         (directory / name).write_bytes(source.encode())
     command = [sys.executable, "-m", "pytest", "-q", "-c", "/dev/null", "--rootdir", ".", "-p", "no:cacheprovider", "."]
     environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    subprocess.run(command, cwd=directory, env=environment, capture_output=True, timeout=300, check=False)
+    subprocess.run(command, cwd=directory, env=environment, capture_output=True, timeout=HANG, check=False)
     found: dict[str, str] = json.loads((directory / "results.json").read_text())
     return found
 

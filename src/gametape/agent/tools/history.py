@@ -30,22 +30,24 @@ _NOT_IMPERATIVE = re.compile(r"(?:ed|ing)$")
 class HistoryTool(ValidatedTool):
     name = "history"
     description = (
-        "Look at the git history: log (of a path), blame (around a line of a path), diff (uncommitted changes), "
-        "or conventions (how commit messages are written here)."
+        "Look at the git history: log (of a path), show (one commit), blame (around a line of a path), diff "
+        "(uncommitted changes), or conventions (how commit messages are written here)."
     )
     parameters = parameters_schema(
         ("what",),
-        what={"type": "string", "enum": ["log", "blame", "diff", "conventions"]},
+        what={"type": "string", "enum": ["log", "show", "blame", "diff", "conventions"]},
         path={"type": "string", "minLength": 1, "description": "Relative to the workspace."},
         line={"type": "integer", "minimum": 1, "description": "For blame: the first line."},
         count={"type": "integer", "minimum": 1, "maximum": 200, "description": "Commits, or lines of blame."},
+        commit={"type": "string", "pattern": r"^[0-9A-Za-z][0-9A-Za-z~^]{0,63}$", "description": "For show."},
     )
 
     async def act(self, arguments: dict[str, Any], workspace: Workspace) -> ToolResult:
         what, path = arguments["what"], paths.normalize_path(arguments.get("path", "."))
         if what == "blame" and "path" not in arguments:
             raise BadInput("blame needs a path")
-        result = await _git(workspace, *_git_arguments(what, path, arguments.get("line", 1), arguments.get("count")))
+        words = _git_arguments(what, path, arguments)
+        result = await _git(workspace, *words)
         if result.killed_by and not result.stdout:
             raise BadInput(f"git was ended ({result.killed_by})")
         if result.exit_code != 0 and not result.killed_by:
@@ -54,7 +56,13 @@ class HistoryTool(ValidatedTool):
         return ToolResult(content=text or _NOTHING[what], cpu_seconds=result.cpu_seconds)
 
 
-_NOTHING = {"log": "no commits", "blame": "the file is empty", "diff": "no uncommitted changes", "conventions": ""}
+_NOTHING = {
+    "log": "no commits",
+    "show": "no changes",
+    "blame": "the file is empty",
+    "diff": "no uncommitted changes",
+    "conventions": "",
+}
 
 
 async def has_history(workspace: Workspace) -> bool:
@@ -72,8 +80,11 @@ async def current_branch(workspace: Workspace) -> str | None:
     return head.removeprefix("ref: refs/heads/") if head.startswith("ref: refs/heads/") else ""
 
 
-def _git_arguments(what: str, path: str, line: int, count: int | None) -> tuple[str, ...]:
+def _git_arguments(what: str, path: str, arguments: dict[str, Any]) -> tuple[str, ...]:
+    line, count = arguments.get("line", 1), arguments.get("count")
     pathspec = ("--", f":(literal){path}") if path != "." else ()
+    if what == "show":
+        return "show", *_PLAIN, "--date=short", "--stat", "--patch", arguments.get("commit", "HEAD"), *pathspec
     if what == "blame":
         return "blame", "--date=short", f"-L{line},+{count or 40}", "--no-textconv", "--", path
     if what == "diff":

@@ -8,7 +8,10 @@ from gametape.agent.tools.tool import ValidatedTool
 from gametape.core.messages import ToolResult
 from gametape.core.protocols import ShellResult, Workspace
 
-DEFAULT_SECONDS = 60.0
+DEFAULT_SECONDS = 120.0
+
+_USUAL_MAXIMUM = 600.0
+"""A task that allows more needs more: then a command has all of it unless the agent asks for less."""
 
 _ENDED = {
     "time": "it ran longer than {seconds:g} seconds",
@@ -27,12 +30,13 @@ class ShellTool(ValidatedTool):
     name = "shell"
     description = (
         "Run a bash command in the workspace, for example to run tests or programs. The shell stays: directory, "
-        "variables and background jobs are there for the next command. There is no input and no network."
+        "variables and background jobs are there for the next command. There is no input, and no network unless you "
+        "were told of hosts."
     )
 
     def __init__(self, state: AgentState, max_seconds: float = 600.0) -> None:
         self._state = state
-        self._default = min(DEFAULT_SECONDS, max_seconds)
+        self._default = max_seconds if max_seconds > _USUAL_MAXIMUM else min(DEFAULT_SECONDS, max_seconds)
         self.parameters = parameters_schema(
             ("command",),
             command={"type": "string", "minLength": 1, "description": "What to run."},
@@ -40,7 +44,8 @@ class ShellTool(ValidatedTool):
                 "type": "number",
                 "minimum": 0.1,
                 "maximum": max_seconds,
-                "description": f"Seconds after which it is ended; {self._default:g} unless given.",
+                "description": f"Seconds after which it is ended; {self._default:g} unless given, at most "
+                f"{max_seconds:g}.",
             },
         )
 

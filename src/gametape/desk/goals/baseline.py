@@ -58,6 +58,12 @@ class GoalBaseline(StrictModel):
     def tests(self, *what: GoalTestResult) -> list[str]:
         return [test for test, result in self.results.items() if result in what]
 
+    def holds(self, strict: bool) -> bool:
+        """Whether nothing in these results speaks against success."""
+        excused = set(self.excused(strict))
+        passing = all(result == "passed" or test in excused for test, result in self.results.items())
+        return passing and not self.broken and not any(self.exit_codes)
+
     def minimum_counts(self, strict: bool) -> dict[str, int]:
         """The minimum number of tests of each function that could not be collected."""
         return {**self.floors, **(dict.fromkeys(self.unread_excused, 1) if strict else {})}

@@ -132,7 +132,8 @@ def pull_request_text(
     asked = goal.instruction.strip()
     title = asked.splitlines()[0][:72]
     body = [asked, ""] if asked != title else []
-    state = "Reached" if answer["reached"] else f"Not reached ({answer['reason']}); this is the best state"
+    note = f" ({answer['reason']})" if answer["reason"] != "reached" else ""
+    state = f"Reached{note}" if answer["reached"] else f"Not reached ({answer['reason']}); this is the best state"
     lines = [f"# {title}", "", *body, f"{state}: `{goal.success}`", "", "## Changes", ""]
     lines += _changes(start, after) or ["Nothing."]
     if left_out:
@@ -146,6 +147,8 @@ def pull_request_text(
         tampering = f"; tampering: {', '.join(named)}" if named else ""
         passed = attempt["criterion"]["passed"]
         lines.append(f"{attempt['n']}. {passed} passed, {attempt['tokens']} tokens{tampering}")
+    if not answer["attempts"]:
+        lines.append("None.")
     cost = f", ${answer['cost_usd']:.4f}" if answer["cost_usd"] else ""
     lines += ["", f"{answer['tokens']} tokens{cost}, by {goal.model}. Goal `{goal.goal_id}`.", ""]
     return "\n".join(lines)

@@ -8,7 +8,9 @@ workspace/        the best state that was reached
 patch.diff        its changes
 summary.md        the same as text, for a pull request
 repo.git/         the branch, where the workspace has no git repository
+history.git/      a copy of the workspace's git history, for the agent to read
 checkpoints/      the file tree after every turn
+network.jsonl     what the agent asked of the hosts that it may reach
 result.json       the answer
 """
 
@@ -39,12 +41,21 @@ class Goal(StrictModel):
     model: str
     instruction: str
     created: float
+    instruction_given: bool = True
+    """False where the request had none, and `instruction` only repeats the command."""
     deadline: float | None = None
     budget_tokens: int | None = None
+    budget_usd: float | None = None
+    max_turns: int | None = None
+    """Turns of one attempt."""
+    max_turn_tokens: int | None = None
+    max_tool_seconds: float | None = None
     attempts: int = 5
     strict: bool = False
     apply: bool = False
     local_only: bool = False
+    hosts: tuple[str, ...] = ()
+    """Hosts that the agent may reach through the logging proxy. The judge has none."""
     constraints: Constraints = Field(default_factory=Constraints)
     interpreter: str | None = None
     """The Python that runs the command; None is gametape's own, without pytest plugins."""
@@ -75,6 +86,10 @@ class GoalDirectory(AttemptDirectory):
     @property
     def repository(self) -> Path:
         return self.root / "repo.git"
+
+    @property
+    def history(self) -> Path:
+        return self.root / "history.git"
 
     @property
     def result(self) -> Path:

@@ -7,14 +7,17 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gametape.agent.allowed_hosts import check_hosts
 from gametape.agent.constraints import Constraints
 from gametape.core.errors import BadInput
 from gametape.desk.goals import branch
 from gametape.desk.goals.baseline import GoalBaseline, measure_baseline
 from gametape.desk.goals.goal import Goal, GoalDirectory, goal_directory, new_goal_id
+from gametape.desk.goals.history import copy_history
 from gametape.desk.goals.success_command import read_command
 from gametape.engines.egress_policy import EgressPolicy
-from gametape.engines.model_names import resolve_model
+from gametape.engines.model_aliases import absolute_model_name
+from gametape.engines.model_names import check_model_name
 from gametape.record.atomic import write_atomically
 from gametape.record.source_tree import SourceTree
 from gametape.sandbox.snapshots.cleanup import remove_tree
@@ -37,10 +40,15 @@ class GoalRequest:
     budget_tokens: int | None = None
     deadline: float | None = None
     """Seconds from now."""
+    budget_usd: float | None = None
+    max_turns: int | None = None
+    max_turn_tokens: int | None = None
+    max_tool_seconds: float | None = None
     attempts: int = 5
     strict: bool = False
     apply: bool = False
     local_only: bool = False
+    hosts: tuple[str, ...] = ()
     python: Path | None = None
     constraints: Constraints = field(default_factory=Constraints)
 
@@ -51,6 +59,7 @@ def create_goal(home: Path, request: GoalRequest) -> GoalDirectory:
     workspace = request.workspace.absolute()
     if not workspace.is_dir():
         raise BadInput(f"no such workspace directory: {workspace}")
+    check_hosts(request.hosts)
     read_command(request.success)
     model = _checked_model(request, home)
     interpreter = _interpreter(workspace, request.python)
@@ -66,11 +75,17 @@ def create_goal(home: Path, request: GoalRequest) -> GoalDirectory:
         instruction=request.instruction.strip() or f"Make this command succeed: {request.success}",
         created=now,
         deadline=now + request.deadline if request.deadline is not None else None,
+        instruction_given=bool(request.instruction.strip()),
         budget_tokens=request.budget_tokens,
+        budget_usd=request.budget_usd,
+        max_turns=request.max_turns,
+        max_turn_tokens=request.max_turn_tokens,
+        max_tool_seconds=request.max_tool_seconds,
         attempts=request.attempts,
         strict=request.strict,
         apply=request.apply,
         local_only=request.local_only,
+        hosts=check_hosts(request.hosts),
         constraints=request.constraints,
         interpreter=str(interpreter) if interpreter else None,
         head=branch.head_of(workspace),
@@ -86,6 +101,8 @@ def write_goal(home: Path, goal: Goal, start: SourceTree, baseline: GoalBaseline
     try:
         directory.start.mkdir()
         start.write_to(directory.start)
+        if not goal.constraints.unreadable:
+            copy_history(Path(goal.workspace), goal.head, directory.history)
         write_atomically(directory.baseline, baseline.model_dump_json(indent=2).encode())
         write_atomically(directory.goal, goal.model_dump_json(indent=2).encode())
     except BaseException:
@@ -96,16 +113,10 @@ def write_goal(home: Path, goal: Goal, start: SourceTree, baseline: GoalBaseline
 
 def _checked_model(request: GoalRequest, home: Path) -> str:
     """The model's name with absolute paths, checked without loading weights."""
-    kind, _, rest = request.model.partition(":")
-    if kind == "scripted":
-        resolve_model(request.model, home)
-        return f"scripted:{os.path.abspath(rest)}"
-    if kind == "openai":
-        resolve_model(request.model, home, EgressPolicy(local_only=request.local_only))
-        return request.model
     if not request.model.strip():
-        raise BadInput("give a model: smollm2, a directory of weights, openai:MODEL@URL or scripted:FILE")
-    return os.path.abspath(request.model) if Path(request.model).is_dir() else request.model
+        raise BadInput("give a model: smollm2, a directory of weights, PROVIDER:MODEL or scripted:FILE")
+    check_model_name(request.model, home, EgressPolicy(local_only=request.local_only))
+    return absolute_model_name(request.model)
 
 
 def _interpreter(workspace: Path, python: Path | None) -> Path | None:

@@ -4,10 +4,12 @@ import asyncio
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from gametape.agent.allowed_hosts import network_summary
 from gametape.core.errors import BadInput
 from gametape.desk.goals.baseline import GoalBaseline
 from gametape.desk.goals.branch import make_branch
@@ -15,7 +17,7 @@ from gametape.desk.goals.delivery import apply_result, deliverable_tree, pull_re
 from gametape.desk.goals.goal import Goal, GoalDirectory, goal_directory
 from gametape.desk.goals.goal_agent import GoalAgent
 from gametape.desk.goals.judge import GoalJudge, GoalVerdict
-from gametape.desk.goals.progress import GoalProgress
+from gametape.desk.goals.progress import ALREADY_HOLDS, GoalProgress
 from gametape.desk.goals.success_command import read_command
 from gametape.desk.jobs import Desk, JobSteps, Json
 from gametape.engines.egress_policy import EgressPolicy
@@ -28,11 +30,16 @@ from gametape.verify.runner import ZygotePool
 
 _OUTCOMES = {
     "reached": "passed",
+    ALREADY_HOLDS: "passed",
     "cancelled": "cancelled",
     "budget": "limit",
     "deadline": "limit",
     "attempts": "failed",
 }
+
+
+_SLACK = 10.0
+"""How much longer than in the baseline a run of the tests may take in the agent's hands."""
 
 
 async def run_goal_job(desk: Desk, steps: JobSteps, payload: dict[str, Json]) -> dict[str, Json]:
@@ -44,10 +51,17 @@ async def pursue_goal(home: Path, steps: JobSteps, directory: GoalDirectory) -> 
     """Run attempts until the command is satisfied or a limit is reached; then deliver the result."""
     async with _open_goal_run(home, directory) as run:
         progress = GoalProgress(passed_before=run.before)
+        held_before = await steps.once("baseline", run.already_holds)
+        run.agent = replace(run.agent, held_before=held_before)
+        if held_before and not run.goal.instruction_given:
+            progress.hold_already()
         while progress.reason is None:
             number = len(progress.attempts) + 1
             keep = [attempt.checkpoint for attempt in progress.judged_attempts]
             agent_result = await steps.once(f"attempt-{number}", partial(run.agent.attempt, steps.cancelled, keep))
+            if agent_result["outcome"] == "error" and not agent_result.get("answered", True):
+                progress.break_off(agent_result)
+                break
             verdict = await steps.once(f"judge-{number}", partial(run.judge, agent_result["checkpoint"]))
             deadline_passed = run.goal.deadline is not None and await steps.now() >= run.goal.deadline
             progress.add_attempt(agent_result, verdict, run.goal, deadline_passed)
@@ -56,7 +70,10 @@ async def pursue_goal(home: Path, steps: JobSteps, directory: GoalDirectory) -> 
         answer = {
             "goal_id": run.goal.goal_id,
             **progress.to_dict(),
+            "held_before": held_before,
+            "warnings": run.agent.warnings(progress.cut_off),
             "assurance": "exit-code" if run.criterion.shell_commands else "verifier",
+            **network_summary(run.goal.hosts, directory.network),
         }
         answer |= await steps.once("result", partial(run.deliver, answer, progress))
         if run.goal.apply and answer["reached"]:
@@ -76,13 +93,21 @@ class _GoalRun:
         self._judge = GoalJudge(goal, self.criterion, self.start, self.baseline, home, zygotes)
         self.task = self._judge.task()
         self.model = resolve_model(goal.model, home, EgressPolicy(local_only=goal.local_only))
-        self.agent = GoalAgent(directory, goal, self.task, self.model, home)
+        suite_seconds = _SLACK * sum(self.baseline.seconds.values())
+        self.agent = GoalAgent(directory, goal, self.task, self.model, home, suite_seconds=suite_seconds)
 
     @property
     def before(self) -> int:
         """The number of tests, or of conditions, that the untouched workspace passes."""
         codes = sum(code == 0 for code in self.baseline.exit_codes)
         return len(self.baseline.tests("passed")) if self.criterion.pytest_runs else codes
+
+    async def already_holds(self) -> bool:
+        """Whether the command succeeds over the untouched workspace. The baseline decides where it does not; what it
+        says of success is judged as an attempt would be."""
+        if not self.baseline.holds(self.goal.strict):
+            return False
+        return (await asyncio.to_thread(self._judge.judge, self.directory.start)).reached
 
     async def judge(self, checkpoint: str) -> dict[str, Json]:
         return _verdict_to_dict(await asyncio.to_thread(self._judge_checkpoint, checkpoint))
@@ -120,6 +145,7 @@ class _GoalRun:
         write_atomically(directory.summary, text.encode())
         name = make_branch(directory, self.goal, self.start, tree, text.splitlines()[0].removeprefix("# "))
         outcome = _OUTCOMES.get(answer["reason"], "error")
+        self.agent.record_outcomes(bool(answer["reached"]), answer["reason"] in ("reached", "attempts", "budget"))
         record = self.agent.close_record({"outcome": outcome, "reason": answer["reason"], "goal": answer})
         return {
             "branch": name,
@@ -129,6 +155,7 @@ class _GoalRun:
             "workspace": str(directory.workspace.absolute()),
             "trajectory": str(record),
             "applied": False,
+            **self.agent.models_used(),
         }
 
     async def apply(self) -> dict[str, Json]:

@@ -1,10 +1,14 @@
 """The attempts at a goal so far, and the decisions that follow from them. Pure: the same input, the same decision."""
 
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 from gametape.desk.goals.goal import Goal
 from gametape.desk.jobs import Json
+
+ALREADY_HOLDS = "already holds"
+"""The reason of a goal that needed no work."""
 
 
 @dataclass(frozen=True)
@@ -25,8 +29,25 @@ class GoalProgress:
     attempts: list[dict[str, Any]] = field(default_factory=list)
     tokens: int = 0
     cost_usd: float = 0.0
+    cut_off: int = 0
+    """Turns that the limit of tokens cut off."""
     reason: str | None = None
     """Why the goal ended; None while it goes on."""
+    exit_code: int = 1
+    """Where an error ended it: 3 if something is missing here, else 1."""
+
+    def hold_already(self) -> None:
+        """The command succeeds over the untouched workspace, and nothing else was asked for."""
+        self.reason = ALREADY_HOLDS
+
+    def break_off(self, agent_result: dict[str, Json]) -> None:
+        """The model did not answer at all in this attempt, so there is nothing to judge."""
+        self.tokens, self.cost_usd = agent_result["tokens"], agent_result["cost_usd"]
+        self._end_by_error(agent_result)
+
+    def _end_by_error(self, agent_result: dict[str, Json]) -> None:
+        self.reason = f"error: {agent_result['reason']}"
+        self.exit_code = agent_result.get("exit_code", 1)
 
     def add_attempt(
         self, agent_result: dict[str, Json], verdict: dict[str, Json], goal: Goal, deadline_passed: bool
@@ -46,6 +67,7 @@ class GoalProgress:
             }
         )
         self.tokens, self.cost_usd = agent_result["tokens"], agent_result["cost_usd"]
+        self.cut_off = agent_result.get("cut_off", 0)
         self.reason = "reached" if verdict["reached"] else self._end_reason(agent_result, goal, deadline_passed)
 
     def _end_reason(self, agent_result: dict[str, Json], goal: Goal, deadline_passed: bool) -> str | None:
@@ -53,10 +75,11 @@ class GoalProgress:
             return "cancelled"
         if deadline_passed:
             return "deadline"
-        if goal.budget_tokens is not None and self.tokens >= goal.budget_tokens:
+        if self.tokens >= (goal.budget_tokens or inf) or self.cost_usd >= (goal.budget_usd or inf):
             return "budget"
         if agent_result["outcome"] == "error":
-            return f"error: {agent_result['reason']}"
+            self._end_by_error(agent_result)
+            return self.reason
         if agent_result["tripped"]:
             return str(agent_result["reason"])
         return "attempts" if len(self.judged_attempts) >= goal.attempts else None
@@ -90,10 +113,12 @@ class GoalProgress:
 
     def to_dict(self) -> dict[str, Json]:
         return {
-            "reached": self.reason == "reached",
+            "reached": self.reason in ("reached", ALREADY_HOLDS),
             "reason": self.reason,
             "attempts": self.attempts,
             "best": self.best,
             "tokens": self.tokens,
             "cost_usd": self.cost_usd,
+            "cut_off": self.cut_off,
+            "exit_code": 0 if self.reason in ("reached", ALREADY_HOLDS) else self.exit_code,
         }

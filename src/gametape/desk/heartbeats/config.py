@@ -1,5 +1,6 @@
 """The file of a heartbeat: YAML front matter, then the text that the agent is asked."""
 
+import json
 import re
 from datetime import time
 from pathlib import Path
@@ -8,7 +9,16 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import yaml
 from croniter import CroniterBadDateError, croniter
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from gametape.core.errors import BadInput
 from gametape.desk.heartbeats import cadence as cadences
@@ -121,14 +131,15 @@ class EventConfig(_ConfigTable):
 
 
 class HeartbeatBudget(_ConfigTable):
-    """Per day in the heartbeat's time zone. What is not named has no limit."""
+    """Per day in the heartbeat's time zone. What is not named has no limit. `usd` is another name of `cost`."""
 
     tokens: Annotated[int, Field(ge=0)] | None = None
-    usd: Annotated[float, Field(ge=0)] | None = None
+    usd: Annotated[float, Field(ge=0)] | None = Field(default=None, validation_alias=AliasChoices("cost", "usd"))
 
 
 class HeartbeatConfig(_ConfigTable):
-    model: str
+    model: str = ""
+    """The model of the heartbeat's own thread. Where none is named, `heartbeat add` writes down the usual one."""
     cadence: CadenceConfig | None = None
     event: EventConfig | None = None
     active_hours: ActiveHours | None = None
@@ -210,6 +221,12 @@ def parse_config(content: str, where: str) -> HeartbeatConfig:
         raise BadInput(
             f"{where}: {location + ': ' if location else ''}{first['msg'].removeprefix('Value error, ')}"
         ) from None
+
+
+def with_model(content: str, model: str) -> str:
+    """The content of a file that names no model, with this one."""
+    first, rest = content.split("\n", 1)
+    return f"{first}\nmodel: {json.dumps(model)}\n{rest}"
 
 
 def load_config(path: Path) -> HeartbeatConfig:

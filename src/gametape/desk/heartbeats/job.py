@@ -42,6 +42,8 @@ async def check_targets(home: Path, config: HeartbeatConfig) -> None:
         raise BadInput(f"{config.workspace}: no such workspace directory")
     if config.thread:
         thread_directory(home, config.thread)
+    elif not config.model:
+        raise BadInput("the heartbeat names no model and no thread: give it one of them")
     else:
         await resolve_model_name(home, config.model, EgressPolicy(local_only=config.local_only))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gametape.agent.agent_state import AgentState
-from gametape.agent.limits import RolloutLimits
+from gametape.agent.limits import RolloutUsage
 from gametape.agent.recorder import usage_from_steps
 from gametape.agent.tools import standard_tools
 from gametape.agent.tools.argument_schema import parameters_schema
@@ -52,11 +52,6 @@ class DraftTool(ValidatedTool):
         return ToolResult(content=f"drafted as {name}; it waits for a person")
 
 
-MAX_TURNS = 50
-MAX_SECONDS = 3600.0
-"""The limits of one answer."""
-
-
 def check_open(thread: Thread, steps: Sequence[Step], anyway: bool = False) -> None:
     """Raise `ThreadRefused` if the thread takes no messages now; with `anyway`, a paused thread does."""
     name = thread.thread_id
@@ -75,18 +70,9 @@ def check_open(thread: Thread, steps: Sequence[Step], anyway: bool = False) -> N
         )
 
 
-def limits_of(thread: Thread, steps: Sequence[Step], key: str, tokens: int | None, usd: float | None) -> RolloutLimits:
-    """The limits of the answer to the message `key`: turns and time for this answer, tokens and money for the whole
-    thread. This answer may also have a budget of its own (`tokens`, `usd`)."""
-    before = usage_from_steps(steps[: next(number for number, step in enumerate(steps) if message_key(step) == key)])
-    most_tokens = [before.tokens + tokens if tokens else None, thread.budget_tokens]
-    most_usd = [before.cost_usd + usd if usd else None, thread.budget_usd]
-    return RolloutLimits(
-        turns=before.turns + MAX_TURNS,
-        wall_seconds=before.earlier_seconds + MAX_SECONDS,
-        tokens=min((most for most in most_tokens if most is not None), default=None),
-        cost_usd=min((most for most in most_usd if most is not None), default=None),
-    )
+def usage_before(steps: Sequence[Step], key: str) -> RolloutUsage:
+    """What the thread had used before the message with this key."""
+    return usage_from_steps(steps[: next(number for number, step in enumerate(steps) if message_key(step) == key)])
 
 
 def egress_policy_of(thread: Thread, record: Trajectory) -> EgressPolicy:

@@ -1,7 +1,8 @@
 """The job of kind `turn`: a message to a thread, and the agent's answer.
 
-The payload has `thread` and `text`, and optionally `origin` (the sender), `budget_tokens` and `budget_usd` (limits of
-the answer), `anyway` (go on with a paused thread) and `key` (the message's key, else the job's own).
+The payload has `thread` and `text`, and optionally `origin` (the sender), `budget_tokens`, `budget_usd`, `max_turns`,
+`max_turn_tokens` and `max_seconds` (limits of the answer), `anyway` (go on with a paused thread) and `key` (the
+message's key, else the job's own).
 """
 
 from dataclasses import asdict
@@ -23,6 +24,9 @@ async def run_turn_job(desk: Desk, steps: JobSteps, payload: dict[str, Json]) ->
         budget_tokens=payload.get("budget_tokens"),
         anyway=bool(payload.get("anyway")),
         budget_usd=payload.get("budget_usd"),
+        max_turns=payload.get("max_turns"),
+        max_turn_tokens=payload.get("max_turn_tokens"),
+        max_seconds=payload.get("max_seconds"),
     )
 
     async def send() -> Json:

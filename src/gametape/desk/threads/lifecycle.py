@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from gametape.agent.limits import RolloutLimits
 from gametape.agent.prompts import INSTRUCTIONS_FILE, build_system_prompt, file_tree, standing_instructions
 from gametape.agent.recorder import message_step, new_trajectory
 from gametape.agent.replay import active_steps, as_copied_context, checkpoint_at
@@ -27,8 +28,9 @@ _MAX_LISTED = 5_000
 _SYSTEM_PROMPT = """\
 You are an agent in a conversation that goes on for days. You work on the files below /workspace, in a sandbox without \
 network, for the person you talk with.
-Do what you are asked with your tools, one call a turn, and say briefly what you are about to do. When you have the \
-answer, or need one, say it without calling a tool: that ends your turn, and the person reads it.
+Do what you are asked with your tools, and say briefly what you are about to do. Calls that do not depend on each \
+other can be made in one turn. When you have the answer, or need one, say it without calling a tool: that ends your \
+turn, and the person reads it.
 What will matter later goes into your notes (remember); look there first (recall). Nothing you write leaves this \
 machine unless the person releases it (draft)."""
 
@@ -58,14 +60,6 @@ async def create_thread(
         remove_tree(directory.root)
         raise
     return directory
-
-
-def absolute_model_name(model: str) -> str:
-    """A model's name with an absolute path, so that it means the same from any directory."""
-    kind, separator, rest = model.partition(":")
-    if kind == "scripted" and separator and Path(rest).is_file():
-        return f"{kind}:{Path(rest).absolute()}"
-    return str(Path(model).absolute()) if Path(model).is_dir() else model
 
 
 def fork_thread(home: Path, thread_id: str, at: int | None = None, title: str | None = None) -> ThreadDirectory:
@@ -104,7 +98,8 @@ def fork_thread(home: Path, thread_id: str, at: int | None = None, title: str | 
 def _header(thread: Thread, model_name: str, steps: Sequence[Step]) -> Trajectory:
     """The record itself holds `local_only`: editing thread.json does not lift it."""
     extra = {"local_only": thread.local_only}
-    return new_trajectory(thread.thread_id, model_name, {"thread": thread.thread_id}, agent_extra=extra, steps=steps)
+    about = {"thread": thread.thread_id, **({"network_hosts": list(thread.hosts)} if thread.hosts else {})}
+    return new_trajectory(thread.thread_id, model_name, about, agent_extra=extra, steps=steps)
 
 
 async def resolve_model_name(home: Path, model_name: str, egress: EgressPolicy) -> str:
@@ -137,7 +132,11 @@ def _system_text(workspace: Path | None, instructions: str, thread: Thread) -> s
         parts.append(f"Files in /workspace when the conversation began:\n{file_tree(paths)}")
     if instructions.strip():
         instruction_files.append(("given with the thread", instructions))
-    return "\n\n".join([build_system_prompt(instruction_files, thread.constraints.describe(), _SYSTEM_PROMPT), *parts])
+    turns = thread.max_turns or RolloutLimits().turns
+    parts.append(f"Each of your answers may take {turns} turns; you are told when little is left of a budget.")
+    constraints = thread.constraints.describe()
+    system = build_system_prompt(instruction_files, constraints, _SYSTEM_PROMPT, thread.hosts)
+    return "\n\n".join([system, *parts])
 
 
 def _paths(workspace: Path) -> Iterator[str]:

@@ -6,15 +6,17 @@ is paid for once, its calls are the same, and their effects outside the workspac
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
 
+from gametape.agent.allowed_hosts import allow_hosts
 from gametape.agent.breaker import BreakerTripped
-from gametape.agent.limits import RolloutEnd
-from gametape.agent.recorder import JournalRecorder, message_step
+from gametape.agent.budget import ToldBudget
+from gametape.agent.limits import RolloutEnd, RolloutLimits, RolloutUsage, cut_off_warnings
+from gametape.agent.recorder import JournalRecorder, message_step, usage_from_steps
 from gametape.agent.replay import active_steps, checkpoint_at
 from gametape.agent.rollout import Rollout, RolloutConfig
 from gametape.agent.session import open_workspace
@@ -25,9 +27,9 @@ from gametape.desk.threads.agent_setup import (
     check_open,
     drop_old_checkpoints,
     egress_policy_of,
-    limits_of,
     open_model,
     thread_tools,
+    usage_before,
 )
 from gametape.desk.threads.lifecycle import CHECKPOINT_BYTES
 from gametape.desk.threads.thread import Thread, ThreadDirectory
@@ -105,6 +107,9 @@ class ThreadMessage:
     anyway: bool = False
     """Go on with a thread that is paused."""
     budget_usd: float | None = None
+    max_turns: int | None = None
+    max_turn_tokens: int | None = None
+    max_seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -136,7 +141,12 @@ class ThreadSession:
             await model.close()
         ended: TurnEnd = "paused" if isinstance(end, BreakerTripped) else _TURN_ENDS.get(end.outcome, "error")
         reason = "answered" if ended == "answered" else end.reason
-        return self._update_pause(make_turn_result(recorder.steps, ended, reason))
+        result = make_turn_result(recorder.steps, ended, reason)
+        before = usage_before(recorder.steps, message.key)
+        cut_off = usage_from_steps(recorder.steps).cut_off - before.cut_off
+        warnings = _warnings(cut_off, model, answer_limits(thread, message, before))
+        exit_code = end.exit_code if ended == "error" else 0
+        return self._update_pause(replace(result, exit_code=exit_code, cut_off=cut_off, warnings=warnings))
 
     def _update_pause(self, end: ThreadTurnResult) -> ThreadTurnResult:
         """Store whether the thread is paused now: a new answer lifts an earlier pause."""
@@ -150,7 +160,8 @@ class ThreadSession:
     ) -> RolloutEnd:
         store_at = self.directory.store_of(thread)
         with SnapshotStore(store_at, max_bytes=CHECKPOINT_BYTES) as store:
-            async with open_workspace(store, recorder, SandboxSpec()) as workspace:
+            spec = allow_hosts(SandboxSpec(), thread.hosts, self.directory.network)
+            async with open_workspace(store, recorder, spec) as workspace:
                 history = await has_history(workspace)
                 config = self._rollout_config(thread, message, recorder, model, store, history)
                 rollout = await Rollout.resume(config, workspace, recorder)
@@ -165,7 +176,8 @@ class ThreadSession:
         store: SnapshotStore,
         history: bool,
     ) -> RolloutConfig:
-        limits = limits_of(thread, recorder.steps, message.key, message.budget_tokens, message.budget_usd)
+        before = usage_before(recorder.steps, message.key)
+        limits = answer_limits(thread, message, before)
         cache = ThreadReplyCache(self.directory.reply, lambda: len(recorder.steps))
         return RolloutConfig(
             model=model,
@@ -178,7 +190,32 @@ class ThreadSession:
             prune_checkpoints=lambda kept: drop_old_checkpoints(self.home, thread, store, kept),
             reply_ends_run=True,
             make_breaker=lambda: BehaviourBreaker(MonitorSet()),
+            told_budget=ToldBudget(limits, before.turns, before.earlier_seconds),
         )
+
+
+def _warnings(cut_off: int, model: Model, limits: RolloutLimits) -> tuple[str, ...]:
+    turn_tokens = RolloutConfig(model, lambda _state: (), limits=limits).turn_tokens
+    return cut_off_warnings(RolloutUsage(cut_off=cut_off), turn_tokens, limits.turn_tokens)
+
+
+def answer_limits(thread: Thread, message: ThreadMessage, before: RolloutUsage) -> RolloutLimits:
+    """The limits of the answer to a message, after what was used `before` it: turns and time for this answer, tokens
+    and money for the whole thread. The message may also have limits of its own."""
+    usual = RolloutLimits()
+    own_tokens = before.tokens + message.budget_tokens if message.budget_tokens else None
+    own_usd = before.cost_usd + message.budget_usd if message.budget_usd else None
+    most_tokens = [most for most in (own_tokens, thread.budget_tokens) if most is not None]
+    most_usd = [most for most in (own_usd, thread.budget_usd) if most is not None]
+    seconds = message.max_seconds or thread.max_seconds or usual.wall_seconds or 0.0
+    return RolloutLimits(
+        turns=before.turns + (message.max_turns or thread.max_turns or usual.turns),
+        turn_tokens=message.max_turn_tokens or thread.max_turn_tokens or usual.turn_tokens,
+        wall_seconds=before.earlier_seconds + seconds,
+        tokens=min(most_tokens, default=None),
+        cost_usd=min(most_usd, default=None),
+        tool_seconds=thread.max_tool_seconds or usual.tool_seconds,
+    )
 
 
 async def _record_message(recorder: JournalRecorder, message: ThreadMessage) -> None:

@@ -4,6 +4,7 @@ thread.json        its settings and state
 AGENTS.md          the instructions that were given with it
 trajectory.jsonl   the record (trajectory.json once it is archived)
 reply.json         the model's last reply, until its turn is recorded
+network.jsonl      what the agent asked of the hosts that it may reach
 checkpoints/       the file tree after every turn; a fork uses those of its origin
 """
 
@@ -35,7 +36,8 @@ class ThreadRefused(GametapeError):
 
 
 class Thread(StrictModel):
-    """The settings and state of a thread. Budgets hold for its whole life."""
+    """The settings and state of a thread. Budgets hold for its whole life, the other limits for each answer; None is
+    the usual limit."""
 
     thread_id: str
     title: str = ""
@@ -47,7 +49,13 @@ class Thread(StrictModel):
     constraints: Constraints = Field(default_factory=Constraints)
     budget_tokens: int | None = Field(default=None, ge=1)
     budget_usd: float | None = Field(default=None, gt=0)
+    max_turns: int | None = Field(default=None, ge=1)
+    max_turn_tokens: int | None = Field(default=None, ge=1)
+    max_seconds: float | None = Field(default=None, gt=0)
+    max_tool_seconds: float | None = Field(default=None, gt=0)
     local_only: bool = False
+    hosts: list[str] = Field(default_factory=list)
+    """Hosts that the agent may reach through the logging proxy."""
     store: str
     """The thread whose directory holds the checkpoints."""
     forked_from: str | None = None

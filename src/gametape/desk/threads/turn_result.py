@@ -24,6 +24,11 @@ class ThreadTurnResult:
     tokens: int
     cost_usd: float
     step: int
+    cut_off: int = 0
+    """Turns of this answer that the limit of tokens cut off."""
+    warnings: tuple[str, ...] = ()
+    exit_code: int = 0
+    """Where it ended with an error: 3 if something is missing here, else 1."""
 
 
 def message_key(step: Step) -> str | None:

@@ -67,16 +67,11 @@ class FencedChatFormat(FramedChatFormat[Tokenizer]):
 
     def encode_opening(self, system: str, tools: Sequence[ToolDefinition], user: str) -> list[int]:
         return encode_pieces(
-            self.frame.opening, {"system": system + _tool_instructions(tools), "user": user}, self.tokenizer
+            self.frame.opening, {"system": system + tool_instructions(tools), "user": user}, self.tokenizer
         )
 
     def encode_tool_responses(self, responses: Sequence[ToolResponse]) -> list[int]:
-        return self.encode_user(
-            "\n\n".join(
-                f"{'Error from' if response.failed else 'Result of'} {response.call.name}:\n{response.content}"
-                for response in responses
-            )
-        )
+        return self.encode_user(tool_results_text(responses))
 
     def parse(self, completion_ids: Sequence[int]) -> ParsedTurn:
         return parse_fenced(self.tokenizer.decode(completion_ids))
@@ -120,7 +115,16 @@ def _split(turn: str) -> tuple[str, list[str]]:
     return "\n".join(outside), documents
 
 
-def _tool_instructions(tools: Sequence[ToolDefinition]) -> str:
+def tool_results_text(responses: Sequence[ToolResponse]) -> str:
+    """Results of calls as a message of the user."""
+    return "\n\n".join(
+        f"{'Error from' if response.failed else 'Result of'} {response.call.name}:\n{response.content}"
+        for response in responses
+    )
+
+
+def tool_instructions(tools: Sequence[ToolDefinition]) -> str:
+    """What is added to the system text: the tools, and how they are called."""
     if not tools:
         return ""
     described, example = "\n".join(describe_tool(tool) for tool in tools), write_fenced_call(*example_call(tools[0]))

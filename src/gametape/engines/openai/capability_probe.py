@@ -11,8 +11,8 @@ from gametape.engines.chat_formats.native import NativeChatFormat, detect_tool_c
 from gametape.engines.chat_formats.protocol import ChatFormat
 from gametape.engines.egress_policy import EgressDenied
 from gametape.engines.errors import EngineError
-from gametape.engines.openai.client import ServerClient
 from gametape.engines.openai.engine import ServerEngine
+from gametape.engines.openai.model_listing import read_listing
 from gametape.engines.openai.server_tokenizer import (
     ServerChatTemplate,
     ServerTokenizer,
@@ -20,10 +20,10 @@ from gametape.engines.openai.server_tokenizer import (
     TokenizerCacheMiss,
     TokenizerQuery,
 )
-from gametape.engines.prices import FREE
-
-DEFAULT_WINDOW = 32768
-"""The context length that is assumed where the server does not report one."""
+from gametape.engines.prices import FREE, Price
+from gametape.engines.server.address import ServerAddress
+from gametape.engines.server.client import ServerClient
+from gametape.engines.server.windows import usual_window
 
 
 @dataclass(frozen=True)
@@ -38,16 +38,25 @@ class TokenAPI:
 
 @dataclass(frozen=True)
 class MessageAPI:
-    """The server takes messages only; `reason` says why token ids cannot be used."""
+    """The server takes messages only; `reason` says why token ids cannot be used. `price` is what it reports."""
 
     window: int
     reason: str
+    price: Price | None = None
 
 
-async def probe_server(client: ServerClient, model: str) -> TokenAPI | MessageAPI:
-    """Raises `EngineError` when the server does not answer: a temporary failure must not make a model untrainable."""
+async def probe_server(client: ServerClient, address: ServerAddress) -> TokenAPI | MessageAPI:
+    """Raises `EngineError` when the server does not answer: a temporary failure must not make a model untrainable.
+
+    A hosted provider is sent no trial: each would cost something, and none takes token ids.
+    """
+    provider = address.provider
+    if not (provider.takes_tokens or (provider.name == "openai" and not address.own)):
+        reported = await read_listing(client, address)
+        reason = f"{provider.name} takes messages only"
+        return MessageAPI(reported.window or usual_window(address), reason, reported.price)
     try:
-        return await _probe_tokens(client, model)
+        return await _probe_tokens(client, address)
     except EgressDenied:
         raise
     except BadInput as error:
@@ -56,10 +65,12 @@ async def probe_server(client: ServerClient, model: str) -> TokenAPI | MessageAP
         if error.kind not in {"refused", "garbled"}:
             raise
         reason = str(error)
-    return MessageAPI(await _reported_window(client, model), reason)
+    reported = await read_listing(client, address)
+    return MessageAPI(reported.window or usual_window(address), reason)
 
 
-async def _probe_tokens(client: ServerClient, model: str) -> TokenAPI:
+async def _probe_tokens(client: ServerClient, address: ServerAddress) -> TokenAPI:
+    model = address.model
     cache = TokenizerCache(model)
     probe = TokenizerQuery("plain", "a")
     await cache.fetch(client, probe)
@@ -74,7 +85,7 @@ async def _probe_tokens(client: ServerClient, model: str) -> TokenAPI:
         except TokenizerCacheMiss as miss:
             await cache.fetch(client, miss.query)
     cache.frozen = True
-    return TokenAPI(chat_format, cache, cache.window or DEFAULT_WINDOW, abs(warm - cool) > 1e-6)
+    return TokenAPI(chat_format, cache, cache.window or usual_window(address), abs(warm - cool) > 1e-6)
 
 
 def _chat_format(cache: TokenizerCache) -> ChatFormat:
@@ -83,16 +94,3 @@ def _chat_format(cache: TokenizerCache) -> ChatFormat:
     frame = read_turn_frame(template, tokenizer, ())
     form = detect_tool_call_format(template)
     return NativeChatFormat(tokenizer, frame, template, form) if form else FencedChatFormat(tokenizer, frame)
-
-
-async def _reported_window(client: ServerClient, model: str) -> int:
-    try:
-        entries = (await client.get("/models")).get("data")
-    except EngineError as error:
-        if error.kind not in {"refused", "garbled"}:
-            raise
-        return DEFAULT_WINDOW
-    for entry in entries if isinstance(entries, list) else []:
-        if isinstance(entry, dict) and entry.get("id") == model and isinstance(entry.get("max_model_len"), int):
-            return max(1, int(entry["max_model_len"]))
-    return DEFAULT_WINDOW

@@ -10,9 +10,9 @@ from gametape.core.errors import MissingDependency
 from gametape.core.messages import GenerateRequest, Generation, TokenUsage, WeightUpdate
 from gametape.core.protocols import PolicyEngine
 from gametape.engines.errors import EngineError, EngineErrorKind
-from gametape.engines.openai.client import ServerClient
 from gametape.engines.openai.usage import parse_usage
 from gametape.engines.prices import Price
+from gametape.engines.server.client import ServerClient
 
 _PROBE_GRAMMAR = 'root ::= "ab"'
 

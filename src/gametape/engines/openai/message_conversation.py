@@ -2,40 +2,59 @@
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from gametape.core.messages import Sampling, TokenUsage
 from gametape.engines.conversation import Reply, ToolDefinition, ToolResponse
-from gametape.engines.errors import EngineError
 from gametape.engines.openai.chat_stream import finish_reason, parse_calls, stream_completion
-from gametape.engines.openai.client import ServerClient
+from gametape.engines.openai.reasoning_parts import reasoning_fields
 from gametape.engines.openai.usage import parse_usage
 from gametape.engines.prices import Price
+from gametape.engines.server.client import ServerClient
+from gametape.engines.server.refusals import RefusedParameters
+from gametape.engines.server.streamed_calls import estimate_tokens, valid_text
 
 ChatMessage = dict[str, Any]
 _NOT_RUN = "This call was not run."
 
 
-class MessageConversation:
-    """The messages only grow. A call without a response is given one, for servers insist on it.
+_LEAST_ROOM = 256
+"""The tokens that are asked for at least: the length of a conversation in messages is an estimate."""
 
-    `model` is the server's name of the model, `name` is the `model_name` of its replies.
+
+@dataclass(frozen=True)
+class ChatModel:
+    """What the conversations with a model share. `model` is the server's name of it, `name` is that in its replies.
+
+    `options` are sent with every request; `refused` is what the server has not taken so far.
     """
 
-    def __init__(self, client: ServerClient, model: str, name: str, sampling: Sampling, price: Price) -> None:
-        self._client = client
-        self._model = model
-        self._name = name
+    client: ServerClient
+    model: str
+    name: str
+    window: int
+    price: Price
+    options: Mapping[str, Any] = field(default_factory=dict)
+    refused: RefusedParameters = field(default_factory=RefusedParameters)
+
+
+class MessageConversation:
+    """The messages only grow. A call without a response is given one, for servers insist on it."""
+
+    def __init__(self, chat: ChatModel, sampling: Sampling, constrain: bool = False) -> None:
+        self._chat = chat
         self._sampling = sampling
-        self._price = price
+        self._constrain = constrain
         self._messages: tuple[ChatMessage, ...] = ()
         self._tools: tuple[ToolDefinition, ...] = ()
         self._open_calls: tuple[str, ...] = ()
         self._turn = 0
         self._counted = (0, 0)
         """The number of messages that the server has counted, and the tokens in them."""
+        self._warned: frozenset[str] = frozenset()
 
     @property
     def length(self) -> int:
@@ -61,19 +80,33 @@ class MessageConversation:
         self._close_calls()
 
     async def ask(self, max_tokens: int) -> Reply:
-        began = time.monotonic()
-        completion = await self._complete(max_tokens)
+        began, chat = time.monotonic(), self._chat
+        room = min(max_tokens, max(_LEAST_ROOM, chat.window - self.length))
+        body = self._request() | {"max_tokens": room}
+        completion = await chat.refused.send(body, lambda shaped: stream_completion(chat.client, shaped, room))
         text, calls, problem = parse_calls(completion, f"call_{self._turn}_")
         estimated = TokenUsage(prompt_tokens=self.length, completion_tokens=completion.event_count)
-        usage = parse_usage(completion.usage, estimated, self._price, time.monotonic() - began)
-        finish = finish_reason(completion)
-        reply = Reply(text, calls, problem, finish, usage=usage, model_name=self._name)
+        usage = parse_usage(completion.usage, estimated, chat.price, time.monotonic() - began)
+        forced = "tool_choice" in chat.refused.shape(body)
+        reply = Reply(
+            text,
+            calls,
+            problem,
+            finish_reason(completion),
+            usage=usage,
+            constrained=forced,
+            model_name=chat.name,
+            reasoning=valid_text(completion.reasoning.text),
+            reasoning_state=completion.reasoning.state(),
+            warnings=self._new_warnings(forced and not calls and problem is None and completion.finish != "length"),
+        )
         self.replay(reply)
         self._counted = (len(self._messages), usage.prompt_tokens + usage.completion_tokens)
         return reply
 
     def replay(self, reply: Reply) -> None:
         message: ChatMessage = {"role": "assistant", "content": reply.text}
+        message |= reasoning_fields(reply.reasoning, reply.reasoning_state)
         if reply.calls:
             message["tool_calls"] = [
                 {
@@ -94,36 +127,33 @@ class MessageConversation:
         self._messages += tuple(_tool_message(call, _NOT_RUN) for call in self._open_calls)
         self._open_calls = ()
 
-    async def _complete(self, max_tokens: int) -> Any:
-        """Newer models take the bound as `max_completion_tokens` only, and say so."""
-        body = self._request()
-        try:
-            return await stream_completion(self._client, body | {"max_tokens": max_tokens}, max_tokens)
-        except EngineError as error:
-            if error.kind != "refused" or "max_completion_tokens" not in str(error):
-                raise
-        return await stream_completion(self._client, body | {"max_completion_tokens": max_tokens}, max_tokens)
+    def _new_warnings(self, ignored: bool) -> tuple[str, ...]:
+        """What is done otherwise than asked, each said once in a conversation."""
+        said = list(self._chat.refused.changes.values())
+        if ignored:
+            said.append("the server was asked to force a tool call (tool_choice) and did not")
+        new = tuple(line for line in said if line not in self._warned)
+        self._warned |= set(new)
+        return new
 
     def _request(self) -> dict[str, Any]:
-        sampling = self._sampling
+        """Sampling parameters that have their usual value are left out: some servers refuse them, or the pair."""
+        sampling, usual = self._sampling, Sampling()
         body: dict[str, Any] = {
-            "model": self._model,
+            "model": self._chat.model,
             "messages": list(self._messages),
-            "temperature": sampling.temperature,
-            "top_p": sampling.top_p,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            **self._chat.options,
         }
-        if sampling.top_k:
-            body["top_k"] = sampling.top_k
-        if sampling.seed is not None:
-            body["seed"] = sampling.seed
+        for name in ("temperature", "top_p", "top_k", "seed"):
+            if getattr(sampling, name) != getattr(usual, name):
+                body[name] = getattr(sampling, name)
         if self._tools:
             body["tools"] = [{"type": "function", "function": tool} for tool in self._tools]
+            if self._constrain:
+                body["tool_choice"] = "required"
         return body
-
-
-def estimate_tokens(part: ChatMessage) -> int:
-    """An estimate of the tokens in a message or a tool's definition: rather too many than too few."""
-    return 8 + len(json.dumps(part, ensure_ascii=False).encode("utf-8", "replace")) // 3
 
 
 def _tool_message(call_id: str, content: str) -> ChatMessage:

@@ -1,22 +1,23 @@
-"""The model that `openai:MODEL@URL` names."""
+"""Opens a model of a server that speaks OpenAI's protocol."""
 
 import asyncio
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from gametape.core.messages import Sampling
 from gametape.engines.conversation import Conversation
 from gametape.engines.egress_policy import EgressPolicy
-from gametape.engines.openai.address import ServerAddress, parse_address
 from gametape.engines.openai.capability_probe import MessageAPI, TokenAPI, probe_server
-from gametape.engines.openai.client import ServerClient, ServerLimits
 from gametape.engines.openai.engine import ServerEngine
-from gametape.engines.openai.message_conversation import MessageConversation
+from gametape.engines.openai.message_conversation import ChatModel, MessageConversation
 from gametape.engines.openai.token_conversation import ServerTokenConversation
-from gametape.engines.prices import FREE, UNKNOWN_PRICE, Price, read_prices
+from gametape.engines.prices import FREE, UNKNOWN_PRICE, Price, find_price
+from gametape.engines.providers import ProviderTable, reasoning_effort
+from gametape.engines.server.address import ServerAddress, parse_address
+from gametape.engines.server.client import ServerClient, ServerLimits
 from gametape.engines.token_conversation import TokenConversation
 
 _PROBE_SECONDS = 60.0
@@ -29,14 +30,14 @@ class ServerModel:
     def __init__(
         self, address: ServerAddress, api: TokenAPI | MessageAPI, client: ServerClient, local: bool, price: Price
     ) -> None:
-        self.name = f"openai:{address.model}@{client.server}"
+        self.name = address.name
         self.local = local
         self.price = price
-        self.window = address.window or api.window
-        self._model = address.model
+        self.window = address.settings.window or api.window
         self._api = api
         self._client = client
         self._engine = ServerEngine(client, address.model, price)
+        self._chat = ChatModel(client, address.model, self.name, self.window, price, _options(address))
 
     @property
     def trainable(self) -> bool:
@@ -57,7 +58,7 @@ class ServerModel:
     ) -> Conversation:
         api = self._api
         if isinstance(api, MessageAPI):
-            return MessageConversation(self._client, self._model, self.name, sampling, self.price)
+            return MessageConversation(self._chat, sampling, constrain)
         inner = TokenConversation(
             self._engine, api.chat_format, self.window, sampling, conversation_id, constrain, self.name
         )
@@ -67,18 +68,37 @@ class ServerModel:
         await self._client.close()
 
 
-def open_server_model(
-    name: str, egress: EgressPolicy, home: Path | None = None, limits: ServerLimits | None = None
-) -> ServerModel:
-    """The model of this name, after a probe of what its server can do.
+def _options(address: ServerAddress) -> dict[str, Any]:
+    """What is asked of the model beside its messages: to reason, and to keep what it has read where that is offered."""
+    options: dict[str, Any] = {}
+    reasoning, is_router = address.settings.reasoning, address.provider.name == "openrouter"
+    if reasoning is not None and is_router:
+        options["reasoning"] = {"max_tokens" if isinstance(reasoning, int) else "effort": reasoning}
+    elif reasoning is not None:
+        options["reasoning_effort"] = reasoning_effort(reasoning)
+    if is_router and address.model.startswith("anthropic/"):
+        options["cache_control"] = {"type": "ephemeral"}
+    return options
 
-    Prices come from the name, else from `HOME/prices.toml`; a server on this machine costs nothing.
+
+def open_server_model(
+    name: str,
+    egress: EgressPolicy,
+    home: Path | None = None,
+    limits: ServerLimits | None = None,
+    table: ProviderTable | None = None,
+) -> ServerModel:
+    """The model of this name, after a probe of what its server can do; hosted providers are not probed.
+
+    Prices come from the name or the user's settings, else from `HOME/prices.toml`, else from a provider that reports
+    them; a server on this machine costs nothing.
     """
-    address, limits = parse_address(name), limits or ServerLimits()
+    address, limits = parse_address(name, table), limits or ServerLimits()
     local = address.socket_path is not None or egress.is_local(address.api_url.host)
-    prices = read_prices(home / "prices.toml") if home else {}
-    price = address.price or prices.get(address.model) or (FREE if local else UNKNOWN_PRICE)
-    api = _run_in_own_loop(_probe(address, egress, limits))
+    api = run_in_own_loop(_probe(address, egress, limits))
+    price = address.settings.price or find_price(home, address.name, address.model)
+    if price is None:
+        price = (isinstance(api, MessageAPI) and api.price) or (FREE if local else UNKNOWN_PRICE)
     return ServerModel(address, api, ServerClient(address, egress, limits), local, price)
 
 
@@ -86,12 +106,12 @@ async def _probe(address: ServerAddress, egress: EgressPolicy, limits: ServerLim
     short = replace(limits, total_seconds=min(limits.total_seconds, _PROBE_SECONDS))
     client = ServerClient(address, egress, short)
     try:
-        return await probe_server(client, address.model)
+        return await probe_server(client, address)
     finally:
         await client.close()
 
 
-def _run_in_own_loop(work: Coroutine[None, None, T]) -> T:
+def run_in_own_loop(work: Coroutine[None, None, T]) -> T:
     """Run in a new event loop, whether or not one is running here: a client's connections belong to one loop."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, work).result()

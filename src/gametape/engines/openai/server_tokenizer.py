@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeGuard
 
 from gametape.engines.chat_formats.chat_template import TemplateRefusal
 from gametape.engines.errors import EngineError
-from gametape.engines.openai.client import ServerClient
+from gametape.engines.server.client import ServerClient
 from gametape.engines.tokenizers.text import replace_surrogates
 
 _SPECIAL_FORM = re.compile(r"(?!<0x[0-9A-F]{2}>)<[^\s<>](?:.*[^\s])?>|\[/?[A-Za-z_]{2,}\]|>>.+<<", re.DOTALL)

@@ -8,10 +8,10 @@ from typing import Self
 from gametape.core.messages import GenerateRequest, Generation, Sampling, WeightUpdate
 from gametape.core.protocols import PolicyEngine
 from gametape.engines.conversation import Reply, ToolDefinition, ToolResponse
-from gametape.engines.openai.client import ServerClient
 from gametape.engines.openai.engine import ServerEngine
-from gametape.engines.openai.message_conversation import estimate_tokens
 from gametape.engines.openai.server_tokenizer import TokenizerCache, TokenizerCacheMiss
+from gametape.engines.server.client import ServerClient
+from gametape.engines.server.streamed_calls import estimate_tokens
 from gametape.engines.token_conversation import TokenConversation
 
 _OPENING_TOKENS = 64

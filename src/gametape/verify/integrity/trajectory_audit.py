@@ -31,12 +31,15 @@ def audit_trajectory(trajectory: Trajectory) -> list[Flag]:
     """Every accusation against the agent of a trajectory, subagents included, each with its step."""
     flags = [flag for sub in trajectory.subagent_trajectories or [] for flag in audit_trajectory(sub)]
     created_paths: set[str] = set()
+    allowed = bool((trajectory.extra or {}).get("network_hosts"))  # the proxy has checked and recorded each request
     for step in trajectory.steps:
         if step.is_copied_context:
             continue
         for act in actions_of_step(step):
             flags += [
-                rule.to_flag(replace(finding, step=step.step_id)) for rule, finding in _check_action(act, created_paths)
+                rule.to_flag(replace(finding, step=step.step_id))
+                for rule, finding in _check_action(act, created_paths)
+                if not (rule.id == "network.fetched" and allowed)
             ]
             if act.kind == "write" and act.old_text is None:
                 created_paths.add(act.path.removeprefix("./").removeprefix("/workspace/"))

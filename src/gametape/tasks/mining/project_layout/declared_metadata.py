@@ -112,7 +112,7 @@ def toml_table(document: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
 def read_toml(tree: SourceTree, path: str) -> Mapping[str, Any]:
     try:
         return tomllib.loads(tree.text(path)) if path in tree else {}
-    except (tomllib.TOMLDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return {}
 
 

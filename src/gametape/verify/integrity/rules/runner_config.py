@@ -35,7 +35,7 @@ def _options(tree: SourceTree, path: str) -> dict[str, str]:
             }
         parser = configparser.RawConfigParser(strict=False)
         parser.read_string(text)
-    except (tomllib.TOMLDecodeError, configparser.Error, AttributeError, TypeError, RecursionError):
+    except (ValueError, configparser.Error, AttributeError, TypeError, RecursionError):
         return {}
     section = next((name for name in ("tool:pytest", "pytest") if parser.has_section(name)), None)
     return dict(parser.items(section)) if section else {}

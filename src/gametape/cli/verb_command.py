@@ -1,0 +1,60 @@
+"""The help of a verb: what it needs first, what every verb takes last, and its exit codes."""
+
+import re
+from pathlib import Path
+from typing import Any, get_args
+
+from typer.core import TyperCommand
+
+_COMMON = ("--home", "--database", "--json", "--help")
+_EXIT_CODES = "Exit codes: 0 yes; 1 the answer is no; 2 bad input; 3 something is missing here."
+
+
+class VerbCommand(TyperCommand):
+    """A verb that does something, in groups of options."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Refuse an empty name of a file, which would mean the present directory."""
+        given, _, _ = self.make_parser(ctx).parse_args(list(args))
+        for param in self.params:
+            value = given.get(param.name)
+            if _names_files(param) and "" in (value if isinstance(value, list | tuple) else [value]):
+                ctx.fail(f"Invalid value for {param.get_error_hint()}: an empty name")
+        return super().parse_args(ctx, args)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        sections: dict[str, list[tuple[str, str]]] = {
+            "Arguments": [],
+            "Required options": [],
+            "Options": [],
+            "Common options": [],
+        }
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None:
+                sections[_section(param)].append(record)
+        for title, records in sections.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """The exit codes, where the verb has none of its own to tell."""
+        if not re.search(r"\bexits?\b", self.help or "", re.IGNORECASE):
+            formatter.write_paragraph()
+            with formatter.indentation():
+                formatter.write_text(_EXIT_CODES)
+        super().format_epilog(ctx, formatter)
+
+
+def _names_files(param: Any) -> bool:
+    annotation = getattr(getattr(param, "type_descriptor", None), "annotation", None)
+    return Path in (annotation, *get_args(annotation))
+
+
+def _section(param: Any) -> str:
+    if param.param_type_name == "argument":
+        return "Arguments"
+    if any(name in _COMMON for name in param.opts):
+        return "Common options"
+    return "Required options" if param.required else "Options"

@@ -1,0 +1,1 @@
+"""What every protocol of a model server shares: addresses, keys, the HTTP client, and its errors."""

@@ -1,0 +1,35 @@
+"""A trajectory as a section: an attempt of `solve`, a rollout of a run, or the file of another maker."""
+
+from pathlib import Path
+from typing import Any
+
+from gametape.studio.page import PageBudget, ReportSection, StepSelection
+from gametape.studio.run_place import RunPlace
+from gametape.studio.step_view import StepView
+from gametape.studio.trajectory_view import TrajectoryView, read_trajectory
+
+MOST_STEPS = 400
+"""The most steps of one trajectory."""
+_MOST_SUBAGENTS = 20
+
+
+def tape_data(view: TrajectoryView, budget: PageBudget) -> dict[str, Any]:
+    """What the template `tape` draws."""
+    subagents = [{"view": sub, "tape": budget.take(sub.steps, MOST_STEPS)} for sub in view.subagents[:_MOST_SUBAGENTS]]
+    steps: StepSelection[StepView] = budget.take(view.steps, MOST_STEPS)
+    return {"view": view, "tape": steps, "subagents": subagents}
+
+
+def attempt_section(place: RunPlace, budget: PageBudget) -> ReportSection:
+    assert place.trajectory
+    view = read_trajectory(place.trajectory)
+    patch = read_text(place.path / "patch.diff") if place.kind == "attempt" else ""
+    return ReportSection(view.title, "attempt.html.jinja", tape_data(view, budget) | {"patch": patch})
+
+
+def read_text(path: Path) -> str:
+    """A text file of a run, empty where there is none."""
+    try:
+        return path.read_text("utf-8", "replace")
+    except OSError:
+        return ""

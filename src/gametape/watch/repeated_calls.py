@@ -1,0 +1,61 @@
+"""Counts a call that is made again and again with the same result, so that the agent hears of it at the third time.
+
+A poll whose result changes is no repetition, and neither is a test run after each of several edits: between the first
+and the third occurrence there must be nothing that happened only once.
+"""
+
+import re
+from collections import Counter, deque
+from collections.abc import Iterator
+
+from gametape.core.step import Step
+from gametape.watch.monitors.monitor import Evidence
+from gametape.watch.observed_step import ObservedAction, plain_text
+
+TIMES = 3
+"""An agent is told of the third occurrence, and again after 3, 6, 12, ... more."""
+_REMEMBERED = 60
+_DURATION = re.compile(r"\bin \d+(?:\.\d+)? ?(?:m?s|seconds)\b")
+"""How long it took, which differs between runs that are the same."""
+
+
+class RepeatedCalls:
+    """Takes in the steps of one agent."""
+
+    def __init__(self) -> None:
+        self._calls: deque[int] = deque(maxlen=_REMEMBERED)
+        self._in_loop = 0
+        self._next = 1
+
+    def update(self, step: Step) -> Evidence | None:
+        """The evidence, where the agent should be told of a repetition now; else None."""
+        told = None
+        for action, result in _calls(step):
+            self._calls.append(hash((action, result)))
+            self._in_loop = self._in_loop + 1 if self._is_repeated() else 0
+            if self._in_loop == 0:
+                self._next = 1
+            elif self._in_loop == self._next:
+                self._next = 2 * self._next + 2
+                times = self._calls.count(self._calls[-1])
+                told = {"call": f"{action.tool} {action.arguments}"[:200], "times": times}
+        return told
+
+    def _is_repeated(self) -> bool:
+        """Whether the last call was there twice before, and nothing between is there only once."""
+        calls = list(self._calls)
+        at = [number for number, call in enumerate(calls) if call == calls[-1]]
+        if len(at) < TIMES:
+            return False
+        return min(Counter(calls[at[-TIMES] :]).values()) > 1
+
+
+def _calls(step: Step) -> Iterator[tuple[ObservedAction, str]]:
+    """Each call of a step with its own result."""
+    if step.source != "agent":
+        return
+    observed = step.observation.results if step.observation else []
+    results = {result.source_call_id: plain_text(result.content) for result in observed}
+    for call in step.tool_calls or []:
+        result = _DURATION.sub("in 0 s", results.get(call.tool_call_id, ""))
+        yield ObservedAction.of(call.function_name, call.arguments), result

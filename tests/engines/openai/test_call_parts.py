@@ -1,0 +1,80 @@
+"""Streamed calls as the various servers cut them."""
+
+from typing import Any
+
+import pytest
+
+from gametape.engines.openai.call_parts import MAX_CALLS, CallParts
+
+
+def part(index: Any = None, id_: Any = None, name: Any = None, arguments: Any = None) -> dict[str, Any]:
+    given = {"index": index, "id": id_, "function": {"name": name, "arguments": arguments}}
+    given["function"] = {key: value for key, value in given["function"].items() if value is not None}
+    return {key: value for key, value in given.items() if value is not None}
+
+
+STREAMS: dict[str, list[dict[str, Any]]] = {
+    "by index, interleaved": [
+        part(0, "a", "read", ""),
+        part(1, "b", "list", ""),
+        part(0, arguments='{"p":'),
+        part(1, arguments="{"),
+        part(0, arguments="1}"),
+        part(1, arguments="}"),
+    ],
+    "backwards": [part(1, "b", "list", "{}"), part(0, "a", "read", '{"p":1}')],
+    "index 0 for all, told apart by id": [
+        part(0, "a", "read", '{"p":'),
+        part(0, arguments="1}"),
+        part(0, "b", "list", "{}"),
+    ],
+    "id in every part": [part(0, "a", "read", '{"p":'), part(0, "a", None, "1}"), part(1, "b", "list", "{}")],
+    "name in every part": [part(0, "a", "read", '{"p":'), part(0, "a", "read", "1}"), part(1, "b", "list", "{}")],
+    "no index": [part(None, "a", "read", '{"p":1}'), part(None, "b", "list", "{}")],
+    "arguments as objects": [part(0, "a", "read", {"p": 1}), part(1, "b", "list", {})],
+    "null where nothing is": [
+        {"index": 0, "id": "a", "type": "function", "function": {"name": "read", "arguments": None}},
+        {"index": 0, "id": None, "function": {"name": None, "arguments": '{"p":1}'}},
+        {"index": 1, "id": "b", "function": {"name": "list", "arguments": None}},
+    ],
+}
+WITHOUT_IDS: dict[str, list[dict[str, Any]]] = {
+    "no id": [part(0, None, "read", '{"p":1}'), part(1, None, "list", "{}")],
+    "neither id nor index": [part(name="read", arguments='{"p":1}'), part(name="list", arguments="{}")],
+    "index 0 for all, no id": [part(0, None, "read", '{"p":'), part(0, arguments="1}"), part(0, None, "list", "{}")],
+    "the same tool twice, no id": [part(0, None, "read", '{"p":1}'), part(0, None, "read", '{"p":2}')],
+}
+
+
+@pytest.mark.parametrize("case", STREAMS)
+def test_two_calls(case: str) -> None:
+    calls = CallParts()
+    for given in STREAMS[case]:
+        calls.add(given)
+    first, second = calls.in_order()
+    assert (first.id, first.name, first.arguments.replace(" ", "")) == ("a", "read", '{"p":1}')
+    assert (second.id, second.name, second.arguments or "{}") == ("b", "list", "{}")
+
+
+@pytest.mark.parametrize("case", WITHOUT_IDS)
+def test_two_calls_without_ids(case: str) -> None:
+    calls = CallParts()
+    for given in WITHOUT_IDS[case]:
+        calls.add(given)
+    first, second = calls.in_order()
+    assert (first.name, first.arguments) == ("read", '{"p":1}')
+    assert (second.id, second.name in {"list", "read"}) == ("", True)
+
+
+@pytest.mark.parametrize("index", ["0", 1.5, True, [0]])
+def test_what_is_no_index(index: Any) -> None:
+    with pytest.raises(TypeError):
+        CallParts().add(part(index, "a", "read", "{}"))
+
+
+def test_there_is_an_end_to_calls() -> None:
+    calls = CallParts()
+    for index in range(MAX_CALLS):
+        calls.add(part(index, f"id{index}", "read", "{}"))
+    with pytest.raises(ValueError, match=str(MAX_CALLS)):
+        calls.add(part(MAX_CALLS, "one-more", "read", "{}"))
