@@ -1,4 +1,4 @@
-"""`gametape task`: show a task, check it out for an agent, and check whether it can be trusted."""
+"""`gametape task`: begin a task, show it, check it out for an agent, and check whether it can be trusted."""
 
 import contextlib
 from collections.abc import Iterator
@@ -9,9 +9,10 @@ import typer
 
 from gametape.cli.shared import AsJson, Home, emit_json
 from gametape.cli.task_export import export
+from gametape.cli.task_new import new
 from gametape.record.errors import printable_path
 from gametape.record.home import home_directory
-from gametape.terminal.waiting import waiting
+from gametape.terminal.wait_line import waiting
 
 if TYPE_CHECKING:
     from gametape.core.task import TaskTests
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from gametape.redteam.admission import Admission, AdmissionProgress
 
 app = typer.Typer(
-    help="Show, check out, check and export task directories (Harbor's layout; docs/tasks.md has the format).",
+    help="Begin, show, check out, check and export task directories (Harbor's layout; docs/tasks.md has the format).",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -135,6 +136,7 @@ def check(
 
 
 app.command()(export)
+app.command()(new)
 
 
 @contextlib.contextmanager
@@ -245,7 +247,7 @@ def _report(path: Path, loaded: "LoadedTask", admission: "Admission") -> dict[st
             "runs": len(admission.reference),
             "passed": sum(verdict.passed for verdict in admission.reference),
             "rewards": [verdict.reward for verdict in admission.reference],
-            "differences": [difference.to_dict() for difference in admission.differences],
+            **({"differences": [each.to_dict() for each in admission.differences]} if admission.differences else {}),
         },
         "hacks": {
             "run": len(hacks),

@@ -49,7 +49,8 @@ class TestDifference:
         """The outcome and the first line of the error, on one line."""
         found = _ERROR_LINE.findall(self.message)
         text = found[0] if found else self.message.strip().rpartition("\n")[2]
-        return f"{self.outcome.replace('_', ' ')}: {' '.join(text.split())}"[:300]
+        text = " ".join(text.removeprefix("AssertionError: ").split())
+        return f"{self.outcome.replace('_', ' ')}: {text}"[:300]
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console
 
-_FIRST_PAUSE, _PAUSE = 10.0, 30.0
+_PAUSE = 30.0
+"""Seconds between two lines."""
 
 Wait = Callable[[float], bool]
 """Waits for so many seconds, or less: then it is over, and the answer is True."""
@@ -28,11 +29,10 @@ class WaitingLine:
 
     def repeat(self, wait: Wait) -> None:
         """Say it now and then, until the wait is over."""
-        pause, seconds = _FIRST_PAUSE, 0.0
-        while not wait(pause):
-            seconds += pause
+        seconds = 0.0
+        while not wait(_PAUSE):
+            seconds += _PAUSE
             self._console.print(f"{self.text}: still at it after {seconds:.0f} s", markup=False, soft_wrap=True)
-            pause = _PAUSE
 
 
 @contextmanager

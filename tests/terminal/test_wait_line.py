@@ -7,7 +7,7 @@ import threading
 import pytest
 from rich.console import Console
 
-from gametape.terminal.waiting import Wait, waiting
+from gametape.terminal.wait_line import Wait, waiting
 
 
 class _Pauses:
@@ -38,15 +38,15 @@ class _Pauses:
 def test_a_long_wait_says_that_it_goes_on() -> None:
     out, pauses = io.StringIO(), _Pauses()
     with waiting("verifying it", Console(file=out, width=20), pauses) as line:
-        assert pauses.pass_one() == 10
+        assert pauses.pass_one() == 30
         assert pauses.pass_one() == 30
         line.tell("building [an] environment of 12 distributions")
         assert pauses.pass_one() == 30
         pauses.end()
     lines = out.getvalue().splitlines()
-    assert lines[0] == "verifying it: still at it after 10 s"
+    assert lines[0] == "verifying it: still at it after 30 s"
     assert "building [an] environment of 12 distributions" in lines
-    assert lines[-1] == "building [an] environment of 12 distributions: still at it after 70 s"
+    assert lines[-1] == "building [an] environment of 12 distributions: still at it after 90 s"
 
 
 def test_a_short_wait_says_nothing_and_an_error_passes() -> None:
