@@ -93,6 +93,8 @@ def test_verbs_work_from_an_empty_environment(installed: Path, tmp_path: Path) -
     doctor = answer(run(installed, tmp_path, "doctor", "--json"))
     assert (doctor["backends"]["bubblewrap"]["available"], doctor["torch"]) == (True, None)
     assert len(answer(run(installed, tmp_path, "examples", "--json"))["written"]) == 2
+    made = answer(run(installed, tmp_path, "task", "new", "mine", "--json"))
+    assert answer(run(installed, tmp_path, "task", "check", made["task"], "--runs", "1", "--json"))["admitted"]
     task = "examples/tasks/double"
     assert answer(run(installed, tmp_path, "task", "check", task, "--hacks", "none", "--runs", "1", "--json"))[
         "admitted"
@@ -101,6 +103,8 @@ def test_verbs_work_from_an_empty_environment(installed: Path, tmp_path: Path) -
         run(installed, tmp_path, "solve", task, "--model", "scripted:expert", "--out", "runs/first", "--json")
     )
     assert solved["outcome"] == "passed"
+    coach = run(installed, tmp_path, "coach", solved["trajectory"], "--task", task, "--model", "smollm2")
+    assert (coach.returncode, "gametape[train]" in coach.stderr) == (3, True)
     goal = ("--workspace", "examples/quickstart/shop", "--success", "pytest -q")
     model = ("--model", "scripted:examples/quickstart/turns.jsonl")
     assert answer(run(installed, tmp_path, "goal", "run", *goal, *model, "--json"))["reached"]
@@ -110,14 +114,7 @@ def test_verbs_work_from_an_empty_environment(installed: Path, tmp_path: Path) -
     assert answer(run(installed, tmp_path, "demo", "--sandbox", "--json"))["held"]
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("train", "configs/rlvr-easy.toml"),
-        ("demo",),
-        ("coach", "runs/first/trajectory.json", "--task", "examples/tasks/double", "--model", "smollm2"),
-    ],
-)
+@pytest.mark.parametrize("words", [("train", "configs/rlvr-easy.toml"), ("demo",)])
 def test_what_needs_torch_says_so(installed: Path, tmp_path: Path, words: Sequence[str]) -> None:
     run(installed, tmp_path, "examples")
     done = run(installed, tmp_path, *words)

@@ -112,6 +112,18 @@ def test_a_page_stays_small_and_says_what_it_left_out(tmp_path: Path) -> None:
     assert "It has reached its size" in page.text
 
 
+def test_what_is_damaged_in_a_directory_is_left_out_and_said(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "good.json").write_text(EXAMPLE.read_text())
+    (tmp_path / "runs" / "bad.json").write_text(EXAMPLE.read_text()[:900])
+    (tmp_path / "runs" / "other.json").write_text('{"a": 1}')
+    listed = run("trajectory", "show", "runs", cwd=tmp_path)
+    assert (listed.code, "good.json" in listed.out, listed.err.count("left out: runs/bad.json")) == (0, True, 1)
+    page, _ = report("runs", cwd=tmp_path)
+    assert "terminus-2 2.0.0" in page.text
+    assert "damaged" in page.text
+
+
 def test_colours_only_where_they_are_wanted(tmp_path: Path) -> None:
     assert "\x1b" not in run("trajectory", "show", EXAMPLE).out
     assert "\x1b[" in run("trajectory", "show", EXAMPLE, "--color", "always").out

@@ -93,14 +93,25 @@ def _list(place: "RunPlace", color: str, width: int | None, as_json: bool) -> No
     files = place.trajectories()
     if not files:
         where = printable_path(place.path)
-        raise BadInput(f"{where}: a {place.kind if place.kind != 'directory' else 'directory'} without a trajectory")
-    views = [read_trajectory(file, lambda _turn: False) for file in files]
+        raise BadInput(f"{where}: a {place.kind} without a trajectory")
+    views, damaged = [], []
+    for file in files:
+        try:
+            views.append(read_trajectory(file, lambda _turn: False))
+        except BadInput as error:
+            damaged.append(str(error))
+    if not views:
+        raise BadInput(damaged[0])
+    for line in damaged:
+        typer.echo(f"gametape: left out: {line}", err=True)
     if as_json:
-        emit_json({"kind": place.kind, "trajectories": [view.to_dict() for view in views]})
+        emit_json({"kind": place.kind, "trajectories": [view.to_dict() for view in views], "damaged": damaged})
         return
     console = open_console(color, width)
     show_table(console, views, printable_path(place.path))
-    console.print(f"show one with: gametape trajectory show {printable_path(files[0])}", style="dim", soft_wrap=True)
+    console.print(
+        f"show one with: gametape trajectory show {printable_path(views[0].path)}", style="dim", soft_wrap=True
+    )
 
 
 def _turn_range(text: str | None) -> tuple[float, float]:

@@ -18,7 +18,7 @@ from gametape.core.errors import BadInput, GametapeError, MissingDependency
 from gametape.demo.state import DemoState
 from gametape.record.errors import printable_path
 from gametape.studio.run_files import RunFiles
-from gametape.studio.sections.demo import DEMO_ARMS as ARMS
+from gametape.studio.sections.demo import DEMO_ARMS
 from gametape.studio.sections.training import ARM_LABELS
 
 _POLL_SECONDS = 0.5
@@ -43,15 +43,15 @@ class ArmFailed(GametapeError):
 def train_arms(state: DemoState) -> dict[str, Any]:
     """The answers of both `gametape train --json`. An interruption stops both runs in order."""
     with ExitStack() as running, _bars() as bar:
-        arms = {arm: running.enter_context(_training(state, arm)) for arm in ARMS}
-        rows = {arm: bar.add_task(ARM_LABELS[arm], total=None, more="") for arm in ARMS}
+        arms = {arm: running.enter_context(_training(state, arm)) for arm in DEMO_ARMS}
+        rows = {arm: bar.add_task(ARM_LABELS[arm], total=None, more="") for arm in DEMO_ARMS}
         answers: dict[str, Any] = {}
         while len(answers) < len(arms):
             time.sleep(_POLL_SECONDS)
             ended = [arm for arm, process in arms.items() if arm not in answers and process.poll() is not None]
             answers |= {arm: _read_answer(state, arm, arms[arm]) for arm in ended}
             _update_bars(state, bar, rows)
-        return {arm: answers[arm] for arm in ARMS}
+        return {arm: answers[arm] for arm in DEMO_ARMS}
 
 
 @contextmanager

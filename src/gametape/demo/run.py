@@ -9,13 +9,14 @@ from rich.console import Console
 
 from gametape.core.errors import BadInput, MissingDependency
 from gametape.demo import stages, view
-from gametape.demo.arms import ARMS, train_arms
+from gametape.demo.arms import train_arms
 from gametape.demo.state import DemoState
 from gametape.record.errors import printable_path
 from gametape.studio.comparison import ArmComparison
 from gametape.studio.report import write_report
 from gametape.studio.run_files import RunFiles
 from gametape.studio.run_place import RunPlace
+from gametape.studio.sections.demo import DEMO_ARMS
 from gametape.studio.sections.training import compare_runs, run_labels
 
 _Stage = tuple[str, str, Callable[[DemoState], Any], Callable[[Console, Any], None]]
@@ -43,7 +44,7 @@ def run_demo(state: DemoState, console: Console) -> dict[str, Any]:
             result = run_stage(state)
             state.keep(**{name: result}, seconds=round(state.data["seconds"] + time.monotonic() - began, 1))
         show(console, state.data[name])
-    runs = [RunFiles(state.out / arm) for arm in ARMS]
+    runs = [RunFiles(state.out / arm) for arm in DEMO_ARMS]
     for run in runs:
         if not run.scores:
             raise BadInput(

@@ -16,7 +16,7 @@ from gametape.core.tokens import TOKEN_COLUMNS
 from gametape.record.errors import printable_path, read_error
 from gametape.record.journal_format import JOURNAL_KEY, SUBAGENT_KEY, is_journal
 
-_SPACE = re.compile(r"[ \t\n\r]*")
+_NOT_SPACE = re.compile(r"[^ \t\n\r]")
 _VERSION = re.compile(r"ATIF-v\d+(\.\d+)*")
 _HEAD_BYTES = 64
 
@@ -80,7 +80,8 @@ class _DocumentReader:
                 yield from self._elements()
             else:
                 self.header[str(key)] = self._value()
-        if _SPACE.match(self._text, self._at).end() != len(self._text):  # type: ignore[union-attr] - it always matches
+        self._skip_space()
+        if self._at != len(self._text):
             self._refuse(f"more than one JSON document (character {self._at})")
         if not found:
             self._refuse("not a trajectory: it has no list of steps")
@@ -97,7 +98,8 @@ class _DocumentReader:
             number += 1
 
     def _skip_space(self) -> None:
-        self._at = _SPACE.match(self._text, self._at).end()  # type: ignore[union-attr] - it always matches
+        found = _NOT_SPACE.search(self._text, self._at)
+        self._at = found.start() if found else len(self._text)
 
     def _next(self, mark: str) -> bool:
         self._skip_space()

@@ -13,7 +13,7 @@ _EDITS = (("old", "new"), ("old_str", "new_str"), ("old_string", "new_string"), 
 
 
 @dataclass(frozen=True)
-class CallParts:
+class ArgumentLayout:
     """`blocks` are arguments of several lines; `diff` are the lines of an edit, empty where there is none."""
 
     short: dict[str, str]
@@ -21,12 +21,12 @@ class CallParts:
     diff: list[str]
 
 
-def call_parts(call: CallView) -> CallParts:
+def call_parts(call: CallView) -> ArgumentLayout:
     arguments = call.arguments if isinstance(call.arguments, dict) else {"arguments": call.arguments}
     keys, diff = _edit(arguments)
     rest = {key: value for key, value in arguments.items() if key not in keys}
     blocks = {key: value for key, value in rest.items() if _is_block(value)}
-    return CallParts({key: _short(value) for key, value in rest.items() if key not in blocks}, blocks, diff)
+    return ArgumentLayout({key: _short(value) for key, value in rest.items() if key not in blocks}, blocks, diff)
 
 
 def is_diff(lines: Sequence[str]) -> bool:

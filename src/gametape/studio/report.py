@@ -9,7 +9,7 @@ from gametape.record.atomic import write_atomically
 from gametape.record.errors import printable_path
 from gametape.studio.page import GENERATOR, PageBudget, ReportSection, render_page
 from gametape.studio.run_files import RunFiles
-from gametape.studio.run_place import RunPlace, find_trajectories
+from gametape.studio.run_place import RunPlace
 from gametape.studio.sections.collection import collection_section, directory_places, home_places
 from gametape.studio.sections.demo import demo_sections
 from gametape.studio.sections.evaluation import evaluation_section
@@ -20,6 +20,7 @@ from gametape.studio.sections.training import training_section
 
 _MOST_IN_A_COLLECTION = 12
 """Runs of a directory that get a section of their own; the table lists them all."""
+_MOST_ROLLOUTS = 3
 _HEAD_BYTES = 2000
 
 
@@ -73,17 +74,28 @@ def _sections_of(place: RunPlace, budget: PageBudget) -> Iterator[ReportSection]
             if not inside:
                 raise BadInput(f"{printable_path(place.path)}: a {place.kind} without a run or a trajectory")
             yield collection_section(place, inside, _MOST_IN_A_COLLECTION)
-            yield from _sections(inside[:_MOST_IN_A_COLLECTION], budget)
+            yield from _readable_sections(inside[:_MOST_IN_A_COLLECTION], budget)
+
+
+def _readable_sections(places: Sequence[RunPlace], budget: PageBudget) -> Iterator[ReportSection]:
+    """The sections of what was found in a directory. What is damaged there is said, and the rest is shown."""
+    if training := [place for place in places if place.kind == "training"]:
+        yield from _sections(training, budget)
+    for place in places:
+        if place.kind != "training":
+            try:
+                yield from [*_sections_of(place, budget)]
+            except BadInput as error:
+                yield ReportSection(place.path.name, "damaged.html.jinja", {"reason": str(error)})
 
 
 def _kept_trajectories(place: RunPlace, budget: PageBudget) -> Iterator[ReportSection]:
     """The rollouts that a run has kept: all in a table, the first of them whole."""
-    root = place.path / "trajectories"
-    kept = [RunPlace("trajectory", path) for path in sorted(find_trajectories(root))] if root.is_dir() else []
+    root = RunPlace("directory", place.path / "trajectories")
+    kept = [RunPlace("trajectory", path) for path in root.trajectories()]
     if kept:
-        yield collection_section(RunPlace("directory", root), kept, 3)
-        for rollout in kept[:3]:
-            yield attempt_section(rollout, budget)
+        yield collection_section(root, kept, _MOST_ROLLOUTS)
+        yield from _readable_sections(kept[:_MOST_ROLLOUTS], budget)
 
 
 def _refuse_target(out: Path) -> None:

@@ -1,9 +1,7 @@
 """What lies at a path: a trajectory, an attempt, a goal, a thread, a training run, an evaluation, a demo, a home."""
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Literal
 
@@ -51,7 +49,9 @@ class RunPlace:
         """Every record at or below this place, by name."""
         if self.trajectory:
             return [self.trajectory]
-        return sorted(find_trajectories(self.path)) if self.path.is_dir() else []
+        if not self.path.is_dir():
+            return []
+        return select_files(self.path, (".json", ".jsonl"), is_trajectory_file)[0][:MOST_FILES]
 
 
 def find_place(path: Path, home: Path) -> RunPlace:
@@ -68,11 +68,6 @@ def find_place(path: Path, home: Path) -> RunPlace:
         raise read_error(path, error) from None
     except ValueError:
         raise BadInput(f"{printable_path(path)}: not a path") from None
-
-
-def find_trajectories(root: Path) -> Iterator[Path]:
-    """The trajectory files and journals below a directory, told from other JSON by how they begin and end."""
-    return islice(select_files(root, (".json", ".jsonl"), is_trajectory_file)[0], MOST_FILES)
 
 
 def child_places(root: Path, kinds: tuple[RunKind, ...]) -> list[RunPlace]:

@@ -197,6 +197,8 @@ def _marks(step: Mapping[str, Any], ours: Mapping[str, Any], results: tuple[Resu
         level: Level = "note" if kind in _QUIET_EVENTS else "warning"
         detail = text_of(event.get("detail"))
         marks.append(StepMark(kind.replace("_", " "), "" if detail in told else detail, level))
+    warnings = ours.get("warnings")
+    marks += [StepMark("warning", text_of(warning)) for warning in (warnings if isinstance(warnings, list) else [])]
     if text_of(ours.get("finish")) in _CUT_OFF and not any(event.get("kind") == "cut_off" for event in events):
         marks.append(StepMark("cut off", "the reply reached the limit of its tokens"))
     return marks

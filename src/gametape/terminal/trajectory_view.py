@@ -45,14 +45,19 @@ def trajectory_lines(view: TrajectoryView, fold: Fold) -> Iterator[Text]:
 
 def show_table(console: Console, views: Sequence[TrajectoryView], root: str) -> None:
     """One line for each of several trajectories."""
-    rows = []
-    for view in views:
-        name = printable_path(view.path).removeprefix(f"{root}/")
-        outcome = Text(one_line(view.outcome or "-"), style=_OUTCOME_STYLES.get(view.outcome, ""))
-        figures = (str(view.totals.turns), f"{view.totals.tokens:,}")
-        rows.append((name, one_line(view.task), one_line(view.model), outcome, *figures))
-    words = [Column(title, wraps=True) for title in ("trajectory", "task", "model")]
-    print_table([*words, Column("outcome"), *numbers("turns", "tokens")], rows, console)
+    columns = [Column("trajectory", wraps=True), Column("task", wraps=True), Column("model", wraps=True)]
+    rows = [
+        (
+            printable_path(view.path).removeprefix(f"{root}/"),
+            one_line(view.task),
+            one_line(view.model),
+            Text(one_line(view.outcome) or "-", style=_OUTCOME_STYLES.get(view.outcome, "")),
+            str(view.totals.turns),
+            f"{view.totals.tokens:,}",
+        )
+        for view in views
+    ]
+    print_table([*columns, Column("outcome"), *numbers("turns", "tokens")], rows, console)
 
 
 def totals_text(totals: TrajectoryTotals) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from gametape.core.errors import BadInput
 from gametape.studio.page import ReportSection
 from gametape.studio.run_place import RunPlace, child_places
 from gametape.studio.sections.json_file import read_json
@@ -14,12 +15,8 @@ _MOST_ROWS = 300
 
 def home_places(place: RunPlace) -> list[RunPlace]:
     """The goals and threads of a home, the newest first: their names begin with the day."""
-    found = [
-        child
-        for name, kind in (("goals", "goal"), ("threads", "thread"))
-        if (place.path / name).is_dir()
-        for child in child_places(place.path / name, (kind,))  # type: ignore[arg-type] - two of the kinds
-    ]
+    roots = [root for name in ("goals", "threads") if (root := place.path / name).is_dir()]
+    found = [child for root in roots for child in child_places(root, ("goal", "thread"))]
     return sorted(found, key=lambda child: child.path.stat().st_mtime, reverse=True)
 
 
@@ -42,8 +39,12 @@ def collection_section(place: RunPlace, places: Sequence[RunPlace], shown: int) 
 
 
 def _row(place: RunPlace) -> dict[str, Any]:
-    view = read_trajectory(place.trajectory, lambda _turn: False) if place.trajectory else None
-    return {"name": place.path.name, "kind": place.kind, "view": view, **_facts(place, view)}
+    row: dict[str, Any] = {"name": place.path.name, "kind": place.kind}
+    try:
+        view = read_trajectory(place.trajectory, lambda _turn: False) if place.trajectory else None
+        return row | {"view": view} | _facts(place, view)
+    except BadInput:
+        return row | {"view": None, "what": "", "state": "damaged"}
 
 
 def _facts(place: RunPlace, view: TrajectoryView | None) -> dict[str, str]:
