@@ -1,8 +1,8 @@
-"""Run the tests on all cores: a pytest process for each and one more, which share the test files out among themselves.
+"""Run the tests on all cores: two pytest processes for each, which share the test files out among themselves.
 
     python scripts/test.py [--keep DIR] [--times FILE] [what pytest takes]
 
-Tests wait for others nearly half of the time, hence the one more. Each has a directory of its own for temporary files,
+Tests wait for others nearly half of the time, hence the two. Each has a directory of its own for temporary files,
 because some tests look whether they left any. The report of a process in which something failed is shown whole, and its
 temporary files are kept. `pytest` alone does the same tests in one process.
 
@@ -47,7 +47,7 @@ def run(words: list[str], keep: Path | None, times: Path | None) -> int:
     parts: list[subprocess.Popen[bytes]] = []
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: [part.send_signal(signal.SIGINT) for part in parts])
-    rooms = [place / str(number) for number in range(min(len(os.sched_getaffinity(0)) + 1, _MOST))]
+    rooms = [place / str(number) for number in range(min(2 * len(os.sched_getaffinity(0)), _MOST))]
     for room in rooms:
         parts.append(_start(room, place / "taken", keep, times, words))
     codes = [part.wait() for part in parts]
@@ -77,6 +77,7 @@ def _start(
                 "OMP_NUM_THREADS": "1",
                 **os.environ,
                 "TMPDIR": str(place / "tmp"),
+                "GAMETAPE_TESTS_STARTER": str(os.getpid()),
                 "GAMETAPE_TESTS_TAKEN": str(taken),
                 "GAMETAPE_TESTS_PASSED": str(keep or ""),
                 "GAMETAPE_TESTS_TIMES": str(times or ""),

@@ -5,7 +5,7 @@ import tempfile
 
 from hypothesis import HealthCheck, settings
 
-_EMPTY = tempfile.mkdtemp(prefix="gametape-no-config-")
+_EMPTY = tempfile.mkdtemp(prefix="no-config-")
 os.environ["XDG_CONFIG_HOME"] = _EMPTY
 for _variable in ("GAMETAPE_CONFIG", "GAMETAPE_MODEL"):
     os.environ.pop(_variable, None)

@@ -21,6 +21,7 @@ from pathlib import Path
 import pytest
 
 _TAKEN = Path(os.environ["GAMETAPE_TESTS_TAKEN"])
+_STARTER = int(os.environ["GAMETAPE_TESTS_STARTER"])
 _PASSED = Path(kept) if (kept := os.environ.get("GAMETAPE_TESTS_PASSED")) else None
 _TIMES = Path(times) if (times := os.environ.get("GAMETAPE_TESTS_TIMES")) else None
 _SCREEN = os.dup(2)  # pytest takes the real one away while tests run
@@ -37,6 +38,8 @@ def pytest_configure() -> None:
     this is killed."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
+    if os.getppid() != _STARTER:
+        raise KeyboardInterrupt  # it was killed before we could ask to be told
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

@@ -77,7 +77,7 @@ def test_what_a_model_can_say_is_answered_recorded_and_survived(
 ) -> None:
     monkeypatch.setattr("gametape.agent.tool_router._GRACE", 0.0)
     turn, kinds, told = SAID[fault]
-    seconds = 6.0 if fault == "tool that hangs" else HANG
+    seconds = 4.0 if fault == "tool that hangs" else HANG
     limits = RolloutLimits(tool_seconds=seconds, turn_tokens=500, calls_per_turn=8)
 
     async def main() -> None:

@@ -34,7 +34,7 @@ PASSING: dict[str, tuple[Fault, str]] = {
 
 
 def opened(server: FaultServer, fault: Fault) -> Model:
-    bounds = ServerLimits(idle_seconds=5.0) if isinstance(fault, Hang) else ServerLimits()
+    bounds = ServerLimits(idle_seconds=3.0) if isinstance(fault, Hang) else ServerLimits()
     inner = open_server_model(f"openai:test@{server.url}", EgressPolicy(local_only=True), limits=bounds)
 
     async def no_pause(_seconds: float) -> None:

@@ -65,6 +65,23 @@ def test_tasks_and_katas_are_played_by_their_experts(tmp_path: Path) -> None:
     assert {row["cell"] for row in done.answer["by_cell"]} == {"gametape/double", "katas-arithmetic"}
 
 
+def test_the_expert_solves_what_takes_a_long_turn_and_a_turn_that_is_cut_off_is_said() -> None:
+    task = ROOT / "examples/tasks/slugs"
+    whole = run("eval", task, "--model", "scripted:expert", "--json").answer
+    assert (whole["success"]["rate"], whole["cut_off"], whole["max_turn_tokens"]) == (1.0, 0, 16_384)
+    cut = run("eval", task, "--model", "scripted:expert", "--max-turn-tokens", "60", "--json").answer
+    assert (cut["success"]["rate"], cut["cut_off"], cut["errors"]) == (0.0, 1, 0)
+    assert "1 of 1 attempts" in run("eval", task, "--model", "scripted:expert", "--max-turn-tokens", "60").out
+
+
+@pytest.mark.slow
+def test_the_expert_solves_everything(tmp_path: Path) -> None:
+    run("katas", "make", "--out", tmp_path / "katas", "--count", "12", "--seed", "2")
+    for suite in (ROOT / "examples/tasks", tmp_path / "katas", "worlds:moderate", "worlds:long"):
+        answer = run("eval", suite, "--model", "scripted:expert", "--limit", "12", "--json").answer
+        assert (answer["success"]["rate"], answer["cut_off"]) == (1.0, 0), suite
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [

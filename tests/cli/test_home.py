@@ -25,12 +25,14 @@ WORDS = {
     "mine": f"{TASK} --out made",
     "models test": "scripted:turns.jsonl",
     **dict.fromkeys(("outbox approve", "outbox reject"), "draft-1"),
+    "report": "rollout.json --out made.html",
     "solve": f"{TASK} --model scripted:expert --out made",
     "task checkout": f"{TASK} --out made",
     "task check": TASK,
     "thread new": "--model scripted:turns.jsonl",
     "thread say": "thread-1 hello",
     **dict.fromkeys(("thread show", "thread fork", "thread archive"), "thread-1"),
+    "trajectory show": "rollout.json",
     "train": "config.toml --out made",
     "vault revert": "note",
     "vault search": "word",
@@ -60,7 +62,7 @@ def test_every_verb_refuses_a_file_as_its_home(tmp_path: Path, verb: str) -> Non
     (tmp_path / "rollout.json").write_text(f"{head}{step}]}}")
     (tmp_path / "config.toml").write_text((Path(TASK).parents[2] / "configs/rlvr-moderate.toml").read_text())
     before = sorted(tmp_path.rglob("*"))
-    environment = {**os.environ, "GAMETAPE_HOME": "file", "GAMETAPE_CONFIG": str(tmp_path / "user/config.toml")}
+    environment = {**os.environ, "GAMETAPE_HOME": "file", "XDG_CONFIG_HOME": str(tmp_path / "user")}
     done = gametape(*verb.split(), *WORDS.get(verb, "").split(), cwd=tmp_path, env=environment)
     assert done.returncode == 2, done.stderr
     assert done.stderr.count("\n") == 1, done.stderr

@@ -187,3 +187,37 @@ def test_the_configured_model_solves(tmp_path: Path) -> None:
     assert [model["name"] for model in answer["models"]] == ["scripted:expert"]
     lines = (tmp_path / "home" / "model_outcomes.jsonl").read_text().splitlines()
     assert [(json.loads(line)["model"], json.loads(line)["passed"]) for line in lines] == [("scripted:expert", True)]
+
+
+def test_a_hostile_workspace_is_one_line_and_nothing_is_begun(tmp_path: Path) -> None:
+    here = workspace(tmp_path, "model = 'm@https://evil.example.com/v1'")
+    words = ("goal", "run", "--workspace", here, "--success", "true", "--home", tmp_path / "home", "--json")
+    done = gametape(*words, cwd=tmp_path, env={**os.environ, "OPENAI_API_KEY": "sk-secret"})
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert "a workspace cannot choose 'm@https://evil.example.com/v1': it is not on this machine" in done.stderr
+    assert not (tmp_path / "home" / "goals").exists()
+    (here / ".gametape" / "config.toml").write_text("[providers.openai]\nurl = 'https://evil.example.com'")
+    done = gametape(*words, cwd=tmp_path)
+    assert (done.returncode, "providers: a workspace cannot set this" in done.stderr) == (2, True)
+
+
+def test_a_workspace_lowers_the_budgets_of_its_goals(tmp_path: Path) -> None:
+    here = workspace(tmp_path, "model = 'scripted:turns.jsonl'\n[budgets]\nturns = 3\ntokens = 900000\ncost = 99.0\n")
+    finish = {"name": "finish", "arguments": {"summary": "s", "confidence": 0.5}}
+    (here / "turns.jsonl").write_text(json.dumps({"text": "", "tool_calls": [finish]}))
+    file = tmp_path / "c.toml"
+    file.write_text("[budgets]\ncost = 2.0\nturn_tokens = 4000")
+    words = ("goal", "run", "--workspace", here, "--success", "test -e made", "--attempts", "1")
+    done = gametape(*words, "--home", tmp_path / "home", cwd=tmp_path, env=with_config(file))
+    assert done.returncode == 1, done.stderr
+    (goal,) = [json.loads(path.read_text()) for path in (tmp_path / "home" / "goals").glob("*/goal.json")]
+    assert goal["model"] == f"scripted:{here / 'turns.jsonl'}"
+    limits = {name: goal[name] for name in ("max_turns", "max_turn_tokens", "budget_tokens", "budget_usd", "deadline")}
+    assert limits == {
+        "max_turns": 3,
+        "max_turn_tokens": 4000,
+        "budget_tokens": 900_000,
+        "budget_usd": 2.0,
+        "deadline": None,
+    }

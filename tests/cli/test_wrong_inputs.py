@@ -29,7 +29,7 @@ def laid(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_it_is_refused_in_one_line(laid: Path, tmp_path: Path, wrong: Wrong) -> None:
     before = _tree(laid)
     words = wrong.argv if "--json" in wrong.argv else [*wrong.argv, "--json"]
-    environment = {**os.environ, "GAMETAPE_HOME": str(tmp_path / "home"), "GAMETAPE_CONFIG": str(tmp_path / "config")}
+    environment = {**os.environ, "GAMETAPE_HOME": str(tmp_path / "home"), "XDG_CONFIG_HOME": str(tmp_path / "config")}
     done = gametape(*words, cwd=laid, env=environment)
     assert done.returncode == wrong.code, (done.stdout[-500:], done.stderr[-2000:])
     lines = [line for line in done.stderr.splitlines() if line not in PROGRESS]

@@ -135,11 +135,12 @@ WRONG_INPUTS = [
     Wrong("demo resuming and beginning", "demo --resume empty --out new"),
     Wrong("demo with a negative seed", "demo --quick --out new --seed -1"),
     Wrong("models fetch of another", "models fetch gpt-9"),
+    Wrong("examples below a file", "examples --out file"),
+    Wrong("examples below a device", "examples --out /dev/null/x"),
     Wrong("models test of no name", "models test ''"),
     Wrong("models test of bytes", "models test scripted:noise.json"),
     Wrong("models test of nobody", "models test model@http://127.0.0.1:1/v1", 3),
     Wrong("models test without time", "models test scripted:turns.jsonl --seconds nan"),
-    Wrong("init without a terminal", "init --no-test"),
     Wrong("init with no name", "init --yes --no-test --model ''"),
     Wrong("init at no cost", "init --yes --no-test --model scripted:turns.jsonl --max-cost nan"),
     Wrong(

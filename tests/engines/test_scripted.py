@@ -73,3 +73,24 @@ def test_the_embedded_model_says_how_it_is_fetched(tmp_path: Path) -> None:
     with pytest.raises(MissingDependency, match="models fetch smollm2"):
         resolve_model("smollm2", tmp_path)
     assert {row["name"]: row["available"] for row in list_model_names(tmp_path)}["smollm2"] is False
+
+
+def test_four_bytes_count_as_a_token_and_every_id_is_there() -> None:
+    said = "a" * 399
+
+    async def main() -> None:
+        model = scripted_model("s", [ScriptedTurn(text=said)] * 2, window=1000)
+        conversation = model.start_conversation(Sampling())
+        conversation.begin("system", [], "user" * 100)
+        reply = await conversation.ask(100)
+        assert reply.tokens is not None
+        assert (reply.finish, reply.text) == ("stop", said)
+        assert reply.usage.completion_tokens == 100
+        assert len(reply.tokens.completion_ids) == len(reply.tokens.logprobs) == len(reply.tokens.loss_mask) == 400
+        assert reply.usage.prompt_tokens == -(-len(reply.tokens.prompt_ids) // 4)
+        assert 202 <= conversation.length <= 210
+        conversation.add_user_message("go on")
+        cut = await conversation.ask(99)
+        assert (cut.finish, cut.usage.completion_tokens, cut.text) == ("length", 99, "a" * 396)
+
+    asyncio.run(main())

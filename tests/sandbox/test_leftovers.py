@@ -132,12 +132,12 @@ def check_nothing_left(count: int, tmp_path: Path, house: House, host_program: s
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "workspace"]
 
 
-def test_nothing_is_left_after_30_runs_a_third_of_them_killed(tmp_path: Path, house: House) -> None:
-    check_nothing_left(30, tmp_path, house)
+def test_nothing_is_left_after_12_runs_a_third_of_them_killed(tmp_path: Path, house: House) -> None:
+    check_nothing_left(12, tmp_path, house)
 
 
 def test_nothing_is_left_of_live_sessions_whose_host_ended(tmp_path: Path, house: House) -> None:
-    check_nothing_left(25, tmp_path, house, LIVE_HOST)
+    check_nothing_left(12, tmp_path, house, LIVE_HOST)
 
 
 @pytest.mark.slow

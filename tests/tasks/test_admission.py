@@ -171,7 +171,7 @@ def test_a_pass_to_pass_test_that_is_flaky_at_the_start_is_told(tmp_path: Path) 
     """It is told by its runs, which are given here: a coin would decide otherwise."""
     from gametape.core.verdict import Verdict
     from gametape.redteam.admission_reasons import start_reasons
-    from gametape.verify.grading import GradedVerdict
+    from gametape.verify.grader_report import GradedVerdict
 
     flaky = _changed(pass_to_pass=[f"{_VISIBLE}::test_easy"], suite={_VISIBLE: SUITE.files[_VISIBLE] + _MORE})
     untouched: Verdict = admitted(subject(), tmp_path).untouched

@@ -119,7 +119,7 @@ def test_it_says_which_files_were_changed_and_restores_them(runner: WarmTestRunn
 
 
 def test_what_hangs_is_late_and_the_next_step_has_its_full_time(runner: WarmTestRunner) -> None:
-    hung = runner.run(request_tests("test_double", "test_sleep", seconds=6.0))
+    hung = runner.run(request_tests("test_double", "test_sleep", seconds=4.0))
     assert hung.timed_out
     assert hung.result(f"{FILE}::test_double") == "passed"
     assert hung.result(f"{FILE}::test_sleep") == "timed_out"

@@ -1,6 +1,5 @@
 """The limits of a rollout, its usage so far, and the exception that ends it."""
 
-import re
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -16,7 +15,8 @@ from gametape.engines.errors import EngineError
 
 Positive = Annotated[float, Field(gt=0)]
 AtLeastOne = Annotated[int, Field(ge=1)]
-_KEY_REFUSED = re.compile(r" answered 40[13]\b")
+_KEY_REFUSED = (401, 403)
+"""What servers answer to a key that is missing or not valid."""
 
 
 class RolloutEnd(Exception):
@@ -38,7 +38,7 @@ class RolloutEnd(Exception):
 def _lacks_something(error: GametapeError) -> bool:
     """Whether the error is about this machine or its keys: a server out of reach, a key that was refused."""
     if isinstance(error, EngineError):
-        return error.kind == "unreachable" or _KEY_REFUSED.search(str(error)) is not None
+        return error.kind == "unreachable" or error.status in _KEY_REFUSED
     return isinstance(error, MissingDependency)
 
 

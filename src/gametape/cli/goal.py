@@ -16,7 +16,7 @@ from gametape.cli.budgets import (
     MaxTurnTokens,
     budgets_from_options,
 )
-from gametape.cli.model_option import ModelName, choose_model
+from gametape.cli.model_option import ModelName, choose_model, route_lines
 from gametape.cli.shared import (
     AsJson,
     ConstraintsFile,
@@ -258,6 +258,8 @@ def _show(answer: dict[str, Any]) -> None:
         named = ", ".join(sorted({flag["rule"] for flag in attempt["tampering"]}))
         accused = f"  [red]{escape(named)}[/]" if named else ""
         console.print(f"  attempt {attempt['n']}: {counts}, {attempt['tokens']} tokens{accused}")
+    for line in route_lines(answer.get("models", [])):
+        console.print(f"[dim]{escape(line)}[/]", soft_wrap=True)
     if answer.get("not_applied"):
         console.print(f"[red]{escape(printable(answer['not_applied']))}[/]", soft_wrap=True)
     for title in ("branch", "patch", "summary", "trajectory"):

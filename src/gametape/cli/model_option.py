@@ -105,6 +105,17 @@ def choose_budgets(given: "BudgetConfig", workspace: Path | None = None, *, time
     return BudgetConfig.model_construct(**chosen)
 
 
+def route_lines(models: list[dict[str, Any]]) -> list[str]:
+    """A line for each model of a route that took part: what it did, and why it was this one."""
+    from gametape.cli.shared import count_of, printable_line
+
+    return [
+        printable_line(f"{model['name']}: {count_of(model['turns'], 'turn')} ({model['why']})")
+        for model in models
+        if model.get("why")
+    ]
+
+
 def _workspace_model(workspace: Path | None) -> ChosenModel | None:
     from gametape.engines.model_aliases import check_workspace_model
     from gametape.record.config_file import WORKSPACE_FILE, read_user_config, read_workspace_config

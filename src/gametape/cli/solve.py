@@ -16,7 +16,7 @@ from gametape.cli.budgets import (
     MaxTurnTokens,
     limits_from_options,
 )
-from gametape.cli.model_option import ModelName, Temperature, choose_model, choose_sampling
+from gametape.cli.model_option import ModelName, Temperature, choose_model, choose_sampling, route_lines
 from gametape.cli.shared import (
     AsJson,
     ConstraintsFile,
@@ -165,6 +165,8 @@ def _show(solved: "SolveResult") -> None:
         f"{solved.tokens} tokens{cost}, {solved.seconds:.1f} s",
         soft_wrap=True,
     )
+    for line in route_lines(solved.models):
+        console.print(f"[dim]{escape(line)}[/]", soft_wrap=True)
     for warning in solved.warnings:
         console.print(f"[yellow]{escape(warning)}[/]", soft_wrap=True)
     if solved.verdict:

@@ -12,7 +12,7 @@ from gametape.cli.task_export import export
 from gametape.cli.task_new import new
 from gametape.record.errors import printable_path
 from gametape.record.home import home_directory
-from gametape.terminal.waiting import waiting
+from gametape.terminal.wait_line import waiting
 
 if TYPE_CHECKING:
     from gametape.core.task import TaskTests

@@ -10,7 +10,7 @@ from rich.text import Text
 from gametape.agent.recorder import recorded_answers, step_text
 from gametape.cli.vault_view import age
 from gametape.desk.threads.turn_result import is_answer
-from gametape.terminal.table import Column, numbers, print_table
+from gametape.terminal.table import Cell, Column, numbers, print_table
 from gametape.watch.text_features import printable
 
 if TYPE_CHECKING:
@@ -68,12 +68,12 @@ def step_to_dict(step: "Step") -> dict[str, Any]:
 
 
 def print_threads(summaries: Sequence["ThreadSummary"]) -> None:
-    rows = []
+    rows: list[list[Cell]] = []
     for summary in summaries:
         thread = summary.thread
         state = f"{thread.state}: {printable(thread.paused)}" if thread.paused and not thread.archived else thread.state
         spent = f"${summary.cost_usd:.4f}" if summary.cost_usd else "-"
-        cells = [
+        cells: list[Cell] = [
             thread.thread_id,
             printable(thread.title),
             printable(thread.model.rpartition("/")[2]),

@@ -16,7 +16,8 @@ class VerbCommand(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Refuse an empty name of a file, which would mean the present directory."""
         given, _, _ = self.make_parser(ctx).parse_args(list(args))
-        for param in self.params:
+        params: list[Any] = list(self.params)
+        for param in params:
             value = given.get(param.name)
             if _names_files(param) and "" in (value if isinstance(value, list | tuple) else [value]):
                 ctx.fail(f"Invalid value for {param.get_error_hint()}: an empty name")

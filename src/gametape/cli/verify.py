@@ -9,11 +9,11 @@ import typer
 from gametape.cli.shared import AsJson, Home, emit_json
 from gametape.record.errors import printable_path
 from gametape.record.home import home_directory
-from gametape.terminal.waiting import waiting
+from gametape.terminal.wait_line import waiting
 
 if TYPE_CHECKING:
     from gametape.core.verdict import Verdict
-    from gametape.verify.grading import TestDifference
+    from gametape.verify.grader_report import TestDifference
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 

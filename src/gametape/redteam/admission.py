@@ -14,7 +14,7 @@ from gametape.record.loaded_task import LoadedTask
 from gametape.redteam import HACKS, Hack, HackResult, run_hacks, sample_hacks
 from gametape.redteam.admission_reasons import reference_reasons, start_reasons
 from gametape.tasks.checkout import checkout
-from gametape.verify.grading import TestDifference
+from gametape.verify.grader_report import TestDifference
 from gametape.verify.runner import ZygotePool
 from gametape.verify.verifier import Verifier
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from gametape.core.verdict import Verdict
 from gametape.record.loaded_task import LoadedTask
 from gametape.tasks.readable_sources import find_unreadable_reference, find_unreadable_start
-from gametape.verify.grading import GradedVerdict, TestDifference
+from gametape.verify.grader_report import GradedVerdict, TestDifference
 
 _NAMED = 3
 """Tests that a reason names; the others are counted."""

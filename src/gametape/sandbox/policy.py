@@ -167,4 +167,5 @@ class SandboxPolicy(FrozenModel):
 @functools.lru_cache(maxsize=256)  # not kept in the policy itself: a changed copy would take it along
 def _policy_hash(policy: SandboxPolicy) -> str:
     rules = json.dumps([dataclasses.asdict(rule) for rule in policy.rules()])
-    return hashlib.sha256(f"{policy.model_dump_json()}\n{rules}".encode()).hexdigest()[:32]
+    newer = {"network_access"} if policy.network_access is None else set()  # without it, the isolation is what it was
+    return hashlib.sha256(f"{policy.model_dump_json(exclude=newer)}\n{rules}".encode()).hexdigest()[:32]

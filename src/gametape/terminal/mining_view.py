@@ -9,7 +9,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from gametape.core.plural import count_of
 from gametape.tasks.mining.miner import MiningObserver
-from gametape.terminal.waiting import WaitingLine, waiting
+from gametape.terminal.wait_line import WaitingLine, waiting
 
 
 class _MiningBar:

@@ -17,7 +17,7 @@ from pathlib import Path
 from gametape.core.verdict import Check, Signal, Verdict, VerificationMode
 from gametape.record.loaded_task import LoadedTask
 from gametape.verify import result_counts, verdict_cache
-from gametape.verify.grading import GradedVerdict, grade, run_with_messages
+from gametape.verify.grader_report import GradedVerdict, grade, run_with_messages
 from gametape.verify.integrity import find_flags
 from gametape.verify.layers import ScoringContext, run_layers
 from gametape.verify.layers.profiles import Profile

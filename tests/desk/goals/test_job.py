@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 
 from gametape.agent.constraints import Constraints
-from gametape.desk.goals.baseline import GoalBaseline
+from gametape.desk.goals.baseline import GoalBaseline, measure_baseline
 from gametape.desk.goals.branch import head_of
 from gametape.desk.goals.goal import Goal, GoalDirectory
 from gametape.desk.goals.goal_request import write_goal
 from gametape.desk.goals.job import pursue_goal
 from gametape.record.trajectory_file import load_trajectory
 from gametape.tasks.mining.project_layout.source_reader import read_project_source
+from gametape.verify.runner import ZygotePool
 from tests.desk.goals.shop import DONE, FILES, MENDED, PRODUCT, SUCCESS, TESTS, call, lay, script, write
 from tests.desk.steps import Kept, Killed, MemoryRecorder
 
@@ -32,6 +33,9 @@ def goal(tmp_path: Path, baseline: GoalBaseline) -> Callable[..., tuple[Path, Go
         home, workspace = tmp_path / "home", tmp_path / "workspace"
         if not workspace.exists():
             lay(workspace)
+        measured = baseline
+        if wished.pop("baseline_of", None):
+            measured = measure_baseline(read_project_source(workspace), SUCCESS, None, False, ZygotePool())
         asked = Goal(
             goal_id="goal-20261115-000000",
             workspace=str(workspace),
@@ -41,7 +45,7 @@ def goal(tmp_path: Path, baseline: GoalBaseline) -> Callable[..., tuple[Path, Go
             head=head_of(workspace),
             **{"instruction": "Mend the sum.", **wished},
         )
-        return home, write_goal(home, asked, read_project_source(workspace), baseline)
+        return home, write_goal(home, asked, read_project_source(workspace), measured)
 
     return make
 
@@ -165,3 +169,45 @@ def test_apply_refuses_a_workspace_that_has_moved_on(tmp_path: Path, goal: Make)
     assert (answer["reached"], answer["applied"]) == (True, False)
     assert "shop.py" in answer["not_applied"]
     assert (tmp_path / "workspace" / "shop.py").read_text() == "mine\n"
+
+
+def test_a_goal_that_already_holds_costs_nothing(tmp_path: Path, goal: Make) -> None:
+    lay(tmp_path / "workspace", {"shop.py": MENDED})
+    home, place = goal((write("shop.py", PRODUCT), DONE), instruction_given=False, baseline_of="workspace")
+    answer = _run(home, place)
+    assert (answer["reached"], answer["reason"], answer["held_before"]) == (True, "already holds", True)
+    assert (answer["attempts"], answer["tokens"], answer["branch"], answer["exit_code"]) == ([], 0, None, 0)
+    assert load_trajectory(Path(answer["trajectory"])).outcome == "passed"
+    assert "Reached (already holds)" in Path(answer["summary"]).read_text()
+
+
+def test_with_an_instruction_the_work_is_done_all_the_same(tmp_path: Path, goal: Make) -> None:
+    lay(tmp_path / "workspace", {"shop.py": MENDED})
+    refactored = MENDED.replace("def cheapest", "def _unused():\n    return 0\n\n\ndef cheapest")
+    home, place = goal((write("shop.py", refactored), DONE), baseline_of="workspace")
+    answer = _run(home, place)
+    assert (answer["reached"], answer["reason"], answer["held_before"]) == (True, "reached", True)
+    assert len(answer["attempts"]) == 1
+    assert (place.workspace / "shop.py").read_text() == refactored
+    first = load_trajectory(Path(answer["trajectory"])).steps[1]
+    assert "It succeeds already, and must still succeed" in str(first.message)
+
+
+def test_the_agent_is_told_what_counts_and_its_budget(goal: Make) -> None:
+    home, place = goal(
+        (write("shop.py", MENDED), DONE), strict=False, budget_tokens=90_000, budget_usd=2.5, max_turns=4
+    )
+    answer = _run(home, place)
+    assert answer["reached"]
+    _, first, turn, *_ = load_trajectory(Path(answer["trajectory"])).steps
+    assert "changes to those do not count" in str(first.message)
+    assert "Your budget: 4 turns, 90,000 tokens and $2.50." in str(first.message)
+    assert turn.observation is not None
+    assert "[Budget left: 3 of 4 turns, " in str(turn.observation.results[-1].content)
+
+
+def test_a_turn_that_was_cut_off_is_said(goal: Make) -> None:
+    home, place = goal((write("shop.py", MENDED + "# long\n" * 500), DONE), max_turn_tokens=200, attempts=1)
+    answer = _run(home, place)
+    assert (answer["reached"], answer["cut_off"]) == (False, 1)
+    assert answer["warnings"] == ["1 turn was cut off at 200 tokens (--max-turn-tokens)"]

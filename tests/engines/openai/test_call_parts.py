@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gametape.engines.openai.call_parts import MAX_CALLS, CallParts
+from gametape.engines.openai.call_parts import MAX_CALLS, StreamedCallParts
 
 
 def part(index: Any = None, id_: Any = None, name: Any = None, arguments: Any = None) -> dict[str, Any]:
@@ -48,7 +48,7 @@ WITHOUT_IDS: dict[str, list[dict[str, Any]]] = {
 
 @pytest.mark.parametrize("case", STREAMS)
 def test_two_calls(case: str) -> None:
-    calls = CallParts()
+    calls = StreamedCallParts()
     for given in STREAMS[case]:
         calls.add(given)
     first, second = calls.in_order()
@@ -58,7 +58,7 @@ def test_two_calls(case: str) -> None:
 
 @pytest.mark.parametrize("case", WITHOUT_IDS)
 def test_two_calls_without_ids(case: str) -> None:
-    calls = CallParts()
+    calls = StreamedCallParts()
     for given in WITHOUT_IDS[case]:
         calls.add(given)
     first, second = calls.in_order()
@@ -69,11 +69,11 @@ def test_two_calls_without_ids(case: str) -> None:
 @pytest.mark.parametrize("index", ["0", 1.5, True, [0]])
 def test_what_is_no_index(index: Any) -> None:
     with pytest.raises(TypeError):
-        CallParts().add(part(index, "a", "read", "{}"))
+        StreamedCallParts().add(part(index, "a", "read", "{}"))
 
 
 def test_there_is_an_end_to_calls() -> None:
-    calls = CallParts()
+    calls = StreamedCallParts()
     for index in range(MAX_CALLS):
         calls.add(part(index, f"id{index}", "read", "{}"))
     with pytest.raises(ValueError, match=str(MAX_CALLS)):

@@ -18,7 +18,7 @@ from gametape.engines.server.errors import one_line, parse_retry_after
 from tests.engines.openai.server import Cut, Drip, Endless, Fault, FaultServer, Hang, HugeHeaders, Raw, Status
 
 BOUNDS = ServerLimits(answer_bytes=200_000, event_bytes=50_000)
-SHORT = ServerLimits(idle_seconds=4.0, total_seconds=6.0, answer_bytes=200_000, event_bytes=50_000)
+SHORT = ServerLimits(idle_seconds=3.0, total_seconds=4.0, answer_bytes=200_000, event_bytes=50_000)
 """For servers that hang."""
 TOO_LONG = '{"error": {"message": "This model\'s maximum context length is 4096 tokens. You asked for 9000."}}'
 

@@ -57,7 +57,7 @@ STEPS = st.lists(changes(), min_size=12, max_size=40)
 QUIET = [*HealthCheck]
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=QUIET, derandomize=True)  # a seeded sample
+@settings(max_examples=12, suppress_health_check=QUIET)  # a sample; the slow test has many
 @given(steps=STEPS)
 @example(steps=[["replace", "a"], ["seal"], ["fork", -1]])
 @example(steps=[["replace", "a"], ["seal"], ["fork", -1], ["mkdir", "a/b"], ["seal"], ["fork", -1]])

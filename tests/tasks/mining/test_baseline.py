@@ -125,7 +125,7 @@ SICK = around(
 @pytest.fixture(scope="module")
 def sick(interpreter: Path) -> SuiteBaseline:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "FIRST_RUN_SECONDS", 12.0)
+        patch.setattr(module, "FIRST_RUN_SECONDS", 5.0)
         return baseline_of(SICK, interpreter)
 
 

@@ -139,11 +139,13 @@ class GoalAgent:
         turn_tokens = RolloutConfig(self.model, self._tools, limits=limits).turn_tokens
         return list(cut_off_warnings(RolloutUsage(cut_off=cut_off), turn_tokens, limits.turn_tokens))
 
-    def close_record(self, extra: Extra) -> Path:
-        """Close the journal, once, and return the path of the trajectory. Where no attempt was made it holds only what
-        would have been asked."""
+    def record_no_attempt(self) -> None:
+        """Make the record of a goal that needs no work: what would have been asked."""
         if not self.directory.trajectory.exists():
             self.directory.create_journal(self._header([message_step(1, "user", self._user_prompt())])).release()
+
+    def close_record(self, extra: Extra) -> Path:
+        """Close the journal, once, and return the path of the trajectory."""
         if self.directory.trajectory == self.directory.journal:
             with Journal.open(self.directory.journal) as journal:
                 steps = journal.trajectory.steps
@@ -172,7 +174,7 @@ class GoalAgent:
         if _has_finished(recorder.steps):
             return RolloutEnd(None, "finished")
         config = with_checkpoints(self._rollout_config(recorder), store, keep)
-        begun = bool(recorder.steps)
+        begun = any(step.gametape_extra.checkpoint for step in recorder.steps)
         spec = self._sandbox_spec()
         async with open_workspace(store, recorder, spec, lambda: store.import_tree(self.directory.start)) as workspace:
             if self.has_history and not begun:

@@ -62,6 +62,12 @@ def git_file(history: Path) -> bytes:
     return f"gitdir: {history}\n".encode()
 
 
+def is_git_file(workspace: Path, history: Path) -> bool:
+    """Whether the workspace's `.git` is the file that was put there for the copy."""
+    entry = workspace / GIT_FILE
+    return entry.is_file() and not entry.is_symlink() and entry.read_bytes() == git_file(history.absolute())
+
+
 def _has_own_repository(workspace: Path) -> bool:
     """Whether the workspace is the root of a repository that lies in it, or a work tree that its repository knows of. A
     workspace that only claims to belong to another repository would show that one to the agent."""

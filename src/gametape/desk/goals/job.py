@@ -16,6 +16,7 @@ from gametape.desk.goals.branch import make_branch
 from gametape.desk.goals.delivery import apply_result, deliverable_tree, pull_request_text
 from gametape.desk.goals.goal import Goal, GoalDirectory, goal_directory
 from gametape.desk.goals.goal_agent import GoalAgent
+from gametape.desk.goals.history import GIT_FILE, is_git_file
 from gametape.desk.goals.judge import GoalJudge, GoalVerdict
 from gametape.desk.goals.progress import ALREADY_HOLDS, GoalProgress
 from gametape.desk.goals.success_command import read_command
@@ -55,6 +56,7 @@ async def pursue_goal(home: Path, steps: JobSteps, directory: GoalDirectory) -> 
         run.agent = replace(run.agent, held_before=held_before)
         if held_before and not run.goal.instruction_given:
             progress.hold_already()
+            run.agent.record_no_attempt()
         while progress.reason is None:
             number = len(progress.attempts) + 1
             keep = [attempt.checkpoint for attempt in progress.judged_attempts]
@@ -136,6 +138,8 @@ class _GoalRun:
             try:
                 self.agent.export(checkpoint, scratch / "workspace")
                 tree, left_out = deliverable_tree(self.task, scratch / "workspace", self._judge.pinned_files)
+                if is_git_file(scratch / "workspace", directory.history):
+                    left_out = [path for path in left_out if path != GIT_FILE]
             finally:
                 remove_tree(scratch)
         directory.replace_workspace(lambda target: _write_tree(tree, target))

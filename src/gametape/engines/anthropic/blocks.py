@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gametape.engines.anthropic.message_stream import StreamedMessage
-from gametape.engines.anthropic.thinking import THINKING_BLOCKS
+from gametape.engines.anthropic.thought_request import THINKING_BLOCKS
 from gametape.engines.conversation import Call, Reply, ToolDefinition, ToolResponse
 
 Block = dict[str, Any]

@@ -20,7 +20,7 @@ from gametape.engines.anthropic.blocks import (
     with_marks,
 )
 from gametape.engines.anthropic.message_stream import StreamedMessage, finish_of, stream_message
-from gametape.engines.anthropic.thinking import RefusedThinking
+from gametape.engines.anthropic.thought_request import RefusedThinking
 from gametape.engines.conversation import Reply, ToolDefinition, ToolResponse
 from gametape.engines.prices import Price
 from gametape.engines.server.client import ServerClient

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from gametape.core.messages import Sampling
 from gametape.engines.anthropic.conversation import AnthropicChat, AnthropicConversation
-from gametape.engines.anthropic.thinking import RefusedThinking
+from gametape.engines.anthropic.thought_request import RefusedThinking
 from gametape.engines.egress_policy import EgressPolicy
 from gametape.engines.prices import FREE, UNKNOWN_PRICE, Price, find_price
 from gametape.engines.providers import ProviderTable

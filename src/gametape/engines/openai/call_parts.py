@@ -29,7 +29,7 @@ class PartialCall:
 
 
 @dataclass
-class CallParts:
+class StreamedCallParts:
     """The calls of one reply, in the order in which they began."""
 
     parts: list[PartialCall] = field(default_factory=list)

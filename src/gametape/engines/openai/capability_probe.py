@@ -12,7 +12,7 @@ from gametape.engines.chat_formats.protocol import ChatFormat
 from gametape.engines.egress_policy import EgressDenied
 from gametape.engines.errors import EngineError
 from gametape.engines.openai.engine import ServerEngine
-from gametape.engines.openai.model_listing import read_listing
+from gametape.engines.openai.model_list import read_model_list
 from gametape.engines.openai.server_tokenizer import (
     ServerChatTemplate,
     ServerTokenizer,
@@ -52,7 +52,7 @@ async def probe_server(client: ServerClient, address: ServerAddress) -> TokenAPI
     """
     provider = address.provider
     if not (provider.takes_tokens or (provider.name == "openai" and not address.own)):
-        reported = await read_listing(client, address)
+        reported = await read_model_list(client, address)
         reason = f"{provider.name} takes messages only"
         return MessageAPI(reported.window or usual_window(address), reason, reported.price)
     try:
@@ -65,7 +65,7 @@ async def probe_server(client: ServerClient, address: ServerAddress) -> TokenAPI
         if error.kind not in {"refused", "garbled"}:
             raise
         reason = str(error)
-    reported = await read_listing(client, address)
+    reported = await read_model_list(client, address)
     return MessageAPI(reported.window or usual_window(address), reason)
 
 

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from gametape.engines.conversation import Call
 from gametape.engines.errors import EngineError
-from gametape.engines.openai.call_parts import CallParts
+from gametape.engines.openai.call_parts import StreamedCallParts
 from gametape.engines.openai.reasoning_parts import ReasoningParts
 from gametape.engines.server.client import ServerClient
 from gametape.engines.server.errors import one_line
@@ -32,7 +32,7 @@ class ChatCompletion:
     text: str = ""
     refusal: str = ""
     reasoning: ReasoningParts = field(default_factory=ReasoningParts)
-    calls: CallParts = field(default_factory=CallParts)
+    calls: StreamedCallParts = field(default_factory=StreamedCallParts)
     finish: str | None = None
     usage: dict[str, Any] = field(default_factory=dict)
     event_count: int = 0

@@ -21,7 +21,7 @@ class ReportedModel:
     price: Price | None = None
 
 
-async def read_listing(client: ServerClient, address: ServerAddress) -> ReportedModel:
+async def read_model_list(client: ServerClient, address: ServerAddress) -> ReportedModel:
     """One GET request, or none where the provider is known to report nothing of use."""
     provider = address.provider
     if provider.name == "openai" and address.own:

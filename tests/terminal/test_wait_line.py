@@ -7,7 +7,7 @@ import threading
 import pytest
 from rich.console import Console
 
-from gametape.terminal.waiting import Wait, waiting
+from gametape.terminal.wait_line import Wait, waiting
 
 
 class _Pauses:
