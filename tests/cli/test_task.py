@@ -115,10 +115,13 @@ def test_a_broken_task_is_one_line(verb: str, breaking: Callable[[Path], None], 
 
 
 def assert_one_line(ran: Ran, expected: str) -> None:
+    """On stderr; and with `--json` as the one object on stdout."""
     assert ran.code == 2
-    assert ran.out == ""
     assert len(ran.err.splitlines()) == 1
     assert expected in ran.err
+    if ran.out:
+        assert len(ran.out.splitlines()) == 1
+        assert (ran.answer["exit_code"], expected in ran.answer["error"]) == (2, True)
 
 
 @pytest.mark.parametrize(
