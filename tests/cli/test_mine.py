@@ -184,7 +184,7 @@ def test_an_interrupted_run_says_so_and_goes_on(mined: Mined, home: Path, tmp_pa
     process.send_signal(signal.SIGINT)
     output, said = process.communicate(timeout=HANG)
     assert process.returncode == 130
-    assert output == ""
+    assert json.loads(output) == {"error": f"interrupted; --resume goes on with {out}", "exit_code": 130}
     assert said.splitlines()[-1] == f"gametape: interrupted; --resume goes on with {out}"
     assert "Traceback" not in said
     assert len(records(out)) == 2

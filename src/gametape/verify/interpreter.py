@@ -58,8 +58,10 @@ def _inspect(interpreter: Path) -> dict[str, Any]:
             [real if read else interpreter, *options], capture_output=True, text=True, timeout=60, check=True
         )
         answer: dict[str, Any] = json.loads(done.stdout)
-    except (OSError, subprocess.SubprocessError, ValueError) as error:
-        raise BadInput(f"{interpreter} is not a Python that can be run: {error}") from error
+    except OSError as error:
+        raise BadInput(f"{interpreter} is not a Python that can be run: {error.strerror}") from error
+    except (subprocess.SubprocessError, ValueError) as error:
+        raise BadInput(f"{interpreter} is not a Python: it does not say what it is") from error
     return answer
 
 
