@@ -96,3 +96,18 @@ def test_bad_input_is_one_line(words: tuple[str, ...], says: str) -> None:
     assert done.code == 2
     assert says in done.err
     assert len(done.err.splitlines()) == 1
+
+
+def test_a_run_goes_on_with_the_limits_it_was_begun_with(tmp_path: Path) -> None:
+    words = ["worlds:easy", "--model", "scripted:expert", "--limit", "2", "--out", tmp_path / "out"]
+    assert run("eval", *words, "--max-turn-tokens", "512", "--max-seconds", "600").code == 0
+    attempts = tmp_path / "out/attempts.jsonl"
+    header, *records = attempts.read_text().splitlines()
+    begun = {**json.loads(header), "max_seconds": None}  # as earlier versions wrote it
+    attempts.write_text("\n".join([json.dumps(begun), records[0], ""]))
+    done = run("eval", *words, "--resume", "--json")
+    assert (done.code, done.answer["max_turn_tokens"], done.answer["max_seconds"]) == (0, 512, None), done.err
+    refused = run("eval", *words, "--resume", "--max-turn-tokens", "9")
+    assert (refused.code, "max_turn_tokens 512, not 9" in refused.err) == (2, True)
+    attempts.write_text("\n".join([json.dumps({**begun, "max_turns": "many"}), records[0], ""]))
+    assert run("eval", *words, "--resume").code == 2

@@ -78,3 +78,20 @@ def test_a_directory_without_any_is_bad_input(written: Path, verb: str) -> None:
 def test_a_named_file_that_is_no_trajectory_is_bad_input(written: Path, verb: str) -> None:
     (goal,) = (written / "home/goals").glob("*/goal.json")
     assert run(verb, written / "runs", goal).code == 2
+
+
+def test_a_damaged_record_of_a_directory_is_left_out_by_watch_and_named_by_check(tmp_path: Path) -> None:
+    whole = {"schema_version": "ATIF-v1.4", "session_id": "s", "agent": {"name": "a", "version": "1"}}
+    metrics = {"cost_usd": 0.25, "prompt_tokens": 40, "completion_tokens": 2}
+    steps = [{"step_id": 1, "source": "agent", "message": "looked", "metrics": metrics}]
+    (tmp_path / "good.json").write_text(json.dumps({**whole, "steps": steps}))
+    (tmp_path / "later.json").write_text(json.dumps({**whole, "schema_version": "ATIF-v9.9", "steps": steps}))
+    ran = run("watch", tmp_path, "--json")
+    assert (ran.code, ran.answer["steps"]) == (0, 1), ran.err
+    assert "later.json" in ran.err
+    assert run("watch", tmp_path / "later.json").code == 2
+    spent = run("costs", tmp_path / "good.json", "--json").answer
+    assert (spent["unfinished"], spent["unfinished_cost_usd"], spent["unfinished_tokens"]) == (1, 0.25, 42)
+    checked = run("trajectory", "check", tmp_path / "good.json", tmp_path / "gone.json", "--json")
+    assert (checked.code, checked.answer["turns"], checked.answer["valid"]) == (2, 1, False)
+    assert [Path(error["file"]).name for error in checked.answer["errors"]] == ["gone.json"]

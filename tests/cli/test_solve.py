@@ -203,3 +203,11 @@ def test_a_reason_with_markup_in_it_is_text(capfd: pytest.CaptureFixture[str]) -
     odd = Path("/tmp/[/x]")
     _show(SolveResult("error", "a server said [/b] and [red]", odd, odd, odd, None, 1, 2, 0.0, 3.0))
     assert "a server said [/b] and [red]" in capfd.readouterr().out
+
+
+def test_a_finished_attempt_is_not_asked_again(tmp_path: Path) -> None:
+    first, again = [solve(tmp_path / "out", "--json", *words, model="scripted:expert") for words in ([], ["--resume"])]
+    keys = ("outcome", "turns", "tokens", "verdict", "trajectory")
+    assert [answer(again)[key] for key in keys] == [answer(first)[key] for key in keys]
+    assert again.returncode == 0
+    assert answer(again)["warnings"] == ["finished before: nothing was asked of the model"]

@@ -113,7 +113,7 @@ def test_of_a_world_the_arguments_of_right_calls_are_secret_and_its_rules_are_no
 
 def test_of_a_task_what_only_its_solution_has_is_secret(tmp_path: Path) -> None:
     loaded_task = load_task(TASK, tmp_path)
-    item = item_from_task(loaded_task, cast(TaskSandboxPool, None), tmp_path)
+    item = item_from_task(loaded_task, cast(TaskSandboxPool, SimpleNamespace(profile="full")), tmp_path)
     reference, solution = leak_checker_for(item.environment), loaded_task.reference
     assert solution is not None
     changed = [path for path in loaded_task.task.source_paths if solution.text(path) != loaded_task.start.text(path)]

@@ -98,10 +98,38 @@ async def solve(request: SolveRequest, resume: bool = False, on_step: StepCallba
     header = None if resume else _header(request)
     with request.directory.lock(resume):
         if header is None:
-            _check_same_request(request, request.directory.load_trajectory())
+            begun = request.directory.load_trajectory()
+            _check_same_request(request, begun)
+            if finished := _finished_result(request, begun):
+                return finished
         return await _attempt(
             request, request.directory.create_journal(header) if header else request.directory.reopen_journal(), on_step
         )
+
+
+def _finished_result(request: SolveRequest, record: Trajectory) -> SolveResult | None:
+    """The result of an attempt that the agent had finished and the verifier judged: there is nothing to resume."""
+    extra = record.extra or {}
+    if extra.get("outcome") not in ("passed", "failed") or not extra.get("verdict"):
+        return None
+    usage, used = usage_from_steps(record.steps), models_used(record)
+    return SolveResult(
+        outcome=extra["outcome"],
+        reason=str(extra.get("reason") or ""),
+        trajectory=request.directory.trajectory.absolute(),
+        workspace=request.directory.workspace.absolute(),
+        patch=request.directory.patch.absolute(),
+        verdict=Verdict.model_validate(extra["verdict"]),
+        turns=usage.turns,
+        tokens=usage.tokens,
+        cost_usd=usage.cost_usd,
+        seconds=0.0,
+        models=used["models"],
+        escalations=used["escalations"],
+        cut_off=usage.cut_off,
+        warnings=("finished before: nothing was asked of the model",),
+        network=extra.get("network"),
+    )
 
 
 async def _attempt(request: SolveRequest, journal: Journal, on_step: StepCallback) -> SolveResult:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gametape.cli.shared import AsJson, TrajectoryPaths, emit, tell_skipped
+from gametape.cli.shared import AsJson, TrajectoryPaths, count_of, emit, tell_skipped
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -21,7 +21,7 @@ def costs(
 ) -> None:
     """Add up dollars, tokens and CPU seconds: in all, and by model, task, tool and hint.
 
-    The cost of a turn is split equally among the tools it called. Attempts without an outcome are listed, not counted.
+    The cost of a turn is split equally among the tools it called. Attempts without an outcome are a sum of their own.
 
     Of a directory every trajectory counts once, closed or still running; other files in it are skipped.
 
@@ -49,7 +49,8 @@ def _show(report: dict[str, Any]) -> None:
         rows += [[f"{key}: {_short(name)}", *_cells(account)] for name, account in accounts.items()]
     print_table([Column(wraps=True), *titles], rows)
     if report["unfinished"]:
-        typer.echo(f"{report['unfinished']} without an outcome are not counted")
+        spent = f"${report['unfinished_cost_usd']:.4f} and {count_of(report['unfinished_tokens'], 'token')}"
+        typer.echo(f"not counted: {report['unfinished']} without an outcome, with {spent}")
 
 
 def _short(name: str) -> str:

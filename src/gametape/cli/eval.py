@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,6 +24,7 @@ from gametape.record.home import writable_home
 if TYPE_CHECKING:
     from gametape.agent.constraints import Constraints
     from gametape.agent.episode import Episode
+    from gametape.agent.limits import RolloutLimits
     from gametape.engines.conversation import Model
     from gametape.engines.egress_policy import EgressPolicy
     from gametape.evals.attempt import EvalAttempt
@@ -34,6 +36,14 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 _ANY_NUMBER = 1_000_000
 """Turns: a task has as many as were asked for, a world has its own."""
+_LIMITS = (
+    ("max_turns", "turns"),
+    ("max_turn_tokens", "turn_tokens"),
+    ("max_tokens", "tokens"),
+    ("max_cost", "cost_usd"),
+    ("max_seconds", "wall_seconds"),
+)
+"""The settings of a run that are limits, and the fields of `RolloutLimits` that hold them."""
 
 
 @app.command(name="eval")
@@ -63,7 +73,8 @@ def evaluate(
     """Let MODEL attempt every task of SUITE N times, and measure how often, how far and at what cost it succeeds.
 
     Attempts share one engine and are written as they end: after kill -9, --resume runs only what is missing. Katas
-    are asked as questions, other tasks run in a sandbox, worlds in memory.
+    are asked as questions, other tasks run in a sandbox, worlds in memory. What --resume is not told, such as a budget,
+    is as the run was begun.
 
     Exits 0 when every attempt was made, 2 for bad input, 3 if something is missing here.
 
@@ -89,6 +100,8 @@ def evaluate(
     rules = load_constraints(constraints)
     tasks = find_tasks(suite, root, limit, seed)
     limits = limits_from_options(max_turns, max_turn_tokens, max_tokens, max_cost, max_seconds, max_tool_seconds)
+    if out is not None and resume:
+        limits = _limits_as_begun(out, limits, (max_turns, max_turn_tokens, max_tokens, max_cost, max_seconds))
     sampling = choose_sampling(temperature)
     eval_settings = EvalSettings(
         attempts=attempts,
@@ -103,11 +116,7 @@ def evaluate(
         "model": model,
         "seed": seed,
         "temperature": sampling.temperature if temperature is not None else usual_temperature(model),
-        "max_turns": limits.turns,
-        "max_turn_tokens": limits.turn_tokens,
-        "max_tokens": limits.tokens,
-        "max_cost": limits.cost_usd,
-        "max_seconds": limits.wall_seconds,
+        **{name: getattr(limits, field) for name, field in _LIMITS},
         "constraints": rules.model_dump(exclude_defaults=True),
     }
     rollouts = out / "trajectories" if out and trajectories else None
@@ -119,6 +128,26 @@ def evaluate(
             answer = settings | asyncio.run(run.evaluate(tasks, eval_settings, log, k))
             answer |= _write_report(out, answer)
     emit(answer, as_json, _show)
+
+
+def _limits_as_begun(out: Path, limits: "RolloutLimits", given: Sequence[float | None]) -> "RolloutLimits":
+    """The limits that the run in `out` was begun with, where none is given now."""
+    from pydantic import ValidationError
+
+    from gametape.agent.limits import RolloutLimits
+    from gametape.core.errors import BadInput
+    from gametape.evals.attempt_log import read_settings
+
+    begun = read_settings(out)
+    old = {
+        field: begun[name]
+        for (name, field), option in zip(_LIMITS, given, strict=True)
+        if option is None and name in begun
+    }
+    try:
+        return RolloutLimits.model_validate({**limits.model_dump(), **old})
+    except ValidationError:
+        raise BadInput(f"{out}: the settings of its run cannot be read") from None
 
 
 class _EvalRun:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gametape.cli.shared import AsJson, Home, emit, emit_json
+from gametape.cli.shared import AsJson, Home, emit, emit_json, printable_line
 from gametape.core.atif_upgrade import upgrade_trajectory
 from gametape.core.errors import BadInput
 from gametape.record.errors import printable_path
@@ -140,13 +140,27 @@ def check(
     Example:
       gametape trajectory check runs/first/trajectories/*.json
     """
-    parsed = {file: parse_file(file) for file in files}
+    parsed: dict[Path, ParsedTrajectory] = {}
+    unread: dict[Path, BadInput] = {}
+    for file in files:
+        try:
+            parsed[file] = parse_file(file)
+        except BadInput as error:
+            unread[file] = error
+    if unread and not parsed:
+        raise next(iter(unread.values()))
     if as_json:
-        emit_json(_report(parsed))
+        report = _report(parsed)
+        errors = [{"file": str(file.absolute()), "path": "", "expected": str(error)} for file, error in unread.items()]
+        failure = {"error": errors[0]["expected"], "exit_code": 2} if errors else {}
+        report |= {"valid": report["valid"] and not errors, "errors": [*report["errors"], *errors], **failure}
+        emit_json(report)
     else:
         _show(parsed)
-    if any(result.problems for result in parsed.values()):
-        raise typer.Exit(1)
+    for error in unread.values():
+        typer.echo(f"gametape: {printable_line(str(error))}", err=True)
+    if unread or any(result.problems for result in parsed.values()):
+        raise typer.Exit(2 if unread else 1)
 
 
 @app.command()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gametape.cli.shared import AsJson, count_of, emit_json
+from gametape.cli.shared import AsJson, count_of, emit_json, printable_line
 
 if TYPE_CHECKING:
     from gametape.watch.log_reader import LogFormat, LoggedStep
@@ -56,7 +56,7 @@ def watch(
     """
 
     from gametape.core.errors import BadInput
-    from gametape.watch.log_reader import find_logs, parse_log_format, read_log
+    from gametape.watch.log_reader import find_logs, parse_log_format
     from gametape.watch.monitor_set import BASELINE, baseline_length
     from gametape.watch.report import WatchReport
 
@@ -66,7 +66,7 @@ def watch(
         typer.echo(f"gametape: skipped {count_of(skipped, 'file')} that are not logs of an agent", err=True)
     if follow and len(files) > 1:
         raise BadInput("--follow takes one file")
-    steps = chain.from_iterable(read_log(file, log_format, go_on=lambda: follow) for file in files)
+    steps = chain.from_iterable(_read_file(file, log_format, follow, file in paths) for file in files)
     first_steps = [] if follow else list(islice(steps, 3 * BASELINE))
     monitors = _make_monitors(
         baseline or str(baseline_length(len(first_steps)) if first_steps else BASELINE),
@@ -87,6 +87,19 @@ def watch(
     else:
         _show(report, monitors)
     raise typer.Exit(1 if report.episodes else 0)
+
+
+def _read_file(file: Path, log_format: "LogFormat", follow: bool, is_named: bool) -> "Iterator[LoggedStep]":
+    """The steps of a file. One of a directory that turns out to be damaged is left out from there on, and said."""
+    from gametape.core.errors import BadInput
+    from gametape.watch.log_reader import read_log
+
+    try:
+        yield from read_log(file, log_format, go_on=lambda: follow)
+    except BadInput as error:
+        if is_named:
+            raise
+        typer.echo(f"gametape: skipped {printable_line(str(error))}", err=True)
 
 
 def _make_monitors(baseline: str, tics: list[str], false_alarm: int, log_format: "LogFormat") -> "MonitorSet":

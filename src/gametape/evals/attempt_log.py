@@ -17,6 +17,17 @@ from gametape.record.errors import printable_path, read_error, write_error
 
 ATTEMPTS_FILE = "attempts.jsonl"
 _KEY, _FORMAT = "gametape_eval", 1
+_LONGEST_HEADER = 1 << 20
+
+
+def read_settings(directory: Path) -> dict[str, Any]:
+    """The settings that a run was begun with; none where there is no run that can be read."""
+    try:
+        with (directory / ATTEMPTS_FILE).open("rb") as file:
+            header = json.loads(file.readline(_LONGEST_HEADER))
+    except (OSError, ValueError):
+        return {}
+    return header if isinstance(header, dict) else {}
 
 
 class AttemptLog:

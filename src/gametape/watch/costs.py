@@ -68,18 +68,21 @@ class CostAccount:
 
 @dataclass
 class CostReport:
-    """The total, and the same by each key. `unfinished` trajectories have no outcome and are not counted."""
+    """The total, and the same by each key. `unfinished` trajectories have no outcome; theirs is a sum of its own."""
 
     total: CostAccount = field(default_factory=CostAccount)
     by: dict[str, dict[str, CostAccount]] = field(
         default_factory=lambda: {key: defaultdict(CostAccount) for key in ("model", "task", "tool", "hint")}
     )
     unfinished: int = 0
+    on_unfinished: CostSum = field(default_factory=CostSum)
 
     def to_dict(self) -> dict[str, Any]:
         return {
             **self.total.to_dict(),
             "unfinished": self.unfinished,
+            "unfinished_cost_usd": self.on_unfinished.cost_usd,
+            "unfinished_tokens": round(self.on_unfinished.tokens),
             "by": {
                 key: {name: account.to_dict() for name, account in sorted(accounts.items())}
                 for key, accounts in self.by.items()
@@ -90,11 +93,13 @@ class CostReport:
 def cost_report(trajectories: Iterable[Trajectory], cpu_hour_usd: float = 0.0) -> CostReport:
     costs = CostReport()
     for attempt, trajectory in enumerate(trajectories):
-        if trajectory.outcome is None:
-            costs.unfinished += 1
-            continue
         try:
-            _add(costs, attempt, trajectory, cpu_hour_usd)
+            if trajectory.outcome is not None:
+                _add(costs, attempt, trajectory, cpu_hour_usd)
+                continue
+            costs.unfinished += 1
+            for _, step, cpu_seconds in _turns(trajectory):
+                costs.on_unfinished.add(_took(step, cpu_seconds, cpu_hour_usd))
         except BadInput as error:
             name = trajectory.trajectory_id or trajectory.session_id or f"attempt {attempt + 1}"
             raise BadInput(f"{name}: {error}") from None
