@@ -12,15 +12,16 @@ from typing import Any
 from gametape.agent.allowed_hosts import network_summary
 from gametape.core.errors import BadInput
 from gametape.desk.goals.baseline import GoalBaseline
-from gametape.desk.goals.branch import make_branch
+from gametape.desk.goals.branch import make_branch, repository_problem
 from gametape.desk.goals.delivery import apply_result, deliverable_tree, pull_request_text
 from gametape.desk.goals.goal import Goal, GoalDirectory, goal_directory
 from gametape.desk.goals.goal_agent import GoalAgent
-from gametape.desk.goals.history import GIT_FILE, is_git_file
+from gametape.desk.goals.history import is_git_file
 from gametape.desk.goals.judge import GoalJudge, GoalVerdict
 from gametape.desk.goals.progress import ALREADY_HOLDS, GoalProgress
 from gametape.desk.goals.success_command import read_command
 from gametape.desk.jobs import Desk, JobSteps, Json
+from gametape.desk.own_repository import GIT_FILE
 from gametape.engines.egress_policy import EgressPolicy
 from gametape.engines.model_names import resolve_model
 from gametape.record.atomic import write_atomically
@@ -147,13 +148,15 @@ class _GoalRun:
         write_atomically(directory.patch, patch.encode("utf-8", "surrogateescape"))
         text = pull_request_text(self.goal, self.baseline, answer, self.start, tree, left_out)
         write_atomically(directory.summary, text.encode())
-        name = make_branch(directory, self.goal, self.start, tree, text.splitlines()[0].removeprefix("# "))
+        made = make_branch(directory, self.goal, self.start, tree, text.splitlines()[0].removeprefix("# "))
+        problems = [repository_problem(Path(self.goal.workspace)), made.problem if made else ""]
         outcome = _OUTCOMES.get(answer["reason"], "error")
         self.agent.record_outcomes(bool(answer["reached"]), answer["reason"] in ("reached", "attempts", "budget"))
         record = self.agent.close_record({"outcome": outcome, "reason": answer["reason"], "goal": answer})
         return {
-            "branch": name,
-            "repository": (self.goal.workspace if self.goal.head else str(directory.repository)) if name else None,
+            "branch": made.name if made else None,
+            "repository": str(made.repository) if made else None,
+            "warnings": [*answer["warnings"], *filter(None, problems)],
             "patch": str(directory.patch.absolute()),
             "summary": str(directory.summary.absolute()),
             "workspace": str(directory.workspace.absolute()),
