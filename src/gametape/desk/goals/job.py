@@ -17,7 +17,7 @@ from gametape.desk.goals.delivery import apply_result, deliverable_tree, pull_re
 from gametape.desk.goals.goal import Goal, GoalDirectory, goal_directory
 from gametape.desk.goals.goal_agent import GoalAgent
 from gametape.desk.goals.history import is_git_file
-from gametape.desk.goals.judge import GoalJudge, GoalVerdict
+from gametape.desk.goals.judge import NO_TEST_PASSES, GoalJudge, GoalVerdict
 from gametape.desk.goals.progress import ALREADY_HOLDS, GoalProgress
 from gametape.desk.goals.success_command import read_command
 from gametape.desk.jobs import Desk, JobSteps, Json
@@ -74,7 +74,7 @@ async def pursue_goal(home: Path, steps: JobSteps, directory: GoalDirectory) -> 
             "goal_id": run.goal.goal_id,
             **progress.to_dict(),
             "held_before": held_before,
-            "warnings": run.agent.warnings(progress.cut_off),
+            "warnings": [*run.agent.warnings(progress.cut_off), *run.criterion_warnings(progress)],
             "assurance": "exit-code" if run.criterion.shell_commands else "verifier",
             **network_summary(run.goal.hosts, directory.network),
         }
@@ -111,6 +111,12 @@ class _GoalRun:
         if not self.baseline.holds(self.goal.strict):
             return False
         return (await asyncio.to_thread(self._judge.judge, self.directory.start)).reached
+
+    def criterion_warnings(self, progress: GoalProgress) -> list[str]:
+        """Why the command can end with 0 and the goal is not reached all the same."""
+        passing = any(attempt["criterion"]["passed"] for attempt in progress.attempts)
+        active = self.baseline.tests("passed", "failed") or self.baseline.broken
+        return [NO_TEST_PASSES] if self.criterion.pytest_runs and not active and not passing else []
 
     async def judge(self, checkpoint: str) -> dict[str, Json]:
         return _verdict_to_dict(await asyncio.to_thread(self._judge_checkpoint, checkpoint))
