@@ -155,6 +155,7 @@ _HOSTILE: dict[str, Callable[[Path, Path], None]] = {
     "alternates-cwd": _link_through_the_directory_of_git,
     "refs-link": _linked("refs", "{private}/.git/refs"),
     "refs-deep-link": _linked("refs/heads/deep/er", "{private}/.git/refs/heads"),
+    "refs-name": _linked("refs/heads/a\nb\udcff", "{private}/.git/refs"),
     "objects-link": _linked("objects", "{private}/.git/objects"),
     "head-link": _linked("HEAD", "{private}/.git/HEAD"),
     "packed-refs-link": _linked("packed-refs", "{private}/.git/packed-refs"),
@@ -196,7 +197,9 @@ def test_another_repository_is_neither_shown_nor_written(
     assert branch.repository == directory.repository
     assert git(directory.repository, "show", f"{branch.name}:a.py") == "2"
     assert _state(private) == before
-    assert len(repository_problem(workspace).splitlines()) == 1
+    problem = repository_problem(workspace)
+    assert len(problem.splitlines()) == 1
+    assert problem.encode()
 
 
 def test_an_empty_git_directory_does_not_lead_to_the_repository_above(private: Path) -> None:

@@ -5,6 +5,7 @@ git fails in it. It starts at the commit that was checked out when the goal was 
 then is a commit of its own, so that the second commit is the agent's work alone. Made twice, it is the same branch.
 """
 
+import os
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,7 +43,8 @@ def repository_problem(workspace: Path) -> str:
     try:
         find_own_repository(workspace)
     except ForeignRepository as error:
-        return f"the workspace's git repository is not used, neither its history nor for the branch: {error}"
+        reason = " ".join(os.fsencode(str(error)).decode("utf-8", "replace").split())
+        return f"the workspace's git repository is not used, neither its history nor for the branch: {reason}"
     except MissingDependency:
         return ""
     return ""
