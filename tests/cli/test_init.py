@@ -148,6 +148,24 @@ def test_a_file_that_is_there_is_asked_about(
     assert (code, "modle: no such key" in err, config.read_text()) == (2, True, "modle = 3")
 
 
+def test_what_the_file_says_stays_where_nothing_else_is_answered(
+    config: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config.parent.mkdir(parents=True)
+    before = {"model": "scripted:expert", "local_only": True, "budgets": {"tokens": 300_000}}
+    config.write_text("model = 'scripted:expert'\nlocal_only = true\n[budgets]\ntokens = 300000\n")
+    for words, answers in ((("--yes", "--model", "scripted:expert"), ""), ((), "\n\n\n")):
+        code, _, err = init(capsys, monkeypatch, "--force", "--no-test", *words, answers=answers)
+        assert (code, written(config)) == (0, before), err
+    code, _, err = init(capsys, monkeypatch, "--force", "--no-test", answers="garbage\n\nno limit\nno\n")
+    assert code == 0, err
+    assert "garbage: no such model" in err
+    assert written(config) == {"model": "scripted:expert"}
+    config.write_text("local_only = true")
+    code, _, err = init(capsys, monkeypatch, "--force", "--yes", "--no-test", "--model", "openai:m")
+    assert (code, "--any-model allows it" in err, config.read_text()) == (2, True, "local_only = true")
+
+
 def test_a_model_that_cannot_be_reached_is_said(
     config: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -84,6 +84,10 @@ HOSTILE = [
     "smollm2,openai:gpt-5",
     "ollama:a,evil@https://evil.example.com",
     "a,b,c",
+    "scripted:s, x@https://evil.example.com/v1",
+    "scripted:s,openai:gpt-5",
+    "ollama:m?input=0&output=0",
+    "work:big?input=0&output=0&reasoning=high",
 ]
 
 
@@ -91,7 +95,15 @@ HOSTILE = [
 def test_a_workspace_sends_nothing_away(user: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     (tmp_path / "workspace" / "weights").mkdir(parents=True)
-    user.write_text("model = 'anthropic:mine'\n[models.fast]\nmodel = 'openrouter:good/model'")
+    script = tmp_path / "workspace" / name.removeprefix("scripted:")
+    if script != tmp_path / "workspace" / name:  # a path that reads like a route
+        script.parent.mkdir(parents=True, exist_ok=True)
+        script.write_text("{}")
+        monkeypatch.chdir(tmp_path / "workspace")
+    user.write_text(
+        "model = 'anthropic:mine'\n[models.fast]\nmodel = 'openrouter:good/model'\n"
+        "[providers.work]\nurl = 'https://models.example.com/v1'\nkey_variable = 'WORK_KEY'"
+    )
     with pytest.raises(BadInput) as caught:
         find_model(None, workspace(tmp_path, f"model = {json.dumps(name)}"))
     assert "\n" not in str(caught.value)

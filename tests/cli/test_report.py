@@ -1,7 +1,9 @@
 """`gametape report` and `gametape trajectory show` on every kind of run, as a person types them."""
 
 import json
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -112,6 +114,37 @@ def test_a_page_stays_small_and_says_what_it_left_out(tmp_path: Path) -> None:
     assert "It has reached its size" in page.text
 
 
+@pytest.mark.parametrize(
+    ("where", "value"),
+    [
+        (("extra", "verdict", "reward"), 10**400),
+        (("extra", "verdict", "tests", "passed"), 10**400),
+        (("extra", "verdict", "checks"), {"a": 1}),
+        (("final_metrics", "total_cost_usd"), 10**400),
+        (("steps", 0, "metrics", "cost_usd"), 10**400),
+        (("steps", 0, "metrics", "prompt_tokens"), 10**400),
+    ],
+)
+def test_values_that_nobody_can_mean_do_no_harm(tmp_path: Path, where: tuple[str | int, ...], value: object) -> None:
+    whole = {**document([step(1, metrics={})]), "final_metrics": {}}
+    whole["extra"] = {"verdict": {"passed": True, "tests": {"passed": 1, "expected": 1}}}
+    inner: Any = whole
+    for key in where[:-1]:
+        inner = inner[key]
+    inner[where[-1]] = value
+    file = tmp_path / "odd.json"
+    file.write_text(json.dumps(whole))
+    assert run("trajectory", "show", file).code == 0
+    assert run("report", file, "--out", tmp_path / "page.html").code == 0
+
+
+def test_a_pipe_in_the_place_of_a_record_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "trajectory.json")
+    for words in (("trajectory", "show"), ("report",)):
+        ran = run(*words, tmp_path)
+        assert (ran.code, len(ran.err.splitlines())) == (2, 1), ran.err
+
+
 def test_what_is_damaged_in_a_directory_is_left_out_and_said(tmp_path: Path) -> None:
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "good.json").write_text(EXAMPLE.read_text())
@@ -145,7 +178,7 @@ def test_json_has_the_steps_that_were_asked_for() -> None:
         (("trajectory", "show", "none"), "none: no such file or directory"),
         (("trajectory", "show", "goal-20260101-abcdef"), "no such goal; gametape goal list shows them"),
         (("trajectory", "show", "thread-20260101"), "no such thread"),
-        (("trajectory", "show", "empty"), "a directory without a trajectory"),
+        (("trajectory", "show", "empty"), "empty: has no trajectory"),
         (("trajectory", "show", "notes.txt"), "expected a JSON object that holds a trajectory"),
         (("trajectory", "show", EXAMPLE, "--turn", "9"), "--turn 9: there are 4 turns"),
         (("trajectory", "show", EXAMPLE, "--turn", "3-1"), "expected a number from 1"),

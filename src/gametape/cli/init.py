@@ -14,7 +14,7 @@ from gametape.core.errors import BadInput, GametapeError, MissingDependency
 from gametape.record.home import home_directory
 
 if TYPE_CHECKING:
-    from gametape.core.user_config import UserConfig
+    from gametape.core.user_config import BudgetConfig, UserConfig
     from gametape.engines.model_discovery import FoundModel
     from gametape.engines.model_report import ModelReport
 
@@ -56,10 +56,11 @@ def init(
     """Ask which model to use, what a goal may cost, and whether code may leave this machine; write the configuration.
 
     What was given as an option is not asked. The file is ~/.config/gametape/config.toml ($GAMETAPE_CONFIG, or below
-    $XDG_CONFIG_HOME); aliases and providers that are in it stay. It never holds a key: keys stay in the environment.
-    Nothing is written before the last answer.
+    $XDG_CONFIG_HOME). What it holds is offered as the answer, and stays where nothing else is answered; aliases and
+    providers stay. It never holds a key: keys stay in the environment. Nothing is written before the last answer.
 
-    Exits 0 if the model can be used, 1 if an agent cannot work with it, 2 for bad input, 3 if it cannot be reached.
+    Exits 0 if the model can be used; 1 if an agent cannot work with it, and 3 if it cannot be reached: with --yes the
+    file is written all the same. Exits 2 for bad input, and writes nothing.
 
     \b
     Examples:
@@ -117,15 +118,17 @@ def _answers(
 
     if model is None:
         found = discover_models(home, [*PROVIDERS.values(), *provider_table(config).added.values()])
-        model = _first(found) if yes else _ask_model(found)
-    is_local = _check(model, config)
+        model = _first(found) if yes else _ask_model(found, home, config)
+    is_local = _check(model, home, config)
     budget_was_asked = not yes or cost is not None or tokens is not None
     if cost is None and tokens is None and not yes:
-        cost, tokens = _ask_budget(is_local)
+        cost, tokens = _ask_budget(is_local, config.budgets)
     if local_only is None:
-        local_only = not yes and is_local and _agrees("Refuse every model that is not on this machine?", default=False)
+        asked = not yes and is_local
+        question = "Refuse every model that is not on this machine?"
+        local_only = _agrees(question, default=config.local_only) if asked else config.local_only
     if local_only and not is_local:
-        raise BadInput(f"{model} is not on this machine, and --local-only refuses it")
+        raise BadInput(f"{model} is not on this machine, and local_only refuses it; --any-model allows it")
     return _Answers(absolute_model_name(model, config), cost, tokens, local_only, budget_was_asked)
 
 
@@ -141,26 +144,36 @@ def _first(found: "Sequence[FoundModel]") -> str:
     )
 
 
-def _ask_model(found: "Sequence[FoundModel]") -> str:
+def _ask_model(found: "Sequence[FoundModel]", home: Path, config: "UserConfig") -> str:
+    """The name of a model that there can be; another is asked for again."""
     _say("Which model shall do the work?" if found else "No model was found here. Which one shall do the work?")
     for number, model in enumerate(found, start=1):
         _say(f"  {number}  {printable_line(model.name + ('' if model.is_whole else 'MODEL'))}  ({model.what})")
-    default = "1" if found else None
+    default = config.model or ("1" if found else None)
+    question = "a number from the list, or any name" if found else "its name"
     while True:
-        answer = _ask("a number from the list, or any name (see `gametape models`)", default)
-        if not re.fullmatch(r"\d{1,3}", answer):
-            return answer
-        if not 1 <= int(answer) <= len(found):
-            _say(f"there is no {answer} in the list")
+        answer = _ask(f"{question} (see `gametape models`)", default)
+        if re.fullmatch(r"\d{1,3}", answer) and found:
+            if not 1 <= int(answer) <= len(found):
+                _say(f"there is no {answer} in the list")
+                continue
+            chosen = found[int(answer) - 1]
+            name = chosen.name.rstrip(":")
+            answer = chosen.name if chosen.is_whole else chosen.name + _ask(f"which model of {name}", None)
+        try:
+            _check(answer, home, config)
+        except BadInput as error:
+            _say(printable_line(str(error)))
             continue
-        chosen = found[int(answer) - 1]
-        return chosen.name if chosen.is_whole else chosen.name + _ask(f"which model of {chosen.name.rstrip(':')}", None)
+        return answer
 
 
-def _check(model: str, config: "UserConfig") -> bool:
+def _check(model: str, home: Path, config: "UserConfig") -> bool:
     """Whether the model is on this machine; a name that cannot be one is refused before anything else is asked."""
+    from gametape.agent.scripted_policies import SCRIPTED_POLICIES
     from gametape.engines.egress_policy import EgressPolicy
     from gametape.engines.model_aliases import expand_alias, provider_table
+    from gametape.engines.model_names import check_local_name
     from gametape.engines.model_route import split_route
 
     table, local = provider_table(config), True
@@ -173,14 +186,20 @@ def _check(model: str, config: "UserConfig") -> bool:
 
             address = parse_address(name, table)
             local &= address.socket_path is not None or EgressPolicy().is_local(address.api_url.host)
+        else:
+            check_local_name(name, home, SCRIPTED_POLICIES)
     return local
 
 
-def _ask_budget(is_local: bool) -> tuple[float | None, int | None]:
+def _ask_budget(is_local: bool, now: "BudgetConfig") -> tuple[float | None, int | None]:
+    """Dollars or tokens. Without an answer, what the file says now stays."""
     example = "tokens, such as 2000000" if is_local else "dollars, such as $5, or tokens, such as 2000000"
+    default = f"${now.cost:g}" if now.cost else str(now.tokens) if now.tokens else "no limit"
     while True:
-        answer = _ask(f"What may one goal use at most? {example}; empty for no limit", "")
-        if not answer:
+        answer = _ask(f"What may one goal use at most? {example}, or no limit", default)
+        if answer == default:
+            return now.cost, now.tokens
+        if answer.lower() in ("no limit", "none", "no"):
             return None, None
         dollars = re.fullmatch(r"\$\s*(\d{1,9}(?:\.\d{1,6})?)|(\d{1,9}(?:\.\d{1,6})?)\s*\$", answer)
         tokens = re.fullmatch(r"(\d{1,12})(?: ?tokens)?", answer.replace("_", "").replace(",", ""))

@@ -125,14 +125,7 @@ def _workspace_model(workspace: Path | None) -> ChosenModel | None:
     if root is None or name is None:
         return None
     where = str(root / WORKSPACE_FILE)
-    check_workspace_model(name, read_user_config(), where)
-    return ChosenModel(",".join(_below(root, part) for part in name.split(",")), where)
-
-
-def _below(root: Path, name: str) -> str:
-    """A script that a workspace names by a relative path lies in that workspace."""
-    kind, _, rest = name.strip().partition(":")
-    return f"scripted:{root / rest}" if kind == "scripted" and (root / rest).is_file() else name.strip()
+    return ChosenModel(check_workspace_model(name, read_user_config(), where, root), where)
 
 
 def _workspace_budgets(workspace: Path | None) -> "BudgetConfig":

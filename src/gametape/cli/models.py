@@ -16,6 +16,9 @@ app = typer.Typer(
 )
 
 
+_HERE = {True: "yes", False: "no", None: "-"}
+
+
 @app.callback(invoke_without_command=True)
 def models(context: typer.Context, home: Home = None, as_json: AsJson = False) -> None:
     """List the models that a name can mean, and the one that is used where no --model is given.
@@ -45,10 +48,7 @@ def models(context: typer.Context, home: Home = None, as_json: AsJson = False) -
     from gametape.terminal.table import Column, print_table
 
     columns = [Column("name"), Column("what it is", wraps=True), Column("here"), Column("trainable")]
-    rows = [
-        (row["name"], row["what"], "yes" if row["available"] else "no", "yes" if row["trainable"] else "-")
-        for row in names
-    ]
+    rows = [(row["name"], row["what"], _HERE[row["available"]], "yes" if row["trainable"] else "-") for row in names]
     print_table(columns, rows)
     said = f"{default.name}, from {default.origin}" if default else "none; type `gametape init`"
     typer.echo(f"\nwithout --model: {printable_line(said)}")

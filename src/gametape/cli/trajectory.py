@@ -93,7 +93,7 @@ def _list(place: "RunPlace", color: str, width: int | None, as_json: bool) -> No
     files = place.trajectories()
     if not files:
         where = printable_path(place.path)
-        raise BadInput(f"{where}: a {place.kind} without a trajectory")
+        raise BadInput(f"{where}: has no trajectory")
     views, damaged = [], []
     for file in files:
         try:

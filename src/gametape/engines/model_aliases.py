@@ -70,16 +70,28 @@ def with_options(name: str, options: dict[str, str]) -> str:
     return f"{bare}?{urlencode(options | dict(parse_qsl(query)))}"
 
 
-def check_workspace_model(name: str, config: UserConfig, where: str) -> None:
-    """Raise `BadInput` unless a workspace may choose this model.
+def check_workspace_model(name: str, config: UserConfig, where: str, root: Path) -> str:
+    """The model that a workspace's file chooses, with the scripts below `root` by absolute paths; `BadInput` unless a
+    workspace may choose it.
 
     A stranger may have written the workspace's file. It may choose what stays on this machine, and beyond that only
-    what the user's own file names: the default model, an alias, a model of a provider that is defined there.
+    what the user's own file names: the default model, an alias, a model of a provider that is defined there. A comma
+    always separates two models here, whatever files lie in the workspace.
     """
-    for part in split_route(name):
+    parts = [part.strip() for part in name.split(",")]
+    for part in parts:
         reason = _why_not(part, config)
         if reason is not None:
             raise BadInput(f"{where}: model: a workspace cannot choose {part!r}: {reason}")
+    chosen = [_script_below(root, part) for part in parts]
+    if split_route(",".join(chosen)) != chosen:
+        raise BadInput(f"{where}: model: {name!r} can be read in two ways, as a path and as a route; give --model")
+    return ",".join(chosen)
+
+
+def _script_below(root: Path, name: str) -> str:
+    kind, _, rest = name.partition(":")
+    return f"scripted:{root / rest}" if kind == "scripted" and (root / rest).is_file() else name
 
 
 def _why_not(name: str, config: UserConfig) -> str | None:
@@ -87,6 +99,8 @@ def _why_not(name: str, config: UserConfig) -> str | None:
     named = {*config.models, *(alias.model for alias in config.models.values()), *split_route(config.model or "")}
     if name in named or name == "smollm2" or name.startswith("scripted:"):
         return None
+    if "?" in name:
+        return "options of a model, such as its price, are set in your own file"
     if not table.is_server_name(name):
         return "weights are named on the command line or in your own file"
     return _why_not_server(name, config, table)

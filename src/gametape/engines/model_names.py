@@ -11,9 +11,11 @@ scripted:FILE        a written policy from a file of JSON lines
 LOCAL,FRONTIER       two of these: the first one where its odds are worth the cost, the second after a failure
 """
 
+import contextlib
+import importlib.util
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -75,6 +77,17 @@ def check_model_name(name: str, home: Path, egress: EgressPolicy) -> None:
                     raise
         else:
             _local_weights(full, home)
+
+
+def check_local_name(name: str, home: Path, scripts: Collection[str]) -> None:
+    """Raise `BadInput` for a name that means neither a script nor weights. `scripts` are those that need no file."""
+    kind, _, rest = name.partition(":")
+    if kind == "scripted":
+        if rest not in scripts:
+            _scripted(name, rest, {})
+        return
+    with contextlib.suppress(MissingDependency):  # it can be fetched
+        _local_weights(name, home)
 
 
 def _open(
@@ -176,11 +189,13 @@ def _from_hub(name: str, egress: EgressPolicy) -> Path:
 
 
 def list_model_names(home: Path, table: ProviderTable | None = None) -> list[dict[str, Any]]:
-    """Every kind of name, and whether it can be used now: a hosted provider needs its key."""
+    """Every kind of name, and whether what it needs is here: torch for weights, its key for a hosted provider. None
+    for a server on this machine, which may run or not."""
+    has_torch = importlib.util.find_spec("torch") is not None
     rows = [
         (EMBEDDED_MODEL, "SmolLM2-135M-Instruct on this machine", (home / "models" / EMBEDDED_MODEL).is_dir(), True),
-        ("DIRECTORY", "weights as transformers saves them, or a training run", True, True),
-        ("OWNER/NAME", "weights from a model hub, where one can be reached", True, True),
+        ("DIRECTORY", "weights as transformers saves them, or a training run", has_torch, True),
+        ("OWNER/NAME", "weights from a model hub, where one can be reached", has_torch, True),
         *(_provider_row(provider) for provider in [*PROVIDERS.values(), *(table or ProviderTable()).added.values()]),
         ("MODEL@URL", "a server that speaks OpenAI's protocol; trainable if it takes token ids", True, None),
         ("PROVIDER:MODEL@URL", "the same with another provider's protocol", True, None),
@@ -193,8 +208,8 @@ def list_model_names(home: Path, table: ProviderTable | None = None) -> list[dic
     return [dict(zip(("name", "what", "available", "trainable"), row, strict=True)) for row in rows]
 
 
-def _provider_row(provider: Provider) -> tuple[str, str, bool, bool | None]:
+def _provider_row(provider: Provider) -> tuple[str, str, bool | None, bool | None]:
     place = provider.url.partition("://")[2].partition("/")[0]
     key = f", key in ${provider.key_variable}" if provider.key_variable and provider.hosted else ""
-    ready = not provider.hosted or bool(os.environ.get(provider.key_variable or "", "").strip())
+    ready = bool(os.environ.get(provider.key_variable or "", "").strip()) if provider.hosted else None
     return f"{provider.name}:MODEL", f"a model at {place}{key}", ready, None if provider.takes_tokens else False

@@ -63,11 +63,15 @@ def find_place(path: Path, home: Path) -> RunPlace:
             return RunPlace("trajectory", path)
         if not path.is_dir():
             raise BadInput(f"{printable_path(path)}: neither a file nor a directory")
-        return RunPlace(next((kind for kind, name in _MARKERS if (path / name).exists()), "directory"), path)
+        return RunPlace(next((kind for kind, name in _MARKERS if _marks(path / name, kind)), "directory"), path)
     except OSError as error:
         raise read_error(path, error) from None
     except ValueError:
         raise BadInput(f"{printable_path(path)}: not a path") from None
+
+
+def _marks(entry: Path, kind: RunKind) -> bool:
+    return entry.is_dir() if kind == "home" else entry.is_file()
 
 
 def child_places(root: Path, kinds: tuple[RunKind, ...]) -> list[RunPlace]:

@@ -13,6 +13,8 @@ Level = Literal["note", "warning", "bad", "good"]
 _CUT_OFF = ("length", "max_tokens")
 """How servers say that a reply reached the limit of its tokens."""
 _QUIET_EVENTS = frozenset({"compaction", "checkpoint_dropped"})
+_MOST = 10**15
+"""No count and no amount of a record is as large."""
 
 
 @dataclass(frozen=True)
@@ -137,11 +139,21 @@ def mappings(values: Any) -> list[dict[str, Any]]:
 
 
 def count(value: Any) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < _MOST else 0
 
 
 def amount(value: Any) -> float:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0.0
+    number = tame_numbers(value)
+    return float(number) if isinstance(number, int | float) and not isinstance(number, bool) else 0.0
+
+
+def tame_numbers(value: Any) -> Any:
+    """The same value without the numbers that cannot be printed or added up: they become None."""
+    if isinstance(value, dict):
+        return {key: tame_numbers(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [tame_numbers(entry) for entry in value]
+    return value if not isinstance(value, int | float) or -_MOST < value < _MOST else None
 
 
 def gametape_fields(record: Mapping[str, Any]) -> Mapping[str, Any]:

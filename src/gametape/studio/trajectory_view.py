@@ -18,6 +18,7 @@ from gametape.studio.step_view import (
     gametape_fields,
     mapping,
     mappings,
+    tame_numbers,
     text_of,
     view_step,
 )
@@ -162,11 +163,17 @@ def _view(
         reason=text_of(extra.get("reason")),
         totals=totals,
         steps=[view_step(step, number, turn, tuple(marks.get(number, ()))) for step, (number, turn) in steps],
-        verdict=mapping(extra.get("verdict")),
+        verdict=_verdict(extra),
         marks=loose,
         subagents=[_subagent(path, sub) for sub in mappings(header.get("subagent_trajectories"))],
         extra=extra,
     )
+
+
+def _verdict(extra: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The verdict of a record; its checks are a list of objects, whatever was written there."""
+    verdict = tame_numbers(mapping(extra.get("verdict")))
+    return {**verdict, "checks": mappings(verdict.get("checks"))} if verdict else {}
 
 
 def _subagent(path: Path, document: dict[str, Any]) -> TrajectoryView:

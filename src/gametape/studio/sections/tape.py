@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from gametape.core.errors import BadInput
+from gametape.record.errors import printable_path
 from gametape.studio.page import PageBudget, ReportSection, StepSelection
 from gametape.studio.run_place import RunPlace
 from gametape.studio.step_view import StepView
@@ -21,7 +23,8 @@ def tape_data(view: TrajectoryView, budget: PageBudget) -> dict[str, Any]:
 
 
 def attempt_section(place: RunPlace, budget: PageBudget) -> ReportSection:
-    assert place.trajectory
+    if place.trajectory is None:
+        raise BadInput(f"{printable_path(place.path)}: has no trajectory")
     view = read_trajectory(place.trajectory)
     patch = read_text(place.path / "patch.diff") if place.kind == "attempt" else ""
     return ReportSection(view.title, "attempt.html.jinja", tape_data(view, budget) | {"patch": patch})
