@@ -143,3 +143,15 @@ def test_it_reads_as_git_writes_it() -> None:
 def test_nothing_differs() -> None:
     tree = SourceTree({"a": b"a\n", "b": b"\0"}, frozenset({"a"}))
     assert make_git_patch(tree, tree) == ""
+
+
+def test_lines_that_repeat_without_end_are_replaced_as_a_whole() -> None:
+    """Each of these lines is too rare to be left out of a comparison, and has hundreds of equals."""
+    chosen = random.Random(1)
+    before, after = (
+        ["first\n", f"{side}\n", *(f"{chosen.randrange(150)}\n" for _ in range(60_000)), f"{side}\n"]
+        for side in ("old", "new")
+    )
+    patch = make_git_patch(*one(text(*before), text(*after)))
+    assert f"@@ -1,{len(before)} +1,{len(after)} @@" in patch
+    assert patch.count("\n-") - 1 == len(before) - 1

@@ -47,7 +47,7 @@ class HostGit:
 
     directory: Path
     settings: ClassVar[Mapping[str, str]] = SETTINGS
-    max_seconds: ClassVar[float | None] = None
+    max_seconds: ClassVar[float] = 300.0
 
     def __call__(self, *words: str, data: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
         """What git prints. Raises `GitError` where it fails, and `OutOfDiskSpace` where the disk is full."""

@@ -9,6 +9,7 @@ import base64
 import difflib
 import hashlib
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 
 from gametape.record.source_tree import SourceTree
@@ -17,6 +18,7 @@ CONTEXT = 3
 NO_NEWLINE = "\\ No newline at end of file\n"
 NOWHERE = "/dev/null"
 BYTES_PER_LINE = 52
+_MAX_PAIRS = 2_000_000
 
 LineChange = tuple[int, int, int, int]
 """First and last line (half open) in the old file, and those in the new file that replace them."""
@@ -88,14 +90,26 @@ def _hunks(old: list[str], new: list[str]) -> Iterator[str]:
 
 
 def _changes(old: list[str], new: list[str]) -> Iterator[LineChange]:
-    """The common beginning and end are cut off first, since usually few lines of a file differ."""
+    """The common beginning and end are cut off first, since usually few lines of a file differ. Where the rest repeats
+    its lines so often that a comparison would take very long, it is replaced as a whole."""
     first = _common_prefix(old, new)
     last = _common_prefix(old[first:][::-1], new[first:][::-1])
-    matcher = difflib.SequenceMatcher(None, old[first : len(old) - last], new[first : len(new) - last])
+    before, after = old[first : len(old) - last], new[first : len(new) - last]
+    if _compared_pairs(before, after) > _MAX_PAIRS:
+        yield first, len(old) - last, first, len(new) - last
+        return
+    matcher = difflib.SequenceMatcher(None, before, after)
     for kind, *span in matcher.get_opcodes():
         if kind != "equal":
             old_from, old_to, new_from, new_to = (first + line for line in span)
             yield old_from, old_to, new_from, new_to
+
+
+def _compared_pairs(old: list[str], new: list[str]) -> int:
+    """How many pairs of equal lines difflib looks at; it leaves out lines that more than a hundredth of a file are."""
+    counts = Counter(new)
+    most = len(new) // 100 + 1 if len(new) >= 200 else len(new)
+    return sum(count * counts[line] for line, count in Counter(old).items() if counts[line] <= most)
 
 
 def _common_prefix(left: list[str], right: list[str]) -> int:

@@ -74,6 +74,20 @@ def test_an_excused_test_may_stay_so_and_may_not_fail(tmp_path: Path) -> None:
     assert _judged(start, "pytest", {"shop.py": wrong.replace("2", "1")}, tmp_path / "d", strict=True).reached
 
 
+def test_tests_of_which_none_passes_hold_nothing(tmp_path: Path) -> None:
+    tests = (
+        "import pytest, shop\n\n\n@pytest.mark.skipif(not hasattr(shop, 'late'), reason='soon')\ndef test_late():\n"
+        "    assert shop.late() == 1\n\n\n@pytest.mark.xfail\ndef test_known():\n    assert shop.known() == 1\n"
+    )
+    start = SourceTree({"shop.py": b"", "tests/test_shop.py": tests.encode()})
+    assert not measure_baseline(start, "pytest", None, False, ZygotePool()).holds(strict=False)
+    idle = _judged(start, "pytest", {}, tmp_path / "a")
+    assert (idle.reached, idle.criterion["exit_code"], idle.tampering) == (False, 1, ())
+    assert "No test passes" in idle.feedback
+    assert _judged(start, "pytest", {"shop.py": "def late():\n    return 1\n"}, tmp_path / "b").reached
+    assert not _judged(start, "pytest", {"shop.py": "def late():\n    return 2\n"}, tmp_path / "c").reached
+
+
 @pytest.mark.slow
 def test_the_command_and_the_configuration_select(tmp_path: Path) -> None:
     settings = b"[tool.pytest.ini_options]\naddopts = ['-q', '-k', 'not total and not later']\n"

@@ -16,6 +16,7 @@ from gametape.desk.goals.branch import head_of
 from gametape.desk.goals.goal import Goal, GoalDirectory
 from gametape.desk.goals.goal_request import write_goal
 from gametape.desk.goals.job import pursue_goal
+from gametape.desk.goals.judge import NO_TEST_PASSES
 from gametape.record.trajectory_file import load_trajectory
 from gametape.tasks.mining.project_layout.source_reader import read_project_source
 from gametape.verify.runner import ZygotePool
@@ -179,6 +180,16 @@ def test_a_goal_that_already_holds_costs_nothing(tmp_path: Path, goal: Make) -> 
     assert (answer["attempts"], answer["tokens"], answer["branch"], answer["exit_code"]) == ([], 0, None, 0)
     assert load_trajectory(Path(answer["trajectory"])).outcome == "passed"
     assert "Reached (already holds)" in Path(answer["summary"]).read_text()
+
+
+def test_a_goal_whose_tests_are_all_skipped_does_not_hold_already(tmp_path: Path, goal: Make) -> None:
+    skipped = "import pytest\n\npytestmark = pytest.mark.skip\n\n\ndef test_shop():\n    assert False\n"
+    lay(tmp_path / "workspace", {"tests/test_shop.py": skipped})
+    home, place = goal((DONE,), instruction_given=False, baseline_of="workspace", attempts=1)
+    answer = _run(home, place)
+    assert (answer["reached"], answer["reason"], answer["held_before"]) == (False, "attempts", False)
+    assert (answer["exit_code"], answer["attempts"][0]["criterion"]["exit_code"]) == (1, 1)
+    assert answer["warnings"] == [NO_TEST_PASSES]
 
 
 def test_with_an_instruction_the_work_is_done_all_the_same(tmp_path: Path, goal: Make) -> None:

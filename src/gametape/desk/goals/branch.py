@@ -1,50 +1,78 @@
 """The result as a branch `gametape/goal-...`: a ref and its objects, without touching a working tree, an index or HEAD.
 
-The branch is made in the workspace's own repository, or in one beside the goal where the workspace has none. It starts
-at the commit that was checked out when the goal was created. What had not been committed then is a commit of its own,
-so that the second commit is the agent's work alone. Made twice, it is the same branch.
+The branch is made in the workspace's own repository, or in one beside the goal where the workspace has none, or where
+git fails in it. It starts at the commit that was checked out when the goal was created. What had not been committed
+then is a commit of its own, so that the second commit is the agent's work alone. Made twice, it is the same branch.
 """
 
+import os
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
-from gametape.core.errors import BadInput, MissingDependency
+from gametape.core.errors import MissingDependency
 from gametape.desk.goals.goal import Goal, GoalDirectory
 from gametape.desk.host_git import GitError, HostGit, blob_id
+from gametape.desk.own_repository import ForeignRepository, find_own_repository
 from gametape.record.source_tree import SourceTree
 
 _ZERO = "0" * 40
 
 
+@dataclass(frozen=True)
+class GoalBranch:
+    """A branch, the repository that has it, and why that is not the workspace's."""
+
+    name: str
+    repository: Path
+    problem: str = ""
+
+
 def head_of(workspace: Path) -> str | None:
-    """The commit that is checked out in a workspace; None where there is no git repository or no commit."""
+    """The commit that is checked out in a workspace; None where it has no git repository of its own or no commit."""
     try:
+        if find_own_repository(workspace) is None:
+            return None
         return HostGit(workspace).text("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
-    except (GitError, MissingDependency):
+    except (ForeignRepository, GitError, MissingDependency):
         return None
+
+
+def repository_problem(workspace: Path) -> str:
+    """Why the repository that the workspace names is not used; empty where nothing speaks against it."""
+    try:
+        find_own_repository(workspace)
+    except ForeignRepository as error:
+        reason = " ".join(os.fsencode(str(error)).decode("utf-8", "replace").split())
+        return f"the workspace's git repository is not used, neither its history nor for the branch: {reason}"
+    except MissingDependency:
+        return ""
+    return ""
 
 
 def make_branch(
     directory: GoalDirectory, goal: Goal, start: SourceTree, delivered: SourceTree, subject: str
-) -> str | None:
-    """Make the branch and return its name; None where nothing changed, or where git is not installed."""
+) -> GoalBranch | None:
+    """Make the branch; None where nothing changed, or where git is not installed."""
     if start == delivered:
         return None
-    name = f"gametape/{goal.goal_id}"
+    name, workspace, problem = f"gametape/{goal.goal_id}", Path(goal.workspace), ""
     try:
-        if goal.head:
-            repository = _Repository(Path(goal.workspace), directory.root, goal.created)
-            base = repository.with_uncommitted(goal.head, start)
-        else:
-            directory.repository.mkdir(exist_ok=True)
-            HostGit(directory.repository)("init", "--quiet", "--bare")
-            repository = _Repository(directory.repository, directory.root, goal.created)
-            base = repository.commit(None, SourceTree(), start, "The workspace as it was")
-        commit = repository.commit(base, start, delivered, subject)
-        repository.git("update-ref", f"refs/heads/{name}", commit)
+        if goal.head and not repository_problem(workspace):
+            try:
+                repository = _Repository(workspace, directory.root, goal.created)
+                repository.branch(name, repository.with_uncommitted(goal.head, start), start, delivered, subject)
+                return GoalBranch(name, workspace)
+            except GitError as error:
+                problem = f"the branch could not be made in the workspace's repository: {error}"
+        directory.repository.mkdir(exist_ok=True)
+        HostGit(directory.repository)("init", "--quiet", "--bare")
+        repository = _Repository(directory.repository, directory.root, goal.created)
+        base = repository.commit(None, SourceTree(), start, "The workspace as it was")
+        repository.branch(name, base, start, delivered, subject)
     except MissingDependency:
         return None
-    return name
+    return GoalBranch(name, directory.repository, problem)
 
 
 class _Repository:
@@ -63,6 +91,9 @@ class _Repository:
         same = [path for path in start if known.get(self._prefix + path) == blob_id(start.files[path])]
         changed = start.without({*ignored, *same})
         return self.commit(head, SourceTree(), changed, "What had not been committed") if changed.files else head
+
+    def branch(self, name: str, base: str, start: SourceTree, delivered: SourceTree, subject: str) -> None:
+        self.git("update-ref", f"refs/heads/{name}", self.commit(base, start, delivered, subject))
 
     def commit(self, parent: str | None, before: SourceTree, after: SourceTree, message: str) -> str:
         """The parent's tree with the files of `after` that differ from `before`, and without those that are gone."""
@@ -85,7 +116,7 @@ class _Repository:
             return []
         code, ignored = self.git.ask("check-ignore", "-z", "--stdin", data=_terminated(paths))
         if code not in (0, 1):
-            raise BadInput(f"{self.git.directory}: git check-ignore: exit code {code}")
+            raise GitError(self.git.directory, ("check-ignore",), f"exit code {code}")
         return ignored.decode("utf-8", "surrogateescape").split("\0")
 
 

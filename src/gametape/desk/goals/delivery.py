@@ -1,6 +1,5 @@
 """What a goal delivers: the tree to hand over, its text for a pull request, and applying it to the workspace."""
 
-import difflib
 import os
 import secrets
 from dataclasses import replace
@@ -10,6 +9,7 @@ from typing import Any
 from gametape.core.errors import BadInput
 from gametape.desk.goals.baseline import GoalBaseline
 from gametape.desk.goals.goal import Goal
+from gametape.desk.goals.line_counts import count_changed_lines
 from gametape.record.errors import write_error
 from gametape.record.loaded_task import LoadedTask
 from gametape.record.source_tree import SourceTree
@@ -161,15 +161,9 @@ def _changes(start: SourceTree, after: SourceTree) -> list[str]:
         if old == new and (path in start.executable) == (path in after.executable):
             continue
         what = "added" if old is None else "removed" if new is None else "changed"
-        added, removed = _counts(old or b"", new or b"")
+        added, removed = count_changed_lines(old or b"", new or b"")
         lines.append(f"- `{path}` {what} (+{added} -{removed})")
     return lines
-
-
-def _counts(old: bytes, new: bytes) -> tuple[int, int]:
-    matcher = difflib.SequenceMatcher(None, old.splitlines(), new.splitlines(), autojunk=False)
-    changes = [change for change in matcher.get_opcodes() if change[0] != "equal"]
-    return sum(change[4] - change[3] for change in changes), sum(change[2] - change[1] for change in changes)
 
 
 def _criterion(baseline: GoalBaseline, answer: dict[str, Any]) -> list[str]:

@@ -39,7 +39,8 @@ from gametape.core.step import Step
 from gametape.core.trajectory import Trajectory
 from gametape.desk.agent_turns import run_turns
 from gametape.desk.goals.goal import Goal, GoalDirectory
-from gametape.desk.goals.history import ENVIRONMENT, GIT_FILE, git_file
+from gametape.desk.goals.history import ENVIRONMENT, git_file
+from gametape.desk.own_repository import GIT_FILE
 from gametape.engines.conversation import Model
 from gametape.engines.router import Router
 from gametape.record.journal import Journal

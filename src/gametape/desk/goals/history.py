@@ -13,11 +13,11 @@ from typing import ClassVar
 
 from gametape.core.errors import MissingDependency
 from gametape.desk.host_git import GitError, HostGit
+from gametape.desk.own_repository import GIT_FILE, ForeignRepository, find_own_repository
 from gametape.record.errors import OutOfDiskSpace
 from gametape.sandbox.policy import WORKSPACE
 from gametape.sandbox.snapshots.cleanup import remove_tree
 
-GIT_FILE = ".git"
 ENVIRONMENT = (
     ("GIT_CONFIG_COUNT", "1"),
     ("GIT_CONFIG_KEY_0", "safe.directory"),
@@ -33,13 +33,13 @@ _WITHOUT_SUBSTITUTES = {"GIT_NO_REPLACE_OBJECTS": "1", "GIT_GRAFT_FILE": os.devn
 
 
 class _BoundedGit(HostGit):
-    max_seconds: ClassVar[float | None] = 60.0
+    max_seconds: ClassVar[float] = 60.0
 
 
 def copy_history(workspace: Path, head: str | None, target: Path) -> bool:
     """Copy what leads to the commit `head` into a bare repository at `target`. Returns False, and leaves nothing there,
     where there is no history to copy: no repository of its own, objects that are missing, elsewhere or too large."""
-    if head is None or not _has_own_repository(workspace):
+    if head is None or not _is_own_root(workspace):
         return False
     source = _BoundedGit(workspace)
     try:
@@ -68,25 +68,12 @@ def is_git_file(workspace: Path, history: Path) -> bool:
     return entry.is_file() and not entry.is_symlink() and entry.read_bytes() == git_file(history.absolute())
 
 
-def _has_own_repository(workspace: Path) -> bool:
-    """Whether the workspace is the root of a repository that lies in it, or a work tree that its repository knows of. A
-    workspace that only claims to belong to another repository would show that one to the agent."""
-    entry = workspace / GIT_FILE
-    if entry.is_symlink():
-        return False
-    if entry.is_dir():
-        objects = entry / "objects"
-        parts = [entry / "HEAD", entry / "refs", objects, *objects.glob("*"), *objects.glob("pack/*")]
-        borrowed = [objects / "info/alternates", entry / "commondir"]
-        return not any(path.is_symlink() for path in parts) and not any(path.exists() for path in borrowed)
+def _is_own_root(workspace: Path) -> bool:
+    """Whether the workspace is the root of a repository of its own."""
     try:
-        said = entry.read_text("utf-8", "replace").strip()
-        directory = Path(os.path.join(workspace, said.removeprefix("gitdir:").strip()))
-        known = (directory / "gitdir").read_text("utf-8", "replace").strip()
-        common = Path(os.path.normpath(directory / (directory / "commondir").read_text("utf-8", "replace").strip()))
-    except (OSError, ValueError):
+        return find_own_repository(workspace) == Path(os.path.realpath(workspace))
+    except (ForeignRepository, MissingDependency):
         return False
-    return os.path.realpath(known) == os.path.realpath(entry) and not (common / "objects/info/alternates").exists()
 
 
 def _commits(git: HostGit, head: str) -> dict[str, list[str]] | None:

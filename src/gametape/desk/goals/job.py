@@ -12,15 +12,16 @@ from typing import Any
 from gametape.agent.allowed_hosts import network_summary
 from gametape.core.errors import BadInput
 from gametape.desk.goals.baseline import GoalBaseline
-from gametape.desk.goals.branch import make_branch
+from gametape.desk.goals.branch import make_branch, repository_problem
 from gametape.desk.goals.delivery import apply_result, deliverable_tree, pull_request_text
 from gametape.desk.goals.goal import Goal, GoalDirectory, goal_directory
 from gametape.desk.goals.goal_agent import GoalAgent
-from gametape.desk.goals.history import GIT_FILE, is_git_file
-from gametape.desk.goals.judge import GoalJudge, GoalVerdict
+from gametape.desk.goals.history import is_git_file
+from gametape.desk.goals.judge import NO_TEST_PASSES, GoalJudge, GoalVerdict
 from gametape.desk.goals.progress import ALREADY_HOLDS, GoalProgress
 from gametape.desk.goals.success_command import read_command
 from gametape.desk.jobs import Desk, JobSteps, Json
+from gametape.desk.own_repository import GIT_FILE
 from gametape.engines.egress_policy import EgressPolicy
 from gametape.engines.model_names import resolve_model
 from gametape.record.atomic import write_atomically
@@ -73,7 +74,7 @@ async def pursue_goal(home: Path, steps: JobSteps, directory: GoalDirectory) -> 
             "goal_id": run.goal.goal_id,
             **progress.to_dict(),
             "held_before": held_before,
-            "warnings": run.agent.warnings(progress.cut_off),
+            "warnings": [*run.agent.warnings(progress.cut_off), *run.criterion_warnings(progress)],
             "assurance": "exit-code" if run.criterion.shell_commands else "verifier",
             **network_summary(run.goal.hosts, directory.network),
         }
@@ -111,6 +112,12 @@ class _GoalRun:
             return False
         return (await asyncio.to_thread(self._judge.judge, self.directory.start)).reached
 
+    def criterion_warnings(self, progress: GoalProgress) -> list[str]:
+        """Why the command can end with 0 and the goal is not reached all the same."""
+        passing = any(attempt["criterion"]["passed"] for attempt in progress.attempts)
+        active = self.baseline.tests("passed", "failed") or self.baseline.broken
+        return [NO_TEST_PASSES] if self.criterion.pytest_runs and not active and not passing else []
+
     async def judge(self, checkpoint: str) -> dict[str, Json]:
         return _verdict_to_dict(await asyncio.to_thread(self._judge_checkpoint, checkpoint))
 
@@ -147,13 +154,15 @@ class _GoalRun:
         write_atomically(directory.patch, patch.encode("utf-8", "surrogateescape"))
         text = pull_request_text(self.goal, self.baseline, answer, self.start, tree, left_out)
         write_atomically(directory.summary, text.encode())
-        name = make_branch(directory, self.goal, self.start, tree, text.splitlines()[0].removeprefix("# "))
+        made = make_branch(directory, self.goal, self.start, tree, text.splitlines()[0].removeprefix("# "))
+        problems = [repository_problem(Path(self.goal.workspace)), made.problem if made else ""]
         outcome = _OUTCOMES.get(answer["reason"], "error")
         self.agent.record_outcomes(bool(answer["reached"]), answer["reason"] in ("reached", "attempts", "budget"))
         record = self.agent.close_record({"outcome": outcome, "reason": answer["reason"], "goal": answer})
         return {
-            "branch": name,
-            "repository": (self.goal.workspace if self.goal.head else str(directory.repository)) if name else None,
+            "branch": made.name if made else None,
+            "repository": str(made.repository) if made else None,
+            "warnings": [*answer["warnings"], *filter(None, problems)],
             "patch": str(directory.patch.absolute()),
             "summary": str(directory.summary.absolute()),
             "workspace": str(directory.workspace.absolute()),

@@ -2,7 +2,8 @@
 
 Three checks decide, all with the pinned tests and configuration: the verifier runs every required test, with twins, so
 that a process cannot fake its result; tests that were excused before may not fail now; every other condition of the
-command exits with 0 in a sandbox of its own. If the verifier flags tampering, the goal is not reached.
+command exits with 0 in a sandbox of its own. If the verifier flags tampering, or if no test passes, the goal is not
+reached.
 """
 
 from dataclasses import dataclass, field
@@ -27,6 +28,7 @@ from gametape.verify.submission import Submission, read_submission
 from gametape.verify.verifier import Verifier
 from gametape.verify.verifier_run import parse_report
 
+NO_TEST_PASSES = "no test passes: every test that the command selects is skipped, excused or deselected"
 _EXCUSED = ("skipped", "xfailed")
 _MAX_NAMED = 5
 _MAX_FAILURES, _MAX_MESSAGE = 8, 1200
@@ -110,15 +112,17 @@ class GoalJudge:
         new = [test for test in (*observed.tests_with("passed"), *observed.tests_with("failed")) if self._is_new(test)]
         unread = required_tests(self.baseline.minimum_counts(self.goal.strict), filter(self._is_new, observed.results))
         task = self.task(tuple(dict.fromkeys((*unread, *new))))
+        if not task.task.tests.every:
+            task = self.task(tuple(observed.tests_with("passed")))
         prepared = prepare_goal_task(task, self.baseline)
         with Verifier(task, self.home, self.zygotes, keep_verdicts=False, prepared=prepared) as verifier:
             verdict = verifier.verify(workspace, "train")
         failing = self._excused_that_fail(submission)
         tampering = (*verdict.integrity, *self._command_file_flags(submission), *self._lost_test_flags(observed))
         unreadable = {file for files in self.baseline.files for file in files} & {*observed.broken}
-        reached = verdict.passed and not (tampering or failing or unreadable or any(exit_codes))
-        exit_code = 0 if reached else _first_failure(exit_codes) or 1
         passed = verdict.tests.passed
+        reached = verdict.passed and passed > 0 and not (tampering or failing or unreadable or any(exit_codes))
+        exit_code = 0 if reached else _first_failure(exit_codes) or 1
         return GoalVerdict(
             reached=reached,
             criterion=_criterion(exit_code, len(observed.collected), self.baseline.collected, passed, observed),
@@ -217,6 +221,8 @@ def _feedback(verdict: Verdict, failing: list[str], exit_codes: list[int]) -> st
     """The failing tests and their messages. Twins and flags are not mentioned."""
     counts = verdict.tests
     parts = [f"{counts.passed} of {counts.expected} tests that the command needs pass."]
+    if not counts.expected:
+        parts = [f"{NO_TEST_PASSES[0].upper()}{NO_TEST_PASSES[1:]}."]
     earlier_messages: set[str] = set()
     failures = [failure for failure in verdict.failures if not is_placeholder(failure.test)]
     for failure in failures[:_MAX_FAILURES]:

@@ -39,7 +39,7 @@ class VaultGit(HostGit):
         "submodule.recurse": "false",
         "fetch.recurseSubmodules": "false",
     }
-    max_seconds: ClassVar[float | None] = 120.0
+    max_seconds: ClassVar[float] = 120.0
 
     @property
     def git_directory(self) -> Path:
