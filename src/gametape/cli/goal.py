@@ -116,7 +116,7 @@ def run(
         constraints=load_constraints(constraints),
     )
     with open_desk(root, database) as desk:
-        directory = create_goal(root, request)
+        directory = create_goal(root, request, warn=lambda text: typer.echo(f"gametape: {text}", err=True))
         typer.echo(f"{directory.root.name}: created", err=True)
         _pursue(desk, directory, as_json)
 
