@@ -169,3 +169,12 @@ def test_what_cannot_be_shown_is_said_in_one_line(tmp_path: Path, words: tuple[s
     ran = run(*words, "--home", tmp_path / "home", cwd=tmp_path)
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
     assert says in ran.err
+
+
+def test_the_tokens_of_each_attempt_are_its_own(home: Path, tmp_path: Path) -> None:
+    (goal,) = (home / "goals").iterdir()
+    tokens = [attempt["tokens"] for attempt in json.loads((goal / "result.json").read_text())["attempts"]]
+    source = Path(run("report", goal, "--json", cwd=tmp_path).answer["written"]).read_text()
+    titles = source.partition("<h2>Attempts</h2>")[2].partition("</tr>")[0]
+    assert '<th class="number">tokens<th' in titles
+    assert all(f'<td class="number">{each:,}' in source for each in tokens)

@@ -238,26 +238,27 @@ def _show(answer: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.markup import escape
 
+    from gametape.desk.goals.attempt_text import count_text, end_text, shortcomings
     from gametape.watch.text_features import printable
 
     console = Console(highlight=False)
-    reason = escape(printable(answer["reason"]))
-    note = f" ({reason})"
+    note = f" ({escape(printable(answer['reason']))})"
     if answer["reason"] == "reached":
         note = " (the command succeeded before, too)" if answer.get("held_before") else ""
-    console.print(f"[green]reached[/]{note}" if answer["reached"] else f"[red]not reached[/]{note}", soft_wrap=True)
+    state = (
+        f"[green]reached[/]{note}"
+        if answer["reached"]
+        else f"[red]not reached[/]: {escape(printable(end_text(answer)))}"
+    )
+    console.print(state, soft_wrap=True)
     for warning in answer.get("warnings", []):
         console.print(f"[yellow]{escape(printable(warning))}[/]", soft_wrap=True)
     for attempt in answer["attempts"]:
-        criterion = attempt["criterion"]
-        counts = (
-            f"{criterion['passed']} passed"
-            if criterion["collected"] is not None
-            else f"exit code {criterion['exit_code']}"
-        )
         named = ", ".join(sorted({flag["rule"] for flag in attempt["tampering"]}))
         accused = f"  [red]{escape(named)}[/]" if named else ""
-        console.print(f"  attempt {attempt['n']}: {counts}, {attempt['tokens']} tokens{accused}")
+        console.print(f"  attempt {attempt['n']}: {count_text(attempt)}, {attempt['tokens']} tokens{accused}")
+        for line in shortcomings(attempt):
+            console.print(f"    [yellow]{escape(printable(line))}[/]", soft_wrap=True)
     for line in route_lines(answer.get("models", [])):
         console.print(f"[dim]{escape(line)}[/]", soft_wrap=True)
     if answer.get("not_applied"):
