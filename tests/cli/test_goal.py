@@ -114,3 +114,12 @@ def test_the_end_says_what_is_missing_and_each_attempt_counts_its_own_turns(tmp_
     (summary,) = (tmp_path / "home").glob("goals/*/summary.md")
     assert "Not reached: all 2 attempts used." in summary.read_text()
     assert "2. 1 of 5 passed; ended early: 8 turns in a row without a call" in summary.read_text()
+    listed = run("goal", "list", "--home", tmp_path / "home").out
+    assert listed.split()[:7] == ["goal", "state", "workspace", "created", "turns", "tokens", "success"]
+    assert f"{summary.parent.name}  not reached  workspace" in listed
+    assert listed.split()[-3:-2] == ["10"]
+    for verb, code in (("show", 0), ("resume", 1), ("cancel", 1)):
+        assert run("goal", verb, "last", "--home", tmp_path / "home").code == code
+    assert f"{summary.parent.name}: has ended" in run("goal", "cancel", "last", "--home", tmp_path / "home").out
+    nothing = run("goal", "show", "last", "--home", tmp_path / "empty")
+    assert (nothing.code, "last: there is no goal in" in nothing.err) == (2, True)

@@ -32,7 +32,10 @@ app = typer.Typer(
 def show(
     run: Annotated[
         Path,
-        typer.Argument(metavar="FILE|DIR|ID", help="A trajectory of any maker, a run, a goal, a thread, or `last`."),
+        typer.Argument(
+            metavar="FILE|DIR|ID",
+            help="A trajectory of any maker, a run, a goal, a thread, or `last`: the newest goal or thread in HOME.",
+        ),
     ],
     turns: Annotated[
         str | None, typer.Option("--turn", "--turns", metavar="N|A-B", help="Only this turn, or these.")
