@@ -1,11 +1,17 @@
 """`gametape report` and `gametape trajectory show` on every kind of run, as a person types them."""
 
+import fcntl
 import json
+import os
+import struct
+import subprocess
+import sys
+import termios
 from pathlib import Path
 
 import pytest
 
-from tests.cli.command import run
+from tests.cli.command import GAMETAPE, run
 from tests.desk.goals.shop import DONE, MENDED, lay, script, write
 from tests.record.test_trajectory_stream import EXAMPLE, document, step
 from tests.studio.runs import HOSTILE, make_run, make_trajectory, score, target
@@ -178,3 +184,20 @@ def test_the_tokens_of_each_attempt_are_its_own(home: Path, tmp_path: Path) -> N
     titles = source.partition("<h2>Attempts</h2>")[2].partition("</tr>")[0]
     assert '<th class="number">tokens<th' in titles
     assert all(f'<td class="number">{each:,}' in source for each in tokens)
+
+
+def test_a_terminal_breaks_lines_between_words(tmp_path: Path) -> None:
+    said = "The quick brown fox jumps over the lazy dog. " * 12
+    made = document([step(1, source="user", message="Jump."), step(2, message=said.strip())])
+    (tmp_path / "trajectory.json").write_text(json.dumps(made))
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))
+    words = [sys.executable, GAMETAPE, "trajectory", "show", "trajectory.json", "--full", "--color", "never"]
+    plain = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    subprocess.run(words, stdout=theirs, cwd=tmp_path, env={**plain, "TERM": "dumb"}, check=True)
+    os.close(theirs)
+    lines = os.read(ours, 65536).decode().splitlines()
+    told = [line for line in lines if set(line.split()) & set(said.split())]
+    assert len(told) > 8
+    assert all(len(line) <= 60 and set(line.split()) <= set(said.split()) for line in told)
+    assert all(line.startswith("  ") for line in told)

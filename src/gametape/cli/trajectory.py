@@ -84,7 +84,8 @@ def show(
         emit_json({"kind": place.kind, **view.to_dict()})
         return
     fold = Fold(None, None, reasoning or full) if full else Fold(lines, reasoning=reasoning)
-    show_trajectory(open_console(color, width), view, fold, wrap=width is not None)
+    console = open_console(color, width)
+    show_trajectory(console, view, fold, wrap=width is not None or console.file.isatty())
 
 
 def _list(place: "RunPlace", color: str, width: int | None, as_json: bool) -> None:
