@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -194,9 +195,11 @@ def test_a_terminal_breaks_lines_between_words(tmp_path: Path) -> None:
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))
     words = [sys.executable, GAMETAPE, "trajectory", "show", "trajectory.json", "--full", "--color", "never"]
     plain = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
-    subprocess.run(words, stdout=theirs, cwd=tmp_path, env={**plain, "TERM": "dumb"}, check=True)
+    environment = {**plain, "TERM": "xterm"}
+    subprocess.run(words, stdin=subprocess.DEVNULL, stdout=theirs, cwd=tmp_path, env=environment, check=True)
     os.close(theirs)
-    lines = os.read(ours, 65536).decode().splitlines()
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", os.read(ours, 65536).decode()).splitlines()
+    os.close(ours)
     told = [line for line in lines if set(line.split()) & set(said.split())]
     assert len(told) > 8
     assert all(len(line) <= 60 and set(line.split()) <= set(said.split()) for line in told)

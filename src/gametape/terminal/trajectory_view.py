@@ -38,6 +38,8 @@ def _wrapped(console: Console, line: Text) -> list[Text]:
         return [line]
     margin = min(len(line.plain) - len(line.plain.lstrip(" |")), console.width // 2)
     parts = line[margin:].wrap(console, console.width - margin)
+    for part in parts:
+        part.rstrip()
     return [Text.assemble(line[:margin], part) for part in parts]
 
 
