@@ -93,3 +93,33 @@ def test_feedback_is_stored(tmp_path: Path) -> None:
     assert (ran.code, ran.answer["feedback"][0]["kind"]) == (0, "kept")
     assert run("feedback", path, "--kept", "--rejected").code == 2
     assert run("feedback", tmp_path / "none.json", "--kept").code == 2
+
+
+def test_the_end_says_what_is_missing_and_each_attempt_counts_its_own_turns(tmp_path: Path) -> None:
+    workspace = lay(tmp_path / "workspace")
+    idle = {"text": "I think.", "tool_calls": []}
+    model = script(tmp_path / "turns.jsonl", [call("read", path="shop.py"), DONE, *[idle] * 8])
+    words = ("--workspace", workspace, "--success", "pytest", "--model", model, "--attempts", "2")
+    ran = run("goal", "run", *words, "--home", tmp_path / "home")
+    assert ran.code == 1, ran.err
+    heads = [line.partition("  ")[0] for line in ran.err.splitlines() if line.startswith("attempt ")]
+    assert heads[:3] == ["attempt 1 of 2, turn 1 of 50", "attempt 1 of 2, turn 2 of 50", "attempt 2 of 2, turn 1 of 50"]
+    first, one, missing, two, ended, *_ = ran.out.splitlines()
+    assert first == "not reached: all 2 attempts used"
+    assert one.startswith("  attempt 1: 1 of 5 passed, ")
+    assert missing.startswith("    failing: tests/test_shop.py::test_total[")
+    assert missing.endswith(" and 1 more")
+    assert two.startswith("  attempt 2: 1 of 5 passed, ")
+    assert ended == "    ended early: 8 turns in a row without a call that could be run"
+    (summary,) = (tmp_path / "home").glob("goals/*/summary.md")
+    assert "Not reached: all 2 attempts used." in summary.read_text()
+    assert "2. 1 of 5 passed; ended early: 8 turns in a row without a call" in summary.read_text()
+    listed = run("goal", "list", "--home", tmp_path / "home").out
+    assert listed.split()[:7] == ["goal", "state", "workspace", "created", "turns", "tokens", "success"]
+    assert f"{summary.parent.name}  not reached  workspace" in listed
+    assert listed.split()[-3:-2] == ["10"]
+    for verb, code in (("show", 0), ("resume", 1), ("cancel", 1)):
+        assert run("goal", verb, "last", "--home", tmp_path / "home").code == code
+    assert f"{summary.parent.name}: has ended" in run("goal", "cancel", "last", "--home", tmp_path / "home").out
+    nothing = run("goal", "show", "last", "--home", tmp_path / "empty")
+    assert (nothing.code, "last: there is no goal in" in nothing.err) == (2, True)

@@ -1,13 +1,19 @@
 """`gametape report` and `gametape trajectory show` on every kind of run, as a person types them."""
 
+import fcntl
 import json
 import os
+import re
+import struct
+import subprocess
+import sys
+import termios
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.command import run
+from tests.cli.command import GAMETAPE, run
 from tests.desk.goals.shop import DONE, MENDED, lay, script, write
 from tests.record.test_trajectory_stream import EXAMPLE, document, step
 from tests.studio.runs import HOSTILE, make_run, make_trajectory, score, target
@@ -202,3 +208,31 @@ def test_what_cannot_be_shown_is_said_in_one_line(tmp_path: Path, words: tuple[s
     ran = run(*words, "--home", tmp_path / "home", cwd=tmp_path)
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
     assert says in ran.err
+
+
+def test_the_tokens_of_each_attempt_are_its_own(home: Path, tmp_path: Path) -> None:
+    (goal,) = (home / "goals").iterdir()
+    tokens = [attempt["tokens"] for attempt in json.loads((goal / "result.json").read_text())["attempts"]]
+    source = Path(run("report", goal, "--json", cwd=tmp_path).answer["written"]).read_text()
+    titles = source.partition("<h2>Attempts</h2>")[2].partition("</tr>")[0]
+    assert '<th class="number">tokens<th' in titles
+    assert all(f'<td class="number">{each:,}' in source for each in tokens)
+
+
+def test_a_terminal_breaks_lines_between_words(tmp_path: Path) -> None:
+    said = "The quick brown fox jumps over the lazy dog. " * 12
+    made = document([step(1, source="user", message="Jump."), step(2, message=said.strip())])
+    (tmp_path / "trajectory.json").write_text(json.dumps(made))
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))
+    words = [sys.executable, GAMETAPE, "trajectory", "show", "trajectory.json", "--full", "--color", "never"]
+    plain = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    environment = {**plain, "TERM": "xterm"}
+    subprocess.run(words, stdin=subprocess.DEVNULL, stdout=theirs, cwd=tmp_path, env=environment, check=True)
+    os.close(theirs)
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", os.read(ours, 65536).decode()).splitlines()
+    os.close(ours)
+    told = [line for line in lines if set(line.split()) & set(said.split())]
+    assert len(told) > 8
+    assert all(len(line) <= 60 and set(line.split()) <= set(said.split()) for line in told)
+    assert all(line.startswith("  ") for line in told)

@@ -9,6 +9,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from gametape.cli.thread_view import short_model_name
 from gametape.record.trajectory_file import load_trajectory
 
 from .command import GAMETAPE, run
@@ -74,3 +77,31 @@ def test_killed_in_the_middle_of_a_turn_it_goes_on(tmp_path: Path) -> None:
     steps = run("thread", "show", name, *where, "--json").answer["steps"]
     assert [step["source"] for step in steps] == ["system", "user", "agent", "agent", "agent"]
     assert steps[3]["calls"][0]["answer"] == "x"
+
+
+def test_the_newest_thread_is_the_last(tmp_path: Path) -> None:
+    where = ("--home", tmp_path / "home")
+    model = script(tmp_path / "s.jsonl", {"text": "It counts."})
+    older = run("thread", "new", "--model", model, *where, cwd=tmp_path)
+    newer = run("thread", "new", "--model", model, *where, cwd=tmp_path)
+    name = newer.out.strip()
+    assert newer.err == f"next: gametape thread say {name} 'TEXT'\n"
+    assert run("thread", "say", "last", "What is it?", *where).out == "It counts.\n"
+    assert run("thread", "show", "last", *where, "--json").answer["thread"] == name
+    assert run("thread", "show", older.out.strip(), *where, "--json").answer["said"] == 0
+    nothing = run("thread", "say", "last", "a", "--home", tmp_path / "empty")
+    assert (nothing.code, "last: there is no thread in" in nothing.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        ("toy@http://127.0.0.1:8931/v1", "toy"),
+        ("openai:toy@http://127.0.0.1:8931/v1?window=4096", "openai:toy"),
+        ("scripted:/home/ann/turns.jsonl", "turns.jsonl"),
+        ("openrouter:maker/model", "model"),
+        ("smollm2,toy@http://127.0.0.1:8931/v1", "smollm2,toy"),
+    ],
+)
+def test_a_list_names_the_model_without_its_address(name: str, short: str) -> None:
+    assert short_model_name(name) == short

@@ -42,7 +42,14 @@ app = typer.Typer(
     help="Let an agent work until a protected command succeeds.",
 )
 
-_Id = Annotated[str, typer.Argument(metavar="ID", help="The id, as `goal list` shows it.")]
+_Id = Annotated[str, typer.Argument(metavar="ID", help="The id, as `goal list` shows it, or `last`, the newest.")]
+
+_STATES = {
+    "attempts": "not reached",
+    "budget": "not reached: budget spent",
+    "deadline": "not reached: time is up",
+}
+"""What a table says of reasons for which a goal ended without success."""
 
 
 @app.command()
@@ -116,7 +123,7 @@ def run(
         constraints=load_constraints(constraints),
     )
     with open_desk(root, database) as desk:
-        directory = create_goal(root, request)
+        directory = create_goal(root, request, warn=lambda text: typer.echo(f"gametape: {text}", err=True))
         typer.echo(f"{directory.root.name}: created", err=True)
         _pursue(desk, directory, as_json)
 
@@ -127,10 +134,8 @@ def resume(goal_id: _Id, home: Home = None, database: Database = None, as_json: 
 
     Example: gametape goal resume goal-20261115-3f9a2c
     """
-    from gametape.desk.goals.goal import goal_directory
-
     root = home_directory(home)
-    directory = goal_directory(root, goal_id)
+    directory = _find_goal(root, goal_id)
     directory.read_goal()
     with open_desk(root, database) as desk:
         _pursue(desk, directory, as_json)
@@ -148,12 +153,24 @@ def list_goals(home: Home = None, as_json: AsJson = False) -> None:
     if as_json:
         emit_json({"goals": rows})
         return
-    from gametape.terminal.table import Column, print_table
-    from gametape.watch.text_features import printable
+    from gametape.cli.vault_view import age
+    from gametape.terminal.table import Column, numbers, print_table
 
-    cells = [(row["goal_id"], printable(row["state"]), printable(row["success"])) for row in rows]
+    cells = [
+        (
+            row["goal_id"],
+            _STATES.get(row["state"], row["state"]),
+            Path(row["workspace"]).name,
+            f"{age(row['created'])} ago",
+            str(row["turns"]),
+            str(row["tokens"]),
+            row["success"],
+        )
+        for row in rows
+    ]
+    words = [Column("goal"), Column("state", wraps=True), Column("workspace", wraps=True), Column("created")]
     if cells:
-        print_table([Column("goal"), Column("state", wraps=True), Column("success", wraps=True)], cells)
+        print_table([*words, *numbers("turns", "tokens"), Column("success", wraps=True)], cells)
     else:
         typer.echo("no goals yet")
 
@@ -164,10 +181,9 @@ def show(goal_id: _Id, home: Home = None, as_json: AsJson = False) -> None:
 
     Example: gametape goal show goal-20261115-3f9a2c
     """
-    from gametape.desk.goals.goal import goal_directory
     from gametape.watch.text_features import printable
 
-    directory = goal_directory(home_directory(home), goal_id)
+    directory = _find_goal(home_directory(home), goal_id)
     answer = directory.read_result()
     if as_json:
         emit_json({**_row(directory), "goal": directory.read_goal().model_dump(mode="json"), **(answer or {})})
@@ -185,12 +201,11 @@ def cancel(goal_id: _Id, home: Home = None, database: Database = None, as_json: 
 
     Example: gametape goal cancel goal-20261115-3f9a2c
     """
-    from gametape.desk.goals.goal import goal_directory
     from gametape.desk.workflow_engine import request_cancel
 
     root = home_directory(home)
-    directory = goal_directory(root, goal_id)
-    directory.read_goal()
+    directory = _find_goal(root, goal_id)
+    goal_id = directory.read_goal().goal_id
     ended = directory.read_result() is not None
     if not ended:
         with open_desk(root, database) as desk:
@@ -203,17 +218,36 @@ def cancel(goal_id: _Id, home: Home = None, database: Database = None, as_json: 
     raise typer.Exit(1 if ended else 0)
 
 
+def _find_goal(home: Path, goal_id: str) -> "GoalDirectory":
+    """The directory of a goal by its id, or of the newest for `last`."""
+    from gametape.core.errors import BadInput
+    from gametape.desk.goals.goal import goal_directory, list_goal_directories
+    from gametape.record.errors import printable_path
+
+    if goal_id != "last":
+        return goal_directory(home, goal_id)
+    directories = list_goal_directories(home)
+    if not directories:
+        raise BadInput(f"last: there is no goal in {printable_path(home)} yet")
+    return directories[-1]
+
+
 def _row(directory: "GoalDirectory") -> dict[str, Any]:
+    from gametape.agent.recorder import usage_from_steps
+
     goal, answer = directory.read_goal(), directory.read_result()
     state = ("reached" if answer["reached"] else str(answer["reason"])) if answer else "open"
-    turns = directory.load_trajectory().turns if directory.trajectory.exists() else 0
+    steps = directory.load_trajectory().steps if directory.trajectory.exists() else []
+    usage = usage_from_steps(steps)
     return {
         "goal_id": goal.goal_id,
         "state": state,
         "workspace": goal.workspace,
         "success": goal.success,
         "instruction": goal.instruction,
-        "turns": turns,
+        "turns": usage.turns,
+        "tokens": usage.tokens,
+        "created": goal.created,
     }
 
 
@@ -238,26 +272,27 @@ def _show(answer: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.markup import escape
 
+    from gametape.desk.goals.attempt_text import count_text, end_text, shortcomings
     from gametape.watch.text_features import printable
 
     console = Console(highlight=False)
-    reason = escape(printable(answer["reason"]))
-    note = f" ({reason})"
+    note = f" ({escape(printable(answer['reason']))})"
     if answer["reason"] == "reached":
         note = " (the command succeeded before, too)" if answer.get("held_before") else ""
-    console.print(f"[green]reached[/]{note}" if answer["reached"] else f"[red]not reached[/]{note}", soft_wrap=True)
+    state = (
+        f"[green]reached[/]{note}"
+        if answer["reached"]
+        else f"[red]not reached[/]: {escape(printable(end_text(answer)))}"
+    )
+    console.print(state, soft_wrap=True)
     for warning in answer.get("warnings", []):
         console.print(f"[yellow]{escape(printable(warning))}[/]", soft_wrap=True)
     for attempt in answer["attempts"]:
-        criterion = attempt["criterion"]
-        counts = (
-            f"{criterion['passed']} passed"
-            if criterion["collected"] is not None
-            else f"exit code {criterion['exit_code']}"
-        )
         named = ", ".join(sorted({flag["rule"] for flag in attempt["tampering"]}))
         accused = f"  [red]{escape(named)}[/]" if named else ""
-        console.print(f"  attempt {attempt['n']}: {counts}, {attempt['tokens']} tokens{accused}")
+        console.print(f"  attempt {attempt['n']}: {count_text(attempt)}, {attempt['tokens']} tokens{accused}")
+        for line in shortcomings(attempt):
+            console.print(f"    [yellow]{escape(printable(line))}[/]", soft_wrap=True)
     for line in route_lines(answer.get("models", [])):
         console.print(f"[dim]{escape(line)}[/]", soft_wrap=True)
     if answer.get("not_applied"):

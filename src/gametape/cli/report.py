@@ -16,7 +16,9 @@ def report(
     runs: Annotated[
         list[Path],
         typer.Argument(
-            metavar="RUN...", help="Directories of runs, ids of goals or threads, `last`, trajectory files, or a home."
+            metavar="RUN...",
+            help="Directories of runs, ids of goals or threads, trajectory files, a home, or `last`: the newest goal "
+            "or thread in the home.",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The file to write.")] = Path("report.html"),

@@ -42,7 +42,9 @@ app = typer.Typer(
     help="Talk with an agent over days; nothing is lost after kill -9.",
 )
 
-Name = Annotated[str, typer.Argument(metavar="THREAD", help="The id, as `thread list` shows it; a prefix is enough.")]
+Name = Annotated[
+    str, typer.Argument(metavar="THREAD", help="The id, as `thread list` shows it; a prefix is enough; or `last`.")
+]
 
 
 @app.command()
@@ -101,6 +103,8 @@ def new(
     )
     directory = asyncio.run(create_thread(root, thread, _read_text(instructions) if instructions else ""))
     emit({"thread": name, "directory": str(directory.root), "vault": thread.vault}, as_json, name)
+    if not as_json:
+        typer.echo(f"next: gametape thread say {name} 'TEXT'", err=True)
 
 
 def _hosts(hosts: list[str] | None, local_only: bool) -> list[str]:
@@ -261,9 +265,17 @@ def _exit_code(answer: dict[str, Any]) -> int:
 
 
 def _thread_directory(name: str, home: Path | None) -> "ThreadDirectory":
-    from gametape.desk.threads.thread import thread_directory
+    from gametape.core.errors import BadInput
+    from gametape.desk.threads.thread import thread_directory, thread_ids
+    from gametape.record.errors import printable_path
 
-    return thread_directory(home_directory(home), name)
+    root = home_directory(home)
+    if name != "last":
+        return thread_directory(root, name)
+    directories = [thread_directory(root, known) for known in thread_ids(root)]
+    if not directories:
+        raise BadInput(f"last: there is no thread in {printable_path(root)} yet")
+    return max(directories, key=lambda directory: directory.read().created)
 
 
 def _read_text(file: Path) -> str:

@@ -10,6 +10,7 @@ from rich.text import Text
 from gametape.agent.recorder import recorded_answers, step_text
 from gametape.cli.vault_view import age
 from gametape.desk.threads.turn_result import is_answer
+from gametape.engines.providers import URL_IN_NAME
 from gametape.terminal.table import Cell, Column, numbers, print_table
 from gametape.watch.text_features import printable
 
@@ -67,6 +68,12 @@ def step_to_dict(step: "Step") -> dict[str, Any]:
     }
 
 
+def short_model_name(name: str) -> str:
+    """A model's name without its server's address, options and directories."""
+    bare = (URL_IN_NAME.split(part)[0].partition("?")[0] for part in name.split(","))
+    return ",".join(part.rstrip("/").rpartition("/")[2] for part in bare)
+
+
 def print_threads(summaries: Sequence["ThreadSummary"]) -> None:
     rows: list[list[Cell]] = []
     for summary in summaries:
@@ -76,7 +83,7 @@ def print_threads(summaries: Sequence["ThreadSummary"]) -> None:
         cells: list[Cell] = [
             thread.thread_id,
             printable(thread.title),
-            printable(thread.model.rpartition("/")[2]),
+            printable(short_model_name(thread.model)),
             Text(state, style=_STATES[thread.state]),
             f"{age(summary.last)} ago",
             *(str(number) for number in (summary.said, summary.turns, summary.tokens)),

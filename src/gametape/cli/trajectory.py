@@ -32,7 +32,10 @@ app = typer.Typer(
 def show(
     run: Annotated[
         Path,
-        typer.Argument(metavar="FILE|DIR|ID", help="A trajectory of any maker, a run, a goal, a thread, or `last`."),
+        typer.Argument(
+            metavar="FILE|DIR|ID",
+            help="A trajectory of any maker, a run, a goal, a thread, or `last`: the newest goal or thread in HOME.",
+        ),
     ],
     turns: Annotated[
         str | None, typer.Option("--turn", "--turns", metavar="N|A-B", help="Only this turn, or these.")
@@ -81,7 +84,8 @@ def show(
         emit_json({"kind": place.kind, **view.to_dict()})
         return
     fold = Fold(None, None, reasoning or full) if full else Fold(lines, reasoning=reasoning)
-    show_trajectory(open_console(color, width), view, fold, wrap=width is not None)
+    console = open_console(color, width)
+    show_trajectory(console, view, fold, wrap=width is not None or console.file.isatty())
 
 
 def _list(place: "RunPlace", color: str, width: int | None, as_json: bool) -> None:

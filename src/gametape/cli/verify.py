@@ -67,30 +67,29 @@ def verify(
         answer = verdict.model_dump(mode="json")
         emit_json(answer | {"differences": [each.to_dict() for each in differences]} if grader else answer)
     else:
-        show_verdict(verdict)
+        show_verdict(verdict, failures=not differences)
         show_differences(differences)
     raise typer.Exit(0 if verdict.passed else 1)
 
 
 def show_differences(differences: "Sequence[TestDifference]") -> None:
     """What tests said that did not pass, for a grader."""
-    from rich.console import Console
-    from rich.markup import escape
+    if not differences:
+        return
+    from gametape.terminal.table import Column, print_table
 
-    console = Console(highlight=False)
-    for number, difference in enumerate(differences):
-        if number == 0:
-            console.print("[bold]for the grader only, not for a policy:[/]")
-        kind = "held out" if difference.held_out else "visible"
-        text = escape(f"  {kind}  {difference.test}  {difference.summary}")
-        console.print(text, soft_wrap=True)
+    rows = [("held out" if each.held_out else "visible", each.test, each.summary) for each in differences]
+    columns = [Column("kind"), Column("test", wraps=True), Column("said", wraps=True)]
+    print_table(columns, rows, title="for the grader only, not for a policy:")
 
 
-def show_verdict(verdict: "Verdict") -> None:
+def show_verdict(verdict: "Verdict", failures: bool = True) -> None:
+    """A verdict as text, with or without the visible tests that failed."""
     from rich.console import Console
     from rich.markup import escape
 
     from gametape.terminal.table import Column, print_table
+    from gametape.watch.text_features import printable
 
     console = Console(highlight=False)
     counts = verdict.tests
@@ -104,11 +103,12 @@ def show_verdict(verdict: "Verdict") -> None:
     )
     rows = [(check.name, f"{check.score:.2f}", check.detail) for check in verdict.checks]
     print_table([Column("layer"), Column("score", right=True), Column("evidence", wraps=True)], rows, console)
-    for failure in verdict.failures[:_MOST_SHOWN]:
+    failed = verdict.failures if failures else []
+    for failure in failed[:_MOST_SHOWN]:
         last = failure.message.strip().splitlines()[-1:] or [""]
-        console.print(f"{failure.result} {escape(failure.test)} [dim]{escape(last[0])}[/]")
-    if len(verdict.failures) > _MOST_SHOWN:
-        console.print(f"[dim]and {len(verdict.failures) - _MOST_SHOWN} more visible tests[/]")
+        console.print(f"{failure.result} {escape(printable(failure.test))} [dim]{escape(printable(last[0]))}[/]")
+    if len(failed) > _MOST_SHOWN:
+        console.print(f"[dim]and {len(failed) - _MOST_SHOWN} more visible tests[/]")
     for stage in verdict.stages:
         console.print(f"stage {escape(stage.name)}: {'reached' if stage.passed else 'not reached'}")
     for flag in verdict.integrity:

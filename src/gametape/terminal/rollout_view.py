@@ -24,8 +24,13 @@ class LiveView:
         self._console = console or Console(stderr=True, highlight=False)
         self._turns = turns
         self._turn = started
+        self._part = ""
         self._tokens = 0
         self._cost = 0.0
+
+    def begin(self, part: str, started: int = 0) -> None:
+        """Begin a part of the work, such as an attempt, whose turns are counted on their own."""
+        self._part, self._turn = part, started
 
     def show(self, step: "Step") -> None:
         self._turn += step.source == "agent"
@@ -39,7 +44,7 @@ class LiveView:
         self._tokens += view.prompt_tokens + view.completion_tokens
         self._cost += view.cost_usd
         cost = f"  ${self._cost:.4f}" if self._cost else ""
-        head = f"turn {self._turn} of {self._turns}"
+        head = f"{f'{self._part}, ' if self._part else ''}turn {self._turn} of {self._turns}"
         lines = [Text.assemble((head, "bold"), (f"  {self._tokens} tokens{cost}", "dim"))]
         lines += reasoning_lines(view, "  ", _FOLD)
         if view.text.strip():

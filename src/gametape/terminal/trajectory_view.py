@@ -27,9 +27,20 @@ _LONGEST_TITLE = 120
 
 
 def show_trajectory(console: Console, view: TrajectoryView, fold: Fold, wrap: bool) -> None:
-    """`wrap` breaks lines at the width of the console; otherwise the terminal does."""
+    """`wrap` breaks lines between words at the width of the console, each part below its beginning."""
     for line in trajectory_lines(view, fold):
-        console.print(line, soft_wrap=not wrap)
+        for part in _wrapped(console, line) if wrap else [line]:
+            console.print(part, soft_wrap=True)
+
+
+def _wrapped(console: Console, line: Text) -> list[Text]:
+    if line.cell_len <= console.width:
+        return [line]
+    margin = min(len(line.plain) - len(line.plain.lstrip(" |")), console.width // 2)
+    parts = line[margin:].wrap(console, console.width - margin)
+    for part in parts:
+        part.rstrip()
+    return [Text.assemble(line[:margin], part) for part in parts]
 
 
 def trajectory_lines(view: TrajectoryView, fold: Fold) -> Iterator[Text]:

@@ -88,7 +88,7 @@ class GoalAgent:
                 "cut_off": usage.cut_off,
                 "checkpoint": last_checkpoint(recorder.steps),
                 "outcome": end.outcome,
-                "reason": end.reason,
+                "reason": self._end_reason(end, recorder.steps),
                 "tripped": isinstance(end, BreakerTripped),
                 "tokens": usage.tokens,
                 "cost_usd": usage.cost_usd,
@@ -211,6 +211,11 @@ class GoalAgent:
             make_breaker=lambda: BehaviourBreaker(MonitorSet()),
             told_budget=self._told_budget(limits, turns),
         )
+
+    def _end_reason(self, end: RolloutEnd, steps: Sequence[Step]) -> str:
+        """Why an attempt ended, with the turns of this attempt alone."""
+        counted = f"{self._limits(_turns_before(steps)).turns} turns"
+        return f"{max_turns_per_attempt(self.goal)} turns" if end.reason == counted else end.reason
 
     def _limits(self, turns_before: int = 0) -> RolloutLimits:
         """Turns are those of one attempt, after `turns_before` of earlier ones; tokens and dollars are the goal's."""

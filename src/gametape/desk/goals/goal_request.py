@@ -4,6 +4,7 @@ import os
 import re
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from gametape.desk.goals import branch
 from gametape.desk.goals.baseline import GoalBaseline, measure_baseline
 from gametape.desk.goals.goal import Goal, GoalDirectory, goal_directory, new_goal_id
 from gametape.desk.goals.history import copy_history
+from gametape.desk.goals.missing_modules import check_modules
 from gametape.desk.goals.success_command import read_command
 from gametape.engines.egress_policy import EgressPolicy
 from gametape.engines.model_aliases import absolute_model_name
@@ -53,9 +55,10 @@ class GoalRequest:
     constraints: Constraints = field(default_factory=Constraints)
 
 
-def create_goal(home: Path, request: GoalRequest) -> GoalDirectory:
+def create_goal(home: Path, request: GoalRequest, warn: Callable[[str], object] = str) -> GoalDirectory:
     """Check a request, measure its baseline and write the goal. Raises `BadInput` for a goal that could never be
-    reached, before anything is spent."""
+    reached, and `MissingDependency` where no test can be imported, before anything is spent. `warn` is told what may
+    keep some tests from passing."""
     workspace = request.workspace.absolute()
     if not workspace.is_dir():
         raise BadInput(f"no such workspace directory: {workspace}")
@@ -66,6 +69,8 @@ def create_goal(home: Path, request: GoalRequest) -> GoalDirectory:
     start = read_project_source(workspace)
     with ZygotePool() as zygotes:
         baseline = measure_baseline(start, request.success, interpreter, request.strict, zygotes)
+    if warning := check_modules(start, baseline, request.instruction, workspace):
+        warn(warning)
     now = time.time()
     goal = Goal(
         goal_id=new_goal_id(now),

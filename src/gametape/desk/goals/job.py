@@ -11,6 +11,7 @@ from typing import Any
 
 from gametape.agent.allowed_hosts import network_summary
 from gametape.core.errors import BadInput
+from gametape.desk.goals.attempt_text import failing_tests, shortcomings_section
 from gametape.desk.goals.baseline import GoalBaseline
 from gametape.desk.goals.branch import make_branch, repository_problem
 from gametape.desk.goals.delivery import apply_result, deliverable_tree, pull_request_text
@@ -119,7 +120,9 @@ class _GoalRun:
         return [NO_TEST_PASSES] if self.criterion.pytest_runs and not active and not passing else []
 
     async def judge(self, checkpoint: str) -> dict[str, Json]:
-        return _verdict_to_dict(await asyncio.to_thread(self._judge_checkpoint, checkpoint))
+        verdict = _verdict_to_dict(await asyncio.to_thread(self._judge_checkpoint, checkpoint))
+        files = {file for selected in self.baseline.files for file in selected}
+        return {**verdict, "failing": failing_tests(verdict["told"], files) if not verdict["reached"] else []}
 
     def _judge_checkpoint(self, checkpoint: str) -> GoalVerdict:
         scratch = Path(tempfile.mkdtemp(prefix="gametape-judged-"))
@@ -152,7 +155,9 @@ class _GoalRun:
         directory.replace_workspace(lambda target: _write_tree(tree, target))
         patch = make_git_patch(self.start, tree)
         write_atomically(directory.patch, patch.encode("utf-8", "surrogateescape"))
-        text = pull_request_text(self.goal, self.baseline, answer, self.start, tree, left_out)
+        text = pull_request_text(self.goal, self.baseline, answer, self.start, tree, left_out) + shortcomings_section(
+            answer
+        )
         write_atomically(directory.summary, text.encode())
         made = make_branch(directory, self.goal, self.start, tree, text.splitlines()[0].removeprefix("# "))
         problems = [repository_problem(Path(self.goal.workspace)), made.problem if made else ""]

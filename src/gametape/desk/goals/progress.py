@@ -63,6 +63,9 @@ class GoalProgress:
                 "tampering": verdict["tampering"],
                 "tokens": agent_result["tokens"] - self.tokens,
                 "cost_usd": agent_result["cost_usd"] - self.cost_usd,
+                "demanded": verdict["demanded"],
+                "failing": verdict.get("failing", []),
+                "ended": str(agent_result["reason"]) if agent_result["outcome"] else "",
                 **({"unsettled": verdict["unsettled"]} if verdict["unsettled"] else {}),
             }
         )
