@@ -2,10 +2,12 @@
 
 import ast
 import re
+import threading
 import warnings
 
 _CODING = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-_.a-zA-Z0-9]+)")
 _MAX_CHARACTERS, _MAX_DEPTH, _MAX_NODES = 1 << 20, 250, 150_000
+_one_at_a_time = threading.Lock()
 
 
 def declared_encoding(content: bytes) -> str | None:
@@ -37,14 +39,20 @@ def parse(source: str | bytes, bounded: bool = False) -> ast.Module:
     if bounded and len(source) > _MAX_CHARACTERS:
         raise SyntaxError(f"longer than {_MAX_CHARACTERS:,} characters")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(source)
+        tree = _parse(source)
     except (ValueError, LookupError, RecursionError, MemoryError) as problem:
         raise SyntaxError(str(problem)) from problem
     if bounded and not _is_small_enough(_flatten_elif(tree)):
         raise SyntaxError(f"nested deeper than {_MAX_DEPTH} or more than {_MAX_NODES:,} nodes")
     return tree
+
+
+def _parse(source: str | bytes) -> ast.Module:
+    """`ast.parse`, one thread at a time: Python 3.11 counts the depth of all threads' trees together, and fails with a
+    SystemError where two are made at once."""
+    with _one_at_a_time, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(source)
 
 
 def parse_or_none(source: str | bytes | None, bounded: bool = False) -> ast.Module | None:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from gametape.core.task import Task
 from gametape.record.source_tree import SourceTree
+from gametape.syntax.source import parse
 from gametape.verify.layers.imports import absolute_module, module_name
 from gametape.verify.static_analysis.python_source import Function, parse_source
 
@@ -154,8 +155,8 @@ def _callable(definition: Function | ast.ClassDef) -> ast.arguments | None:
 
 def _parse_parameters(text: str) -> ast.arguments | None:
     try:
-        node = ast.parse(f"def _{text}: ...").body[0]
-    except (SyntaxError, ValueError):
+        node = parse(f"def _{text}: ...").body[0]
+    except SyntaxError:
         return None
     return node.args if isinstance(node, Function) else None
 

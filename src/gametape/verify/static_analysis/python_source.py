@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from gametape.core.task import Task
 from gametape.record.source_tree import SourceTree, is_under
+from gametape.syntax.source import parse_or_none
 
 MOST_BYTES = 1_000_000
 """Larger files are not parsed: a parser may take a thousand times their size."""
@@ -33,13 +34,7 @@ def decode_source(content: bytes) -> str | None:
 @functools.lru_cache(maxsize=256)
 def parse_source(content: bytes) -> ast.Module | None:
     """The syntax tree, which is shared and must not be changed. None if the content does not parse."""
-    text = decode_source(content)
-    if text is None:
-        return None
-    try:
-        return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+    return parse_or_none(decode_source(content))
 
 
 def own_sources(task: Task, tree: SourceTree) -> SourceTree:
