@@ -37,14 +37,17 @@ class ServerLimits:
 class ServerClient:
     """The client of one server. `server` is its name in messages: scheme, host and port, never a key.
 
-    Made only where the policy allows the host and the key can be sent: no request is needed to find that out.
+    Made only where the policy allows the host and the key can be sent: no request is needed to find that out. `key` is
+    what is sent instead of the address's own.
     """
 
-    def __init__(self, address: ServerAddress, egress: EgressPolicy, limits: ServerLimits) -> None:
+    def __init__(
+        self, address: ServerAddress, egress: EgressPolicy, limits: ServerLimits, key: ServerKey | None = None
+    ) -> None:
         self.server = address.server
         if address.socket_path is None:
             egress.allowed_addresses(address.api_url.host)
-        self._key = find_key(address, egress)
+        self._key = find_key(address, egress) if key is None else key
         self._headers = _headers(address, self._key)
         self._address = address
         self._limits = limits
