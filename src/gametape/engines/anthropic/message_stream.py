@@ -61,10 +61,11 @@ async def stream_message(client: ServerClient, body: dict[str, Any]) -> Streamed
     if received.stop == "model_context_window_exceeded":
         raise ContextTooLong(f"{client.server}: the conversation and the answer do not fit into the model's window")
     if received.stop == "refusal":
-        said = f": {received.stop_detail}" if received.stop_detail else ""
+        said = f": {one_line(client.hide_key(received.stop_detail))}" if received.stop_detail else ""
         _raise_error(client, received, "refused", f"says that the model refuses to answer{said}")
     if received.stop not in _STOPS:
-        _raise_error(client, received, "refused", f"ended its answer for another reason: {received.stop[:40]!r}")
+        stop = client.hide_key(received.stop)[:40]
+        _raise_error(client, received, "refused", f"ended its answer for another reason: {stop!r}")
     return received
 
 
@@ -108,7 +109,7 @@ def _counts(usage: Any) -> dict[str, Any]:
 
 def _explanation(details: Any) -> str:
     said = details.get("explanation") if isinstance(details, dict) else None
-    return one_line(said) if isinstance(said, str) else ""
+    return said if isinstance(said, str) else ""
 
 
 def _raise_error(

@@ -45,7 +45,8 @@ async def stream_chat(client: ServerClient, body: dict[str, Any], max_tokens: in
     if not received.done:
         _fail(client, received, "cut_stream", "ended its answer without finishing it")
     if received.finish not in {"stop", "length"}:
-        _fail(client, received, "refused", f"ended its answer for another reason: {received.finish[:40]!r}")
+        finish = client.hide_key(received.finish)[:40]
+        _fail(client, received, "refused", f"ended its answer for another reason: {finish!r}")
     return received
 
 

@@ -53,11 +53,14 @@ async def stream_completion(client: ServerClient, body: dict[str, Any], max_toke
     if received.finish is None:
         _raise_error(client, received, "cut_stream", "ended its answer without finishing it")
     if received.refusal and not received.text and not received.calls.parts:
-        _raise_error(client, received, "refused", f"says that the model refuses: {one_line(received.refusal)}")
+        _raise_error(
+            client, received, "refused", f"says that the model refuses: {one_line(client.hide_key(received.refusal))}"
+        )
     if received.finish == "content_filter":
         _raise_error(client, received, "refused", "stopped the answer: its content filter objected")
     if received.finish not in _FINISHES:
-        _raise_error(client, received, "refused", f"ended its answer for another reason: {received.finish[:40]!r}")
+        finish = client.hide_key(received.finish)[:40]
+        _raise_error(client, received, "refused", f"ended its answer for another reason: {finish!r}")
     return received
 
 

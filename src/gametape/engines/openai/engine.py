@@ -48,7 +48,8 @@ class ServerEngine(PolicyEngine):
         counted = TokenUsage(prompt_tokens=len(request.prompt_ids), completion_tokens=len(sampled.ids))
         finish = sampled.finish
         if finish not in {"stop", "length"}:
-            self._raise_error("server_error", f"gave up on its answer ({str(finish)[:40]!r})", sampled)
+            said = self._client.hide_key(str(finish))[:40]
+            self._raise_error("server_error", f"gave up on its answer ({said!r})", sampled)
         return Generation(
             request_id=request.request_id,
             completion_ids=sampled.ids,
