@@ -93,7 +93,7 @@ class AnthropicConversation:
         body = self._request(min(max_tokens, max(_LEAST_ROOM, chat.window - self.length)))
         received = await chat.refused.send(body, lambda shaped: stream_message(chat.client, shaped))
         streamed = [
-            StreamedCall(str(block.get("id") or ""), str(block.get("name") or ""), block["partial_json"])
+            StreamedCall(block["id"], block.get("name", ""), block["partial_json"])
             for block in received.blocks_of("tool_use")
         ]
         finish = finish_of(received)
