@@ -15,7 +15,7 @@ ASKED = "some words of the user " * 200
 
 
 def openai(prompt: int, completion: int, cached: int) -> list[dict[str, Any]]:
-    usage = {"prompt_tokens": prompt, "completion_tokens": completion}
+    usage: dict[str, Any] = {"prompt_tokens": prompt, "completion_tokens": completion}
     usage |= {"prompt_tokens_details": {"cached_tokens": cached}}
     return [{"choices": [{"delta": {"content": SAID}, "finish_reason": "stop"}], "usage": usage}]
 
