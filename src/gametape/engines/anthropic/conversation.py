@@ -20,16 +20,16 @@ from gametape.engines.anthropic.blocks import (
     with_marks,
 )
 from gametape.engines.anthropic.message_stream import StreamedMessage, finish_of, stream_message
-from gametape.engines.anthropic.thought_request import RefusedThinking
+from gametape.engines.anthropic.thought_request import RefusedThinking, without_thinking
 from gametape.engines.conversation import Reply, ToolDefinition, ToolResponse
 from gametape.engines.prices import Price
 from gametape.engines.server.client import ServerClient
-from gametape.engines.server.counts import count_at
+from gametape.engines.server.counts import believable_count, count_at
 from gametape.engines.server.streamed_calls import (
     StreamedCall,
+    estimate_reply,
     estimate_tokens,
     parse_streamed_calls,
-    valid_text,
 )
 
 _NOT_RUN = "This call was not run."
@@ -94,13 +94,13 @@ class AnthropicConversation:
         body = self._request(min(max_tokens, max(_LEAST_ROOM, chat.window - self.length)))
         received = await chat.refused.send(body, lambda shaped: stream_message(chat.client, shaped))
         streamed = [
-            StreamedCall(str(block.get("id") or ""), str(block.get("name") or ""), block["partial_json"])
+            StreamedCall(block["id"], block.get("name", ""), block["partial_json"])
             for block in received.blocks_of("tool_use")
         ]
         finish = finish_of(received)
         prefix = f"call_{self._turn}_"
         text, calls, problem = parse_streamed_calls(received.text_of("text"), streamed, prefix, finish == "length")
-        usage = self._usage(received, time.monotonic() - began)
+        usage = self._usage(received, streamed, time.monotonic() - began)
         forced = "tool_choice" in chat.refused.shape(body)
         reply = Reply(
             text,
@@ -110,10 +110,11 @@ class AnthropicConversation:
             usage=usage,
             constrained=forced,
             model_name=chat.name,
-            reasoning=valid_text(received.text_of("thinking")),
+            reasoning=received.text_of("thinking"),
             reasoning_state=reasoning_state(received),
             warnings=self._new_warnings(forced),
         )
+        reply = chat.client.clean_reply(reply)
         self.replay(reply)
         self._counted = (len(self._messages), usage.prompt_tokens + usage.completion_tokens)
         return reply
@@ -167,12 +168,16 @@ class AnthropicConversation:
         self._warned |= set(new)
         return new
 
-    def _usage(self, received: StreamedMessage, seconds: float) -> TokenUsage:
+    def _usage(self, received: StreamedMessage, streamed: Sequence[StreamedCall], seconds: float) -> TokenUsage:
         """The protocol counts what was read from the cache and written to it apart from the rest of the prompt."""
         cached = count_at(received.usage, "cache_read_input_tokens")
         written = count_at(received.usage, "cache_creation_input_tokens")
         prompt = count_at(received.usage, "input_tokens") + cached + written or self.length
+        read = (*map(without_thinking, self._messages), *self._tools, {"system": self._system})
+        prompt = believable_count(prompt, sum(estimate_tokens(part) for part in read))
         completion = count_at(received.usage, "output_tokens") or received.event_count
+        shown = estimate_reply(received.text_of("text"), received.text_of("thinking"), streamed)
+        completion = believable_count(completion, shown)
         return TokenUsage(
             prompt_tokens=prompt,
             completion_tokens=completion,

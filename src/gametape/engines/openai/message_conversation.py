@@ -9,13 +9,13 @@ from typing import Any, Self
 
 from gametape.core.messages import Sampling, TokenUsage
 from gametape.engines.conversation import Reply, ToolDefinition, ToolResponse
-from gametape.engines.openai.chat_stream import finish_reason, parse_calls, stream_completion
-from gametape.engines.openai.reasoning_parts import reasoning_fields
+from gametape.engines.openai.chat_stream import estimate_completion, finish_reason, parse_calls, stream_completion
+from gametape.engines.openai.reasoning_parts import reasoning_fields, without_reasoning
 from gametape.engines.openai.usage import parse_usage
 from gametape.engines.prices import Price
 from gametape.engines.server.client import ServerClient
 from gametape.engines.server.refusals import RefusedParameters
-from gametape.engines.server.streamed_calls import estimate_tokens, valid_text
+from gametape.engines.server.streamed_calls import estimate_tokens
 
 ChatMessage = dict[str, Any]
 _NOT_RUN = "This call was not run."
@@ -85,8 +85,13 @@ class MessageConversation:
         body = self._request() | {"max_tokens": room}
         completion = await chat.refused.send(body, lambda shaped: stream_completion(chat.client, shaped, room))
         text, calls, problem = parse_calls(completion, f"call_{self._turn}_")
-        estimated = TokenUsage(prompt_tokens=self.length, completion_tokens=completion.event_count)
-        usage = parse_usage(completion.usage, estimated, chat.price, time.monotonic() - began)
+        counted = TokenUsage(prompt_tokens=self.length, completion_tokens=completion.event_count)
+        read = (*map(without_reasoning, self._messages), *self._tools)
+        estimated = TokenUsage(
+            prompt_tokens=sum(estimate_tokens(part) for part in read),
+            completion_tokens=estimate_completion(completion),
+        )
+        usage = parse_usage(completion.usage, counted, chat.price, time.monotonic() - began, estimated)
         forced = "tool_choice" in chat.refused.shape(body)
         reply = Reply(
             text,
@@ -96,10 +101,11 @@ class MessageConversation:
             usage=usage,
             constrained=forced,
             model_name=chat.name,
-            reasoning=valid_text(completion.reasoning.text),
+            reasoning=completion.reasoning.text,
             reasoning_state=completion.reasoning.state(),
             warnings=self._new_warnings(forced and not calls and problem is None and completion.finish != "length"),
         )
+        reply = chat.client.clean_reply(reply)
         self.replay(reply)
         self._counted = (len(self._messages), usage.prompt_tokens + usage.completion_tokens)
         return reply
