@@ -2,15 +2,18 @@
 
 import json
 import threading
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gametape.engines import providers
 from gametape.engines.model_discovery import FoundModel, discover_models
 from gametape.engines.providers import PROVIDERS, Provider
 from tests.engines.ollama.server import OllamaServer
+from tests.engines.openai.server import FaultServer
 
 
 def test_servers_keys_and_weights_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -18,8 +21,8 @@ def test_servers_keys_and_weights_are_found(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     (tmp_path / "models" / "smollm2").mkdir(parents=True)
     with OllamaServer(model="qwen3:8b") as server:
-        providers = [Provider("cellar", "ollama", server.url), PROVIDERS["anthropic"], PROVIDERS["openai"]]
-        found = discover_models(tmp_path, providers)
+        known = [Provider("cellar", "ollama", server.url), PROVIDERS["anthropic"], PROVIDERS["openai"]]
+        found = discover_models(tmp_path, known)
     assert [model.name for model in found] == ["cellar:qwen3:8b", "anthropic:", "smollm2"]
     assert [model.is_whole for model in found] == [True, False, True]
     assert "sk-secret" not in str(found)
@@ -73,6 +76,20 @@ def test_other_answers_are_no_models(answer: Any) -> None:
     from gametape.engines.model_discovery import model_names_in
 
     assert model_names_in(answer if isinstance(answer, dict) else {}) == []
+
+
+@pytest.mark.parametrize("name", ["lmstudio", "ollama"])
+def test_whoever_listens_on_this_machine_is_sent_no_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    for variable in ("MY_KEY", "OLLAMA_API_KEY", "LMSTUDIO_API_KEY", "VLLM_API_KEY", "GAMETAPE_API_KEY"):
+        monkeypatch.setenv(variable, "sk-secret-of-the-user")
+    with FaultServer() as server:
+        own = replace(PROVIDERS[name], url=server.url)
+        monkeypatch.setattr(providers, "PROVIDERS", {name: own})
+        discover_models(tmp_path, [own, Provider("cellar", own.protocol, server.url, "MY_KEY")])
+    assert len(server.seen) == 2
+    assert all("sk-secret" not in str(seen) for seen in server.seen)
 
 
 def test_nothing_but_this_machine_is_asked(tmp_path: Path) -> None:

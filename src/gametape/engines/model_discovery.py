@@ -1,6 +1,6 @@
 """Finds the models that can be used here: servers that answer on this machine, keys in the environment, weights.
 
-Nothing is asked but loopback addresses, and no key is sent to a server by guess.
+Nothing is asked but loopback addresses, and no key is sent: any program may listen there.
 """
 
 import asyncio
@@ -54,12 +54,13 @@ async def _ask_all(providers: Sequence[Provider]) -> list[FoundModel]:
 async def _list_models(provider: Provider) -> list[FoundModel]:
     from gametape.engines.server.address import parse_address  # noqa: PLC0415 - httpx is slow to import
     from gametape.engines.server.client import ServerClient, ServerLimits  # noqa: PLC0415
+    from gametape.engines.server.keys import ServerKey  # noqa: PLC0415
 
     limits = ServerLimits(connect_seconds=1.0, idle_seconds=3.0, total_seconds=5.0, answer_bytes=1 << 20)
     try:
         table = ProviderTable({} if provider.name in PROVIDERS else {provider.name: provider})
         address = parse_address(f"{provider.name}:any", table)
-        client = ServerClient(address, EgressPolicy(local_only=True), limits)
+        client = ServerClient(address, EgressPolicy(local_only=True), limits, ServerKey())
         try:
             answer = await client.get("/tags" if provider.protocol == "ollama" else "/models")
         finally:

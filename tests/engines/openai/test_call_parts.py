@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gametape.engines.openai.call_parts import MAX_CALLS, StreamedCallParts
+from gametape.engines.openai.call_parts import MAX_CALLS, ObjectScan, PartialCall, StreamedCallParts
 
 
 def part(index: Any = None, id_: Any = None, name: Any = None, arguments: Any = None) -> dict[str, Any]:
@@ -78,3 +78,53 @@ def test_there_is_an_end_to_calls() -> None:
         calls.add(part(index, f"id{index}", "read", "{}"))
     with pytest.raises(ValueError, match=str(MAX_CALLS)):
         calls.add(part(MAX_CALLS, "one-more", "read", "{}"))
+
+
+class CountedScan(ObjectScan):
+    """Counts the characters that are looked at."""
+
+    characters = 0
+
+    def _look_at(self, piece: str) -> None:
+        CountedScan.characters += len(piece)
+        super()._look_at(piece)
+
+
+def test_every_character_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    parses: list[Any] = []
+    monkeypatch.setattr("json.loads", lambda *given, **_: parses.append(given))
+    calls = StreamedCallParts([PartialCall(0, "", "read", scan=CountedScan())])
+    given = ['{"p": "', *["}y\\"] * 3000, '\\"']
+    for piece in given:
+        calls.add(part(0, None, "read", piece))
+    assert [call.arguments for call in calls.parts] == ["".join(given)]
+    assert CountedScan.characters <= len("".join(given))
+    assert parses == []
+
+
+@pytest.mark.parametrize(
+    ("pieces", "over"),
+    [
+        (['{"a": "}"', "}"], True),
+        (['{"a": {', "}"], False),
+        (['{"a": "\\', '"}'], False),
+        (['{"a": "\\', '"', '"}'], True),
+        (['{"a": "\\', "\\", '"}'], True),
+        (['"x"'], False),
+        ([""], False),
+        (["{", "} "], True),
+    ],
+)
+def test_where_an_object_is_over(pieces: list[str], over: bool) -> None:
+    whole, by_piece = ObjectScan(), ObjectScan()
+    for end in range(1, len(pieces)):
+        by_piece.is_over(pieces[:end])
+    assert by_piece.is_over(pieces) == whole.is_over(pieces) == over
+    assert ObjectScan().is_over(list("".join(pieces))) == over
+
+
+def test_a_name_has_an_end() -> None:
+    calls = StreamedCallParts()
+    calls.add(part(0, "a", "x" * 600))
+    with pytest.raises(ValueError, match="1201"):
+        calls.add(part(0, "a", "y" * 601))

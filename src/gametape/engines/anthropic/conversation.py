@@ -29,7 +29,6 @@ from gametape.engines.server.streamed_calls import (
     StreamedCall,
     estimate_tokens,
     parse_streamed_calls,
-    valid_text,
 )
 
 _NOT_RUN = "This call was not run."
@@ -94,7 +93,7 @@ class AnthropicConversation:
         body = self._request(min(max_tokens, max(_LEAST_ROOM, chat.window - self.length)))
         received = await chat.refused.send(body, lambda shaped: stream_message(chat.client, shaped))
         streamed = [
-            StreamedCall(str(block.get("id") or ""), str(block.get("name") or ""), block["partial_json"])
+            StreamedCall(block["id"], block.get("name", ""), block["partial_json"])
             for block in received.blocks_of("tool_use")
         ]
         finish = finish_of(received)
@@ -110,10 +109,11 @@ class AnthropicConversation:
             usage=usage,
             constrained=forced,
             model_name=chat.name,
-            reasoning=valid_text(received.text_of("thinking")),
+            reasoning=received.text_of("thinking"),
             reasoning_state=reasoning_state(received),
             warnings=self._new_warnings(forced),
         )
+        reply = chat.client.clean_reply(reply)
         self.replay(reply)
         self._counted = (len(self._messages), usage.prompt_tokens + usage.completion_tokens)
         return reply

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 from gametape.engines.errors import ContextTooLong, EngineError
 from gametape.engines.server.client import ServerClient
 from gametape.engines.server.errors import one_line
+from gametape.engines.server.wire_values import UNREADABLE, read_id, read_text
 
 _STOPS = {
     "end_turn": "stop",
@@ -23,6 +24,7 @@ _DELTAS = {
     "input_json_delta": ("partial_json", "partial_json"),
 }
 """By the type of a delta: what its content is called there, and in the block that it continues."""
+_TEXTS = ("text", "thinking", "signature", "data", "name")
 _MAX_BLOCKS = 1024
 
 
@@ -31,6 +33,8 @@ class StreamedMessage:
     """What has been received so far. A block of tool use has its input as text, under `partial_json`."""
 
     blocks: dict[int, dict[str, Any]] = field(default_factory=dict)
+    pieces: dict[int, dict[str, list[str]]] = field(default_factory=dict)
+    """What the deltas added to the blocks, until they are joined at the end."""
     stop: str | None = None
     stop_detail: str = ""
     ended: bool = False
@@ -40,6 +44,12 @@ class StreamedMessage:
 
     def blocks_of(self, *types: str) -> list[dict[str, Any]]:
         return [block for _, block in sorted(self.blocks.items()) if block["type"] in types]
+
+    def join_pieces(self) -> None:
+        for index, added in self.pieces.items():
+            for name, pieces in added.items():
+                self.blocks[index][name] = "".join([self.blocks[index].get(name) or "", *pieces])
+        self.pieces = {}
 
     def text_of(self, type_: str) -> str:
         return "".join(block.get(type_) or "" for block in self.blocks_of(type_))
@@ -52,19 +62,21 @@ async def stream_message(client: ServerClient, body: dict[str, Any]) -> Streamed
         async for event in events:
             try:
                 _add_event(received, event)
-            except (KeyError, TypeError, AttributeError, ValueError) as error:
+            except UNREADABLE as error:
                 _raise_error(client, received, "garbled", "sends an event that is no part of a message", error)
             if received.event_count > 4 * most + 64:
                 _raise_error(client, received, "garbled", f"goes on long after the {most} requested tokens")
+    received.join_pieces()
     if received.stop is None or not received.ended:
         _raise_error(client, received, "cut_stream", "ended its answer without finishing it")
     if received.stop == "model_context_window_exceeded":
         raise ContextTooLong(f"{client.server}: the conversation and the answer do not fit into the model's window")
     if received.stop == "refusal":
-        said = f": {received.stop_detail}" if received.stop_detail else ""
+        said = f": {one_line(client.hide_key(received.stop_detail))}" if received.stop_detail else ""
         _raise_error(client, received, "refused", f"says that the model refuses to answer{said}")
     if received.stop not in _STOPS:
-        _raise_error(client, received, "refused", f"ended its answer for another reason: {received.stop[:40]!r}")
+        stop = client.hide_key(received.stop)[:40]
+        _raise_error(client, received, "refused", f"ended its answer for another reason: {stop!r}")
     return received
 
 
@@ -83,13 +95,16 @@ def _add_event(received: StreamedMessage, event: dict[str, Any]) -> None:
                 raise ValueError(len(received.blocks))
             if block["type"] == "tool_use":
                 block["partial_json"] = json.dumps(block["input"]) if block.get("input") else ""
-            received.blocks[int(event["index"])] = block
+                block["id"] = read_id(block.get("id"))
+            block |= {name: read_text(block[name]) for name in _TEXTS if name in block}
+            index = int(event["index"])
+            received.blocks[index], received.pieces[index] = block, {}
             received.event_count += 1
         case "content_block_delta":
-            delta, block = event["delta"], received.blocks[int(event["index"])]
+            delta, added = event["delta"], received.pieces[int(event["index"])]
             if delta["type"] in _DELTAS:
                 given, kept = _DELTAS[delta["type"]]
-                block[kept] = (block.get(kept) or "") + delta[given]
+                added.setdefault(kept, []).append(read_text(delta[given]))
             received.event_count += 1
         case "message_delta":
             received.usage |= _counts(event.get("usage"))
@@ -108,7 +123,7 @@ def _counts(usage: Any) -> dict[str, Any]:
 
 def _explanation(details: Any) -> str:
     said = details.get("explanation") if isinstance(details, dict) else None
-    return one_line(said) if isinstance(said, str) else ""
+    return said if isinstance(said, str) else ""
 
 
 def _raise_error(

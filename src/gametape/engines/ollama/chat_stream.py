@@ -9,6 +9,7 @@ from gametape.engines.conversation import Call
 from gametape.engines.errors import EngineError, EngineErrorKind
 from gametape.engines.server.client import ServerClient
 from gametape.engines.server.streamed_calls import StreamedCall, parse_streamed_calls
+from gametape.engines.server.wire_values import UNREADABLE, read_id, read_text
 
 _MAX_CALLS = 64
 _MAX_COUNT = 2**40
@@ -18,8 +19,8 @@ _MAX_COUNT = 2**40
 class OllamaAnswer:
     """What has been received so far."""
 
-    text: str = ""
-    thinking: str = ""
+    text_pieces: list[str] = field(default_factory=list)
+    thinking_pieces: list[str] = field(default_factory=list)
     calls: list[StreamedCall] = field(default_factory=list)
     done: bool = False
     finish: str = "stop"
@@ -27,6 +28,14 @@ class OllamaAnswer:
     completion_tokens: int | None = None
     event_count: int = 0
     """Lines with content: about as many as there were tokens."""
+
+    @property
+    def text(self) -> str:
+        return "".join(self.text_pieces)
+
+    @property
+    def thinking(self) -> str:
+        return "".join(self.thinking_pieces)
 
 
 async def stream_chat(client: ServerClient, body: dict[str, Any], max_tokens: int) -> OllamaAnswer:
@@ -36,7 +45,7 @@ async def stream_chat(client: ServerClient, body: dict[str, Any], max_tokens: in
         async for event in events:
             try:
                 _add_event(received, event)
-            except (KeyError, TypeError, AttributeError, ValueError) as error:
+            except UNREADABLE as error:
                 _fail(client, received, "garbled", "sends a line that is no part of a chat", error)
             if received.event_count > 4 * max_tokens + 64:
                 _fail(client, received, "garbled", f"goes on long after the {max_tokens} requested tokens")
@@ -45,7 +54,8 @@ async def stream_chat(client: ServerClient, body: dict[str, Any], max_tokens: in
     if not received.done:
         _fail(client, received, "cut_stream", "ended its answer without finishing it")
     if received.finish not in {"stop", "length"}:
-        _fail(client, received, "refused", f"ended its answer for another reason: {received.finish[:40]!r}")
+        finish = client.hide_key(received.finish)[:40]
+        _fail(client, received, "refused", f"ended its answer for another reason: {finish!r}")
     return received
 
 
@@ -60,16 +70,16 @@ def parse_calls(answer: OllamaAnswer, id_prefix: str) -> tuple[str, tuple[Call, 
 
 def _add_event(received: OllamaAnswer, event: dict[str, Any]) -> None:
     message = event.get("message") or {}
-    text, thinking = message.get("content") or "", message.get("thinking") or ""
+    text, thinking = read_text(message.get("content")), read_text(message.get("thinking"))
     calls = message.get("tool_calls") or []
-    received.text += text
-    received.thinking += thinking
+    received.text_pieces.append(text)
+    received.thinking_pieces.append(thinking)
     received.event_count += bool(text or thinking or calls)
     for call in calls:
         function = call["function"]
         arguments = function.get("arguments")  # an object in Ollama, text in its imitations
         raw = arguments if isinstance(arguments, str) else json.dumps({} if arguments is None else arguments)
-        received.calls.append(StreamedCall(str(call.get("id") or ""), str(function["name"]), raw))
+        received.calls.append(StreamedCall(read_id(call.get("id")), read_text(function["name"]), raw))
     if len(received.calls) > _MAX_CALLS:
         raise ValueError(len(received.calls))
     if event.get("done"):

@@ -22,7 +22,7 @@ from gametape.engines.errors import ContextTooLong, EngineError
 from gametape.engines.ollama.chat_stream import OllamaAnswer, finish_of, parse_calls, stream_chat
 from gametape.engines.prices import Price
 from gametape.engines.server.client import ServerClient
-from gametape.engines.server.streamed_calls import estimate_tokens, valid_text
+from gametape.engines.server.streamed_calls import estimate_tokens
 
 ChatMessage = dict[str, Any]
 Entry = Reply | tuple[str, str] | tuple[ToolResponse, ...]
@@ -133,9 +133,10 @@ class OllamaConversation:
             finish_of(answer),
             usage=self._usage(answer, before, time.monotonic() - began),
             model_name=self._chat.name,
-            reasoning=valid_text(answer.thinking),
+            reasoning=answer.thinking,
             warnings=self._new_warnings(),
         )
+        reply = self._chat.client.clean_reply(reply)
         self.replay(reply)
         total = reply.usage.prompt_tokens + reply.usage.completion_tokens
         self._counted = (len(self._entries), max(total, self._counted[1]))

@@ -12,6 +12,7 @@ from gametape.engines.openai.reasoning_parts import ReasoningParts
 from gametape.engines.server.client import ServerClient
 from gametape.engines.server.errors import one_line
 from gametape.engines.server.streamed_calls import StreamedCall, parse_streamed_calls
+from gametape.engines.server.wire_values import UNREADABLE, read_text
 
 _FINISHES = {
     "stop": "stop",
@@ -29,14 +30,18 @@ _FINISHES = {
 class ChatCompletion:
     """What has been received so far."""
 
-    text: str = ""
-    refusal: str = ""
+    text_pieces: list[str] = field(default_factory=list)
+    refusal_pieces: list[str] = field(default_factory=list)
     reasoning: ReasoningParts = field(default_factory=ReasoningParts)
     calls: StreamedCallParts = field(default_factory=StreamedCallParts)
     finish: str | None = None
     usage: dict[str, Any] = field(default_factory=dict)
     event_count: int = 0
     """Events with content: about as many as there were tokens."""
+
+    @property
+    def text(self) -> str:
+        return "".join(self.text_pieces)
 
 
 async def stream_completion(client: ServerClient, body: dict[str, Any], max_tokens: int) -> ChatCompletion:
@@ -46,18 +51,20 @@ async def stream_completion(client: ServerClient, body: dict[str, Any], max_toke
         async for event in events:
             try:
                 _add_event(received, event)
-            except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+            except UNREADABLE as error:
                 _raise_error(client, received, "garbled", "sends an event that is no part of a chat completion", error)
             if received.event_count > 4 * max_tokens + 64:
                 _raise_error(client, received, "garbled", f"goes on long after the {max_tokens} requested tokens")
     if received.finish is None:
         _raise_error(client, received, "cut_stream", "ended its answer without finishing it")
-    if received.refusal and not received.text and not received.calls.parts:
-        _raise_error(client, received, "refused", f"says that the model refuses: {one_line(received.refusal)}")
+    if received.refusal_pieces and not received.text_pieces and not received.calls.parts:
+        said = one_line(client.hide_key("".join(received.refusal_pieces)))
+        _raise_error(client, received, "refused", f"says that the model refuses: {said}")
     if received.finish == "content_filter":
         _raise_error(client, received, "refused", "stopped the answer: its content filter objected")
     if received.finish not in _FINISHES:
-        _raise_error(client, received, "refused", f"ended its answer for another reason: {received.finish[:40]!r}")
+        finish = client.hide_key(received.finish)[:40]
+        _raise_error(client, received, "refused", f"ended its answer for another reason: {finish!r}")
     return received
 
 
@@ -91,13 +98,13 @@ def _add_event(received: ChatCompletion, event: dict[str, Any]) -> None:
         received.usage = event["usage"]
     for choice in event.get("choices") or []:
         delta = choice.get("delta") or {}
-        text, refusal = delta.get("content") or "", delta.get("refusal") or ""
+        text, refusal = read_text(delta.get("content")), read_text(delta.get("refusal"))
         calls = delta.get("tool_calls") or []
         if delta.get("function_call"):
             calls = [*calls, {"index": 0, "function": delta["function_call"]}]
         reasoned = received.reasoning.add(delta)
-        received.text += text
-        received.refusal += refusal
+        received.text_pieces += [text] if text else []
+        received.refusal_pieces += [refusal] if refusal else []
         received.event_count += bool(text or calls or reasoned or refusal)
         for part in calls:
             received.calls.add(part)

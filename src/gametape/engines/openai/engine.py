@@ -13,6 +13,7 @@ from gametape.engines.errors import EngineError, EngineErrorKind
 from gametape.engines.openai.usage import parse_usage
 from gametape.engines.prices import Price
 from gametape.engines.server.client import ServerClient
+from gametape.engines.server.wire_values import UNREADABLE, read_text
 
 _PROBE_GRAMMAR = 'root ::= "ab"'
 
@@ -23,7 +24,7 @@ class _Completion:
 
     ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
-    text: str = ""
+    text_pieces: list[str] = field(default_factory=list)
     top_first: float | None = None
     """The highest log-probability of a first token, where it was requested."""
     finish: str | None = None
@@ -48,7 +49,8 @@ class ServerEngine(PolicyEngine):
         counted = TokenUsage(prompt_tokens=len(request.prompt_ids), completion_tokens=len(sampled.ids))
         finish = sampled.finish
         if finish not in {"stop", "length"}:
-            self._raise_error("server_error", f"gave up on its answer ({str(finish)[:40]!r})", sampled)
+            said = self._client.hide_key(str(finish))[:40]
+            self._raise_error("server_error", f"gave up on its answer ({said!r})", sampled)
         return Generation(
             request_id=request.request_id,
             completion_ids=sampled.ids,
@@ -86,7 +88,7 @@ class ServerEngine(PolicyEngine):
                     raise
                 self._supports_grammars = False
             else:
-                self._supports_grammars = sampled.text.startswith("ab")
+                self._supports_grammars = "".join(sampled.text_pieces).startswith("ab")
         return self._supports_grammars
 
     async def _sample(self, body: dict[str, Any]) -> _Completion:
@@ -95,7 +97,7 @@ class ServerEngine(PolicyEngine):
             async for event in events:
                 try:
                     _add_event(sampled, event, body["prompt"])
-                except (KeyError, TypeError, AttributeError, ValueError) as error:
+                except UNREADABLE as error:
                     self._raise_error(
                         "garbled", "sends an event that is no part of a completion in tokens", sampled, error
                     )
@@ -149,7 +151,7 @@ def _add_event(sampled: _Completion, event: dict[str, Any], prompt: list[int]) -
             raise ValueError("ids and log-probabilities do not go together")
         sampled.ids += [_id(value) for value in ids]
         sampled.logprobs += [_logprob(value) for value in logprobs]
-        sampled.text += choice.get("text") or ""
+        sampled.text_pieces.append(read_text(choice.get("text")))
         if choice.get("finish_reason") is not None:
             sampled.finish = str(choice["finish_reason"])
 

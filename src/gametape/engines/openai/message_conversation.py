@@ -15,7 +15,7 @@ from gametape.engines.openai.usage import parse_usage
 from gametape.engines.prices import Price
 from gametape.engines.server.client import ServerClient
 from gametape.engines.server.refusals import RefusedParameters
-from gametape.engines.server.streamed_calls import estimate_tokens, valid_text
+from gametape.engines.server.streamed_calls import estimate_tokens
 
 ChatMessage = dict[str, Any]
 _NOT_RUN = "This call was not run."
@@ -96,10 +96,11 @@ class MessageConversation:
             usage=usage,
             constrained=forced,
             model_name=chat.name,
-            reasoning=valid_text(completion.reasoning.text),
+            reasoning=completion.reasoning.text,
             reasoning_state=completion.reasoning.state(),
             warnings=self._new_warnings(forced and not calls and problem is None and completion.finish != "length"),
         )
+        reply = chat.client.clean_reply(reply)
         self.replay(reply)
         self._counted = (len(self._messages), usage.prompt_tokens + usage.completion_tokens)
         return reply

@@ -8,6 +8,7 @@ from gametape.engines.errors import EngineError
 from gametape.engines.prices import Price
 from gametape.engines.server.address import ServerAddress
 from gametape.engines.server.client import ServerClient
+from gametape.engines.server.counts import plausible_count
 
 _WINDOW_FIELDS = ("max_model_len", "loaded_context_length", "context_length", "max_context_length", "context_window")
 """As vLLM, LM Studio, OpenRouter, LM Studio again and others call it; the one that holds now comes first."""
@@ -46,8 +47,8 @@ async def read_model_list(client: ServerClient, address: ServerAddress) -> Repor
 def _window(entry: dict[str, Any]) -> int | None:
     top = entry.get("top_provider")
     sources = [entry, *([top] if isinstance(top, dict) else [])]
-    given = [source[name] for name in _WINDOW_FIELDS for source in sources if type(source.get(name)) is int]
-    return max(1, given[0]) if given else None
+    given = [source[name] for name in _WINDOW_FIELDS for source in sources if plausible_count(source.get(name), 0)]
+    return int(given[0]) if given else None
 
 
 def _price(pricing: object) -> Price | None:
@@ -62,6 +63,6 @@ def _price(pricing: object) -> Price | None:
 def _per_million(value: object) -> float | None:
     try:
         dollars = float(value) * 1e6 if isinstance(value, str | int | float) else math.nan
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return round(dollars, 9) if math.isfinite(dollars) and dollars >= 0 else None

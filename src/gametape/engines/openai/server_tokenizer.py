@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple, TypeGuard
 from gametape.engines.chat_formats.chat_template import TemplateRefusal
 from gametape.engines.errors import EngineError
 from gametape.engines.server.client import ServerClient
+from gametape.engines.server.counts import plausible_count
 from gametape.engines.tokenizers.text import replace_surrogates
 
 _SPECIAL_FORM = re.compile(r"(?!<0x[0-9A-F]{2}>)<[^\s<>](?:.*[^\s])?>|\[/?[A-Za-z_]{2,}\]|>>.+<<", re.DOTALL)
@@ -102,7 +103,7 @@ class TokenizerCache:
         ids, strings = answer.get("tokens"), answer.get("token_strs")
         if not _are_ids(ids) or not isinstance(strings, list) or not all(isinstance(s, str) for s in strings):
             raise EngineError("garbled", f"{client.server} does not tokenise in ids and strings")
-        self.window = answer["max_model_len"] if isinstance(answer.get("max_model_len"), int) else self.window
+        self.window = plausible_count(answer.get("max_model_len"), 0) or self.window
         try:
             return list(zip(ids, strings, strict=True))
         except ValueError as error:

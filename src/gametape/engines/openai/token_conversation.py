@@ -66,7 +66,7 @@ class ServerTokenConversation:
     async def ask(self, max_tokens: int) -> Reply:
         while True:
             try:
-                reply = await self._inner.ask(max_tokens)
+                reply = self._client.clean_reply(await self._inner.ask(max_tokens))
             except TokenizerCacheMiss as miss:
                 await self._cache.fetch(self._client, miss.query)
             else:

@@ -13,11 +13,13 @@ from typing import Any, NoReturn
 import httpx
 
 from gametape.engines.chat_formats.tool_calls import load_finite_json
+from gametape.engines.conversation import Reply
 from gametape.engines.egress_policy import EgressPolicy
 from gametape.engines.errors import EngineError
 from gametape.engines.server.address import ServerAddress
 from gametape.engines.server.errors import error_from_http, raise_for_event, raise_for_status
 from gametape.engines.server.keys import ServerKey, find_key
+from gametape.engines.server.reply_check import clean_reply
 
 _ANTHROPIC_VERSION = "2023-06-01"
 _ERROR_BYTES = 64 * 1024
@@ -37,20 +39,34 @@ class ServerLimits:
 class ServerClient:
     """The client of one server. `server` is its name in messages: scheme, host and port, never a key.
 
-    Made only where the policy allows the host and the key can be sent: no request is needed to find that out.
+    Made only where the policy allows the host and the key can be sent: no request is needed to find that out. `key` is
+    what is sent instead of the address's own.
     """
 
-    def __init__(self, address: ServerAddress, egress: EgressPolicy, limits: ServerLimits) -> None:
+    def __init__(
+        self, address: ServerAddress, egress: EgressPolicy, limits: ServerLimits, key: ServerKey | None = None
+    ) -> None:
         self.server = address.server
         if address.socket_path is None:
             egress.allowed_addresses(address.api_url.host)
-        self._key = find_key(address, egress)
+        self._key = find_key(address, egress) if key is None else key
         self._headers = _headers(address, self._key)
         self._address = address
         self._limits = limits
         self._egress = egress
         self._http: httpx.AsyncClient | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+
+    def hide_key(self, text: str) -> str:
+        """A text of the server for a message, without the key."""
+        return self._key.hide(text)
+
+    def clean_reply(self, reply: Reply) -> Reply:
+        """The reply as it may be recorded: without the key, and in valid text."""
+        try:
+            return clean_reply(reply, self._key.mask)
+        except ValueError:
+            self._garbled("sends something that is nested too deeply", reply.usage.completion_tokens)
 
     async def close(self) -> None:
         if self._http is not None and self._loop is asyncio.get_running_loop():
@@ -80,7 +96,7 @@ class ServerClient:
                     return
                 event = self.parse_json(data, count_received)
                 if event.get("error"):
-                    raise_for_event(self._key.hide(data), self.server, count_received())
+                    raise_for_event(data, self.server, count_received(), self._key)
                 yield event
 
     async def lines(
@@ -101,7 +117,7 @@ class ServerClient:
                     continue
                 event = self.parse_json(line, count_received)
                 if event.get("error"):
-                    raise_for_event(self._key.hide(line), self.server, count_received())
+                    raise_for_event(line, self.server, count_received(), self._key)
                 yield event
 
     def _connected(self) -> httpx.AsyncClient:
@@ -134,7 +150,7 @@ class ServerClient:
             ):
                 begun = True
                 if response.status_code != 200:
-                    body_read = self._key.hide(await _read_error_body(response))
+                    body_read = await _read_error_body(response)
                     raise_for_status(response.status_code, response.headers, body_read, self.server, self._key)
                 if response.headers.get("content-encoding", "identity") != "identity":
                     self._garbled("compresses its answer, which it was not asked to do", 0)

@@ -17,6 +17,7 @@ _TOO_LONG = re.compile(
     r"prompt is too long|longer than the (maximum|model)|input is too long",
     re.IGNORECASE,
 )
+_ESCAPE = re.compile(r"\\+u([0-9a-fA-F]{4})")
 _RETRYABLE_STATUS: dict[int, EngineErrorKind] = {
     408: "timeout",
     409: "server_error",
@@ -56,22 +57,23 @@ def parse_retry_after(value: str | None, now: float | None = None) -> float | No
         return None
 
 
-def error_message(body: bytes) -> str:
-    """The message in an error's body, wherever the server put it."""
+def error_message(body: bytes, key: ServerKey) -> str:
+    """The message in an error's body, wherever the server put it, without the key, however that is written."""
     text = body.decode("utf-8", "replace")
     try:
         document: Any = json.loads(text)
+        for name in ("error", "message", "detail"):
+            if isinstance(document, dict) and name in document:
+                document = document[name]
+        text = document if isinstance(document, str) else json.dumps(document)
     except (ValueError, RecursionError):
-        return one_line(text)
-    for key in ("error", "message", "detail"):
-        if isinstance(document, dict) and key in document:
-            document = document[key]
-    return one_line(document if isinstance(document, str) else json.dumps(document))
+        pass
+    return one_line(key.hide(_ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)))
 
 
 def raise_for_status(status: int, headers: httpx.Headers, body: bytes, server: str, key: ServerKey) -> NoReturn:
     """Raise the error that a status other than 200 means."""
-    message = error_message(body)
+    message = error_message(body, key)
     if 300 <= status < 400:
         raise EngineError("refused", f"{server} redirects elsewhere ({status}), which is not followed: name that URL")
     if status in {400, 413, 422} and _TOO_LONG.search(message):
@@ -82,13 +84,13 @@ def raise_for_status(status: int, headers: httpx.Headers, body: bytes, server: s
     retry_after = _milliseconds(headers.get("retry-after-ms"))
     if retry_after is None:
         retry_after = parse_retry_after(headers.get("retry-after"))
-    kind, parameter = _kind_of_status(status), _parameter(body)
+    kind, parameter = _kind_of_status(status), _parameter(body, key)
     raise EngineError(kind, text, retry_after, status=status, parameter=parameter, detail=message)
 
 
-def raise_for_event(body: bytes, server: str, wasted: int) -> NoReturn:
+def raise_for_event(body: bytes, server: str, wasted: int, key: ServerKey) -> NoReturn:
     """Raise the error that an event of a stream reports."""
-    message, error = error_message(body), _error_object(body)
+    message, error = error_message(body, key), _error_object(body)
     if _TOO_LONG.search(message):
         raise ContextTooLong(f"{server}: {message}")
     code = error.get("code")
@@ -96,7 +98,9 @@ def raise_for_event(body: bytes, server: str, wasted: int) -> NoReturn:
     if type(code) is int and 400 <= code < 600:
         named.insert(0, _kind_of_status(code))
     kind = named[0] if named else "server_error"
-    raise EngineError(kind, f"{server}: {message}", wasted_tokens=wasted, parameter=_parameter(body), detail=message)
+    raise EngineError(
+        kind, f"{server}: {message}", wasted_tokens=wasted, parameter=_parameter(body, key), detail=message
+    )
 
 
 def _kind_of_status(status: int) -> EngineErrorKind:
@@ -112,9 +116,9 @@ def _error_object(body: bytes) -> dict[str, Any]:
     return inner if isinstance(inner, dict) else {}
 
 
-def _parameter(body: bytes) -> str | None:
+def _parameter(body: bytes, key: ServerKey) -> str | None:
     named = _error_object(body).get("param")
-    return named if isinstance(named, str) else None
+    return key.hide(named) if isinstance(named, str) else None
 
 
 def _milliseconds(value: str | None) -> float | None:

@@ -4,6 +4,7 @@ A key travels over https, to this machine, or through a Unix socket; never in th
 """
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -11,6 +12,8 @@ from gametape.core.errors import BadInput, MissingDependency
 from gametape.engines.egress_policy import EgressPolicy
 from gametape.engines.providers import SERVER_KEY_VARIABLE, refuse_built_in_key
 from gametape.engines.server.address import ServerAddress
+
+_LEAST_SECRET = 8
 
 
 @dataclass(frozen=True)
@@ -32,9 +35,15 @@ class ServerKey:
             )
         return f"it was sent no key; set ${self.variable}" if self.variable else "it was sent no key"
 
-    def hide(self, text: bytes) -> bytes:
-        """A server's words without the key, should it repeat it."""
-        return text.replace(self.value.encode(), b"[key]") if self.value else text
+    def hide(self, text: str) -> str:
+        """A server's words, decoded, without the key, should it repeat it. A short one is hidden as a whole word."""
+        if not self.value or len(self.value) >= _LEAST_SECRET:
+            return self.mask(text)
+        return re.sub(rf"(?<!\w){re.escape(self.value)}(?!\w)", "[key]", text)
+
+    def mask(self, text: str) -> str:
+        """A model's words without the key. One that is too short to be a secret may be an ordinary word, and stays."""
+        return text.replace(self.value, "[key]") if self.value and len(self.value) >= _LEAST_SECRET else text
 
     def __repr__(self) -> str:
         return f"ServerKey(variable={self.variable!r}, withheld={self.withheld!r})"
