@@ -90,7 +90,8 @@ class AnthropicConversation:
 
     async def ask(self, max_tokens: int) -> Reply:
         began, chat = time.monotonic(), self._chat
-        body = self._request(min(max_tokens, max(_LEAST_ROOM, chat.window - self.length)))
+        window = chat.refused.window_within(chat.window)
+        body = self._request(min(max_tokens, max(_LEAST_ROOM, window - self.length)))
         received = await chat.refused.send(body, lambda shaped: stream_message(chat.client, shaped))
         streamed = [
             StreamedCall(block["id"], block.get("name", ""), block["partial_json"])

@@ -81,7 +81,7 @@ class MessageConversation:
 
     async def ask(self, max_tokens: int) -> Reply:
         began, chat = time.monotonic(), self._chat
-        room = min(max_tokens, max(_LEAST_ROOM, chat.window - self.length))
+        room = min(max_tokens, max(_LEAST_ROOM, chat.refused.window_within(chat.window) - self.length))
         body = self._request() | {"max_tokens": room}
         completion = await chat.refused.send(body, lambda shaped: stream_completion(chat.client, shaped, room))
         text, calls, problem = parse_calls(completion, f"call_{self._turn}_")
