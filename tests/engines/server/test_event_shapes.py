@@ -170,8 +170,8 @@ def test_an_id_that_is_a_number_is_taken_as_text(protocol: str) -> None:
         reply = asked(protocol, ID_PLACES[protocol], value)
         assert reply is not None
         assert reply.calls[0].id == wanted
-    for value in (1.5, True, ["a"], {"a": 1}):
-        assert asked(protocol, ID_PLACES[protocol], value) is None
+    for wrong in (1.5, True, ["a"], {"a": 1}):
+        assert asked(protocol, ID_PLACES[protocol], wrong) is None
 
 
 @pytest.mark.parametrize(

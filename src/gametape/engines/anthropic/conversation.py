@@ -20,13 +20,14 @@ from gametape.engines.anthropic.blocks import (
     with_marks,
 )
 from gametape.engines.anthropic.message_stream import StreamedMessage, finish_of, stream_message
-from gametape.engines.anthropic.thought_request import RefusedThinking
+from gametape.engines.anthropic.thought_request import RefusedThinking, without_thinking
 from gametape.engines.conversation import Reply, ToolDefinition, ToolResponse
 from gametape.engines.prices import Price
 from gametape.engines.server.client import ServerClient
-from gametape.engines.server.counts import count_at
+from gametape.engines.server.counts import believable_count, count_at
 from gametape.engines.server.streamed_calls import (
     StreamedCall,
+    estimate_reply,
     estimate_tokens,
     parse_streamed_calls,
 )
@@ -100,7 +101,7 @@ class AnthropicConversation:
         finish = finish_of(received)
         prefix = f"call_{self._turn}_"
         text, calls, problem = parse_streamed_calls(received.text_of("text"), streamed, prefix, finish == "length")
-        usage = self._usage(received, time.monotonic() - began)
+        usage = self._usage(received, streamed, time.monotonic() - began)
         forced = "tool_choice" in chat.refused.shape(body)
         reply = Reply(
             text,
@@ -168,12 +169,16 @@ class AnthropicConversation:
         self._warned |= set(new)
         return new
 
-    def _usage(self, received: StreamedMessage, seconds: float) -> TokenUsage:
+    def _usage(self, received: StreamedMessage, streamed: Sequence[StreamedCall], seconds: float) -> TokenUsage:
         """The protocol counts what was read from the cache and written to it apart from the rest of the prompt."""
         cached = count_at(received.usage, "cache_read_input_tokens")
         written = count_at(received.usage, "cache_creation_input_tokens")
         prompt = count_at(received.usage, "input_tokens") + cached + written or self.length
+        read = (*map(without_thinking, self._messages), *self._tools, {"system": self._system})
+        prompt = believable_count(prompt, sum(estimate_tokens(part) for part in read))
         completion = count_at(received.usage, "output_tokens") or received.event_count
+        shown = estimate_reply(received.text_of("text"), received.text_of("thinking"), streamed)
+        completion = believable_count(completion, shown)
         return TokenUsage(
             prompt_tokens=prompt,
             completion_tokens=completion,

@@ -38,7 +38,7 @@ class RefusedThinking(RefusedParameters):
             body = {name: value for name, value in body.items() if name not in (*_SAMPLING, "tool_choice")} | thinking
         shaped = super().shape(body)
         if not self._keeps_blocks:
-            shaped["messages"] = [_without_thinking(message) for message in shaped["messages"]]
+            shaped["messages"] = [without_thinking(message) for message in shaped["messages"]]
         return shaped
 
     def _thinking(self, max_tokens: int) -> dict[str, Any]:
@@ -74,7 +74,7 @@ class RefusedThinking(RefusedParameters):
         return learnt
 
 
-def _without_thinking(message: dict[str, Any]) -> dict[str, Any]:
+def without_thinking(message: dict[str, Any]) -> dict[str, Any]:
     if message["role"] != "assistant":
         return message
     kept = [block for block in message["content"] if block["type"] not in THINKING_BLOCKS]

@@ -22,7 +22,8 @@ from gametape.engines.errors import ContextTooLong, EngineError
 from gametape.engines.ollama.chat_stream import OllamaAnswer, finish_of, parse_calls, stream_chat
 from gametape.engines.prices import Price
 from gametape.engines.server.client import ServerClient
-from gametape.engines.server.streamed_calls import estimate_tokens
+from gametape.engines.server.counts import believable_count
+from gametape.engines.server.streamed_calls import estimate_reply, estimate_tokens
 
 ChatMessage = dict[str, Any]
 Entry = Reply | tuple[str, str] | tuple[ToolResponse, ...]
@@ -199,9 +200,13 @@ class OllamaConversation:
         ]
 
     def _usage(self, answer: OllamaAnswer, before: int, seconds: float) -> TokenUsage:
-        """The server's own counts; ours where it sends none, as it does for a prompt that it had read before."""
+        """The server's own counts; ours where it sends none, as for a prompt that it had read before, or too few."""
+        messages = (message for entry in self._entries for message in self._messages_of(entry))
+        read = ({name: value for name, value in message.items() if name != "thinking"} for message in messages)
         prompt = before if answer.prompt_tokens is None else answer.prompt_tokens
+        prompt = believable_count(prompt, sum(estimate_tokens(part) for part in (*read, *self._tools)))
         completion = answer.event_count if answer.completion_tokens is None else answer.completion_tokens
+        completion = believable_count(completion, estimate_reply(answer.text, answer.thinking, answer.calls))
         cost = self._chat.price.cost(prompt, completion)
         return TokenUsage(prompt_tokens=prompt, completion_tokens=completion, cost_usd=cost, seconds=seconds)
 

@@ -11,7 +11,7 @@ from gametape.engines.openai.call_parts import StreamedCallParts
 from gametape.engines.openai.reasoning_parts import ReasoningParts
 from gametape.engines.server.client import ServerClient
 from gametape.engines.server.errors import one_line
-from gametape.engines.server.streamed_calls import StreamedCall, parse_streamed_calls
+from gametape.engines.server.streamed_calls import StreamedCall, estimate_reply, parse_streamed_calls
 from gametape.engines.server.wire_values import UNREADABLE, read_text
 
 _FINISHES = {
@@ -89,8 +89,17 @@ def finish_reason(completion: ChatCompletion) -> Any:
 
 def parse_calls(completion: ChatCompletion, id_prefix: str) -> tuple[str, tuple[Call, ...], str | None]:
     """The text, the calls, and the problem with their form."""
-    streamed = [StreamedCall(part.id, part.name, part.arguments) for part in completion.calls.in_order()]
-    return parse_streamed_calls(completion.text, streamed, id_prefix, finish_reason(completion) == "length")
+    cut = finish_reason(completion) == "length"
+    return parse_streamed_calls(completion.text, _streamed(completion), id_prefix, cut)
+
+
+def estimate_completion(completion: ChatCompletion) -> int:
+    """Our own estimate of the tokens in it."""
+    return estimate_reply(completion.text, completion.reasoning.text, _streamed(completion))
+
+
+def _streamed(completion: ChatCompletion) -> list[StreamedCall]:
+    return [StreamedCall(part.id, part.name, part.arguments) for part in completion.calls.in_order()]
 
 
 def _add_event(received: ChatCompletion, event: dict[str, Any]) -> None:

@@ -9,8 +9,8 @@ from typing import Any, Self
 
 from gametape.core.messages import Sampling, TokenUsage
 from gametape.engines.conversation import Reply, ToolDefinition, ToolResponse
-from gametape.engines.openai.chat_stream import finish_reason, parse_calls, stream_completion
-from gametape.engines.openai.reasoning_parts import reasoning_fields
+from gametape.engines.openai.chat_stream import estimate_completion, finish_reason, parse_calls, stream_completion
+from gametape.engines.openai.reasoning_parts import reasoning_fields, without_reasoning
 from gametape.engines.openai.usage import parse_usage
 from gametape.engines.prices import Price
 from gametape.engines.server.client import ServerClient
@@ -85,8 +85,13 @@ class MessageConversation:
         body = self._request() | {"max_tokens": room}
         completion = await chat.refused.send(body, lambda shaped: stream_completion(chat.client, shaped, room))
         text, calls, problem = parse_calls(completion, f"call_{self._turn}_")
-        estimated = TokenUsage(prompt_tokens=self.length, completion_tokens=completion.event_count)
-        usage = parse_usage(completion.usage, estimated, chat.price, time.monotonic() - began)
+        counted = TokenUsage(prompt_tokens=self.length, completion_tokens=completion.event_count)
+        read = (*map(without_reasoning, self._messages), *self._tools)
+        estimated = TokenUsage(
+            prompt_tokens=sum(estimate_tokens(part) for part in read),
+            completion_tokens=estimate_completion(completion),
+        )
+        usage = parse_usage(completion.usage, counted, chat.price, time.monotonic() - began, estimated)
         forced = "tool_choice" in chat.refused.shape(body)
         reply = Reply(
             text,

@@ -77,3 +77,8 @@ def reasoning_fields(text: str, state: dict[str, Any] | None) -> dict[str, Any]:
     if isinstance(state.get("details"), list):
         return {"reasoning_details": state["details"]}
     return {state["field"]: text} if state.get("field") in _TEXT_FIELDS and text else {}
+
+
+def without_reasoning(message: dict[str, Any]) -> dict[str, Any]:
+    """A message without the reasoning in it, which servers may leave unread."""
+    return {name: value for name, value in message.items() if name not in (*_TEXT_FIELDS, "reasoning_details")}

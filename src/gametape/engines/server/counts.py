@@ -3,6 +3,7 @@
 from typing import Any
 
 _MAX_COUNT = 2**40
+_LEAST_PART = 4
 
 
 def count_at(reported: dict[str, Any], *path: str) -> int:
@@ -15,3 +16,8 @@ def count_at(reported: dict[str, Any], *path: str) -> int:
 
 def plausible_count(value: object, default: int) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MAX_COUNT else default
+
+
+def believable_count(count: int, estimate: int) -> int:
+    """At least a quarter of our own estimate, so that no server can make a limit of tokens meaningless."""
+    return max(count, estimate // _LEAST_PART)

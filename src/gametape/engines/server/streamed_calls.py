@@ -47,6 +47,12 @@ def estimate_tokens(part: dict[str, Any]) -> int:
     return 8 + len(json.dumps(part, ensure_ascii=False).encode("utf-8", "replace")) // 3
 
 
+def estimate_reply(text: str, reasoning: str, calls: Sequence[StreamedCall]) -> int:
+    """An estimate of the tokens that a model wrote, as far as they are shown."""
+    shown = [text, reasoning, *(part for call in calls for part in (call.name, call.arguments))]
+    return sum(len(part.encode("utf-8", "replace")) for part in shown) // 3
+
+
 def _problem(name: str, error: Exception, cut: bool) -> str:
     if cut:
         return f"Your call of {name!r} was cut off: the turn reached its limit of tokens. Write less in one turn."
