@@ -176,8 +176,8 @@ class AnthropicConversation:
         prompt = count_at(received.usage, "input_tokens") + cached + written or self.length
         read = (*map(without_thinking, self._messages), *self._tools, {"system": self._system})
         prompt = believable_count(prompt, sum(estimate_tokens(part) for part in read))
-        completion = count_at(received.usage, "output_tokens") or received.event_count
         shown = estimate_reply(received.text_of("text"), received.text_of("thinking"), streamed)
+        completion = count_at(received.usage, "output_tokens") or max(shown, received.event_count)
         completion = believable_count(completion, shown)
         return TokenUsage(
             prompt_tokens=prompt,

@@ -85,12 +85,10 @@ class MessageConversation:
         body = self._request() | {"max_tokens": room}
         completion = await chat.refused.send(body, lambda shaped: stream_completion(chat.client, shaped, room))
         text, calls, problem = parse_calls(completion, f"call_{self._turn}_")
-        counted = TokenUsage(prompt_tokens=self.length, completion_tokens=completion.event_count)
+        written = estimate_completion(completion)
+        counted = TokenUsage(prompt_tokens=self.length, completion_tokens=max(written, completion.event_count))
         read = (*map(without_reasoning, self._messages), *self._tools)
-        estimated = TokenUsage(
-            prompt_tokens=sum(estimate_tokens(part) for part in read),
-            completion_tokens=estimate_completion(completion),
-        )
+        estimated = TokenUsage(prompt_tokens=sum(estimate_tokens(part) for part in read), completion_tokens=written)
         usage = parse_usage(completion.usage, counted, chat.price, time.monotonic() - began, estimated)
         forced = "tool_choice" in chat.refused.shape(body)
         reply = Reply(
