@@ -148,6 +148,9 @@ def test_a_window_that_cannot_be_made_smaller_ends_the_rollout(tmp_path: Path) -
             over = await asyncio.wait_for(rollout.run(), HANG)
             assert over.outcome == "limit"
             assert "context is full" in over.reason
+            last = rollout.recorder.steps[-1]
+            assert last.gametape_extra.events == [{"kind": "context_full", "detail": over.reason}]
+            assert over.reason in step_text(last)
             assert trajectory(rollout).tokens_exact() is True
 
     asyncio.run(main())

@@ -177,3 +177,23 @@ def test_what_cannot_be_reached_is_one_line(
     assert said in ran.stderr
     assert len(ran.stderr.strip().splitlines()) == 1
     assert "k3y" not in ran.stderr
+
+
+def test_an_attempt_that_ends_for_want_of_room_says_so(tmp_path: Path) -> None:
+    workspace = lay(tmp_path / "workspace")
+    with OpenAIServer([LOOK], KEY) as server:
+        model = f"openai:m@{server.url}?window=1200"
+        words = ("goal", "run", "--workspace", workspace, "--success", "pytest", "--model", model, "--attempts", "2")
+        ran = gametape(*words, "--json", "--home", tmp_path / "home", env={**os.environ, "GAMETAPE_API_KEY": KEY})
+    answer = json.loads(ran.stdout.splitlines()[-1])
+    assert (ran.returncode, answer["reached"]) == (1, False), ran.stderr
+    assert [warning.partition(":")[0] for warning in answer["warnings"]] == [
+        "attempt 1 ended early",
+        "attempt 2 ended early",
+    ]
+    record = json.loads(Path(answer["trajectory"]).read_text())
+    events = [event for step in record["steps"] if "extra" in step for event in extra(step).get("events") or []]
+    assert [event["kind"] for event in events] == ["context_full"] * 2
+    assert all("the context is full" in line for line in (*answer["warnings"], events[0]["detail"]))
+    shown = gametape("goal", "show", answer["goal_id"], "--home", tmp_path / "home")
+    assert "attempt 2 ended early: the context is full" in " ".join(shown.stdout.split())

@@ -18,6 +18,7 @@ RolloutEventKind = Literal[
     "after_finish",
     "engine",
     "compaction",
+    "context_full",
     "checkpoint_dropped",
     "escalation",
 ]

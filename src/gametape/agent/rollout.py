@@ -151,6 +151,7 @@ class Rollout:
         await self._handle_trip(self._breaker.take_trip())
         await self._make_room()
         reply = await self._ask()
+        self._use_window()
         self.state.turn = self.usage.turns
         routed = await self._router.route(reply, self.workspace, self.usage)
         if budget and not routed.finished:
@@ -199,7 +200,7 @@ class Rollout:
             try:
                 reply = await self.conversation.ask(self.config.turn_tokens)
             except ContextTooLong as error:
-                raise RolloutEnd("limit", f"the context is full even after compaction: {error}") from error
+                raise await self._context_full(f"the context is full even after compaction: {error}") from error
         except EngineError as error:
             failures = (*_failures(self.conversation), RolloutEvent("engine", str(error)))
             events = [event.to_dict() for event in failures]
@@ -302,13 +303,13 @@ class Rollout:
             return
         if trip.rung in ("pause", "stop"):
             end = BreakerTripped(trip)
-            await self._record_trip("system", end.reason, trip)
+            await self._record_event("system", end.reason, trip.to_dict())
             raise end
-        await self._record_trip("user", trip.nudge, trip)
+        await self._record_event("user", trip.nudge, trip.to_dict())
         self.conversation.add_user_message(trip.nudge)
 
-    async def _record_trip(self, source: str, text: str, trip: RolloutTrip) -> None:
-        step = message_step(self._next_id, source, text, events=[trip.to_dict()])
+    async def _record_event(self, source: str, text: str, event: dict[str, object]) -> None:
+        step = message_step(self._next_id, source, text, events=[event])
         await self.recorder.append(step)
         self.config.on_step(step)
 
@@ -317,9 +318,14 @@ class Rollout:
         before = self.conversation.length
         max_tokens = int(compaction.MAX_COMPACTED_SHARE * min(before, self.config.max_prompt_tokens))
         if not await self._restart_compacted(max_tokens):
-            raise RolloutEnd(
-                "limit", f"the context is full: {before} tokens, and compaction cannot make them {max_tokens}"
+            raise await self._context_full(
+                f"the context is full: {before} tokens, and compaction cannot make them {max_tokens}"
             )
+
+    async def _context_full(self, reason: str) -> RolloutEnd:
+        """The end of a rollout whose context cannot be made smaller, after it was recorded why."""
+        await self._record_event("system", f"No further turn: {reason}", RolloutEvent("context_full", reason).to_dict())
+        return RolloutEnd("limit", reason)
 
     async def _restart_compacted(
         self, max_tokens: int, trip: RolloutTrip | None = None, escalated: bool = False
@@ -366,9 +372,14 @@ class Rollout:
         return len(self.recorder.steps) + 1
 
     def _use_state(self, state: AgentState) -> None:
-        config, self.state = self.config, state
-        state.max_read_characters = config.output_room.read
-        self._tools = config.make_tools(state)
+        self.state = state
+        self._tools = self.config.make_tools(state)
+        self._use_window()
+
+    def _use_window(self) -> None:
+        """Show as much of outputs as the model's window allows. A server may state a smaller one at any turn."""
+        config = self.config
+        self.state.max_read_characters = config.output_room.read
         self._router = ToolRouter(
             self._tools, config.limits, config.constraints, config.output_room, config.reply_ends_run
         )

@@ -44,4 +44,22 @@ class EngineError(GametapeError):
 
 
 class ContextTooLong(GametapeError):
-    """The conversation does not fit into the model's window any more; asking again will not help, compaction may."""
+    """The conversation does not fit into the model's window any more; asking again will not help, compaction may.
+
+    `window` and `prompt_tokens` are what the server says of its window and of the request, where it says so;
+    `about_bound` whether it also speaks of the tokens that were asked for.
+    """
+
+    def __init__(
+        self, text: str, window: int | None = None, prompt_tokens: int | None = None, about_bound: bool = False
+    ) -> None:
+        super().__init__(text)
+        self.window = window
+        self.prompt_tokens = prompt_tokens
+        self.about_bound = about_bound
+
+    def room(self, asked: int) -> int:
+        """The tokens to ask for instead of `asked`; 0 where the conversation itself is too long, or may be."""
+        if self.window is not None and self.prompt_tokens is not None and self.window - self.prompt_tokens < asked:
+            return max(0, self.window - self.prompt_tokens)
+        return asked // 2 if self.about_bound else 0

@@ -38,7 +38,11 @@ class TemperedModel:
 
     def __init__(self, inner: Model, temperature: float) -> None:
         self.inner, self.temperature = inner, temperature
-        self.name, self.local, self.trainable, self.window = inner.name, inner.local, inner.trainable, inner.window
+        self.name, self.local, self.trainable = inner.name, inner.local, inner.trainable
+
+    @property
+    def window(self) -> int:
+        return self.inner.window
 
     def start_conversation(
         self, sampling: Sampling, conversation_id: str = "", constrain: bool = False

@@ -117,8 +117,12 @@ class RetryingModel:
 
     def __init__(self, inner: Model, policy: RetryPolicy, price: Price = FREE, clock: Clock | None = None) -> None:
         self.inner = inner
-        self.name, self.local, self.trainable, self.window = inner.name, inner.local, inner.trainable, inner.window
+        self.name, self.local, self.trainable = inner.name, inner.local, inner.trainable
         self._policy, self._price, self._clock = policy, price, clock
+
+    @property
+    def window(self) -> int:
+        return self.inner.window
 
     def start_conversation(
         self, sampling: Sampling, conversation_id: str = "", constrain: bool = False

@@ -64,7 +64,10 @@ class Router:
         self.name = " > ".join(model.name for model in self._models)
         self.local = all(model.local for model in self._models)
         self.trainable = self._frontier is None and local.model.trainable  # two models are not one policy
-        self.window = min(model.window for model in self._models)
+
+    @property
+    def window(self) -> int:
+        return min(model.window for model in self._models)
 
     def choose(self) -> RouterChoice:
         """The model of the next context, where nothing has failed yet."""

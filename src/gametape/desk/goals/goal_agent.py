@@ -123,11 +123,7 @@ class GoalAgent:
     def record_outcomes(self, reached: bool, ended: bool) -> None:
         """Record each attempt as a success or a failure of its model. The last one is left out where it ended for
         another reason than its work (`ended` is false)."""
-        attempts: list[list[Step]] = [[]]
-        for step in self.directory.load_trajectory().steps:
-            if (step.gametape_extra.model_extra or {}).get("after_attempt"):
-                attempts.append([])
-            attempts[-1].append(step)
+        attempts = self._steps_by_attempt()
         numbered = [*enumerate(attempts, start=1)][: None if ended else -1]
         for number, steps in numbered:
             passed = reached and number == len(attempts)
@@ -138,7 +134,22 @@ class GoalAgent:
         """What a person should know about the attempts."""
         limits = self._limits()
         turn_tokens = RolloutConfig(self.model, self._tools, limits=limits).turn_tokens
-        return list(cut_off_warnings(RolloutUsage(cut_off=cut_off), turn_tokens, limits.turn_tokens))
+        full = [
+            f"attempt {number} ended early: {event['detail']}"
+            for number, steps in enumerate(self._steps_by_attempt(), start=1)
+            for step in steps
+            for event in step.gametape_extra.events or []
+            if event.get("kind") == "context_full"
+        ]
+        return [*cut_off_warnings(RolloutUsage(cut_off=cut_off), turn_tokens, limits.turn_tokens), *dict.fromkeys(full)]
+
+    def _steps_by_attempt(self) -> list[list[Step]]:
+        attempts: list[list[Step]] = [[]]
+        for step in self.directory.load_trajectory().steps:
+            if (step.gametape_extra.model_extra or {}).get("after_attempt"):
+                attempts.append([])
+            attempts[-1].append(step)
+        return attempts
 
     def record_no_attempt(self) -> None:
         """Make the record of a goal that needs no work: what would have been asked."""

@@ -91,7 +91,8 @@ class AnthropicConversation:
 
     async def ask(self, max_tokens: int) -> Reply:
         began, chat = time.monotonic(), self._chat
-        body = self._request(min(max_tokens, max(_LEAST_ROOM, chat.window - self.length)))
+        window = chat.refused.window_within(chat.window)
+        body = self._request(min(max_tokens, max(_LEAST_ROOM, window - self.length)))
         received = await chat.refused.send(body, lambda shaped: stream_message(chat.client, shaped))
         streamed = [
             StreamedCall(block["id"], block.get("name", ""), block["partial_json"])
@@ -175,8 +176,8 @@ class AnthropicConversation:
         prompt = count_at(received.usage, "input_tokens") + cached + written or self.length
         read = (*map(without_thinking, self._messages), *self._tools, {"system": self._system})
         prompt = believable_count(prompt, sum(estimate_tokens(part) for part in read))
-        completion = count_at(received.usage, "output_tokens") or received.event_count
         shown = estimate_reply(received.text_of("text"), received.text_of("thinking"), streamed)
+        completion = count_at(received.usage, "output_tokens") or max(shown, received.event_count)
         completion = believable_count(completion, shown)
         return TokenUsage(
             prompt_tokens=prompt,

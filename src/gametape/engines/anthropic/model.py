@@ -22,11 +22,16 @@ class AnthropicModel:
         self.name = address.name
         self.local = local
         self.price = price
-        self.window = address.settings.window or usual_window(address)
         self.why_not_trainable = "the protocol has messages only, no token ids"
         self._client = client
         refused = RefusedThinking(address.model, address.settings.reasoning)
-        self._chat = AnthropicChat(client, address.model, self.name, self.window, price, refused)
+        window = address.settings.window or usual_window(address)
+        self._chat = AnthropicChat(client, address.model, self.name, window, price, refused)
+
+    @property
+    def window(self) -> int:
+        """The usual one, or the smaller one that the server has stated when it refused a request."""
+        return self._chat.refused.window_within(self._chat.window)
 
     def start_conversation(
         self,

@@ -205,8 +205,9 @@ class OllamaConversation:
         read = ({name: value for name, value in message.items() if name != "thinking"} for message in messages)
         prompt = before if answer.prompt_tokens is None else answer.prompt_tokens
         prompt = believable_count(prompt, sum(estimate_tokens(part) for part in (*read, *self._tools)))
-        completion = answer.event_count if answer.completion_tokens is None else answer.completion_tokens
-        completion = believable_count(completion, estimate_reply(answer.text, answer.thinking, answer.calls))
+        shown = estimate_reply(answer.text, answer.thinking, answer.calls)
+        counted = max(shown, answer.event_count)
+        completion = believable_count(counted if answer.completion_tokens is None else answer.completion_tokens, shown)
         cost = self._chat.price.cost(prompt, completion)
         return TokenUsage(prompt_tokens=prompt, completion_tokens=completion, cost_usd=cost, seconds=seconds)
 

@@ -81,16 +81,14 @@ class MessageConversation:
 
     async def ask(self, max_tokens: int) -> Reply:
         began, chat = time.monotonic(), self._chat
-        room = min(max_tokens, max(_LEAST_ROOM, chat.window - self.length))
+        room = min(max_tokens, max(_LEAST_ROOM, chat.refused.window_within(chat.window) - self.length))
         body = self._request() | {"max_tokens": room}
         completion = await chat.refused.send(body, lambda shaped: stream_completion(chat.client, shaped, room))
         text, calls, problem = parse_calls(completion, f"call_{self._turn}_")
-        counted = TokenUsage(prompt_tokens=self.length, completion_tokens=completion.event_count)
+        written = estimate_completion(completion)
+        counted = TokenUsage(prompt_tokens=self.length, completion_tokens=max(written, completion.event_count))
         read = (*map(without_reasoning, self._messages), *self._tools)
-        estimated = TokenUsage(
-            prompt_tokens=sum(estimate_tokens(part) for part in read),
-            completion_tokens=estimate_completion(completion),
-        )
+        estimated = TokenUsage(prompt_tokens=sum(estimate_tokens(part) for part in read), completion_tokens=written)
         usage = parse_usage(completion.usage, counted, chat.price, time.monotonic() - began, estimated)
         forced = "tool_choice" in chat.refused.shape(body)
         reply = Reply(

@@ -33,11 +33,17 @@ class ServerModel:
         self.name = address.name
         self.local = local
         self.price = price
-        self.window = address.settings.window or api.window
         self._api = api
         self._client = client
         self._engine = ServerEngine(client, address.model, price)
-        self._chat = ChatModel(client, address.model, self.name, self.window, price, _options(address))
+        self._chat = ChatModel(
+            client, address.model, self.name, address.settings.window or api.window, price, _options(address)
+        )
+
+    @property
+    def window(self) -> int:
+        """What the server reports, or the smaller one that it has stated when it refused a request."""
+        return self._chat.refused.window_within(self._chat.window)
 
     @property
     def trainable(self) -> bool:

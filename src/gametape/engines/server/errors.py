@@ -8,15 +8,11 @@ from typing import Any, NoReturn
 
 import httpx
 
-from gametape.engines.errors import ContextTooLong, EngineError, EngineErrorKind
+from gametape.engines.errors import EngineError, EngineErrorKind
+from gametape.engines.server.context_refusals import read_context_refusal
 from gametape.engines.server.keys import ServerKey
 
 MAX_MESSAGE_CHARACTERS = 300
-_TOO_LONG = re.compile(
-    r"context[ _-]?(length|window)|maximum (context|model|input) length|max_model_len|too many (input )?tokens|"
-    r"prompt is too long|longer than the (maximum|model)|input is too long",
-    re.IGNORECASE,
-)
 _ESCAPE = re.compile(r"\\+u([0-9a-fA-F]{4})")
 _RETRYABLE_STATUS: dict[int, EngineErrorKind] = {
     408: "timeout",
@@ -76,8 +72,8 @@ def raise_for_status(status: int, headers: httpx.Headers, body: bytes, server: s
     message = error_message(body, key)
     if 300 <= status < 400:
         raise EngineError("refused", f"{server} redirects elsewhere ({status}), which is not followed: name that URL")
-    if status in {400, 413, 422} and _TOO_LONG.search(message):
-        raise ContextTooLong(f"{server}: {message}")
+    if too_long := read_context_refusal(f"{server}: {message}", _error_object(body), status):
+        raise too_long
     text = f"{server} answered {status}: {message}" if message else f"{server} answered {status}"
     if status in {401, 403}:
         text += f" ({key.explain()})"
@@ -91,8 +87,8 @@ def raise_for_status(status: int, headers: httpx.Headers, body: bytes, server: s
 def raise_for_event(body: bytes, server: str, wasted: int, key: ServerKey) -> NoReturn:
     """Raise the error that an event of a stream reports."""
     message, error = error_message(body, key), _error_object(body)
-    if _TOO_LONG.search(message):
-        raise ContextTooLong(f"{server}: {message}")
+    if too_long := read_context_refusal(f"{server}: {message}", error, None):
+        raise too_long
     code = error.get("code")
     named = [_ERROR_TYPES[str(value)] for value in (error.get("type"), code) if str(value) in _ERROR_TYPES]
     if type(code) is int and 400 <= code < 600:

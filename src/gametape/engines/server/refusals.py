@@ -9,7 +9,7 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from gametape.engines.errors import EngineError
+from gametape.engines.errors import ContextTooLong, EngineError
 
 T = TypeVar("T")
 _OPTIONAL = (
@@ -33,6 +33,8 @@ _MARK = "cache_control"
 _BOUNDS = ("max_tokens", "max_completion_tokens")
 _REFUSING_STATUS = {None, 400, 404, 422}
 _LEAST_BOUND = 128
+_LEAST_ROOM = 512
+"""A turn that would have less room than this is not asked for: the conversation is too long."""
 _MAX_CHANGES = 12
 _TOO_MUCH = re.compile(
     r">|at most|maximum|less than|range|too (large|big|high)|exceed|cannot be (larger|greater)|limit"
@@ -53,6 +55,11 @@ class RefusedParameters:
         self._dropped_in_messages: set[str] = set()
         self._bound_name: str | None = None
         self._bound: int | None = None
+        self._window: int | None = None
+
+    def window_within(self, window: int) -> int:
+        """The model's window: the one given, or what the server has said since, whichever is smaller."""
+        return min(window, self._window or window)
 
     def shape(self, body: dict[str, Any]) -> dict[str, Any]:
         """The request as the server takes it."""
@@ -72,15 +79,30 @@ class RefusedParameters:
         return shaped
 
     async def send(self, body: dict[str, Any], request: Callable[[dict[str, Any]], Awaitable[T]]) -> T:
-        """Send a request, and again without what the server refuses of it."""
+        """Send a request, and again without what the server refuses of it. `body` has the bound as `max_tokens`.
+
+        Raises `ContextTooLong` where no smaller bound would make room for a turn.
+        """
         for _ in range(_MAX_CHANGES):
             shaped = self.shape(body)
             try:
                 return await request(shaped)
+            except ContextTooLong as error:
+                body = body | {"max_tokens": self._room(error, shaped)}
             except EngineError as error:
                 if not self.learn(error, shaped):
                     raise
         return await request(self.shape(body))
+
+    def _room(self, error: ContextTooLong, body: dict[str, Any]) -> int:
+        """The bound that fits, by what the server says of its window; that is kept in mind."""
+        if error.window is not None and error.window < (self._window or error.window + 1):
+            self._window = error.window
+            self.changes["window"] = f"the model's window is taken to be {error.window} tokens: the server says so"
+        room = error.room(next((int(body[name]) for name in _BOUNDS if name in body), 0))
+        if room < _LEAST_ROOM:
+            raise error
+        return room
 
     def learn(self, error: EngineError, body: dict[str, Any]) -> bool:
         """Whether this error names something that the request can do without; it does without from now on."""
