@@ -155,14 +155,16 @@ def check(
         raise next(iter(unread.values()))
     if as_json:
         report = _report(parsed)
-        errors = [{"file": str(file.absolute()), "path": "", "expected": str(error)} for file, error in unread.items()]
+        errors = [
+            {"file": str(file.absolute()), "path": "", "expected": str(problem)} for file, problem in unread.items()
+        ]
         failure = {"error": errors[0]["expected"], "exit_code": 2} if errors else {}
         report |= {"valid": report["valid"] and not errors, "errors": [*report["errors"], *errors], **failure}
         emit_json(report)
     else:
         _show(parsed)
-    for error in unread.values():
-        typer.echo(f"gametape: {printable_line(str(error))}", err=True)
+    for problem in unread.values():
+        typer.echo(f"gametape: {printable_line(str(problem))}", err=True)
     if unread or any(result.problems for result in parsed.values()):
         raise typer.Exit(2 if unread else 1)
 
