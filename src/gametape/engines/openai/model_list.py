@@ -47,8 +47,8 @@ async def read_model_list(client: ServerClient, address: ServerAddress) -> Repor
 def _window(entry: dict[str, Any]) -> int | None:
     top = entry.get("top_provider")
     sources = [entry, *([top] if isinstance(top, dict) else [])]
-    given = [source[name] for name in _WINDOW_FIELDS for source in sources if plausible_count(source.get(name), 0)]
-    return int(given[0]) if given else None
+    given = [source[name] for name in _WINDOW_FIELDS for source in sources if type(source.get(name)) is int]
+    return max(1, plausible_count(given[0], 1)) if given else None
 
 
 def _price(pricing: object) -> Price | None:
