@@ -149,6 +149,8 @@ def pull_request_text(
         lines.append(f"{attempt['n']}. {passed} passed, {attempt['tokens']} tokens{tampering}")
     if not answer["attempts"]:
         lines.append("None.")
+    if answer.get("warnings"):
+        lines += ["", *(f"- {warning}" for warning in answer["warnings"])]
     cost = f", ${answer['cost_usd']:.4f}" if answer["cost_usd"] else ""
     lines += ["", f"{answer['tokens']} tokens{cost}, by {goal.model}. Goal `{goal.goal_id}`.", ""]
     return "\n".join(lines)
