@@ -89,7 +89,7 @@ def _by_id(path: Path, home: Path) -> Path:
         records = [*home.glob("goals/*/goal.json"), *home.glob("threads/*/thread.json")]
         if not records:
             raise BadInput(f"{name}: there is no goal or thread in {printable_path(home)} yet")
-        return max(records, key=lambda record: record.parent.stat().st_mtime).parent
+        return max(records, key=lambda record: record.stat().st_mtime).parent
     if match := _ID.fullmatch(name):
         kind = match[1]
         found = [child for child in (home / f"{kind}s").glob(f"{name}*") if (child / f"{kind}.json").is_file()]
