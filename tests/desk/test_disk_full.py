@@ -92,7 +92,7 @@ def test_verbs_say_so_in_a_line_and_nothing_is_half_there(
         with pytest.raises(SystemExit) as ended:
             main([*words])
         output = capsys.readouterr()
-        return ended.value.code, output.err or output.out.strip()
+        return ended.value.code, output.err if ended.value.code else output.out.strip()
 
     code, thread = ran("thread", "new", "--model", "scripted:turns.jsonl")
     assert code == 0
