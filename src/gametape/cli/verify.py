@@ -99,7 +99,8 @@ def show_verdict(verdict: "Verdict", failures: bool = True) -> None:
         f"{verdict.mode}, assurance {verdict.assurance}, {verdict.seconds:.2f} s{', cached' if verdict.cached else ''}"
     )
     console.print(
-        f"{word}  reward [bold]{verdict.reward:+.2f}[/]  {counts.passed} of {counts.expected} tests{hidden}  ({how})"
+        f"{word}  reward [bold]{verdict.reward:+.2f}[/]  {counts.passed} of {counts.expected} tests{hidden}  ({how})",
+        soft_wrap=not console.is_terminal,
     )
     rows = [(check.name, f"{check.score:.2f}", check.detail) for check in verdict.checks]
     print_table([Column("layer"), Column("score", right=True), Column("evidence", wraps=True)], rows, console)
