@@ -56,5 +56,5 @@ def test_the_document_counts_the_attacks() -> None:
     assert f"lists {len(ATTACKS)} ways around" in text
     (example,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
     assert SandboxPolicy.model_validate(tomllib.loads(example)).network_access == NetworkAccess(
-        hosts=("pypi.org", "*.pythonhosted.org"), methods=("GET", "HEAD")
+        hosts=("packages.example.com", "*.files.example.com"), methods=("GET", "HEAD")
     )
