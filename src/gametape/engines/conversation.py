@@ -14,6 +14,8 @@ from gametape.core.tokens import TurnTokens
 
 ToolDefinition = dict[str, Any]
 """`{"name": ..., "description": ..., "parameters": JSON schema}`."""
+CALL_NOT_RUN = "This call was not run."
+"""The response to a call that got none: servers insist on one for each."""
 
 
 @dataclass(frozen=True)

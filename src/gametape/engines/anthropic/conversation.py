@@ -21,7 +21,7 @@ from gametape.engines.anthropic.blocks import (
 )
 from gametape.engines.anthropic.message_stream import StreamedMessage, finish_of, stream_message
 from gametape.engines.anthropic.thought_request import RefusedThinking, without_thinking
-from gametape.engines.conversation import Reply, ToolDefinition, ToolResponse
+from gametape.engines.conversation import CALL_NOT_RUN, Reply, ToolDefinition, ToolResponse
 from gametape.engines.prices import Price
 from gametape.engines.server.client import ServerClient
 from gametape.engines.server.counts import believable_count, count_at
@@ -32,7 +32,6 @@ from gametape.engines.server.streamed_calls import (
     parse_streamed_calls,
 )
 
-_NOT_RUN = "This call was not run."
 _LEAST_ROOM = 256
 
 
@@ -130,7 +129,7 @@ class AnthropicConversation:
 
     def _close_calls(self) -> None:
         if self._open_calls:
-            self._add_user_blocks([result_block(call, _NOT_RUN, True) for call in self._open_calls])
+            self._add_user_blocks([result_block(call, CALL_NOT_RUN, True) for call in self._open_calls])
         self._open_calls = ()
 
     def _add_user_blocks(self, blocks: list[Block]) -> None:

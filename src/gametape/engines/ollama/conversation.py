@@ -17,7 +17,7 @@ from gametape.engines.chat_formats.fenced import (
     tool_results_text,
     write_fenced_call,
 )
-from gametape.engines.conversation import Reply, ToolDefinition, ToolResponse
+from gametape.engines.conversation import CALL_NOT_RUN, Reply, ToolDefinition, ToolResponse
 from gametape.engines.errors import ContextTooLong, EngineError
 from gametape.engines.ollama.chat_stream import OllamaAnswer, finish_of, parse_calls, stream_chat
 from gametape.engines.prices import Price
@@ -32,7 +32,6 @@ KEEP_ALIVE = "15m"
 """How long Ollama keeps the model loaded after a turn: tools may take their time."""
 LEAST_CONTEXT = 8192
 _LEAST_ROOM = 64
-_NOT_RUN = "This call was not run."
 
 
 @dataclass
@@ -115,7 +114,7 @@ class OllamaConversation:
         last = self._entries[-1] if self._entries else None
         answered = {response.call.id for response in responses}
         missing = [call for call in last.calls if call.id not in answered] if isinstance(last, Reply) else []
-        self._entries += ((*responses, *(ToolResponse(call, _NOT_RUN, True) for call in missing)),)
+        self._entries += ((*responses, *(ToolResponse(call, CALL_NOT_RUN, True) for call in missing)),)
 
     async def ask(self, max_tokens: int) -> Reply:
         began, before = time.monotonic(), self.length

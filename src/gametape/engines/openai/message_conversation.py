@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from gametape.core.messages import Sampling, TokenUsage
-from gametape.engines.conversation import Reply, ToolDefinition, ToolResponse
+from gametape.engines.conversation import CALL_NOT_RUN, Reply, ToolDefinition, ToolResponse
 from gametape.engines.openai.chat_stream import estimate_completion, finish_reason, parse_calls, stream_completion
 from gametape.engines.openai.reasoning_parts import reasoning_fields, without_reasoning
 from gametape.engines.openai.usage import parse_usage
@@ -18,7 +18,6 @@ from gametape.engines.server.refusals import RefusedParameters
 from gametape.engines.server.streamed_calls import estimate_tokens
 
 ChatMessage = dict[str, Any]
-_NOT_RUN = "This call was not run."
 
 
 _LEAST_ROOM = 256
@@ -128,7 +127,7 @@ class MessageConversation:
         return copy(self)
 
     def _close_calls(self) -> None:
-        self._messages += tuple(_tool_message(call, _NOT_RUN) for call in self._open_calls)
+        self._messages += tuple(_tool_message(call, CALL_NOT_RUN) for call in self._open_calls)
         self._open_calls = ()
 
     def _new_warnings(self, ignored: bool) -> tuple[str, ...]:
