@@ -47,8 +47,8 @@ def timed(action: Callable[[], Any]) -> float:
 
 
 def run_bare(argv: list[str], workspace: Path) -> None:
-    workspace = {"PATH": os.environ["PATH"], "HOME": "/tmp", "LANG": "C.UTF-8"}
-    subprocess.run(argv, cwd=workspace, env=workspace, capture_output=True, check=True)
+    environment = {"PATH": os.environ["PATH"], "HOME": "/tmp", "LANG": "C.UTF-8"}
+    subprocess.run(argv, cwd=workspace, env=environment, capture_output=True, check=True)
 
 
 def run_walled(sandbox: Sandbox, argv: list[str]) -> None:

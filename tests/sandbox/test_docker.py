@@ -91,6 +91,7 @@ def container(**changes: Any) -> ContainerSpec:
         **{"name": "box", "owner": "here:1", "image": "image:1", "profile": "/profile.json", "user": (1000, 1001)},
         **{"mounts": [], "hidden": [], "masked": [], "own_workspace": True, "environment": {"A": "b c"}},
         "limits": SandboxLimits(memory_mb=100, processes=10, open_files=20, file_size_mb=3, disk_mb=4, cpu_seconds=5),
+        "file_bytes": 3 << 20,
     }
     return ContainerSpec(**{**plain, **changes})
 
@@ -110,7 +111,7 @@ def test_every_option_of_the_wall_is_there() -> None:
         *(("--memory", "100m"), ("--memory-swap", "100m"), ("--pids-limit", "11"), ("--log-driver", "none")),
         *(("--ulimit", "nofile=20:20"), ("--ulimit", "fsize=3145728:3145728"), ("--ulimit", "cpu=6:7")),
         *(("--ulimit", "core=0:0"), ("--shm-size", "4m")),
-        ("--tmpfs", "/workspace:rw,exec,nosuid,nodev,mode=1777,size=4m"),
+        ("--tmpfs", "/workspace:rw,exec,nosuid,nodev,mode=1777,size=4m,nr_inodes=4096"),
     }
     assert not {"--privileged", "--publish", "-p", "--device", "--pid", "--add-host"} & set(words)
 
@@ -227,8 +228,10 @@ def test_what_the_engine_says_about_the_end_is_read(docker: StandIn) -> None:
     assert docker.sandbox().exec(["sh", "-c", "kill -9 $$"]).killed_by == "memory"
     assert docker.sandbox().exec(["true"]).killed_by is None
     docker.set()
-    result = docker.sandbox().exec(["sh", "-c", "kill -XCPU $$"])
+    result = docker.sandbox(cpu_seconds=1).exec(["sh", "-c", "sleep 1; kill -XCPU $$"])
     assert (result.killed_by, result.exit_code, result.signal) == ("cpu", 152, 24)
+    early = docker.sandbox(cpu_seconds=1_000).exec(["sh", "-c", "kill -XCPU $$"])
+    assert (early.killed_by, early.exit_code, early.signal) == (None, 152, 24), "anybody can send a signal"
     docker.set(state=None, refuse="docker: no such option")
     with pytest.raises(SandboxError, match="no such option"):
         docker.sandbox().exec(["true"])

@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -51,6 +50,8 @@ os._exit(0)
 class Runs:
     """What was started, so that nothing of anybody else's is mistaken for ours."""
 
+    temporary: Path
+    """Where the hosts make temporary files: other runs on this machine use another place."""
     entered: list[str] = field(default_factory=list)
     nonce: str = field(default_factory=lambda: f".{random.SystemRandom().randrange(10**9):09}")
     keepers: list[str] = field(default_factory=list)
@@ -60,7 +61,8 @@ class Runs:
         for _ in range(count):
             killed = rng.random() < 1 / 3
             command = [sys.executable, "-c", host_program, str(workspace), "100000" if killed else "0", self.nonce]
-            host = subprocess.Popen([*self.entered, *command], stdout=subprocess.PIPE, text=True)
+            environment = {**os.environ, "TMPDIR": str(self.temporary)}
+            host = subprocess.Popen([*self.entered, *command], stdout=subprocess.PIPE, text=True, env=environment)
             try:
                 assert host.stdout is not None
                 self.keepers.append(host.stdout.readline().strip())
@@ -95,10 +97,9 @@ class House:
     process: str
     entered: list[str]
 
-    def surroundings(self) -> tuple[list[str], list[str], list[str]]:
+    def surroundings(self) -> tuple[list[str], list[str]]:
         mounts = Path(f"/proc/{self.process}/mountinfo").read_text().splitlines()
-        named = [name for name in os.listdir(tempfile.gettempdir()) if "gametape" in name or "bwrap" in name]
-        return mounts, sorted(os.listdir(f"/proc/{self.process}/root/dev/shm")), sorted(named)
+        return mounts, sorted(os.listdir(f"/proc/{self.process}/root/dev/shm"))
 
 
 @pytest.fixture
@@ -120,16 +121,17 @@ def house() -> Iterator[House]:
 
 
 def check_nothing_left(count: int, tmp_path: Path, house: House, host_program: str = HOST) -> None:
-    workspace = tmp_path / "workspace"
+    workspace, temporary = tmp_path / "workspace", tmp_path / "temporary"
     workspace.mkdir()
+    temporary.mkdir()
     before = house.surroundings()
-    runs = Runs(house.entered)
+    runs = Runs(temporary, house.entered)
     runs.run_many(count, workspace, host_program)
     # a keeper that lost its host a moment ago is still cleaning up
     wait_until(lambda: runs.left() == {"processes": set(), "groups": set()}, "the end of everything")
     assert len(runs.keepers) == count
     assert house.surroundings() == before
-    assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "workspace"]
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "temporary", "workspace"]
 
 
 def test_nothing_is_left_after_12_runs_a_third_of_them_killed(tmp_path: Path, house: House) -> None:

@@ -52,13 +52,31 @@ def test_the_limit_that_ends_a_command_is_named(limit: str, measures: frozenset[
     [
         "f = open('/tmp/big', 'wb')\nwhile True: f.write(bytes(1 << 20)); f.flush()",
         "f = open('/dev/shm/big', 'wb')\nwhile True: f.write(bytes(1 << 20)); f.flush()",
-        "import os\nf = open('x', 'wb'); os.unlink('x')\nwhile True: f.write(bytes(1 << 20)); f.flush()",
         "for n in range(10**6): open(f'f{n}', 'wb').write(bytes(100000))",
         "import os\nos.mkdir('d', 0o300)\nfor n in range(10**6): open(f'd/f{n}', 'wb').write(bytes(100000))",
     ],
-    ids=["tmp", "shared memory", "deleted but open", "many files", "closed directory"],
+    ids=["tmp", "shared memory", "many files", "closed directory"],
 )
 def test_every_way_to_fill_the_disk_ends(code: str, tmp_path: Path) -> None:
+    assert run(code, SMALL, tmp_path).killed_by == "disk"
+
+
+def test_a_file_that_is_deleted_but_open_holds_no_more_than_the_limit(tmp_path: Path) -> None:
+    """At the limit a write fails; where that ends the command before anybody looks, nothing is left to be seen."""
+    code = "import os\nf = open('x', 'wb'); os.unlink('x')\nwhile True: f.write(bytes(1 << 20)); f.flush()"
+    result = run(code, SMALL, tmp_path)
+    assert result.killed_by == "disk" or (result.killed_by is None and "File too large" in result.stderr)
+
+
+def test_a_file_that_is_deleted_and_kept_open_is_found(tmp_path: Path) -> None:
+    code = """
+import os, time
+f = open('x', 'wb'); os.unlink('x')
+try:
+    while True: f.write(bytes(1 << 20)); f.flush()
+except OSError:
+    time.sleep(600)
+"""
     assert run(code, SMALL, tmp_path).killed_by == "disk"
 
 
@@ -116,6 +134,22 @@ def test_output_is_kept_up_to_the_cap(tmp_path: Path) -> None:
 def test_a_signal_is_told_from_an_exit_code(tmp_path: Path) -> None:
     result = run("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", SMALL, tmp_path)
     assert (result.exit_code, result.signal, result.killed_by) == (143, 15, None)
+
+
+@pytest.mark.parametrize("number", [24, 25], ids=["SIGXCPU", "SIGXFSZ"])
+def test_the_signal_of_a_limit_that_was_not_reached_is_no_kill(number: int, tmp_path: Path) -> None:
+    limits = SMALL.model_copy(update={"cpu_seconds": 20})
+    code = f"import os, signal; signal.signal({number}, signal.SIG_DFL); os.kill(os.getpid(), {number})"
+    result = run(code, limits, tmp_path)
+    assert (result.signal, result.killed_by) == (number, None)
+
+
+@pytest.mark.parametrize("place", ["", "/tmp/"])
+def test_the_signal_of_a_file_that_is_too_large_is_a_kill(place: str, tmp_path: Path) -> None:
+    limits = SMALL.model_copy(update={"file_size_mb": 5})
+    code = f"import signal; signal.signal(25, signal.SIG_DFL); open('{place}f', 'wb').write(bytes(10 << 20))"
+    result = run(code, limits, tmp_path)
+    assert (result.signal, result.killed_by) == (25, "disk")
 
 
 def test_a_file_past_its_size_limit_stops_growing(tmp_path: Path) -> None:

@@ -21,6 +21,8 @@ def test_the_hash_follows_every_field() -> None:
         SandboxPolicy(socket_families=()),
         SandboxPolicy(python=False),
         SandboxPolicy(max_violations=3),
+        SandboxPolicy(trace_files="opened"),
+        SandboxPolicy(trace_files="all"),
     ]
     assert len({policy.hash for policy in [SandboxPolicy(), *changed]}) == len(changed) + 1
     assert SandboxPolicy().hash == SandboxPolicy().hash
@@ -28,7 +30,7 @@ def test_the_hash_follows_every_field() -> None:
 
 def test_the_hash_does_not_depend_on_names_in_the_code() -> None:
     """Recorded verdicts name it. A change here is a change of the policy, and belongs into the changelog."""
-    assert SandboxPolicy().hash == "6ea93f4dc313d6d8c2cf862fc458ae57"
+    assert SandboxPolicy().hash == "bffda56baa560a2821180fd5c3301a75"
 
 
 def test_an_environment_can_be_a_table_and_its_order_does_not_matter() -> None:

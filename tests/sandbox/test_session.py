@@ -27,10 +27,14 @@ def start(
     return ShellSession(BubblewrapSandbox(spec, ALL_MEASURES - without))
 
 
-@pytest.fixture(params=["control group", "watching"])
-def session(request: pytest.FixtureRequest) -> Iterator[ShellSession]:
+def _session(request: pytest.FixtureRequest) -> Iterator[ShellSession]:
     with start(without=frozenset() if request.param == "control group" else frozenset({"control-group"})) as live:
         yield live
+
+
+session = pytest.fixture(params=["control group", pytest.param("watching", marks=pytest.mark.slow)])(_session)
+limited = pytest.fixture(params=["control group", "watching"], name="limited")(_session)
+"""For what depends on how limits are held."""
 
 
 @pytest.fixture
@@ -129,11 +133,11 @@ def test_a_command_that_hangs_is_ended_and_said_so(session: ShellSession, comman
     assert session.run("ps ax | grep -c '[s]leep 1000'").stdout == "1\n", "jobs from before are left alone"
 
 
-def test_a_command_that_floods_is_ended(session: ShellSession) -> None:
-    result = session.run("yes")
+def test_a_command_that_floods_is_ended(limited: ShellSession) -> None:
+    result = limited.run("yes")
     assert result.killed_by == "output"
     assert len(result.stdout) == SMALL.output_bytes
-    assert session.run("echo clear").stdout == "clear\n"
+    assert limited.run("echo clear").stdout == "clear\n"
 
 
 @pytest.mark.parametrize(
@@ -144,10 +148,10 @@ def test_a_command_that_floods_is_ended(session: ShellSession) -> None:
         ('python3 -c \'f = open("/tmp/big", "wb")\nwhile True: f.write(bytes(1 << 20)); f.flush()\'', "disk"),
     ],
 )
-def test_a_bomb_ends_alone(session: ShellSession, bomb: str, limit: str) -> None:
-    assert session.run(bomb).killed_by == limit
-    session.run("rm -f /tmp/big")
-    result = session.run("echo still here; ls / | wc -l")
+def test_a_bomb_ends_alone(limited: ShellSession, bomb: str, limit: str) -> None:
+    assert limited.run(bomb).killed_by == limit
+    limited.run("rm -f /tmp/big")
+    result = limited.run("echo still here; ls / | wc -l")
     assert (result.killed_by, result.stdout.splitlines()[0]) == (None, "still here")
 
 
@@ -189,19 +193,19 @@ def test_a_garbled_report_costs_the_shell_only(plain: ShellSession, report: str)
     assert plain.run("echo fine; (exit 4)").exit_code == 4
 
 
-def test_a_job_that_stops_everybody_does_not_stop_us(session: ShellSession) -> None:
+def test_a_job_that_stops_everybody_does_not_stop_us(limited: ShellSession) -> None:
     stopper = "import os, signal\nwhile True:\n  try: os.kill(-1, signal.SIGSTOP)\n  except OSError: pass"
-    session.run(f"python3 -c '{stopper}' &", wall_seconds=2)
-    session.submit("exit 3", wall_seconds=1).exception(timeout=HANG)
-    session.submit("echo here", wall_seconds=1).exception(timeout=HANG)
-    session.close()
+    limited.run(f"python3 -c '{stopper}' &", wall_seconds=2)
+    limited.submit("exit 3", wall_seconds=1).exception(timeout=HANG)
+    limited.submit("echo here", wall_seconds=1).exception(timeout=HANG)
+    limited.close()
 
 
-def test_limits_hold_between_commands_and_for_jobs_of_earlier_ones(session: ShellSession) -> None:
+def test_limits_hold_between_commands_and_for_jobs_of_earlier_ones(limited: ShellSession) -> None:
     filler = 'import time\nfor n in range(400): open(f"/tmp/f{n}", "wb").write(bytes(1 << 20)); time.sleep(0.005)'
-    session.run(f"python3 -c '{filler}' &")
-    wait_until(lambda: session.run("pgrep python3").exit_code == 1, "the end of what fills the disk")
-    held = int(session.run("du -smx /tmp | cut -f1").stdout)
+    limited.run(f"python3 -c '{filler}' &")
+    wait_until(lambda: limited.run("pgrep python3").exit_code == 1, "the end of what fills the disk")
+    held = int(limited.run("du -smx /tmp | cut -f1").stdout)
     assert held < 2 * SMALL.disk_mb
 
 

@@ -6,8 +6,9 @@ import shutil
 
 from gametape.sandbox import mounts
 from gametape.sandbox.backend import SandboxSpec, require_capabilities
+from gametape.sandbox.child_setup import STAGING_DIRECTORY
 from gametape.sandbox.hardening_measures import ALL_MEASURES
-from gametape.sandbox.keeper_client import CommandWord, StagedEntry
+from gametape.sandbox.keeper_client import CommandWord, ScratchDisk, StagedEntry
 from gametape.sandbox.mounts import MaskedPath, Mount
 from gametape.sandbox.oneshot import OneShotSandbox, probe_by_running
 from gametape.sandbox.policy import HOME, WORKSPACE
@@ -16,6 +17,7 @@ from gametape.sandbox.shell import BASH
 from gametape.sandbox.supervisor import RawOutcome
 
 _USER = "1000"
+_SCRATCH = {"tmp": 0o1777, "shm": 0o1777, "workspace": 0o755}
 _FIRST_PROCESS = ("/proc/1/mem", "/proc/1/task/1/mem")
 _NO_COMMAND = b"bwrap: execvp "
 
@@ -49,21 +51,19 @@ class BubblewrapSandbox(OneShotSandbox):
     name = "bubblewrap"
 
     def _builder(self, argv: list[str], staged_paths: dict[Mount, str]) -> tuple[list[CommandWord], list[StagedEntry]]:
-        options = self._options(staged_paths)
+        options = self._options(staged_paths, f"{STAGING_DIRECTORY}/{len(staged_paths)}")
         hidden: list[CommandWord] = ["--args", {"list": options}] if "hidden-options" in self.measures else options
-        return [shutil.which("bwrap") or "/usr/bin/bwrap", *hidden, "--", *argv], []
+        bounded = "sized-memory-disks" in self.measures
+        size = self.temporary_megabytes() << 20 if bounded else None
+        scratch = ScratchDisk(_SCRATCH, size, self.temporary_megabytes() << 10 if bounded else None)
+        return [shutil.which("bwrap") or "/usr/bin/bwrap", *hidden, "--", *argv], [StagedEntry(scratch=scratch)]
 
     def _no_such_command(self, outcome: RawOutcome) -> bool:
         return outcome.exit_code == 1 and outcome.streams["stderr"].startswith(_NO_COMMAND)
 
-    def _options(self, staged_paths: dict[Mount, str]) -> list[CommandWord]:
+    def _options(self, staged_paths: dict[Mount, str], scratch: str) -> list[CommandWord]:
         """bubblewrap's options, in the order in which it carries them out."""
         on = self.measures.__contains__
-
-        def disk(path: str, mode: str) -> list[str]:
-            size = ["--size", str(self.temporary_megabytes() << 20)] if on("sized-memory-disks") else []
-            return [*size, "--perms", mode, "--tmpfs", path]
-
         options: list[CommandWord] = ["--unshare-cgroup"] if on("own-cgroup-view") else []
         options += ["--unshare-user", "--uid", _USER, "--gid", _USER] if on("own-users") else []
         options += ["--disable-userns"] if on("no-nested-users") else []
@@ -81,10 +81,10 @@ class BubblewrapSandbox(OneShotSandbox):
         options += ["--proc", "/proc", "--dev", "/dev"]
         for path in _FIRST_PROCESS if on("sealed-first-process") else ():
             options += ["--ro-bind", "/dev/null", path]
-        options += [*disk("/dev/shm", "1777"), *disk("/tmp", "1777")]
+        options += ["--bind", f"{scratch}/shm", "/dev/shm", "--bind", f"{scratch}/tmp", "/tmp"]
         options += ["--dir", HOME, "--symlink", "../tmp", "/var/tmp"]
         if self.own_workspace:
-            options += disk(WORKSPACE, "0755")
+            options += ["--bind", f"{scratch}/workspace", WORKSPACE]
         for layer in mounts.in_mount_order(self.granted, self.hidden):
             if isinstance(layer, MaskedPath):
                 options += _empty(layer)

@@ -39,7 +39,7 @@ def become_sandbox(request_socket: socket.socket, keeper: int, uid: int | None, 
         with os.fdopen(given[0], "rb") as file:
             plan = json.load(file)
         if plan["stage"]:
-            if uid is None:
+            if uid is None and (os.geteuid() != 0 or plan["inner_users"] is not None):
                 linux.enter_user_namespace(0, 0, linux.CLONE_NEWNS)  # where an ordinary user may mount
             else:
                 linux.unshare(linux.CLONE_NEWNS)
@@ -101,6 +101,9 @@ def _stage(entries: list[dict[str, Any]], maps: list[int], uid: int) -> None:
         if entry["covered"]:
             linux.mount("tmpfs", entry["covered"], "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=755,size=4k")
             continue
+        if entry["scratch"]:
+            _make_scratch(target, entry["scratch"], uid)
+            continue
         if tree is None:
             _lay_out(target, entry["files"], uid)
             continue
@@ -124,6 +127,18 @@ def _show_view(view: dict[str, Any], store: int, target: str, owner: int | None)
     os.close(store)
     overlay.mount(overlay.MountPlan(**view), target, root=store_path, owner=owner)
     overlay.unmount(store_path)
+
+
+def _make_scratch(target: str, scratch: dict[str, Any], uid: int) -> None:
+    """One file system for every temporary directory, so that its size bounds them together."""
+    sizes = {"size": scratch["size_bytes"], "nr_inodes": scratch["files"]}
+    options = ["mode=755", *(f"{name}={value}" for name, value in sizes.items() if value is not None)]
+    os.mkdir(target, 0o755)
+    linux.mount("tmpfs", target, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, ",".join(options))
+    for name, mode in scratch["directories"].items():
+        os.mkdir(f"{target}/{name}")
+        os.chown(f"{target}/{name}", uid, uid)
+        os.chmod(f"{target}/{name}", mode)
 
 
 def _lay_out(directory: str, files: dict[str, str], uid: int) -> None:

@@ -15,6 +15,7 @@ import os
 import secrets
 import select
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -26,14 +27,14 @@ from typing import Any
 from gametape.core.errors import BadInput, MissingDependency
 from gametape.sandbox import mounts, python_rules
 from gametape.sandbox.backend import SandboxSpec, WorkspaceSandbox, require_capabilities
+from gametape.sandbox.disk_watch import DiskWatch, most_bytes_in_a_file
 from gametape.sandbox.docker_command import LABEL, ContainerSpec, docker_run_argv, seccomp_profile
 from gametape.sandbox.keeper_client import SandboxError
 from gametape.sandbox.mounts import Mount
 from gametape.sandbox.output import OutputCapture, sanitize, secret_values
-from gametape.sandbox.policy import HOME, WORKSPACE
-from gametape.sandbox.resource_watch import DiskWatch
+from gametape.sandbox.policy import HOME, WORKSPACE, SandboxLimits
 from gametape.sandbox.result import BackendCapabilities, BackendProbe, ExecResult, KilledBy, ResourceUsage
-from gametape.sandbox.supervisor import CHUNK, LIMIT_SIGNALS, TICK_MS
+from gametape.sandbox.supervisor import CHUNK, TICK_MS
 
 IMAGE_VARIABLE = "GAMETAPE_DOCKER_IMAGE"
 DEFAULT_IMAGE = "python:3.11-slim"
@@ -166,11 +167,14 @@ class DockerSandbox(WorkspaceSandbox):
             own_workspace=self.workspace is None,
             environment={**basic, "TMPDIR": "/tmp", **dict(policy.environment)},
             limits=policy.limits,
+            file_bytes=most_bytes_in_a_file(policy.limits, (mount.source for mount in self.granted if mount.writable)),
         )
 
     def _run(self, container: ContainerSpec, argv: list[str], stdin: bytes, profile: int) -> ExecResult:
         policy = self.spec.policy
         violations = python_rules.lint_command(argv, self.workspace, policy.language) if policy.language else []
+        writable = [mount.source for mount in self.granted if mount.writable]
+        disk = DiskWatch(writable, policy.limits.disk_mb << 20)
         began = time.monotonic()
         with tempfile.TemporaryFile() as stdin_file:
             stdin_file.write(stdin)
@@ -185,7 +189,7 @@ class DockerSandbox(WorkspaceSandbox):
             with process:
                 capture = OutputCapture(policy.limits.output_bytes)
                 try:
-                    killed_by = self._watch(process, capture, began)
+                    killed_by = self._watch(process, capture, disk, began)
                 finally:
                     if process.poll() is None:
                         self.engine.run("kill", container.name)
@@ -199,7 +203,7 @@ class DockerSandbox(WorkspaceSandbox):
         code = 137 if killed_by else int(state.get("ExitCode", 1))
         ended_by = code - 128 if 128 < code <= 192 else None
         if killed_by is None and code != 0:
-            killed_by = "memory" if state.get("OOMKilled") else LIMIT_SIGNALS.get(ended_by or 0)
+            killed_by = "memory" if state.get("OOMKilled") else _limit_of(ended_by, policy.limits, wall_seconds, disk)
         hidden = secret_values(os.environ)
         return ExecResult(
             exit_code=code,
@@ -219,31 +223,37 @@ class DockerSandbox(WorkspaceSandbox):
             policy_hash=policy.hash,
         )
 
-    def _watch(self, process: "subprocess.Popen[bytes]", capture: OutputCapture, began: float) -> KilledBy | None:
+    def _watch(
+        self, process: "subprocess.Popen[bytes]", capture: OutputCapture, disk: DiskWatch, began: float
+    ) -> KilledBy | None:
         """Read the output until the command ends or reaches a limit that only the host can hold."""
         limits = self.spec.policy.limits
-        disk = DiskWatch((mount.source for mount in self.granted if mount.writable), limits.disk_mb << 20)
         streams = {file.fileno(): name for name in ("stdout", "stderr") if (file := getattr(process, name))}
         poll = select.poll()
         for descriptor in streams:
             poll.register(descriptor, select.POLLIN)
-        try:
-            while streams:
-                for descriptor, _event in poll.poll(TICK_MS):
-                    data = os.read(descriptor, CHUNK)
-                    if not data:
-                        poll.unregister(descriptor)
-                        del streams[descriptor]
-                    elif not capture.add(streams[descriptor], data):
-                        return "output"
-                if time.monotonic() - began >= limits.wall_seconds:
-                    return "time"
-                if disk.exceeded():
-                    return "disk"
-            process.wait()
-            return "disk" if disk.exceeded(last_look=True) else None
-        finally:
-            disk.close()
+        while streams:
+            for descriptor, _event in poll.poll(disk.pause_ms(TICK_MS)):
+                data = os.read(descriptor, CHUNK)
+                if not data:
+                    poll.unregister(descriptor)
+                    del streams[descriptor]
+                elif not capture.add(streams[descriptor], data):
+                    return "output"
+            if time.monotonic() - began >= limits.wall_seconds:
+                return "time"
+            if disk.exceeded():
+                return "disk"
+        process.wait()
+        return "disk" if disk.exceeded(last_look=True) else None
+
+
+def _limit_of(ended_by: int | None, limits: SandboxLimits, wall_seconds: float, disk: DiskWatch) -> KilledBy | None:
+    """The limit whose signal ended a command, if the command can have reached it: anybody can send a signal."""
+    cpu_most = wall_seconds * (os.cpu_count() or 1)
+    if ended_by == signal.SIGXCPU and limits.cpu_seconds is not None and cpu_most >= limits.cpu_seconds:
+        return "cpu"
+    return "disk" if ended_by == signal.SIGXFSZ and disk.has_file_of(limits.file_size_mb << 20) else None
 
 
 def _granted(spec: SandboxSpec) -> list[Mount]:

@@ -18,7 +18,7 @@ _OVERHEAD_PROCESSES = 1  # docker's init
 _SEEN_NOT_DENIED = frozenset(("execve", "execveat", "connect", "sendto"))
 _OPENS = frozenset(("open", "openat", "creat"))
 _LARGEST_FAMILY = 63
-_EPERM, _ENOSYS = 1, 38
+_EPERM = 1
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,8 @@ class ContainerSpec:
     own_workspace: bool
     environment: Mapping[str, str]
     limits: SandboxLimits
+    file_bytes: int
+    """How large one file may become."""
 
 
 def docker_run_argv(client: str, container: ContainerSpec, argv: Sequence[str]) -> list[str]:
@@ -51,11 +53,12 @@ def docker_run_argv(client: str, container: ContainerSpec, argv: Sequence[str]) 
     words += ["--read-only", "--user", f"{uid}:{gid}", "--workdir", WORKSPACE]
     words += ["--memory", f"{limits.memory_mb}m", "--memory-swap", f"{limits.memory_mb}m"]
     words += ["--pids-limit", str(limits.processes + _OVERHEAD_PROCESSES)]
-    for name, soft, hard in _ulimits(limits):
+    for name, soft, hard in _ulimits(limits, container.file_bytes):
         words += ["--ulimit", f"{name}={soft}:{hard}"]
     words += ["--shm-size", f"{limits.disk_mb}m"]
     for path in ("/tmp", HOME, *((WORKSPACE,) if container.own_workspace else ())):
-        words += ["--tmpfs", f"{path}:rw,exec,nosuid,nodev,mode=1777,size={limits.disk_mb}m"]
+        sizes = f"size={limits.disk_mb}m,nr_inodes={limits.disk_mb << 10}"
+        words += ["--tmpfs", f"{path}:rw,exec,nosuid,nodev,mode=1777,{sizes}"]
     for mount in container.mounts:
         words += ["--mount", _bind(mount.source, mount.target, mount.writable)]
     for cover in container.hidden:
@@ -68,12 +71,11 @@ def docker_run_argv(client: str, container: ContainerSpec, argv: Sequence[str]) 
     return [*words, "--entrypoint", "/usr/bin/env", container.image, "-i", "--", *variables, *plain]
 
 
-def _ulimits(limits: SandboxLimits) -> list[tuple[str, int, int]]:
-    size = min(limits.file_size_mb, limits.disk_mb + 1024) << 20
+def _ulimits(limits: SandboxLimits, file_bytes: int) -> list[tuple[str, int, int]]:
     seconds = (limits.cpu_seconds or int(limits.wall_seconds) * 1000) + 1
     return [
         ("nofile", limits.open_files, limits.open_files),
-        ("fsize", size, size),
+        ("fsize", file_bytes, file_bytes),
         ("cpu", seconds, seconds + 1),
         ("core", 0, 0),
     ]
@@ -105,7 +107,7 @@ def seccomp_profile(rules: Iterable[seccomp.SyscallRule]) -> dict[str, Any]:
     for rule in rules:
         if rule.syscall in _SEEN_NOT_DENIED or (rule.syscall in _OPENS and not rule.tests):
             continue
-        error = _ENOSYS if rule.action == seccomp.ENOSYS else _EPERM
+        error = _EPERM if rule.action == seccomp.NOTIFY else rule.action & 0xFFFF
         for conditions in _alternatives(rule.tests):
             entry = {"names": [rule.syscall], "action": "SCMP_ACT_ERRNO", "errnoRet": error}
             entries.append({**entry, "args": conditions} if conditions else entry)

@@ -19,7 +19,7 @@ HARDENING_MEASURES = {
     "die-with-parent": "whatever the command left behind ends with it",
     "sealed-first-process": "the memory of bubblewrap's process inside, which reports the exit code, is closed",
     "sealed-root": "the root and /dev are read-only: they cannot be filled",
-    "sized-memory-disks": "temporary file systems cannot eat the host's memory",
+    "sized-memory-disks": "temporary file systems end at the limit of disk space, in bytes and in files",
     "own-accounts": "/etc holds a user list of two lines, not the host's",
     "call-filter": "dangerous system calls are denied, and each attempt is an event",
     "no-core-dumps": "no core file, and no crash handler of the host fed with hostile memory: a limit of 1 stops both",

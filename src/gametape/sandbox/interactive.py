@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from gametape.core.errors import MissingDependency
 from gametape.sandbox.backend import SandboxSpec, open_backend
 from gametape.sandbox.keeper_client import SandboxError
-from gametape.sandbox.oneshot import OneShotSandbox, with_requests
-from gametape.sandbox.result import ExecResult
+from gametape.sandbox.oneshot import OneShotSandbox, sanitized_violations, with_requests
+from gametape.sandbox.result import ExecResult, PolicyViolation
 from gametape.sandbox.supervisor import Supervisor
 
 _QUIET_MS, _BUSY_MS = 200, 20
@@ -47,6 +47,10 @@ class InteractiveProcess:
     def watch_closely(self) -> None:
         """From now on what runs is hostile: check the limits often."""
         self._supervisor.tick_ms = _BUSY_MS
+
+    def violations(self, start: int = 0) -> tuple[PolicyViolation, ...]:
+        """The violations so far, from this position on."""
+        return sanitized_violations(self._supervisor.violations(start))
 
     def kill(self) -> None:
         """Kill everything inside."""

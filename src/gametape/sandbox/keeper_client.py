@@ -39,17 +39,30 @@ words, each with a NUL behind it."""
 class StagedEntry:
     """Something mounted for the builder in the staging directory, in a private mount namespace: a path of the host, as
     if the sandbox's user owned it; or a new directory with small files, in which `@UID@` stands for that user (`name/`
-    is a directory, `name@` a link); or a directory of the host that the builder must find empty."""
+    is a directory, `name@` a link); or a directory of the host that the builder must find empty; or a new file system
+    in memory with some directories."""
 
     source: str | None = None
     files: dict[str, str] | None = None
     covered: str | None = None
     view: MountPlan | None = None
     """With a view, `source` is the store that holds it."""
+    scratch: "ScratchDisk | None" = None
 
     @classmethod
     def of(cls, source: str, view: MountPlan | None) -> "StagedEntry":
         return cls(source=view.root, view=view) if view else cls(source=source)
+
+
+@dataclass(frozen=True)
+class ScratchDisk:
+    """A file system in memory that the sandbox's user may write to."""
+
+    directories: dict[str, int]
+    """Their modes, by name."""
+    size_bytes: int | None
+    """How much fits, which is half of the machine's memory without a number; `files` likewise."""
+    files: int | None
 
 
 @dataclass(frozen=True)

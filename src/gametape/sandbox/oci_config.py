@@ -162,7 +162,8 @@ def _mounts(inside: BundleSpec) -> list[dict[str, Any]]:
     """In the order in which they are made: a later one hides an earlier one."""
     on = inside.measures.__contains__
     sealed = ["ro"] if on("sealed-root") else []
-    size = [f"size={inside.temporary_megabytes}m"] if on("sized-memory-disks") else []
+    megabytes = inside.temporary_megabytes
+    size = [f"size={megabytes}m", f"nr_inodes={megabytes << 10}"] if on("sized-memory-disks") else []
 
     def disk(path: str, mode: str) -> dict[str, Any]:
         return _mount("tmpfs", path, "tmpfs", ["nosuid", "nodev", f"mode={mode}", *size])

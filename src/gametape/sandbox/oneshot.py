@@ -8,11 +8,12 @@ import contextlib
 import os
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from gametape.sandbox import cgroups, mounts, python_rules, seccomp, syscalls
 from gametape.sandbox.backend import SandboxSpec, WorkspaceSandbox
 from gametape.sandbox.child_setup import STAGING_DIRECTORY
+from gametape.sandbox.disk_watch import most_bytes_in_a_file
 from gametape.sandbox.keeper_client import (
     CommandWord,
     LaunchPlan,
@@ -128,8 +129,8 @@ class OneShotSandbox(WorkspaceSandbox, ABC):
         return descriptors
 
     def _must_be_staged(self, mount: Mount) -> bool:
-        """A view is mounted in the staging directory, which then hides the host's files below its path."""
-        if mount.view or (self.spec.view and mount.source.startswith(STAGING_DIRECTORY + "/")):
+        """A view is mounted in the staging directory, which hides the host's files below its path."""
+        if mount.view or mount.source.startswith(STAGING_DIRECTORY + "/"):
             return True
         return self.drop and mounts.must_be_staged(mount)
 
@@ -156,7 +157,7 @@ class OneShotSandbox(WorkspaceSandbox, ABC):
         rlimits = {"CORE": 1} if "no-core-dumps" in self.measures else {}
         if "resource-limits" in self.measures:
             rlimits["NOFILE"] = limits.open_files
-            rlimits["FSIZE"] = min(limits.file_size_mb, _backstop(limits.disk_mb)) << 20
+            rlimits["FSIZE"] = most_bytes_in_a_file(limits, self._written_trees())
             rlimits["CPU"] = (limits.cpu_seconds or int(limits.wall_seconds) * 1000) + 1
             if self.drop and self.layout is None:
                 rlimits["NPROC"] = _backstop(limits.processes)
@@ -177,9 +178,16 @@ class OneShotSandbox(WorkspaceSandbox, ABC):
         return {**accounts, **(python_rules.audit_hook_files(rules) if rules else {})}
 
     def temporary_megabytes(self) -> int:
-        """The size of a file system in memory: above the limit, so that the disk watch names the limit first."""
-        most = 2 * self.limits.disk_mb
-        return most if self.layout else min(most, self.limits.memory_mb)
+        """The size of a file system in memory: the limit of disk space, or of memory where nothing else bounds that."""
+        return self.limits.disk_mb if self.layout else min(self.limits.disk_mb, self.limits.memory_mb)
+
+    def _written_trees(self) -> Iterator[str]:
+        """The directories of the host whose files a command may change, with the layers below a view."""
+        for mount in self.granted:
+            if mount.writable:
+                yield mount.source
+            if mount.view:
+                yield from (f"{mount.view.root}/{layer}" for layer in mount.view.lower)
 
     def supervision_context(self, network: NetworkProxy | None = None) -> SupervisionContext:
         set_inside = not self.drop and self.layout is None and "resource-limits" in self.measures
@@ -195,6 +203,7 @@ class OneShotSandbox(WorkspaceSandbox, ABC):
         hidden = secret_values(os.environ)
         group = f"control group v{self.layout.version}" if self.layout else "watching"
         counters = outcome.counters
+        disk = "watching" if any(mount.writable for mount in self.granted) else "file system"
         return ExecResult(
             exit_code=127 if self._no_such_command(outcome) else outcome.exit_code,
             signal=outcome.signal,
@@ -207,13 +216,14 @@ class OneShotSandbox(WorkspaceSandbox, ABC):
                 peak_processes=counters.processes and max(1, counters.processes - OVERHEAD_PROCESSES),
             ),
             killed_by=outcome.killed_by,
-            violations=tuple(_presentable(violation, hidden) for violation in violations),
+            violations=sanitized_violations(violations),
             violations_dropped=outcome.violations_dropped,
+            trace=outcome.trace,
             backend=self.name,
             assurance="full" if self.layout else "reduced",
             held_by={
                 **{"memory": group, "cpu": group, "processes": group},
-                **{"open_files": "rlimit", "file_size": "rlimit", "disk": "watching"},
+                **{"open_files": "rlimit", "file_size": "rlimit", "disk": disk},
                 **{"wall": "supervisor", "output": "supervisor"},
             },
             policy_hash=self.spec.policy.hash,
@@ -241,6 +251,11 @@ def _readable(content: bytes) -> int:
         return os.open(f"/proc/self/fd/{descriptor}", os.O_RDONLY | os.O_CLOEXEC)
     finally:
         os.close(descriptor)
+
+
+def sanitized_violations(violations: Iterable[PolicyViolation]) -> tuple[PolicyViolation, ...]:
+    hidden = secret_values(os.environ)
+    return tuple(_presentable(violation, hidden) for violation in violations)
 
 
 def _presentable(violation: PolicyViolation, hidden: list[str]) -> PolicyViolation:

@@ -8,15 +8,16 @@ import os
 import signal
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Self
 
 from gametape.sandbox import workspace_files
+from gametape.sandbox.disk_watch import DiskWatch
 from gametape.sandbox.keeper_client import SandboxError
 from gametape.sandbox.oneshot import OneShotSandbox
 from gametape.sandbox.policy import WORKSPACE
 from gametape.sandbox.reactor import Reactor
-from gametape.sandbox.resource_watch import DiskWatch, children, descendants, watch_resources
+from gametape.sandbox.resource_watch import children, descendants, stop_processes, watch_resources
 from gametape.sandbox.result import KilledBy
 from gametape.sandbox.syscall_events import SessionSyscallHandlers
 
@@ -42,26 +43,13 @@ class SessionProcesses:
         essential = {self._outer, *children(self._outer), self.anchor, self.shell}
         return self.all() - essential
 
-    def pause(self, rounds: int = 100) -> set[int]:
-        """Stop the shell and the others, repeatedly while new ones appear. Returns the stopped processes."""
-        stopped = {self.shell} if self.shell else set()
-        signal_all(signal.SIGSTOP, stopped)
-        for _ in range(rounds):
-            fresh = self.others() - stopped
-            if not fresh:
-                break
-            signal_all(signal.SIGSTOP, fresh)
-            stopped |= fresh
-        return stopped
+    def pause(self) -> list[int]:
+        """Stop the shell and the others. Returns those that were not stopped before, for `continue_processes`."""
+        shell = [self.shell] if self.shell else []
+        return stop_processes(lambda: [*shell, *self.others()], _ROUNDS)
 
 
-def signal_all(number: int, pids: Iterable[int]) -> None:
-    """Send a signal to each process that still runs."""
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, number)
-
-
+_ROUNDS = 100
 _BUSY_MS, _IDLE_MS = 20, 1000
 _CHUNK = 1 << 16
 _ANCHOR = ["/usr/bin/env", "--ignore-signal=CHLD", "sleep", "infinity"]
@@ -149,7 +137,7 @@ class PersistentSandbox(ABC):
         busy = False
         try:
             while not self._closing and self._end_reason is None:
-                self._reactor.run_once(_BUSY_MS if busy else _IDLE_MS)
+                self._reactor.run_once(self._disk.pause_ms(_BUSY_MS) if busy else _IDLE_MS)
                 busy = self._ready.is_set() and self._tick()
         except Exception as error:
             self._end_reason = f"the session broke: {error}"
@@ -174,7 +162,7 @@ class PersistentSandbox(ABC):
             except (SandboxError, OSError) as error:
                 self._end_reason = f"its network could not be opened: {error}"
                 return
-        self._disk.attach(self._running.pid, pid, self._sandbox.supervision_context().temporary)
+        self._disk.attach(self._processes, pid, self._sandbox.supervision_context().temporary)
         self._reactor.wake()
 
     def _sandbox_ended(self) -> None:

@@ -79,6 +79,9 @@ class SandboxPolicy(FrozenModel):
     audited: tuple[str, ...] = ()
     """Opening one of these is allowed and recorded once (`logged`): a path and all below it, a name that occurs
     anywhere in a path (`.git`), or an ending (`*.pyc`)."""
+    trace_files: Literal["none", "opened", "all"] = "none"
+    """Note every path of the workspace that is opened or executed, or all that are looked up as well; see
+    `file_trace.py`. Each such call, of any path, costs a round trip."""
     on_violation: Literal["deny", "kill"] = "deny"
     max_violations: Annotated[int, Field(gt=0)] = 1000
     """A command with more violations is killed."""
@@ -125,7 +128,9 @@ class SandboxPolicy(FrozenModel):
     @field_validator("denied_syscalls")
     @classmethod
     def _known_calls(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        if unknown := set(value) - (syscalls.names() - {"execve", "execveat"}):
+        if unknown := set(value) - (
+            syscalls.names() - {"execve", "execveat", *seccomp.LOOK_UPS, *seccomp.NAME_CHANGES}
+        ):
             raise ValueError(f"{sorted(unknown)} are not system calls that can be denied")
         return value
 
@@ -156,6 +161,8 @@ class SandboxPolicy(FrozenModel):
             self.denied_syscalls,
             watch_opens=bool(self.watched or self.audited),
             loopback=self.has_loopback,
+            trace_opens=self.trace_files != "none",
+            trace_look_ups=self.trace_files == "all",
         )
 
     @property
@@ -168,4 +175,5 @@ class SandboxPolicy(FrozenModel):
 def _policy_hash(policy: SandboxPolicy) -> str:
     rules = json.dumps([dataclasses.asdict(rule) for rule in policy.rules()])
     newer = {"network_access"} if policy.network_access is None else set()  # without it, the isolation is what it was
+    newer |= {"trace_files"} if policy.trace_files == "none" else set()
     return hashlib.sha256(f"{policy.model_dump_json(exclude=newer)}\n{rules}".encode()).hexdigest()[:32]

@@ -1,10 +1,10 @@
-"""Limits that are polled: the counters of a control group or, where there is none, the processes; and disk space."""
+"""Limits that are polled: the counters of a control group or, where there is none, the processes."""
 
 import contextlib
 import os
+import signal
 import stat
-import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -167,6 +167,40 @@ def children(pid: int) -> list[int]:
     return pids
 
 
+def signal_all(number: int, pids: Iterable[int]) -> None:
+    """Send a signal to each process that still runs."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+
+
+def stop_processes(find: Callable[[], Iterable[int]], rounds: int) -> list[int]:
+    """Stop the processes that are found, repeatedly while new ones appear. Returns those that were not stopped before,
+    in the order in which `continue_processes` needs them."""
+    stopped: list[int] = []
+    seen: set[int] = set()
+    for _ in range(rounds):
+        fresh = [pid for pid in find() if pid not in seen]
+        if not fresh:
+            break
+        seen.update(fresh)
+        running = [pid for pid in fresh if not _is_stopped(pid)]
+        signal_all(signal.SIGSTOP, running)
+        stopped += running
+    return stopped
+
+
+def continue_processes(stopped: Sequence[int]) -> None:
+    """Children first: a parent that waits for stopped children does not notice."""
+    signal_all(signal.SIGCONT, reversed(stopped))
+
+
+def _is_stopped(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        return _read(f"/proc/{pid}/stat").rpartition(")")[2].split()[:1] == ["T"]
+    return False
+
+
 def unlinked_file_bytes(pids: list[int]) -> int:
     """Space in files without a name that processes hold open: deleted files, and files in memory."""
     sizes: dict[tuple[int, int], int] = {}
@@ -178,6 +212,16 @@ def unlinked_file_bytes(pids: list[int]) -> int:
                     if stat.S_ISREG(status.st_mode) and status.st_nlink == 0:
                         sizes[status.st_dev, status.st_ino] = status.st_blocks * 512
     return sum(sizes.values())
+
+
+def bytes_written(pids: Iterable[int]) -> int:
+    """What these processes, and the children that they waited for, have written to disks; 0 where nobody counts."""
+    total = 0
+    for pid in pids:
+        with contextlib.suppress(OSError, ValueError):
+            fields = dict(line.split(": ") for line in _read(f"/proc/{pid}/io").splitlines())
+            total += int(fields["write_bytes"])
+    return total
 
 
 def _host_memory() -> dict[str, int]:
@@ -207,109 +251,3 @@ def _proportional(pid: int) -> int:
 def _read(path: str) -> str:
     with open(path, encoding="utf-8", errors="replace") as file:
         return file.read()
-
-
-_PER_FILE = 1024  # a file without content still takes an inode
-_REGULAR_WALK = 0.05
-_CLOCK_GRAIN = 0.05  # file times lag behind the clock by up to a tick
-
-
-class DiskWatch:
-    """Polls how much a command has written: the file system's free space first, which costs a call, and a walk over the
-    writable directories only when that has shrunk by the limit or may be hidden by space that others freed."""
-
-    def __init__(self, directories: Iterable[str], limit_bytes: int) -> None:
-        self._directories = tuple(directories)
-        self._limit = limit_bytes
-        self._began = time.time() - _CLOCK_GRAIN
-        self._most_free = {directory: _free(directory) for directory in self._directories}
-        self._last_free = dict(self._most_free)
-        self._masked = False
-        self._held = self._allowed = 0
-        self._temporary: list[int] = []
-        self._outer: int | None = None
-        self._walked_at = self._walk_took = 0.0
-
-    def attach(self, outer: int, inner: int, mount_points: Iterable[str]) -> None:
-        """The command is about to start: open its temporary file systems, which keeps them until `close`."""
-        self._outer = outer
-        for point in mount_points:
-            with contextlib.suppress(OSError):
-                self._temporary.append(os.open(f"/proc/{inner}/root{point}", os.O_PATH | os.O_DIRECTORY))
-
-    def exceeded(self, last_look: bool = False) -> bool:
-        """Whether the command uses more than its limit. Costs a few calls unless the file system really filled up."""
-        temporary = self._in_memory()
-        if temporary >= self._limit:
-            return self._is_too_much(temporary)
-        taken = temporary + sum(self._taken(directory) for directory in self._directories)
-        if taken < self._limit and not self._masked:
-            return False
-        began = time.monotonic()
-        pause = 0.0 if taken >= self._limit else _REGULAR_WALK
-        if not last_look and began < self._walked_at + max(pause, 5 * self._walk_took):
-            return False
-        walked = [_changed_since(directory, self._began) for directory in self._directories]
-        self._walked_at = time.monotonic()
-        self._walk_took = self._walked_at - began
-        if taken >= self._limit and any(blind for _, blind in walked):
-            return self._is_too_much(taken)
-        nameless = unlinked_file_bytes(descendants(self._outer)) if self._outer else 0
-        return self._is_too_much(temporary + sum(size for size, _ in walked) + nameless)
-
-    def reset_baseline(self) -> None:
-        """From now on only growth exceeds the limit: a command must be able to remove what is above it."""
-        self._allowed = max(self._held, self._in_memory())
-
-    def _is_too_much(self, held: int) -> bool:
-        self._held = held
-        return held >= self._limit and held > self._allowed
-
-    def _in_memory(self) -> int:
-        return sum(_used(descriptor) for descriptor in self._temporary)
-
-    def close(self) -> None:
-        for descriptor in self._temporary:
-            os.close(descriptor)
-        self._temporary.clear()
-
-    def _taken(self, directory: str) -> int:
-        """An upper bound on our share of the file system's lost space since the start."""
-        free = _free(directory)
-        self._masked |= free > self._last_free[directory]  # others free space, which hides what the command takes
-        self._last_free[directory] = free
-        self._most_free[directory] = max(self._most_free[directory], free)
-        return self._most_free[directory] - free
-
-
-def _free(directory: str) -> int:
-    """Free space, with free inodes as part of it: files without content fill a file system too."""
-    status = os.statvfs(directory)
-    return status.f_bfree * status.f_frsize + status.f_ffree * _PER_FILE
-
-
-def _used(descriptor: int) -> int:
-    status = os.fstatvfs(descriptor)
-    return (status.f_blocks - status.f_bfree) * status.f_frsize + (status.f_files - status.f_ffree) * _PER_FILE
-
-
-def _changed_since(top: str, moment: float) -> tuple[int, bool]:
-    """Space in files below `top` that changed since a moment; and whether part of the tree could not be seen."""
-    total, blind, todo = 0, False, [top]
-    linked: set[tuple[int, int]] = set()
-    while todo:
-        try:
-            with os.scandir(todo.pop()) as entries:
-                for entry in entries:
-                    with contextlib.suppress(FileNotFoundError):
-                        status = entry.stat(follow_symlinks=False)
-                        if stat.S_ISDIR(status.st_mode):
-                            todo.append(entry.path)
-                        if status.st_ctime >= moment and (status.st_dev, status.st_ino) not in linked:
-                            linked.add((status.st_dev, status.st_ino))
-                            total += status.st_blocks * 512 + _PER_FILE
-        except FileNotFoundError:
-            continue
-        except OSError:
-            blind = True
-    return total, blind

@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict
 
 KilledBy = Literal["time", "cpu", "memory", "processes", "disk", "output", "policy"]
 ViolationAction = Literal["denied", "killed", "logged"]
+AccessKind = Literal["look", "read", "list", "write", "run"]
 
 
 class FrozenModel(BaseModel):
@@ -57,6 +58,32 @@ class NetworkRequest(FrozenModel):
         return f"allowed {where} ({self.sent_bytes} bytes sent, {self.received_bytes} received{end})"
 
 
+class TracedProcess(FrozenModel):
+    """A program that ran: its words, the directory it began in, and the process that started it."""
+
+    words: tuple[str, ...]
+    directory: str
+    parent: int | None
+    """Its number among the trace's processes."""
+
+
+class PathAccess(FrozenModel):
+    """One path, as it is inside, that a process asked for."""
+
+    path: str
+    kind: AccessKind
+    process: int
+
+
+class FileTrace(FrozenModel):
+    """What a command did with the paths below one directory."""
+
+    accesses: tuple[PathAccess, ...] = ()
+    processes: tuple[TracedProcess, ...] = ()
+    complete: bool = True
+    """False where there were more accesses than are kept."""
+
+
 class ResourceUsage(FrozenModel):
     wall_seconds: float
     cpu_seconds: float | None = None
@@ -79,6 +106,8 @@ class ExecResult(FrozenModel):
     """Violations beyond those kept; a command is ended before this grows large."""
     network: tuple[NetworkRequest, ...] = ()
     """What was asked of the network proxy, refused requests included; see `SandboxPolicy.network_access`."""
+    trace: FileTrace | None = None
+    """The paths that it asked for; see `SandboxPolicy.trace_files`."""
     backend: str
     assurance: str
     """`full`: the kernel held the limits for the whole sandbox; `reduced`: some were held by polling."""

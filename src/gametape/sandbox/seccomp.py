@@ -1,7 +1,8 @@
 """The call filter: rules for system calls, and the BPF program that they compile to.
 
-A rule has one of two actions. `NOTIFY` hands the call to the supervisor, which records and denies it: an *event*.
+A rule has one of three actions. `NOTIFY` hands the call to the supervisor, which records and denies it: an *event*.
 `ENOSYS` is a quiet "this kernel has no such call", for calls that honest libraries try first and can do without.
+`EOPNOTSUPP` is a quiet "not on this file system", for taking disk space without writing: a program writes instead.
 The supervisor never lets a notified call through once hostile code runs (a second thread could swap the arguments
 after the check); calls that the namespaces make harmless anyway are the only exception, see `syscall_events.py`.
 
@@ -18,14 +19,18 @@ from gametape.sandbox import syscalls
 ALLOW = 0x7FFF0000
 NOTIFY = 0x7FC00000
 ENOSYS = 0x00050000 | errno.ENOSYS
+EOPNOTSUPP = 0x00050000 | errno.EOPNOTSUPP
 
 NEW_NAMESPACE_FLAGS = 0x7E020080  # CLONE_NEWNS, CGROUP, UTS, IPC, USER, PID, NET and TIME
 SETID_BITS = 0o6000
 O_CREAT_OR_TMPFILE = 0o100 | 0o20000000
 TYPE_BITS, CHARACTER_DEVICE, BLOCK_DEVICE = 0o170000, 0o020000, 0o060000
 TIOCSTI, TIOCLINUX = 0x5412, 0x541C
+RESERVATIONS = (0x40305828, 0x4030582A, 0x40305839)  # FS_IOC_RESVSP, RESVSP64 and ZERO_RANGE: the older fallocate
+PUNCH_HOLE, COLLAPSE_RANGE = 0x02, 0x08
 LOOSENED_MEMORY = 0x0440000  # READ_IMPLIES_EXEC, ADDR_NO_RANDOMIZE
 NEW_LISTENER = 1 << 3
+AT_EMPTY_PATH = 0x1000
 
 SOCKET_FAMILIES = {
     "AF_UNIX": 1,
@@ -58,6 +63,21 @@ ALWAYS_DENIED = (
     *("open_by_handle_at", "name_to_handle_at"),
 )
 
+PathArgument = tuple[int | None, int]
+"""Which argument is the directory that a path starts from, if any, and which is the path."""
+LOOK_UPS: dict[str, tuple[PathArgument, ...]] = {
+    **dict.fromkeys(("stat", "lstat", "access", "readlink"), ((None, 0),)),
+    **dict.fromkeys(("newfstatat", "statx", "faccessat", "faccessat2", "readlinkat"), ((0, 1),)),
+}
+"""Calls that ask about a path. They are only seen, where files are traced."""
+NAME_CHANGES: dict[str, tuple[PathArgument, ...]] = {
+    **dict.fromkeys(("rename", "link"), ((None, 0), (None, 1))),
+    **dict.fromkeys(("renameat", "renameat2", "linkat"), ((0, 1), (2, 3))),
+    **dict.fromkeys(("unlink", "truncate"), ((None, 0),)),
+    **{"unlinkat": ((0, 1),), "symlink": ((None, 1),), "symlinkat": ((1, 2),)},
+}
+"""Calls that put another file in the place of one. They are only seen, where files are traced."""
+
 
 @dataclass(frozen=True)
 class ArgumentTest:
@@ -83,7 +103,12 @@ WITHOUT_CONTROL_GROUP = (SyscallRule("shmget", ENOSYS), SyscallRule("clone"), Sy
 
 
 def default_rules(
-    families: Iterable[str], denied: Iterable[str], watch_opens: bool, loopback: bool
+    families: Iterable[str],
+    denied: Iterable[str],
+    watch_opens: bool,
+    loopback: bool,
+    trace_opens: bool = False,
+    trace_look_ups: bool = False,
 ) -> list[SyscallRule]:
     """The rules of the call filter for a policy."""
     devices = (CHARACTER_DEVICE, BLOCK_DEVICE)
@@ -115,12 +140,26 @@ def default_rules(
         SyscallRule("open", tests=(ArgumentTest(1, O_CREAT_OR_TMPFILE), _setid(2))),
         SyscallRule("openat", tests=(ArgumentTest(2, O_CREAT_OR_TMPFILE), _setid(3))),
         SyscallRule("openat2", ENOSYS),  # its mode lies in memory
+        # Gigabytes in a moment: space may only be taken as fast as it is written, or given back.
+        SyscallRule("fallocate", EOPNOTSUPP, (ArgumentTest(1, PUNCH_HOLE | COLLAPSE_RANGE, (0,)),)),
+        SyscallRule("ioctl", EOPNOTSUPP, (ArgumentTest(1, values=RESERVATIONS),)),
     ]
-    if watch_opens:
+    if watch_opens or trace_opens:
         rules += [SyscallRule("open"), SyscallRule("openat")]
+    if trace_opens:
+        rules.append(SyscallRule("creat"))
+    if trace_look_ups:
+        flags_at = {"newfstatat": 3, "statx": 2}
+        rules += [SyscallRule(name) for name in (*LOOK_UPS, *NAME_CHANGES) if name not in flags_at]
+        rules += [SyscallRule(name, tests=(_named_path(at),)) for name, at in flags_at.items()]
     if loopback:
         rules += [SyscallRule("connect"), SyscallRule("sendto", tests=(ArgumentTest(4),))]
     return rules
+
+
+def _named_path(arg: int) -> ArgumentTest:
+    """Whether a call is about a path, and not about an open file (AT_EMPTY_PATH)."""
+    return ArgumentTest(arg, AT_EMPTY_PATH, (AT_EMPTY_PATH,), negated=True)
 
 
 def _setid(arg: int) -> ArgumentTest:

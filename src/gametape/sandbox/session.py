@@ -23,9 +23,9 @@ from gametape.sandbox.cgroups import ResourceCounters
 from gametape.sandbox.keeper_client import EnterPlan, SandboxError
 from gametape.sandbox.oneshot import OneShotSandbox, with_requests
 from gametape.sandbox.output import OutputCapture, sanitize, secret_values
-from gametape.sandbox.persistent import PersistentSandbox, signal_all
+from gametape.sandbox.persistent import PersistentSandbox
 from gametape.sandbox.policy import WORKSPACE
-from gametape.sandbox.resource_watch import exceeded_limit
+from gametape.sandbox.resource_watch import continue_processes, exceeded_limit, signal_all
 from gametape.sandbox.result import KilledBy, SessionResult
 from gametape.sandbox.shell import BASH, GarbledReport, SandboxShell
 from gametape.sandbox.supervisor import CHUNK, RawOutcome
@@ -93,7 +93,7 @@ class ShellSession(PersistentSandbox):
         try:
             yield
         finally:
-            signal_all(signal.SIGCONT, stopped)
+            continue_processes(stopped)
             self._held = False
             self._reactor.wake()
 

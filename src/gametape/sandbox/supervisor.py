@@ -13,16 +13,16 @@ from typing import Any
 
 from gametape.sandbox import linux
 from gametape.sandbox.cgroups import ResourceCounters
+from gametape.sandbox.disk_watch import DiskWatch
 from gametape.sandbox.keeper_client import RunningSandbox, SandboxError
 from gametape.sandbox.output import OutputCapture
 from gametape.sandbox.policy import SandboxPolicy
-from gametape.sandbox.resource_watch import DiskWatch, exceeded_limit, watch_resources
-from gametape.sandbox.result import KilledBy, PolicyViolation
+from gametape.sandbox.resource_watch import exceeded_limit, watch_resources
+from gametape.sandbox.result import FileTrace, KilledBy, PolicyViolation
 from gametape.sandbox.syscall_events import SyscallHandler
 
 TICK_MS = 20
 CHUNK = 1 << 16
-LIMIT_SIGNALS: dict[int, KilledBy] = {signal.SIGXCPU: "cpu", signal.SIGXFSZ: "disk"}
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,7 @@ class RawOutcome:
     violations: list[PolicyViolation]
     violations_dropped: int
     started: bool
+    trace: FileTrace | None = None
 
 
 class Supervisor:
@@ -71,7 +72,7 @@ class Supervisor:
         self._resources = watch_resources(running.group, [running.pid], limits, builder=running.pid)
         self._command: int | None = None
         self._began = time.monotonic()
-        self._next_check = 0.0
+        self._next_check = self._next_disk_check = 0.0
         self._killed_by: KilledBy | None = None
         self.tick_ms = TICK_MS
         """How often the limits are checked. A caller that knows that nothing hostile runs yet may check less often."""
@@ -89,7 +90,7 @@ class Supervisor:
         """Watch until the sandbox is gone and its output is read. Any exception here kills the sandbox first."""
         try:
             while self._ending is None:
-                self._step(self.tick_ms)
+                self._step(self._disk.pause_ms(self.tick_ms))
             while self._pipes and self._step(0):
                 pass  # what is still in the pipes; another process may hold them open, so never wait
             return self._outcome(self._ending)
@@ -111,8 +112,12 @@ class Supervisor:
         if self._context.open_network:
             self._context.open_network(pid)
         self._command = os.pidfd_open(pid)
-        self._disk.attach(self._running.pid, pid, self._context.temporary)
+        self._disk.attach([self._running.pid], pid, self._context.temporary)
         self._began = time.monotonic()
+
+    def violations(self, start: int) -> list[PolicyViolation]:
+        """The violations that were recorded so far, from this position on."""
+        return self._syscalls.violations[start:]
 
     def may_fork(self) -> bool:
         return self._resources.may_fork()
@@ -131,21 +136,23 @@ class Supervisor:
                 self._read(descriptor)
             else:
                 self._receive_end()
-        if self._ending is None and self._killed_by is None and time.monotonic() >= self._next_check:
-            self._check_limits()
+        if self._ending is None and self._killed_by is None:
+            self._check_limits(time.monotonic())
         return bool(ready)
 
-    def _check_limits(self) -> None:
-        now = time.monotonic()
-        self._next_check = now + self.tick_ms / 1000
-        if now - self._began >= self._limits.wall_seconds:
-            self._kill("time")
-        elif self._running.listener is not None and not self._syscalls.command_started:
-            return  # still being built, by a program that is not the command's
-        elif reason := self._resources.exceeded():
-            self._kill(reason)
-        elif self._disk.exceeded():
-            self._kill("disk")
+    def _check_limits(self, now: float) -> None:
+        """Those whose time has come: disk space is looked at more often when little of it is left."""
+        building = self._running.listener is not None and not self._syscalls.command_started
+        if now >= self._next_check:
+            self._next_check = now + self.tick_ms / 1000
+            if now - self._began >= self._limits.wall_seconds:
+                self._kill("time")
+            elif not building and (reason := self._resources.exceeded()):
+                self._kill(reason)
+        if now >= self._next_disk_check and not building and self._killed_by is None:
+            if self._disk.exceeded():
+                self._kill("disk")
+            self._next_disk_check = now + self._disk.pause_ms(self.tick_ms) / 1000
 
     def _read(self, descriptor: int) -> None:
         try:
@@ -184,8 +191,8 @@ class Supervisor:
         counters = self._resources.final_counters(ResourceCounters(**ending["counters"]))
         killed_by = self._killed_by
         if killed_by is None and exit_code != 0:  # it ended itself, perhaps because the kernel had refused it something
-            killed_by = exceeded_limit(counters, self._limits) or LIMIT_SIGNALS.get(ended_by or 0)
-        if killed_by is None and self._disk.exceeded(last_look=True):
+            killed_by = exceeded_limit(counters, self._limits)
+        if killed_by is None and (self._disk.exceeded(last_look=True) or self._reached_file_size(ended_by)):
             killed_by = "disk"
         return RawOutcome(
             exit_code=exit_code,
@@ -197,7 +204,12 @@ class Supervisor:
             violations=self._syscalls.violations,
             violations_dropped=self._syscalls.dropped,
             started=self._syscalls.command_started,
+            trace=self._syscalls.tracer.trace() if self._syscalls.tracer else None,
         )
+
+    def _reached_file_size(self, ended_by: int | None) -> bool:
+        """Whether a file that became too large ended it. The signal alone proves nothing: anybody can send it."""
+        return ended_by == signal.SIGXFSZ and self._disk.has_file_of(self._limits.file_size_mb << 20)
 
     def _how_it_ended(self, outer_status: int) -> tuple[int, int | None]:
         """Exit code and signal. The outer process reports 128 + N for signal N; newer kernels tell the two apart."""

@@ -2,8 +2,8 @@
 
 Until the command is executed inside, the caller is the builder of the sandbox, and every call is allowed.
 From then on every notified call is denied and becomes a `PolicyViolation`, except three that are allowed because the
-namespaces already make them harmless, whatever their arguments turn into: executing a program, opening a file
-(nothing secret is mounted), and connecting within the sandbox's own network.
+namespaces already make them harmless, whatever their arguments turn into: executing a program, looking up or opening a
+file (nothing secret is mounted), and connecting within the sandbox's own network.
 """
 
 import errno
@@ -15,9 +15,9 @@ import struct
 import time
 from collections.abc import Callable, Iterable
 
-from gametape.sandbox import linux, seccomp, syscalls
+from gametape.sandbox import file_trace, linux, seccomp, syscalls
 from gametape.sandbox.keeper_client import SandboxError
-from gametape.sandbox.policy import SandboxPolicy
+from gametape.sandbox.policy import WORKSPACE, SandboxPolicy
 from gametape.sandbox.reactor import Reactor
 from gametape.sandbox.result import KilledBy, PolicyViolation, ViolationAction
 
@@ -98,6 +98,7 @@ class SyscallHandler:
         self._may_fork = may_fork
         self._command_is_first = command_is_first
         self._memory = linux.MemoryReader()
+        self.tracer = file_trace.FileTracer(WORKSPACE) if policy.trace_files != "none" else None
 
     def answer(self, listener: int) -> KilledBy | None:
         """Answer one waiting call. Returns the reason when the sandbox must be killed for it."""
@@ -112,6 +113,8 @@ class SyscallHandler:
                 return "processes"
         elif not self._is_allowed(call, name):
             return "policy" if self._deny(listener, call, name) else None
+        elif self.tracer:
+            self.tracer.note(call, name)
         linux.answer_notification(listener, call, None)
         return None
 
@@ -120,7 +123,9 @@ class SyscallHandler:
             return not self._refuses_open(call, name)
         if name in _DIALS:
             return self._stays_inside(call, name)
-        return name in _EXECS
+        if name == "creat":
+            return self.tracer is not None and not call.args[1] & seccomp.SETID_BITS
+        return name in _EXECS or (self.tracer is not None and name in file_trace.TRACED)
 
     def _watch_builder(self, pid: int, name: str) -> None:
         """The command is the first program that is executed under another root than the host's by any process but the
