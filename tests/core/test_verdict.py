@@ -19,7 +19,9 @@ PASSED: dict[str, Any] = {
     "failures": [],
     "tests": {"expected": 4, "passed": 4, "held_out_expected": 2, "held_out_passed": 2},
     "mode": "split",
-    "assurance": "separate-processes",
+    "fresh": {"calls": 32, "agreed": 31},
+    "assurance": "high",
+    "assurance_detail": "4 tests by replay",
     "seconds": 1.5,
     "cached": False,
     "policy_hash": "abc",
@@ -58,6 +60,12 @@ def test_a_verdict_holds_what_the_command_line_promises_and_survives_json() -> N
     assert Verdict.model_validate(json.loads(json.dumps(written))) == verdict
 
 
+def test_a_verdict_of_an_earlier_version_still_loads() -> None:
+    old = {key: value for key, value in PASSED.items() if key not in ("fresh", "assurance_detail")}
+    verdict = Verdict.model_validate(old | {"mode": "shared", "assurance": "medium"})
+    assert (verdict.fresh, verdict.assurance, verdict.assurance_detail) == (None, "medium", "")
+
+
 def test_a_proven_flag_is_worth_exactly_minus_one() -> None:
     Verdict.model_validate(PASSED | {"integrity": [PROVEN], "reward": -1.0, "passed": False})
     assert problems(integrity=[PROVEN], reward=-0.5, passed=False) == {"reward": "exactly -1.0, for a flag is proven"}
@@ -83,6 +91,8 @@ def test_a_pass_is_whole_and_agreed() -> None:
         ({"integrity": [PROVEN | {"severity": "maybe"}]}, "integrity[0].severity"),
         ({"tests": {"expected": 1, "passed": 2}}, "tests.passed"),
         ({"tests": {"expected": 1, "passed": 1, "held_out_passed": 1}}, "tests.held_out_passed"),
+        ({"fresh": {"calls": 3, "agreed": 4}}, "fresh.agreed"),
+        ({"mode": "apart"}, "mode"),
         ({"passed": 1}, "passed"),
         ({"schema_version": "verdict-v2"}, "schema_version"),
         ({"surprise": 1}, "surprise"),

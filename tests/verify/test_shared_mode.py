@@ -143,6 +143,17 @@ def test_forged_results_contradict_themselves(verifier: Verifier, tmp_path: Path
     assert (verdict.passed, verdict.reward) == (False, -1.0)
 
 
+def test_no_text_of_a_visible_test_is_on_disk_and_its_message_shows_the_line(
+    verifier: Verifier, tmp_path: Path
+) -> None:
+    looks = "import os\n\n\ndef roman(n):\n    return f'found {os.path.getsize(\"tests/test_roman.py\")}'\n"
+    verdict = verify(verifier, tmp_path, looks)
+    message = next(failure.message for failure in verdict.failures if failure.test == f"{FILE}::test_none")
+    assert "found 0" in message
+    assert ">   assert roman(0) ==" in message
+    assert "???" not in message
+
+
 def test_held_out_cases_are_real_in_one_pass_and_what_runs_does_not_tell(verifier: Verifier) -> None:
     prepared = verifier.prepared()
     twins = {test for each in prepared.plan.validated for test in each.flips}
@@ -153,7 +164,7 @@ def test_held_out_cases_are_real_in_one_pass_and_what_runs_does_not_tell(verifie
         assert {*HELD_OUT} <= {test for hidden in passes for test in hidden.real}
         held = {function_of(test) for test in HELD_OUT}
         asked = [
-            {test for process in hidden.processes for test in process.tests if function_of(test) in held}
+            {hidden.tests[test] for process in hidden.processes for test in process.tests if function_of(test) in held}
             for hidden in passes
         ]
         assert asked[0] == asked[1] == {test for test in FAILING if function_of(test) in held}

@@ -10,6 +10,7 @@ from gametape.core.task import Task, TaskTests
 from gametape.record.loaded_task import LoadedTask
 from gametape.record.source_tree import SourceTree
 from gametape.verify import submission as module
+from gametape.verify.integrity import find_flags
 from gametape.verify.submission import Submission, read_submission
 
 START = SourceTree(
@@ -137,6 +138,19 @@ def test_sizes_are_bounded(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert sorted(set(reasons(submission).values())) == ["too large"]
     monkeypatch.setattr(module, "MOST_FILES", 2)
     assert len(read_submission(task_with_sources(), workspace).workspace.files) == 2
+
+
+def test_what_else_lies_in_a_workspace_does_not_crowd_out_its_tests_and_sources(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_FILES", 20)
+    before = read_submission(task_with_sources(), workspace)
+    for number in range(60):
+        (workspace / f"aa_extra_{number}.txt").write_text("x")
+    after = read_submission(task_with_sources(), workspace)
+    assert after.sources.files == before.sources.files
+    assert before.workspace.files.items() <= after.workspace.files.items()
+    assert find_flags(after, []) == []
 
 
 def test_tests_inside_the_sources_are_not_taken(workspace: Path) -> None:

@@ -1,6 +1,6 @@
 """From a workspace to a verdict, with everything real: sandboxes, pytest, tools."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,8 +13,9 @@ from tests.verify.small_task import RIGHT, START, small_task, workspace
 
 
 @pytest.fixture(scope="module")
-def verifier(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Verifier]:
-    with ZygotePool(2) as zygotes, Verifier(small_task(), tmp_path_factory.mktemp("home"), zygotes) as verifier:
+def verifier(tmp_path_factory: pytest.TempPathFactory, prepared_home: Callable[[Path], Path]) -> Iterator[Verifier]:
+    home = prepared_home(tmp_path_factory.mktemp("home"))
+    with ZygotePool(2) as zygotes, Verifier(small_task(), home, zygotes) as verifier:
         yield verifier
 
 

@@ -5,11 +5,13 @@
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from enum import StrEnum
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, JsonValue, model_validator
 
 from gametape.core.base_model import Fraction, StrictModel
+from gametape.core.config_document import with_current_keys, with_defaults_by_model
 
 BuiltInArm = Literal["sft", "rejection", "rlvr", "rlvr_ttf", "rlvr_ttf_gated"]
 
@@ -23,6 +25,8 @@ def _names_a_class(arm: str) -> str:
 Arm = BuiltInArm | Annotated[str, AfterValidator(_names_a_class)]
 
 OptimizerName = Literal["adamw", "muon"]
+DeviceName = Literal["auto", "cpu", "cuda"]
+DtypeName = Literal["auto", "float32", "bfloat16"]
 
 Positive = Annotated[float, Field(gt=0)]
 AtLeastZero = Annotated[float, Field(ge=0)]
@@ -70,14 +74,38 @@ class OptimConfig(ConfigSection):
 
     name: OptimizerName = "adamw"
     learning_rate: Positive = 3e-4
+    """For tiny policies; 5e-6 for others."""
     weight_decay: AtLeastZero = 0.0
     schedule: Literal["constant", "linear", "cosine"] = "constant"
     warmup: Natural = 0
-    """Updates over which the learning rate rises from nothing."""
+    """Updates over which the learning rate rises from nothing. For tiny policies; 10 for others."""
     clip_norm: Positive = 1.0
     """The gradient is scaled down to this norm."""
     micro_batch_tokens: AtLeastOne = 16384
     """Tokens in one pass; a larger batch is accumulated over several."""
+
+
+class LoraConfig(ConfigSection):
+    """Low-rank adapters on all linear layers in place of training all weights. The start of the run, and a teacher that
+    is the start, then cost no memory."""
+
+    rank: Natural = 0
+    """0 trains all weights; 8 to 64 is usual."""
+    alpha: Positive = 32.0
+    """The adapter's output is scaled by this over the rank. Take a learning rate about ten times as high as for all
+    weights."""
+
+
+class MemoryConfig(ConfigSection):
+    """What is kept in memory, and what is computed again. None of it changes what is learned."""
+
+    recompute: Literal["auto", "on", "off"] = "auto"
+    """Compute layers again in the backward instead of keeping what they computed. auto: from 20 million parameters."""
+    measure_start: bool = True
+    """Keep the weights that the run began with, to measure how far the policy has gone. Adapters have them anyway, and
+    an anchor (`ttf.anchor`) needs them."""
+    offload: bool = False
+    """Keep weights in float32, gradients and the optimiser's state in the machine's memory instead of the GPU's."""
 
 
 class RLConfig(ConfigSection):
@@ -94,24 +122,54 @@ class RLConfig(ConfigSection):
     loss: Literal["loo", "dr_grpo", "grpo", "dapo", "cispo", "gspo"] = "loo"
     clip_low: Positive = 0.2
     clip_high: Positive = 0.28
+    minibatches: AtLeastOne = 1
+    """Steps of the optimiser that an update divides its rollouts over. From the second step on the policy differs from
+    the one at the start of the update, and clipping acts."""
+    epochs: AtLeastOne = 1
+    """How often an update goes over its rollouts, each time in other minibatches."""
     normalizer_tokens: AtLeastOne = 64
-    """The constant number of sampled tokens that a rollout counts for, whatever its own length."""
+    """The constant number of sampled tokens that a rollout counts for, whatever its own length. For tiny policies; 2048
+    for others."""
     temperature: Positive = 1.0
     turns: AtLeastOne = 64
     """The most turns of a rollout; a task may set fewer."""
     turn_tokens: AtLeastOne = 16
-    """The most new tokens of a turn."""
+    """The most new tokens of a turn. For tiny policies; 1024 for others, as far as a quarter of the window allows."""
     retire_pass_rate: Fraction = 0.9
     retire_samples: AtLeastOne = 24
     """Buckets of prompts that pass this often over at least so many samples retire."""
     replay_share: Fraction = 0.05
     """The share of requests that go to retired buckets."""
+    reproducible: bool = False
+    """Sample in lockstep: the same seed gives the same numbers to the bit, also after a kill. All rollouts then wait
+    for each tool and each verdict."""
     asynchronous: bool = False
     """Sample in a second process while this one learns."""
     max_staleness: Annotated[int, Field(ge=1, le=8)] = 4
     """Asynchronous: samples by weights more versions old than this are dropped, and counted."""
     importance_cap: Positive = 2.0
-    """Asynchronous: the bound of each token's importance weight."""
+    """The bound of each token's importance weight: what the policy at the start of the update gives it over what the
+    sampler gave it. With the loss `gspo` a rollout has one weight, the geometric mean of its tokens'."""
+
+
+class RolloutsConfig(ConfigSection):
+    """How much goes on at a time. None of it changes what is learned."""
+
+    in_flight: AtLeastOne = 256
+    """Rollouts that are open at a time; further ones wait for their turn. Reproducible runs have no such bound."""
+    sandboxes: Natural = 0
+    """Commands, starts and snapshots of sandboxes that run at a time; 0: two for each core."""
+    verifiers: Natural = 0
+    """Processes that verify; further finished rollouts wait. 0: one for every two cores."""
+    deadline_seconds: Positive | None = 3600.0
+    """A rollout that plays for longer is cut, scored as its last finished turn left it, and counted. Reproducible runs
+    have no deadline."""
+
+
+def _names_a_judge(judge: str) -> str:
+    if not re.fullmatch(r"|policy|scripted:.+|openai:[^@]+@https?://.+", judge):
+        raise ValueError("openai:MODEL@URL, policy or scripted:FILE")
+    return judge
 
 
 class TTFConfig(ConfigSection):
@@ -127,11 +185,11 @@ class TTFConfig(ConfigSection):
     """Divergences above this are scaled down to it; their direction stays."""
     teacher: Literal["ema", "start", "current"] = "start"
     ema: Fraction = 0.98
-    """With `ema`: the share of the teacher's weights that an update keeps."""
+    """With `ema`: the share of the teacher's weights that a step of the optimiser keeps."""
     clip_norm: Positive = 0.5
     """The cap on the norm of this term's gradient, at the last hidden states."""
     normalizer_tokens: AtLeastOne = 32
-    """The constant number of tokens that a rollout counts for in this term."""
+    """The constant number of tokens that a rollout counts for in this term. For tiny policies; 256 for others."""
     anchor: AtLeastZero = 16.0
     """The weight of KL to the start on turns that are no target, where the start was sure."""
     hint_only_lr_scale: Fraction = 1.0
@@ -142,12 +200,17 @@ class TTFConfig(ConfigSection):
     """Annotate failures of groups in which other rollouts succeeded. Without it hints are for groups that have no other
     signal, and fade as the policy succeeds."""
     replay: AtLeastZero = 4.0
-    """Targets of earlier updates that an update learns from once more, without a new rollout, for each new one."""
+    """Targets of earlier updates that an update learns from once more, without a new rollout, for each new one. For
+    tiny policies; 1 for others, whose rollouts are long to read again."""
     replay_capacity: AtLeastOne = 128
     """How many of the latest targets are stored for replay."""
     objective: Literal["kl", "resample", "penalty"] = "kl"
     """What a target trains. kl: the hinted teacher's distribution at every token. resample: imitate one turn that the
     hinted policy samples. penalty: only make the wrong action less likely, without the hint."""
+    judge: Annotated[str, AfterValidator(_names_a_judge)] = ""
+    """Who writes hints, for models that read prose. openai:MODEL@URL: a server. policy: the policy itself, which is
+    shown the failing output. scripted:FILE: its n-th line, for tests. Empty: rules alone, which also write where a
+    judge has no usable line."""
     control: Literal["none", "neutral", "shuffled", "elsewhere"] = "none"
     """Control experiments. neutral: a line that says nothing. shuffled: a hint of another type. elsewhere: at a turn
     that is no target."""
@@ -166,18 +229,46 @@ class GateConfig(ConfigSection):
     """G2: the least posterior probability of a gain."""
 
 
+class IntervalUnit(StrEnum):
+    EPISODES = "episodes"
+    UPDATES = "updates"
+    MINUTES = "minutes"
+
+
+def _is_an_interval(text: str) -> str:
+    if not re.fullmatch(rf"[1-9]\d* ({'|'.join(IntervalUnit)})", text):
+        raise ValueError('a number of episodes, or a text such as "20 updates" or "10 minutes"')
+    return text
+
+
+EvalInterval = Annotated[str, AfterValidator(_is_an_interval)]
+
+
 class EvalConfig(ConfigSection):
     """Held-out success while training."""
 
-    every: Natural = 512
-    """Episodes between evaluations; 0 evaluates only before and after the run."""
+    every: Natural | EvalInterval = 512
+    """Episodes between evaluations, or a text such as "20 updates" or "10 minutes"; 0 evaluates only before and after
+    the run."""
     episodes: AtLeastOne = 256
+    """For tiny policies; 64 for others."""
+    slice: AtLeastOne = 32
+    """Episodes of an evaluation that are ordered between two updates. They are played beside the rollouts of training,
+    and no update waits for them. Reproducible runs evaluate all at once."""
     temperature: AtLeastZero = 1.0
     forgetting_probe_size: Natural = 32
     """Successes of the best evaluation that are scored again after every update, to see what is forgotten; 0 for none.
     """
     stop_at: Fraction | None = None
     """Stop as soon as held-out success is this high."""
+
+    @property
+    def interval(self) -> tuple[int, IntervalUnit]:
+        """How much of what lies between two evaluations."""
+        if isinstance(self.every, int):
+            return self.every, IntervalUnit.EPISODES
+        count, unit = self.every.split()
+        return int(count), IntervalUnit(unit)
 
 
 class CheckpointConfig(ConfigSection):
@@ -224,50 +315,27 @@ class WatchConfig(ConfigSection):
     """End the run when alarms of the monitors have come back twice."""
 
 
-class RewardConfig(ConfigSection):
-    """What the reward is made of besides the verdict."""
+TrackerName = Literal["tensorboard", "trackio", "wandb"]
 
+
+class RewardConfig(ConfigSection):
+    """What the reward is made of."""
+
+    kind: Literal["layered", "pass_rate", "binary"] = "layered"
+    """What a task's verdict is worth. layered: a weighted sum of its checks, 0.7 of it for tests. pass_rate: the share
+    of tests. binary: 1 if it passed. Worlds have rewards of their own."""
     feedback_weight: AtLeastZero = 0.0
     """The weight of people's feedback, which `gametape feedback` writes into trajectories: added to the reward, or
     subtracted from it."""
     recorded_trajectories: str = ""
-    """A directory of earlier trajectories of this policy, with token ids; those of one task are a group, from
-    which every update learns once more."""
-
-
-OLD_KEYS: Mapping[str, Mapping[str, str]] = {
-    "warm": {"made_up": "made_up_hint_share"},
-    "optim": {"portion": "micro_batch_tokens"},
-    "rl": {"length": "normalizer_tokens"},
-    "ttf": {
-        "length": "normalizer_tokens",
-        "alone": "hint_only_lr_scale",
-        "per_group": "annotated_per_group",
-        "mixed": "annotate_mixed_groups",
-        "stored": "replay_capacity",
-        "learn": "objective",
-        "spoiled": "control_share",
-    },
-    "eval": {"rehearsed": "forgetting_probe_size"},
-    "alarms": {"lost": "infra_error_rate", "mismatch": "logprob_mismatch"},
-    "reward": {"recorded": "recorded_trajectories"},
-}
-"""By table: the former names of keys. Files that use them still load."""
-
-
-def current_key(table: str, key: str) -> str:
-    return OLD_KEYS.get(table, {}).get(key, key)
-
-
-def with_current_keys(document: Mapping[str, Any]) -> dict[str, Any]:
-    """A configuration with every old key under its current name. Of a key that stands under both names the old one is
-    left as it is, and is then refused as unknown."""
-    return {
-        table: {key if (new := current_key(table, key)) in content else new: value for key, value in content.items()}
-        if isinstance(content, Mapping)
-        else content
-        for table, content in document.items()
-    }
+    """A directory of earlier trajectories of this policy, with token ids and log-probabilities; those of one task are a
+    group to learn from besides. The ratio and its clip bounds are to the policy that did the work."""
+    recorded_per_update: AtLeastOne = 4
+    """Recorded groups that an update learns from at most."""
+    recorded_uses: AtLeastOne = 4
+    """How many updates learn from one recorded group."""
+    recorded_max_age: AtLeastOne = 32
+    """Updates after which recorded groups are left alone: the policy is another one by then."""
 
 
 class RunConfig(ConfigSection):
@@ -282,17 +350,29 @@ class RunConfig(ConfigSection):
     """`tiny` makes one and warm-starts it; else smollm2, a directory of weights, or another run."""
     tasks: str
     """worlds:NAME, a suite of worlds, or a directory of tasks."""
+    allow_shared: bool = False
+    """Also take tasks in shared mode, where tests and code share a process and a verdict can be forged."""
     seed: Annotated[int, Field(ge=0)] = 0
     episodes: AtLeastOne = 4000
     """The budget: every rollout counts, resampled and dropped ones too."""
     flops: AtLeastOne | None = None
     """Another budget: operations of sampling, reading and learning together."""
+    device: DeviceName = "auto"
+    """auto: the GPU where there is one."""
+    dtype: DtypeName = "auto"
+    """What layers compute and sample in; the weights that are learned, and sums, are float32. auto: bfloat16 on a GPU,
+    float32 on a CPU."""
+    track: list[TrackerName] = Field(default_factory=list)
+    """Where the figures of metrics.jsonl go besides: tensorboard, trackio or wandb, each of which must be installed."""
     algorithm: dict[str, JsonValue] = Field(default_factory=dict)
     """The table of an algorithm of your own, which its `Settings` class checks. The built-in arms have none."""
     tiny: TinyConfig = TinyConfig()
     warm: WarmStartConfig = WarmStartConfig()
     optim: OptimConfig = OptimConfig()
+    lora: LoraConfig = LoraConfig()
+    memory: MemoryConfig = MemoryConfig()
     rl: RLConfig = RLConfig()
+    rollouts: RolloutsConfig = RolloutsConfig()
     reward: RewardConfig = RewardConfig()
     ttf: TTFConfig = TTFConfig()
     gates: GateConfig = GateConfig()
@@ -304,4 +384,13 @@ class RunConfig(ConfigSection):
     @model_validator(mode="before")
     @classmethod
     def _rename_old_keys(cls, document: Any) -> Any:
-        return with_current_keys(document) if isinstance(document, Mapping) else document
+        return with_defaults_by_model(with_current_keys(document)) if isinstance(document, Mapping) else document
+
+    @model_validator(mode="after")
+    def _clock_free_if_reproducible(self) -> Self:
+        """What depends on the clock cannot be the same to the bit."""
+        if self.rl.reproducible and self.rl.asynchronous:
+            raise ValueError("rl.reproducible or rl.asynchronous, not both: the second depends on the clock")
+        if self.rl.reproducible and self.eval.interval[1] is IntervalUnit.MINUTES:
+            raise ValueError("eval.every in episodes or updates with rl.reproducible: minutes depend on the clock")
+        return self

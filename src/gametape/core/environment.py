@@ -17,6 +17,18 @@ class TurnMark:
 
 
 @dataclass(frozen=True)
+class StepCredit:
+    """Steps that another reward than that of the whole attempt is for. Attempts at one environment have as many
+    credits, in the same order, so that each is compared with its like."""
+
+    steps: tuple[int, ...]
+    """By their numbers in the record."""
+    reward: float
+    given: str = ""
+    """What the steps had to work with, where that differs between attempts: only those with the same are compared."""
+
+
+@dataclass(frozen=True)
 class EpisodeScore:
     """The outcome of one attempt. `hacked`: cheating was proven."""
 
@@ -29,3 +41,6 @@ class EpisodeScore:
     """The verifier's whole answer, where the verifier scored it."""
     checks: dict[str, float] = field(default_factory=dict)
     """Scores of the layers, by name."""
+    credits: tuple[StepCredit, ...] = ()
+    note: tuple[str, ...] = ()
+    """What the attempt has left for a later one to read."""

@@ -23,6 +23,10 @@ HintSource = Literal[
 ]
 
 
+HintAuthor = Literal["message", "rule", "judge", "policy", "person"]
+"""Who put it into words: the message that showed the fault, a rule, a judge model, the policy itself, a person."""
+
+
 class HintGate(StrictModel):
     """One test a hint was put to, and the number it was decided on. `forks` and `tokens` are what it took."""
 
@@ -72,6 +76,7 @@ class Hint(StrictModel):
     used: bool
     kl: Annotated[float, Field(ge=0)] | None = None
     evidence: str = ""
+    author: HintAuthor = "message"
     noticed: Annotated[int, Field(ge=1)] | None = None
     refused: str = ""
     student_logprobs: list[LogProb] | None = None

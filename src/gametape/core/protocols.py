@@ -6,7 +6,7 @@ actors. What core cannot name (tensors, batches, rollout groups) is a type varia
 """
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from typing import Protocol, Self, TypeVar
 
 from gametape.core.environment import EpisodeScore
@@ -152,6 +152,11 @@ class PolicyEngine(Protocol):
         """The owner of the tensors has changed them in place; they are of this version now."""
         raise GametapeError(f"{type(self).__name__}: version {version}: weights cannot be changed in place")
 
+    def pause_for_update(self, version: int | None = None) -> AbstractAsyncContextManager[None]:  # noqa: ARG002
+        """Inside, nothing is sampled, so that the owner of the tensors may change them. An engine with a thread of its
+        own overrides this."""
+        return nullcontext()
+
     def forget(self) -> None:
         """Drop what was computed before, so that what comes next does not depend on it."""
         return
@@ -192,6 +197,11 @@ class Learner(Protocol[BatchT_contra, SampleT_contra, MetricsT_co, LogprobsT_co,
     @property
     def parameters(self) -> int:
         """How many numbers the policy has."""
+        ...
+
+    @property
+    def device(self) -> str:
+        """Where it computes: `cpu`, `cuda:0`."""
         ...
 
     def update(self, batch: BatchT_contra, step: int, version: int, spent: float = 0.0) -> MetricsT_co:

@@ -108,8 +108,8 @@ class Architecture(StrictModel):
 
 
 class SplitSurface(StrictModel):
-    """What split tests reach through the proxy: the modules they import, and the classes (`module:Class`) whose objects
-    stay on the other side as handles. Everything else that comes back is plain data."""
+    """What tests reach of code in another process: the modules they import, and the classes (`module:Class`) whose
+    objects stay on the other side as handles. Everything else that comes back is plain data."""
 
     modules: list[str]
     classes: list[str] = Field(default_factory=list)
@@ -124,6 +124,10 @@ class Origin(StrictModel):
 
 class Task(StrictModel):
     """A loaded task directory. All paths are relative to the workspace.
+
+    `mode` is how its tests may run. `replay`: each in the strongest way that it can. `split`: all of them apart from
+    the code, through the surface in `split`. `shared`: all of them in one process with the code. A task in replay mode
+    may name its surface; without one it is derived from the sources.
 
     `source_paths` (files or directories) are the only paths that are taken from an attempt; `test_paths` is where
     the pristine suite is laid over them; `import_roots` are the directories imports start from. `weights` replaces
@@ -162,8 +166,10 @@ class Task(StrictModel):
                     yield (name, index), "a path inside the workspace"
         if not self.source_paths:
             yield ("source_paths",), "at least one path that the agent may change"
-        if (self.mode == "split") != (self.split is not None):
-            yield ("split",), "what the tests import, in split mode and only there"
+        if self.mode == "split" and self.split is None:
+            yield ("split",), "what the tests import, in split mode"
+        if self.mode == "shared" and self.split is not None:
+            yield ("split",), "nothing, in shared mode"
         manifest = set(self.tests.every)
         for index, stage in enumerate(self.stages):
             if stray := [test for test in stage.tests.every if test not in manifest]:

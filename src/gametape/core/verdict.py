@@ -8,7 +8,13 @@ from pydantic import Field, model_validator
 from gametape.core.base_model import Count, Fraction, StrictModel
 from gametape.core.validation import Fault, raise_faults
 
-VerificationMode = Literal["split", "shared"]
+VerificationMode = Literal["replay", "split", "shared"]
+"""How tests decide. `replay`: their recorded calls are sent to the code and the answers compared outside. `split`: the
+tests run in one sandbox, the code in another. `shared`: tests and code run in one process."""
+
+AssuranceLevel = Literal["high", "medium", "low"]
+"""How much a verdict excludes. `high`: no expected value was near the code that was judged. `medium`: tests and code
+shared a process, and contradictions would have shown forged results. `low`: they shared it without such a check."""
 
 
 class Check(StrictModel):
@@ -64,6 +70,20 @@ class TestCounts(StrictModel):
         return self.passed == self.expected and self.held_out_passed == self.held_out_expected
 
 
+class FreshCalls(StrictModel):
+    """Calls on inputs that no test has, drawn for one verdict, and how many of them were answered as the reference
+    answers them."""
+
+    calls: Count
+    agreed: Count
+
+    @model_validator(mode="after")
+    def _check_calls(self) -> Self:
+        if self.agreed > self.calls:
+            raise_faults([(("agreed",), f"at most the {self.calls} calls made")])
+        return self
+
+
 class FailedTest(StrictModel):
     """A visible test that did not pass, and the runner's message, which hostile code may have written."""
 
@@ -83,8 +103,8 @@ class StageResult(StrictModel):
 class Verdict(StrictModel):
     """The verdict on one workspace.
 
-    A pass means that every test passed, that no flag is proven, and that a second run agreed. A `proven` flag makes the
-    reward exactly -1.0.
+    A pass means that every test passed, that enough fresh calls were answered as the reference answers them, that no
+    flag is proven, and that a second run agreed. A `proven` flag makes the reward exactly -1.0.
     """
 
     schema_version: Literal["verdict-v1"] = "verdict-v1"
@@ -98,8 +118,13 @@ class Verdict(StrictModel):
     tests: TestCounts
     failures: list[FailedTest] = Field(default_factory=list)
     """The first visible tests that did not pass. Held-out ones are never here."""
+    fresh: FreshCalls | None = None
+    """None where the task has no calls that can be varied."""
     mode: VerificationMode
     assurance: str
+    """`high`, `medium` or `low`; an `AssuranceLevel` in verdicts of this version."""
+    assurance_detail: str = ""
+    """What was excluded and what was not, in words."""
     seconds: Annotated[float, Field(ge=0)]
     cached: bool
     policy_hash: str

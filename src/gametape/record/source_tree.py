@@ -2,7 +2,7 @@
 
 import functools
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -38,7 +38,7 @@ class SourceTree:
     def text(self, path: str) -> str:
         return self.files[path].decode("utf-8", errors="replace")
 
-    def under(self, paths: list[str]) -> "SourceTree":
+    def under(self, paths: Sequence[str]) -> "SourceTree":
         """What lies at or below any of these paths."""
         return self.only({path for path in self.files if is_under(path, paths)})
 
@@ -49,9 +49,15 @@ class SourceTree:
         return self.only(set(self.files) - paths)
 
     def overlaid_on(self, below: "SourceTree") -> "SourceTree":
-        """Both trees in one: where both have a file, it is this one's."""
-        executable = below.executable - set(self.files)
-        return SourceTree({**below.files, **self.files}, self.executable | executable)
+        """Both trees in one: where both have a file, or one has a file and the other a directory, it is this one's."""
+        directories = {above for path in self.files for above in parent_directories(path)}
+        kept = {
+            path: content
+            for path, content in below.files.items()
+            if path not in directories and not (self.files.keys() & parent_directories(path))
+        }
+        executable = {path for path in below.executable if path in kept and path not in self.files}
+        return SourceTree({**kept, **self.files}, self.executable | executable)
 
     def write_to(self, directory: Path) -> None:
         """Write into a directory that no other user can write to."""
@@ -62,7 +68,13 @@ class SourceTree:
             target.chmod(0o755 if path in self.executable else 0o644)
 
 
-def is_under(path: str, parents: list[str]) -> bool:
+def parent_directories(path: str) -> set[str]:
+    """The directories above a file, the root of its tree excepted."""
+    parts = path.split("/")
+    return {"/".join(parts[:depth]) for depth in range(1, len(parts))}
+
+
+def is_under(path: str, parents: Sequence[str]) -> bool:
     """Whether a path is one of these parents or lies below one; `.` contains everything."""
     cleaned = (parent.strip("/").removeprefix("./") for parent in parents)
     return any(parent in ("", ".") or path == parent or path.startswith(parent + "/") for parent in cleaned)

@@ -18,6 +18,7 @@ from gametape.syntax.source import parse
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _MOST_DEPTH = 24
+_NOT_CONSTANT = object()
 _PASSED_THROUGH = {"list", "tuple", "sorted", "iter", "reversed", "set", "next", "enumerate", "filter", "copy.copy"}
 
 
@@ -33,6 +34,8 @@ class ResolvedModule:
         self._first_line = first_line
         self._resolving: set[int] = set()
         self._known: dict[int, str | None] = {}
+        self._folded: dict[ast.expr, Any] = {}
+        self._texts: dict[tuple[ast.AST, int], list[str]] = {}
         self.nodes = list(ast.walk(tree))
         self.parents = {child: node for node in self.nodes for child in ast.iter_child_nodes(node)}
         self._functions: dict[ast.AST, FunctionNode | None] = {tree: None}
@@ -140,12 +143,23 @@ class ResolvedModule:
         return values[0] if len(values) == 1 and isinstance(values[0], ast.expr) else None
 
     def fold(self, node: ast.expr) -> Any:
-        return fold(node, self._single_binding)
+        """The constant an expression is, or raise `NotConstant`. Do not change it."""
+        if node not in self._folded:
+            try:
+                self._folded[node] = fold(node, self._single_binding)
+            except NotConstant:
+                self._folded[node] = _NOT_CONSTANT
+        value = self._folded[node]
+        if value is _NOT_CONSTANT:
+            raise NotConstant
+        return value
 
     def folded_or_default(self, node: ast.expr | None, default: Any = None) -> Any:
         """The constant an expression is, or the default."""
+        if node is None or self._folded.get(node) is _NOT_CONSTANT:
+            return default
         try:
-            return default if node is None else self.fold(node)
+            return self.fold(node)
         except NotConstant:
             return default
 
@@ -157,6 +171,11 @@ class ResolvedModule:
         """The constant texts an expression is put together from, through names that stand for one expression."""
         if node is None:
             return []
+        if (node, depth) not in self._texts:
+            self._texts[node, depth] = self._constant_texts(node, depth)
+        return [*self._texts[node, depth]]
+
+    def _constant_texts(self, node: ast.AST, depth: int) -> list[str]:
         if isinstance(node, ast.expr):
             whole = self.folded_or_default(node)
             if isinstance(whole, str | bytes):

@@ -1,27 +1,32 @@
 """What each test of a task said, held-out ones included: for the author of the task or a person who grades.
 
-A verdict never has this, because an agent may see a verdict. It is made on request, by a run of its own, kept nowhere,
-and must not be shown to a policy.
+A verdict never has this, because an agent may see a verdict. It is made on request, kept nowhere, and must not be shown
+to a policy. A recorded test has its first difference: what was asked, what the reference answered, what came instead.
+Tests that are not recorded are run once more to hear their messages.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
-from gametape.core.task import TaskTests
 from gametape.core.verdict import Verdict
 from gametape.verify import jobs
+from gametape.verify.fresh.judge import FreshResult
 from gametape.verify.preparation import PreparedTask, run_processes
+from gametape.verify.replay.comparison import Difference
 from gametape.verify.result_counts import Results, worst_results
 from gametape.verify.runner import ZygotePool
-from gametape.verify.split_mode import run_split
 from gametape.verify.submission import Submission
+from gametape.verify.test_message import compared_values, summarize_message
+from gametape.verify.transcript_text import describe_answer, describe_request, object_names
+from gametape.verify.verdict_runs import VerdictRuns, run_split
 from gametape.verify.verifier_run import TestResult, VerifierRun, parse_report
 
-_LONGEST_MESSAGE = 2000
-_ERROR_LINE = re.compile(r"^E\s+(.*)$", re.MULTILINE)
-_COMPARISON = re.compile(r"(?:AssertionError: )?assert (.+?) == (.+)")
+DifferenceKind = Literal["test", "recorded", "fresh", "tolerated"]
+"""`test`: a test without a recording that did not pass. `recorded`: a recorded one that did not pass. `fresh`: a fresh
+call that was answered otherwise. `tolerated`: a transcript that differed although its test passed when it was run."""
+
+_LONGEST_MESSAGE, _LONGEST_SUMMARY = 2000, 300
 _NO_MESSAGE = {
     "missing": "pytest did not find or did not report it",
     "timed_out": "it did not end in time",
@@ -33,7 +38,8 @@ _PASSED_ONCE = "it passed when it was run once more: it is flaky, or a contradic
 
 @dataclass(frozen=True)
 class TestDifference:
-    """A test that did not pass, and what it said. `expected` and `actual` are the sides of a failed `==`, as text."""
+    """A test that did not pass, or a call that was answered otherwise. `expected` and `actual` are the two answers, or
+    the sides of a failed `==`, as text; `input` is what was asked."""
 
     __test__ = False
 
@@ -43,14 +49,16 @@ class TestDifference:
     message: str
     expected: str | None = None
     actual: str | None = None
+    input: str | None = None
+    kind: DifferenceKind = "test"
 
     @property
     def summary(self) -> str:
-        """The outcome and the first line of the error, on one line."""
-        found = _ERROR_LINE.findall(self.message)
-        text = found[0] if found else self.message.strip().rpartition("\n")[2]
-        text = " ".join(text.removeprefix("AssertionError: ").split())
-        return f"{self.outcome.replace('_', ' ')}: {text}"[:300]
+        """The outcome and what differed, on one line."""
+        if self.input is not None:
+            text = f"{self.input}: expected {self.expected}, got {self.actual}"
+            return f"{self.outcome.replace('_', ' ')}: {' '.join(text.split())}"[:_LONGEST_SUMMARY]
+        return f"{self.outcome.replace('_', ' ')}: {summarize_message(self.message)}"[:_LONGEST_SUMMARY]
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -63,14 +71,50 @@ class GradedVerdict:
     verdict: Verdict
     differences: Sequence[TestDifference]
     """The tests that did not pass, in the order of the manifest."""
+    others: Sequence[TestDifference]
+    """Fresh calls that were answered otherwise, and transcripts that differed although their tests passed."""
     results: Results
     """The worst result of each real test, whatever its contradicting copies did."""
     flaky: Sequence[str]
     """Tests that passed in one run and not in another."""
 
 
-def run_with_messages(prepared: PreparedTask, submission: Submission, zygotes: ZygotePool) -> VerifierRun:
-    """All tests once, with what held-out ones say too."""
+def grade(
+    verdict: Verdict,
+    judged: Results,
+    runs: VerdictRuns,
+    fresh: FreshResult | None,
+    prepared: PreparedTask,
+    submission: Submission,
+    zygotes: ZygotePool,
+) -> GradedVerdict:
+    """`judged` is what the verdict counted, from `runs` and `fresh`."""
+    tests = prepared.loaded_task.task.tests
+    told = _run_with_messages(prepared.unrecorded, submission, zygotes) if prepared.unrecorded else VerifierRun({})
+    results, flaky = worst_results(tests.every, [*runs.real, told])
+    held_out = set(tests.held_out)
+    differences, others = [], []
+    for test in tests.every:
+        outcome = judged[test] if judged[test] != "passed" else results[test]
+        recorded = runs.differences.get(test)
+        if recorded is not None and outcome == "passed":
+            others.append(_recorded(prepared, test, test in held_out, outcome, recorded, "tolerated"))
+        elif recorded is not None:
+            differences.append(_recorded(prepared, test, test in held_out, outcome, recorded, "recorded"))
+        elif outcome != "passed":
+            differences.append(
+                _difference(test, test in held_out, outcome, told if test in told.outcomes else runs.real[0])
+            )
+    for each in fresh.differences if fresh else ():
+        message = f"{each.input}: expected {each.expected}, got {each.got}"
+        others.append(
+            TestDifference(each.function, True, "failed", message, each.expected, each.got, each.input, "fresh")
+        )
+    return GradedVerdict(verdict, differences, others, results, flaky)
+
+
+def _run_with_messages(prepared: PreparedTask, submission: Submission, zygotes: ZygotePool) -> VerifierRun:
+    """The tests that are not recorded once more, with what held-out ones say too."""
     loaded_task = prepared.loaded_task
     if loaded_task.task.mode == "split":
         return run_split(prepared, submission.sources, zygotes, held_out_messages=True)
@@ -87,18 +131,15 @@ def run_with_messages(prepared: PreparedTask, submission: Submission, zygotes: Z
     )
 
 
-def grade(
-    verdict: Verdict, judged: Results, runs: Sequence[VerifierRun], told: VerifierRun, tests: TaskTests
-) -> GradedVerdict:
-    """`judged` is what the verdict counted, from `runs`; `told` is the run with messages."""
-    results, flaky = worst_results(tests.every, [*runs, told])
-    held_out = set(tests.held_out)
-    differences = []
-    for test in tests.every:
-        outcome = judged[test] if judged[test] != "passed" else results[test]
-        if outcome != "passed":
-            differences.append(_difference(test, test in held_out, outcome, told))
-    return GradedVerdict(verdict, differences, results, flaky)
+def _recorded(
+    prepared: PreparedTask, test: str, held_out: bool, outcome: TestResult, found: Difference, kind: DifferenceKind
+) -> TestDifference:
+    assert prepared.recording is not None
+    names = object_names(prepared.recording.transcripts[test])
+    asked = describe_request(found.request, names)
+    expected, actual = describe_answer(found.expected, names), describe_answer(found.actual, names)
+    message = f"{asked}: expected {expected}, got {actual}"
+    return TestDifference(test, held_out, outcome, message, expected, actual, asked, kind)
 
 
 def _difference(test: str, held_out: bool, outcome: TestResult, told: VerifierRun) -> TestDifference:
@@ -106,6 +147,5 @@ def _difference(test: str, held_out: bool, outcome: TestResult, told: VerifierRu
     message = reported.message[-_LONGEST_MESSAGE:] if reported else ""
     if told.result(test) == "passed":
         message = _PASSED_ONCE
-    sides = next(filter(None, map(_COMPARISON.fullmatch, _ERROR_LINE.findall(message))), None)
-    actual, expected = sides.groups() if sides else (None, None)
+    expected, actual = compared_values(message) or (None, None)
     return TestDifference(test, held_out, outcome, message or _NO_MESSAGE[outcome], expected, actual)

@@ -3,6 +3,7 @@
 import functools
 import random
 import re
+import secrets
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -15,8 +16,14 @@ from gametape.verify.submission import Submission
 
 _IMPORT = re.compile(r"^[ \t]*(?:from|import)[ \t].*", re.MULTILINE)
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_DEFAULT_MEMORY_MB = 2048
 _OWN_FILES = ("pytest.ini", ".pytest.ini")
 _SECTIONS = (("tox.ini", "[pytest]"), ("setup.cfg", "[tool:pytest]"))
+
+
+def memory_mb(loaded_task: LoadedTask) -> int:
+    """What the code and the tests of a task may take, each in their sandbox."""
+    return loaded_task.task.limits.memory_mb or _DEFAULT_MEMORY_MB
 
 
 def protected_files(loaded_task: LoadedTask) -> SourceTree:
@@ -24,6 +31,17 @@ def protected_files(loaded_task: LoadedTask) -> SourceTree:
     return loaded_task.start.without(
         {path for path in loaded_task.start if is_under(path, loaded_task.task.source_paths)}
     )
+
+
+def files_around(loaded_task: LoadedTask) -> SourceTree:
+    """The files of the starting tree that are neither sources nor tests."""
+    task = loaded_task.task
+    return _without_paths(loaded_task.start, (*task.source_paths, *task.test_paths))
+
+
+@functools.lru_cache(maxsize=64)
+def _without_paths(tree: SourceTree, paths: tuple[str, ...]) -> SourceTree:
+    return tree.without(set(tree.under(paths)))
 
 
 def visible_tests(loaded_task: LoadedTask) -> SourceTree:
@@ -40,10 +58,9 @@ def build_job(
     under test cannot compare tests with each other.
     """
     task = loaded_task.task
-    not_shared = {file_of(test) for test in task.tests.every} - _imported(suite)
-    around = protected_files(loaded_task).without(set(loaded_task.start.under(task.test_paths)))
+    not_shared = {file_of(test) for test in task.tests.every} - imported_files(suite)
     return ZygoteJob(
-        tree=suite.without(not_shared).overlaid_on(sources.overlaid_on(around)),
+        tree=suite.without(not_shared).overlaid_on(sources.overlaid_on(files_around(loaded_task))),
         processes=tuple(processes),
         import_roots=tuple(task.import_roots),
         source_paths=tuple(task.source_paths),
@@ -58,6 +75,8 @@ def pytest_options(start: SourceTree, interpreter: Path | None) -> tuple[str, ..
     options = ["-c", f"/workspace/{ini}" if ini else "/dev/null", "--rootdir=/workspace", "-q"]
     options += ["-p", "no:cacheprovider", "-p", "no:junitxml", "-o", "addopts=", "--continue-on-collection-errors"]
     options += ["-W", "ignore::pytest.PytestConfigWarning"]  # about settings of plugins that are not there
+    options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # plugins are imported before pytest starts
+    options += ["-W", "default::pytest.PytestDeprecationWarning"]  # a plugin's own, where the task makes errors of all
     for plugin in installed_pytest_plugins(interpreter):
         options += ["-p", plugin]
     return tuple(options)
@@ -78,7 +97,7 @@ def _ini_file(start: SourceTree) -> str | None:
 
 
 @functools.lru_cache(maxsize=64)
-def _imported(suite: SourceTree) -> frozenset[str]:
+def imported_files(suite: SourceTree) -> frozenset[str]:
     """Files of the suite that other files of it import, matched by the last part of the module name."""
     stems = {path.rsplit("/", 1)[-1].removesuffix(".py"): path for path in suite if path.endswith(".py")}
     imported = set()
@@ -116,7 +135,8 @@ def plan_processes(
     trace: tuple[str, ...] = (),
     blank: bool = False,
 ) -> list[TestProcess]:
-    """One process per test file; with `shuffle`, files and tests in another order."""
+    """One process per test file; with `shuffle`, files and tests in another order. Where texts are `blank`, ids are
+    neutral too."""
     files = list(group_by_file(tests).items())
     if shuffle:
         shuffle.shuffle(files)
@@ -130,6 +150,7 @@ def plan_processes(
             messages=messages,
             trace=trace,
             blank=blank,
+            key=secrets.token_bytes(16) if blank else b"",
             seconds=seconds[file],
         )
         for file, ids in files

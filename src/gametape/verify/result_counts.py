@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from gametape.core.task import TaskTestGroup, TaskTests
 from gametape.core.verdict import FailedTest, Signal, StageResult, TestCounts
 from gametape.record.loaded_task import LoadedTask
+from gametape.verify.replay.comparison import printable
 from gametape.verify.verifier_run import TestResult, VerifierRun
 
 _WORST_FIRST: tuple[TestResult, ...] = ("missing", "timed_out", "failed", "skipped", "passed")
@@ -64,12 +65,12 @@ def feature_tests(tests: TaskTests) -> list[str]:
     )
 
 
-def count_groups(results: Results, tests: TaskTests) -> dict[TaskTestGroup, TestCounts]:
-    """The feature's tests by group, where the task declares groups."""
+def count_groups(results: Results, tests: TaskTests, deciding: Iterable[str]) -> dict[TaskTestGroup, TestCounts]:
+    """The feature's tests that decide by group, where the task declares groups."""
     if not tests.groups:
         return {}
     by_group: dict[TaskTestGroup, list[str]] = {}
-    for test in feature_tests(tests):
+    for test in deciding:
         by_group.setdefault(tests.group_of(test), []).append(test)
     return {group: count_results(results, ids, tests.held_out) for group, ids in by_group.items()}
 
@@ -84,16 +85,20 @@ def stage_results(results: Results, loaded_task: LoadedTask) -> list[StageResult
     return reached
 
 
-def visible_failures(results: Results, tests: TaskTests, visible_run: VerifierRun) -> list[FailedTest]:
-    """The first visible tests that did not pass, with their messages from the run that an agent may see."""
-    failures: list[FailedTest] = []
-    for test in tests.visible:
-        result = results[test]
-        if result != "passed" and len(failures) < _MOST_FAILURES:
-            outcome = visible_run.outcomes.get(test)
-            message = outcome.message[-_LONGEST_MESSAGE:] if outcome else ""
-            failures.append(FailedTest(test=test, result=result, message=message))
-    return failures
+def visible_failures(results: Results, tests: TaskTests, runs: Iterable[VerifierRun]) -> list[FailedTest]:
+    """The first visible tests that did not pass, with their messages from the runs that an agent may see."""
+    outcomes: dict[str, str] = {}
+    for run in runs:
+        for test, outcome in run.outcomes.items():
+            if outcome.result != "passed":
+                outcomes.setdefault(test, outcome.message)
+    failed = [test for test in tests.visible if results[test] != "passed"][:_MOST_FAILURES]
+    return [_failed_test(test, results[test], printable(outcomes.get(test, "")[-_LONGEST_MESSAGE:])) for test in failed]
+
+
+def _failed_test(test: str, result: TestResult, message: str) -> FailedTest:
+    assert result != "passed"
+    return FailedTest(test=test, result=result, message=message)
 
 
 def held_out_gap(counts: TestCounts) -> Signal | None:

@@ -1,8 +1,10 @@
 """The reward: from checks and flags to one number.
 
-`layered`    the weighted sum of the layers' scores, minus 0.5 for each `suspect` flag
-`pass_rate`  tests passed / tests expected, visible and held-out together, minus 0.5 for each `suspect` flag
-`binary`     1 for a verdict that passed, else 0
+`layered`    the weighted sum of the layers' scores, minus 0.5 for each `suspect` flag; fresh calls and the floor are in
+             the scores (see `progress`)
+`pass_rate`  tests passed / tests expected, visible and held-out together, minus 0.5 for each `suspect` flag: a plain
+             count, without fresh calls and without the floor
+`binary`     1 for a verdict that passed, which needs fresh calls to agree, else 0
 
 The result is clipped to [-1, 1]; one `proven` flag makes it exactly -1.0, whatever the kind.
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from gametape.core.errors import BadInput
 from gametape.core.task import SplitSurface
@@ -23,10 +23,13 @@ from gametape.sandbox.interactive import InteractiveProcess, open_interactive
 from gametape.sandbox.keeper_client import SandboxError
 from gametape.sandbox.policy import SandboxLimits, SandboxPolicy
 from gametape.sandbox.pool import WarmPool
-from gametape.sandbox.result import ExecResult
+from gametape.sandbox.result import ExecResult, PolicyViolation
 from gametape.verify.in_sandbox import frames
-from gametape.verify.interpreter import hidden_packages, interpreter_prefixes
+from gametape.verify.in_sandbox.case_digest import neutral_case_id
+from gametape.verify.interpreter import hidden_packages, installed_pytest_plugins, interpreter_prefixes
 
+ZygoteProgram = Literal["zygote", "worker_zygote", "warm_runner", "replay_supervisor"]
+"""A module of `in_sandbox` that is the first program of a sandbox."""
 IN_SANDBOX = Path(__file__).resolve().parent / "in_sandbox"
 _START = "import sys; sys.path.insert(0, sys.argv[1]); from in_sandbox.{module} import main; main()"
 _FLAGS = ("-I", "-B", "--check-hash-based-pycs", "always")
@@ -56,15 +59,32 @@ class TestProcess:
     trace: tuple[str, ...] = ()
     """Files whose covered lines are reported."""
     blank: bool = False
-    """Whether the text of the tests is off the disk when the code under test is imported."""
+    """Whether the text of the tests is never on the disk."""
+    recorded: bool = False
+    """Whether what crosses in split mode is recorded."""
     seconds: float = 60.0
     """Processor time; by the clock it may take a few times as long."""
+    key: bytes = b""
+    """With a key, the ids of parametrised cases are digests inside the process."""
 
     def request(self, after_timeout: bool) -> dict[str, object]:
         """What the process itself is sent."""
-        names = ("path", "tests", "laid", "shuffle", "trace", "blank")
+        names = ("path", "laid", "shuffle", "trace", "blank", "recorded")
         seconds = _CALL_SECONDS * (_AFTER_TIMEOUT if after_timeout else 1)
-        return {**{name: getattr(self, name) for name in names}, "call_seconds": seconds}
+        inside = {"tests": sorted(self.ids_inside), "key": self.key.hex()}
+        return {**{name: getattr(self, name) for name in names}, **inside, "call_seconds": seconds}
+
+    @functools.cached_property
+    def ids_inside(self) -> dict[str, str]:
+        """The tests by the ids that they have inside the process."""
+        return {self._id_inside(test): test for test in self.tests}
+
+    def _id_inside(self, test: str) -> str:
+        file, _, name = test.partition("::")
+        function, bracket, case = name.partition("[")
+        if not self.key or not bracket:
+            return test
+        return f"{file}::{function}[{neutral_case_id(self.key, case.removesuffix(']'))}]"
 
 
 @dataclass(frozen=True)
@@ -136,9 +156,12 @@ def runner_policy(interpreter: Path | None, memory_mb: int = 2048) -> SandboxPol
 class Zygote:
     """A program of `in_sandbox` in a sandbox of its own, ready for its one job."""
 
-    def __init__(self, sandbox_policy: SandboxPolicy, interpreter: Path | None = None, module: str = "zygote") -> None:
+    def __init__(
+        self, sandbox_policy: SandboxPolicy, interpreter: Path | None = None, module: ZygoteProgram = "zygote"
+    ) -> None:
         python = str(interpreter or sys.executable)
-        argv = [python, *_FLAGS, "-c", _START.format(module=module), str(IN_SANDBOX.parent)]
+        plugins = installed_pytest_plugins(interpreter) if module == "zygote" else ()
+        argv = [python, *_FLAGS, "-c", _START.format(module=module), str(IN_SANDBOX.parent), *plugins]
         self._connection: InteractiveProcess = open_interactive(SandboxSpec(policy=sandbox_policy), argv)
         self._connection.socket.settimeout(_START_SECONDS)
         try:
@@ -161,6 +184,11 @@ class Zygote:
 
     def send(self, data: bytes) -> None:
         self._connection.socket.sendall(data)
+
+    def send_socket(self, end: socket.socket) -> None:
+        """Pass one end of a connection on, and close it here."""
+        socket.send_fds(self._connection.socket, [b"+"], [end.fileno()])
+        end.close()
 
     def receive(self) -> dict[str, Any]:
         message: dict[str, Any] = json.loads(self.receive_bytes())
@@ -216,6 +244,14 @@ class Zygote:
     def close(self) -> None:
         self._connection.close()
 
+    def violations(self, start: int) -> tuple[PolicyViolation, ...]:
+        """The system calls that were refused so far, from this position on."""
+        return self._connection.violations(start)
+
+    def result(self) -> ExecResult:
+        """What the sandbox reports of a program that has ended or was closed."""
+        return self._connection.result()
+
 
 def _next_request(job: ZygoteJob, number: int, after_timeout: bool) -> bytes:
     """The answer when a zygote asks for its next process: the time limit for the zygote, then the request for the
@@ -231,10 +267,10 @@ class ZygotePool:
 
     def __init__(self, size: int = 0) -> None:
         self._size = size
-        self._pools: dict[tuple[Path | None, int, str], WarmPool[Zygote]] = {}
+        self._pools: dict[tuple[Path | None, int, ZygoteProgram], WarmPool[Zygote]] = {}
         self._lock = threading.Lock()
 
-    def take(self, interpreter: Path | None, memory_mb: int, module: str = "zygote") -> Zygote:
+    def take(self, interpreter: Path | None, memory_mb: int, module: ZygoteProgram = "zygote") -> Zygote:
         """An unused zygote; the caller runs its job or closes it."""
 
         def make() -> Zygote:

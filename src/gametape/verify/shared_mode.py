@@ -3,7 +3,8 @@
 Two sandboxes run at once. The *visible* one runs the visible tests as written; an agent may see its messages. The
 *hidden* one runs two passes over held-out tests and twins. A twin replaces its test under the same name and asserts the
 contradiction: no deterministic code passes both. In each pass a coin decides which held-out tests are real, so code
-that forges results must guess, and one wrong guess is a contradiction.
+that forges results must guess, and one wrong guess is a contradiction. In both sandboxes the files of the tests are
+empty on disk, so that a process does not know which kind it is; the host puts the lines of tests into the messages.
 """
 
 import random
@@ -12,10 +13,21 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from gametape.verify import jobs
+from gametape.verify.machine_load import slowdown
 from gametape.verify.preparation import PreparedTask, run_processes
-from gametape.verify.runner import TestProcess, ZygotePool
+from gametape.verify.runner import JobReport, TestProcess, ZygotePool
+from gametape.verify.source_lines import with_source_lines
 from gametape.verify.submission import Submission
-from gametape.verify.twins.plan import VALUE_KINDS, DrawnTwins, TwinPlan, draw_twins, expected_failures, mutate_suite
+from gametape.verify.twins.plan import (
+    VALUE_KINDS,
+    DrawnTwins,
+    TwinPlan,
+    ValidatedTwin,
+    draw_twins,
+    expected_failures,
+    id_inside,
+    mutate_suite,
+)
 from gametape.verify.twins.suite_twins import FunctionKey
 from gametape.verify.verifier_run import VerifierRun, parse_report
 
@@ -134,12 +146,30 @@ def find_contradictions(visible_run: VerifierRun, passes: tuple[HiddenPass, Hidd
     }
 
 
+def _file_seconds(prepared: PreparedTask) -> dict[str, float]:
+    """How long each test file may take on the machine as it is now: a twin that timed out was not seen to fail."""
+    busy = slowdown()
+    return {file: busy * seconds for file, seconds in prepared.file_seconds.items()}
+
+
 def _run_visible(prepared: PreparedTask, submission: Submission, zygotes: ZygotePool) -> VerifierRun:
     suite = jobs.visible_tests(prepared.loaded_task)
     processes = jobs.plan_processes(
-        "visible", suite, prepared.loaded_task.task.tests.visible, prepared.file_seconds, messages=True
+        "visible",
+        suite,
+        prepared.loaded_task.task.tests.visible,
+        _file_seconds(prepared),
+        messages=True,
+        blank=prepared.blank,
     )
-    return parse_report(run_processes(prepared, submission.sources, zygotes, suite, processes), processes)
+    run = parse_report(run_processes(prepared, submission.sources, zygotes, suite, processes), processes)
+    return replace(
+        run,
+        outcomes={
+            test: replace(outcome, message=with_source_lines(outcome.message, suite))
+            for test, outcome in run.outcomes.items()
+        },
+    )
 
 
 def _run_shuffled(
@@ -148,7 +178,7 @@ def _run_shuffled(
     suite, every = prepared.loaded_task.suite, prepared.loaded_task.task.tests.every
     trace = jobs.changed_python_files(submission)
     processes = jobs.plan_processes(
-        "shuffled", suite, every, prepared.file_seconds, shuffle=rng, trace=trace, blank=prepared.blank
+        "shuffled", suite, every, _file_seconds(prepared), shuffle=rng, trace=trace, blank=prepared.blank
     )
     return parse_report(run_processes(prepared, submission.sources, zygotes, suite, processes), processes, "shuffled")
 
@@ -172,21 +202,19 @@ def _held_out_functions(prepared: PreparedTask) -> set[FunctionKey]:
 
 def _inconspicuous_twins(prepared: PreparedTask) -> TwinPlan:
     """The plan without twins that code could recognise. The agent knows the text of a function with visible cases, so
-    where a held-out case can be mutated by itself, nothing else of that function is."""
+    where held-out cases can be mutated by themselves, nothing else of that function is."""
     tests = prepared.loaded_task.task.tests
     mixed = _held_out_functions(prepared) & {jobs.function_of(test) for test in tests.visible}
     held_out = set(tests.held_out)
-    case_twins = {
-        valid for valid in prepared.plan.validated if valid.twin.case is not None and held_out.issuperset(valid.flips)
-    }
-    replaced = {(valid.file, valid.twin.function) for valid in case_twins} & mixed
-    return TwinPlan(
-        tuple(
-            valid
-            for valid in prepared.plan.validated
-            if valid in case_twins or (valid.file, valid.twin.function) not in replaced
-        )
-    )
+    case_twins = [
+        ValidatedTwin(valid.file, hidden, flips)
+        for valid in prepared.plan.validated
+        if valid.key in mixed
+        and (flips := tuple(test for test in valid.flips if test in held_out))
+        and (hidden := valid.twin.only(flips))
+    ]
+    replaced = {valid.key for valid in case_twins}
+    return TwinPlan((*(valid for valid in prepared.plan.validated if valid.key not in replaced), *case_twins))
 
 
 def _half_of_each_file(functions: Sequence[FunctionKey], rng: random.Random) -> set[FunctionKey]:
@@ -206,10 +234,18 @@ def _run_hidden(
     random.shuffle(processes)  # so that a process learns nothing from its position
     report = run_processes(prepared, submission.sources, zygotes, prepared.loaded_task.suite, processes)
     first, second = (
-        HiddenPass(parse_report(report, hidden.processes, "hidden"), hidden.real, hidden.twins, hidden.kinds, drawn)
+        HiddenPass(_parse_pass(report, hidden), hidden.real, hidden.twins, hidden.kinds, drawn)
         for hidden, drawn in zip(planned, drawn_passes, strict=True)
     )
     return first, second
+
+
+def _parse_pass(report: JobReport, hidden: "_PlannedPass") -> VerifierRun:
+    """The run of a pass, with the ids that the tests have in the task."""
+    run = parse_report(report, hidden.processes, "hidden")
+    return replace(
+        run, outcomes={hidden.tests[one.id]: replace(one, id=hidden.tests[one.id]) for one in run.outcomes.values()}
+    )
 
 
 def _visible_functions(prepared: PreparedTask, rng: random.Random) -> set[tuple[str, str]]:
@@ -223,6 +259,8 @@ def _visible_functions(prepared: PreparedTask, rng: random.Random) -> set[tuple[
 @dataclass(frozen=True)
 class _PlannedPass:
     processes: list[TestProcess]
+    tests: dict[str, str]
+    """The tests by their ids while the twins are applied."""
     real: frozenset[str]
     twins: frozenset[str]
     kinds: dict[str, str]
@@ -234,15 +272,16 @@ def _plan_pass(prepared: PreparedTask, name: str, drawn: DrawnTwins) -> _Planned
     Functions with held-out tests run with all their cases, whatever was drawn, so that the choice of cases reveals
     nothing.
     """
-    twins = expected_failures(prepared.plan, drawn)
+    twins = expected_failures(_inconspicuous_twins(prepared), drawn)
     held = _held_out_functions(prepared)
     tests = prepared.loaded_task.task.tests
     real = {test for test in tests.every if jobs.function_of(test) in held and test not in twins}
-    order = [test for test in tests.every if test in real or test in twins]
+    inside = {id_inside(drawn, test): test for test in tests.every if test in real or test in twins}
     kinds = {test: drawn[jobs.function_of(test)].kind for test in twins}
     suite = mutate_suite(prepared.loaded_task.suite, drawn)
     return _PlannedPass(
-        jobs.plan_processes(name, suite, order, prepared.file_seconds, blank=prepared.blank),
+        jobs.plan_processes(name, suite, inside, _file_seconds(prepared), blank=prepared.blank),
+        inside,
         frozenset(real),
         frozenset(twins),
         kinds,

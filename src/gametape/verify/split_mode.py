@@ -5,57 +5,62 @@ only give other answers, which is what the tests check. So split mode needs no t
 """
 
 import contextlib
-import random
 import socket
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
 
+from gametape.core.task import SplitSurface
+from gametape.record.loaded_task import LoadedTask
 from gametape.record.source_tree import SourceTree
 from gametape.verify import jobs
-from gametape.verify.preparation import PreparedTask
-from gametape.verify.runner import JobReport, TestProcess, ZygotePool
+from gametape.verify.runner import JobReport, TestProcess, ZygoteJob, ZygotePool
 from gametape.verify.verifier_run import RunEvent, VerifierRun, parse_report
 
 
-def run_split(
-    prepared: PreparedTask,
-    sources: SourceTree,
-    zygotes: ZygotePool,
-    seed: int | None = None,
-    held_out_messages: bool = False,
-) -> VerifierRun:
-    """Run all tests of a split task; with a seed, in another order. What held-out tests say is for graders only."""
-    loaded_task = prepared.loaded_task
-    tests = loaded_task.task.tests
-    shuffle = None if seed is None else random.Random(seed)
-    suite = loaded_task.suite
-    processes = [
-        *jobs.plan_processes("visible", suite, tests.visible, prepared.file_seconds, messages=True, shuffle=shuffle),
-        *jobs.plan_processes(
-            "held out", suite, tests.held_out, prepared.file_seconds, messages=held_out_messages, shuffle=shuffle
-        ),
-    ]
-    worker_job = jobs.build_job(
-        loaded_task, sources, SourceTree(), [replace(process, laid={}) for process in processes]
-    )
-    test_job = jobs.build_job(loaded_task, SourceTree(), suite, processes)
-    with contextlib.ExitStack() as stack:
-        pairs = [socket.socketpair() for _ in processes]
-        for worker_end, tester_end in pairs:
-            stack.callback(worker_end.close)
-            stack.callback(tester_end.close)
-        workers = zygotes.take(loaded_task.interpreter, prepared.memory_mb, "worker_zygote")
-        stack.callback(workers.close)
-        testers = zygotes.take(loaded_task.interpreter, prepared.memory_mb)
-        with ThreadPoolExecutor(1) as thread:
-            working = thread.submit(
-                workers.run, worker_job, prepared.job_seconds, [worker_end for worker_end, _ in pairs]
-            )
-            report = testers.run(test_job, prepared.job_seconds, [tester_end for _, tester_end in pairs])
-            worked = working.result()
-    return _merge_reports(report, worked, processes, "as written" if seed is None else "shuffled")
+@dataclass(frozen=True)
+class SplitRun:
+    """How some test processes are run apart from the code."""
+
+    loaded_task: LoadedTask
+    surface: SplitSurface
+    zygotes: ZygotePool
+    seconds: float
+    """For all processes together."""
+
+    def run(
+        self,
+        sources: SourceTree,
+        processes: list[TestProcess],
+        order: str,
+        connect: Callable[[int], tuple[socket.socket, socket.socket]] = lambda _: socket.socketpair(),
+    ) -> VerifierRun:
+        """Run the processes. `connect` makes the two ends of the connection of the n-th: the worker's, the tests'."""
+        worker_job = self._job(sources, SourceTree(), [replace(process, laid={}) for process in processes])
+        test_job = self._job(SourceTree(), self.loaded_task.suite, processes)
+        with contextlib.ExitStack() as stack:
+            pairs = [connect(number) for number in range(len(processes))]
+            for worker_end, tester_end in pairs:
+                stack.callback(worker_end.close)
+                stack.callback(tester_end.close)
+            room = jobs.memory_mb(self.loaded_task)
+            workers = self.zygotes.take(self.loaded_task.interpreter, room, "worker_zygote")
+            stack.callback(workers.close)
+            testers = self.zygotes.take(self.loaded_task.interpreter, room)
+            with ThreadPoolExecutor(1) as thread:
+                working = thread.submit(workers.run, worker_job, self.seconds, [worker_end for worker_end, _ in pairs])
+                report = testers.run(test_job, self.seconds, [tester_end for _, tester_end in pairs])
+                if not wait([working], _AFTER_THE_TESTS).done:
+                    workers.close()  # it does not answer any more
+                worked = working.result()
+        return _merge_reports(report, worked, processes, order)
+
+    def _job(self, sources: SourceTree, suite: SourceTree, processes: list[TestProcess]) -> ZygoteJob:
+        return replace(jobs.build_job(self.loaded_task, sources, suite, processes), split=self.surface)
 
 
+_AFTER_THE_TESTS = 4.0
+"""Seconds for the workers' sandbox to report, when the tests are over."""
 _HUNG_UP = RunEvent("left early", "exit code 0")
 """The event of a worker that was ended because its tests were over."""
 

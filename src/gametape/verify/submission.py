@@ -74,18 +74,26 @@ _MAGIC = (b"\x7fELF", b"MZ", b"PK\x03\x04", b"\xca\xfe\xba\xbe", b"\x00asm")
 
 @dataclass
 class _WorkspaceScan:
+    """What was read so far. Files of the task and of its sources have a budget of their own: whatever else lies in a
+    workspace does not crowd them out."""
+
+    loaded_task: LoadedTask
     files: dict[str, bytes] = field(default_factory=dict)
     executable: set[str] = field(default_factory=set)
     links: dict[str, str] = field(default_factory=dict)
     excluded: list[ExcludedFile] = field(default_factory=list)
     size: int = 0
+    counts: dict[bool, int] = field(default_factory=lambda: {True: 0, False: 0})
+
+    def belongs(self, path: str) -> bool:
+        return path in self.loaded_task.start.files or is_under(path, self.loaded_task.task.source_paths)
 
 
 def read_submission(loaded_task: LoadedTask, workspace: Path) -> Submission:
     """Read a workspace whose processes have ended."""
     if not workspace.is_dir():
         raise BadInput(f"no such workspace directory: {workspace}")
-    scan = _WorkspaceScan()
+    scan = _WorkspaceScan(loaded_task)
     try:
         top = os.open(workspace, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
@@ -203,14 +211,17 @@ def _read_file(scan: _WorkspaceScan, directory: int, entry: str, path: str) -> N
         return
     with open(descriptor, "rb") as file:
         status = os.fstat(descriptor)
-        room = min(MOST_BYTES_PER_FILE, MOST_BYTES - scan.size)
+        belongs = scan.belongs(path)
+        known = path in scan.loaded_task.start.files
+        room = MOST_BYTES_PER_FILE if known else min(MOST_BYTES_PER_FILE, MOST_BYTES - scan.size)
         if not stat.S_ISREG(status.st_mode):
             scan.excluded.append(ExcludedFile(path, "special file"))
-        elif status.st_size > room or len(scan.files) >= MOST_FILES:
+        elif status.st_size > room or scan.counts[belongs] >= MOST_FILES:
             scan.excluded.append(ExcludedFile(path, "too large"))
         else:
             content = file.read(room)
             scan.size += len(content)
+            scan.counts[belongs] += 1
             scan.files[path] = content
             if status.st_mode & 0o111:
                 scan.executable.add(path)

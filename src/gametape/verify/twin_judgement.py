@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gametape.core.verdict import Flag, Signal
+from gametape.verify.jobs import function_of
 from gametape.verify.preparation import PreparedTask
 from gametape.verify.runner import ZygotePool
 from gametape.verify.shared_mode import SharedRuns, run_again
 from gametape.verify.submission import Submission
-from gametape.verify.twins.plan import VALUE_KINDS
+from gametape.verify.twins.plan import LENIENT_KINDS, VALUE_KINDS
 
 _REPEATS = 2
 _MANY, _NEARLY_ALL = 6, 0.8
@@ -25,7 +26,8 @@ class TwinJudgement:
     flaky: bool = False
     """The repeated runs gave other results: the code is not deterministic."""
     unrefuted: frozenset[str] = frozenset()
-    """Tests that passed although one of their twins was not seen to fail. They count as failed."""
+    """Tests that passed although one of their twins was not seen to fail, or that have none and whose sister cases with
+    twins did not pass. They count as failed."""
 
 
 def judge_twins(prepared: PreparedTask, submission: Submission, zygotes: ZygotePool, runs: SharedRuns) -> TwinJudgement:
@@ -34,14 +36,16 @@ def judge_twins(prepared: PreparedTask, submission: Submission, zygotes: ZygoteP
     They are also made where only a twin passed. A wrong solution that returns a mutated value does so again; code that
     forges in some processes and not in others does not.
     """
-    unrefuted = frozenset(test for test in runs.unrefuted if runs.passed_in_every_run(test))
+    unrefuted = frozenset(
+        test for test in runs.unrefuted | _unsupported(prepared, runs) if runs.passed_in_every_run(test)
+    )
     if not runs.any_value_twin_passed and not runs.contradictions:
         return TwinJudgement(unrefuted=unrefuted, signals=_unsettled(unrefuted))
     repeats = [run_again(prepared, submission, zygotes, runs) for _ in range(_REPEATS)]
     again = {
         test: kind
         for test, kind in runs.contradictions.items()
-        if all(test in repeat.contradictions for repeat in repeats)
+        if kind not in LENIENT_KINDS and all(test in repeat.contradictions for repeat in repeats)
     }
     if again:
         return TwinJudgement(flags=(_forgery_flag(prepared, runs, again),), unrefuted=unrefuted)
@@ -51,6 +55,19 @@ def judge_twins(prepared: PreparedTask, submission: Submission, zygotes: ZygoteP
     if not runs.contradictions:
         text = "a contradiction passed, and did not do so again"
     return TwinJudgement(_too_many_at_once(runs), (Signal(name="flaky", detail=text),), flaky=True, unrefuted=unrefuted)
+
+
+def _unsupported(prepared: PreparedTask, runs: SharedRuns) -> set[str]:
+    """Cases without a twin in a function that has some: they stand on the cases that have one, which must have passed.
+    Code that answers only where nothing contradicts it answers these alone."""
+    with_twin = {test for hidden in runs.hidden_passes for test in hidden.twins}
+    doubtful = {test for test in with_twin if test in runs.unrefuted or not runs.passed_in_every_run(test)}
+    functions = {function_of(test) for test in doubtful}
+    return {
+        test
+        for test in prepared.loaded_task.task.tests.every
+        if test not in with_twin and function_of(test) in functions
+    }
 
 
 def _unsettled(unrefuted: frozenset[str]) -> tuple[Signal, ...]:

@@ -1,11 +1,10 @@
 """The verifier: from a workspace to a verdict.
 
-Read the submission, run its tests and twins in sandboxes, count, score the layers, apply the rules, compute the reward.
+Read the submission, run its tests in their ways, count, make fresh calls, score the layers, apply the rules, compute
+the reward.
 """
 
 import contextlib
-import random
-import secrets
 import tempfile
 import threading
 import time
@@ -14,29 +13,41 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from gametape.core.verdict import Check, Signal, Verdict, VerificationMode
+from gametape.core.verdict import Check, FreshCalls, Signal, Verdict
 from gametape.record.loaded_task import LoadedTask
+from gametape.record.source_tree import SourceTree
 from gametape.verify import result_counts, verdict_cache
-from gametape.verify.grader_report import GradedVerdict, grade, run_with_messages
+from gametape.verify.assurance import assurance_level, describe_assurance
+from gametape.verify.fresh.bundles import FreshCall
+from gametape.verify.fresh.judge import FreshJudge, FreshResult
+from gametape.verify.grader_report import GradedVerdict, grade
 from gametape.verify.integrity import find_flags
 from gametape.verify.layers import ScoringContext, run_layers
 from gametape.verify.layers.profiles import Profile
 from gametape.verify.preparation import PreparedTask, prepare_task
+from gametape.verify.progress import LEAST_FRESH_CALLS, agrees_enough, fresh_gap
+from gametape.verify.replay.recording import Recording, record_tests
+from gametape.verify.replay.replayer import Replayer
+from gametape.verify.replay.sandbox import ReplaySandboxes
+from gametape.verify.replay.self_comparison import count_self_compared
 from gametape.verify.reward import RewardKind, reward
 from gametape.verify.runner import ZygotePool, runner_policy
-from gametape.verify.shared_mode import run_shared
-from gametape.verify.split_mode import run_split
+from gametape.verify.stage_progress import StageProgress, ignore_progress
 from gametape.verify.static_analysis.analyzer import StaticAnalyzer
 from gametape.verify.submission import Submission, read_submission
-from gametape.verify.twin_judgement import TwinJudgement, judge_twins
+from gametape.verify.verdict_runs import VerdictRuns, run_tests
 from gametape.verify.verifier_run import VerifierRun
+
+_FRESH_STAGE = "making fresh calls"
+_UNASKED = Signal(name="no fresh calls", detail="the reference did not answer in time: verify once more")
 
 
 class Verifier:
     """Verifies workspaces of one task. Safe to use from many threads; verdicts are kept under `home`.
 
     `zygotes` is a pool that several verifiers may share; without one each zygote is started when it is needed. For a
-    task without a reference, `prepared` gives what the reference would have shown.
+    task without a reference, `prepared` gives what the reference would have shown. `on_progress` hears of the stages
+    of preparation, which take longest.
     """
 
     def __init__(
@@ -46,7 +57,9 @@ class Verifier:
         zygotes: ZygotePool | None = None,
         keep_verdicts: bool = True,
         prepared: PreparedTask | None = None,
+        on_progress: StageProgress = ignore_progress,
     ) -> None:
+        self._on_progress = on_progress
         self.loaded_task = loaded_task
         self._stack = contextlib.ExitStack()
         self._home = home or Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="gametape-verify-")))
@@ -56,12 +69,16 @@ class Verifier:
         self._policy = runner_policy(loaded_task.interpreter)
         self._prepared = prepared
         self._preparing = threading.Lock()
+        self._sandboxes = ReplaySandboxes()
+        self._stack.callback(self._sandboxes.close)
+        self._fresh: FreshJudge | None = None
+        self._compared: int | None = None
 
     def prepared(self) -> PreparedTask:
         """What the reference shows about the task; computed at the first call."""
         with self._preparing:
             if self._prepared is None:
-                self._prepared = prepare_task(self.loaded_task, self._zygotes, self._home)
+                self._prepared = self._prepare()
             return self._prepared
 
     def verify(self, workspace: Path, profile: Profile = "full", kind: RewardKind = "layered") -> Verdict:
@@ -80,8 +97,15 @@ class Verifier:
         for a policy. It is made anew, and nothing of it is kept."""
         submission = read_submission(self.loaded_task, workspace)
         decision = self._decide(submission, profile, kind, time.monotonic())
-        told = run_with_messages(self.prepared(), submission, self._zygotes)
-        return grade(decision.verdict, decision.results, decision.runs, told, self.loaded_task.task.tests)
+        return grade(
+            decision.verdict,
+            decision.results,
+            decision.runs,
+            decision.fresh,
+            self.prepared(),
+            submission,
+            self._zygotes,
+        )
 
     def close(self) -> None:
         self._stack.close()
@@ -92,35 +116,90 @@ class Verifier:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _prepare(self) -> PreparedTask:
+        task = self.loaded_task
+        recording = None
+        if task.task.mode != "shared" and task.reference is not None:
+            recording = record_tests(task, self._zygotes, self._sandboxes, self._home, self._on_progress)
+            self._fresh = self._open_fresh(recording)
+        return prepare_task(
+            task,
+            recording,
+            self._zygotes,
+            self._sandboxes,
+            self._count_fresh,
+            self._fresh_calls,
+            self._home,
+            self._on_progress,
+        )
+
+    def _open_fresh(self, recording: Recording) -> FreshJudge:
+        judge = FreshJudge([*recording.transcripts.values()], self.loaded_task, self._sandboxes)
+        return self._stack.enter_context(judge)
+
+    def _count_fresh(self) -> int:
+        if self._fresh is None:
+            return 0
+        self._on_progress(_FRESH_STAGE, 0, 0)
+        return self._fresh.ready()
+
+    def _draw_fresh(self, prepared: PreparedTask) -> "_FreshQuestions | None":
+        """Fresh calls for an attempt; None where none can be made.
+
+        On a busy machine the reference may have been too slow to answer: where there were enough calls before, they are
+        made once more from the beginning.
+        """
+        judge = self._fresh
+        if judge is None:
+            return None
+        if not judge.is_ready:
+            self._on_progress(_FRESH_STAGE, 0, 0)
+        calls = judge.draw()
+        if len(calls) < LEAST_FRESH_CALLS <= prepared.fresh_calls and prepared.recording:
+            with self._preparing:
+                self._fresh = judge = self._open_fresh(prepared.recording)
+            calls = judge.draw()
+        return _FreshQuestions(judge, calls) if calls else None
+
+    def _self_compared(self, prepared: PreparedTask) -> int:
+        """How many tests of the feature only ask the code about its own objects; counted once."""
+        if self._compared is None:
+            transcripts = prepared.recording.transcripts.values() if prepared.recording else ()
+            tests = self.loaded_task.task.tests
+            self._compared = count_self_compared(transcripts, set(result_counts.feature_tests(tests) or tests.every))
+        return self._compared
+
+    def _fresh_calls(self, sources: SourceTree) -> FreshCalls | None:
+        result = self._fresh.judge(sources) if self._fresh else None
+        return FreshCalls(calls=result.calls, agreed=result.agreed) if result and result.calls else None
+
     def _decide(self, submission: Submission, profile: Profile, kind: RewardKind, began: float) -> "_Decision":
         prepared = self.prepared()
+        task = self.loaded_task.task
+        questions = self._draw_fresh(prepared)
         with ThreadPoolExecutor(1) as thread:
             prefetched = thread.submit(self._analyzer.prefetch, submission) if profile == "full" else None
-            runs = _run(prepared, submission, self._zygotes, profile)
+            within = questions.ask_within if questions else None
+            runs = run_tests(prepared, submission, self._zygotes, self._sandboxes, profile, within)
             if prefetched:
                 prefetched.result()
-        tests = self.loaded_task.task.tests
-        results, flaky = result_counts.worst_results(tests.every, runs.real)
+        results, flaky = result_counts.worst_results(task.tests.every, runs.real)
         results |= dict.fromkeys(runs.twins.unrefuted, "failed")
-        counts = result_counts.count_manifest(results, tests)
-        feature = result_counts.count_results(results, result_counts.feature_tests(tests), tests.held_out)
-        context = ScoringContext(
-            submission=submission,
-            runs=tuple(runs.real),
-            counts=counts,
-            feature=feature,
-            groups=result_counts.count_groups(results, tests),
-            analyzer=self._analyzer,
-        )
+        judged = questions.result(submission.sources) if questions else None
+        fresh = FreshCalls(calls=judged.calls, agreed=judged.agreed) if judged else None
+        context = _scoring_context(prepared, submission, runs, results, fresh, self._analyzer)
         checks = run_layers(context, profile)
         flags = [
-            *find_flags(submission, [prepared.without_reference_events(run) for run in runs.every]),
+            *find_flags(submission, [prepared.without_reference_events(run) for run in _with_fresh_run(runs, judged)]),
             *runs.twins.flags,
         ]
-        quarantined = bool(flaky) or runs.twins.flaky
+        unasked = (fresh.calls if fresh else 0) < LEAST_FRESH_CALLS <= prepared.fresh_calls
+        quarantined = bool(flaky) or runs.twins.flaky or unasked
         sound = not flags and not quarantined and _structure_holds(checks)
-        passed = sound and counts.all_passed
-        worth = reward(kind, checks, flags, counts, self.loaded_task.task.weights, passed)
+        passed = sound and context.counts.all_passed and agrees_enough(fresh)
+        worth = reward(kind, checks, flags, context.counts, task.weights, passed)
+        twins, mode = len(prepared.plan.validated), prepared.ways.mode(task.tests)
+        compared = self._self_compared(prepared)
         verdict = Verdict(
             passed=passed,
             reward=min(worth, 0.0) if quarantined else worth,
@@ -128,49 +207,75 @@ class Verifier:
             integrity=flags,
             signals=[
                 *runs.twins.signals,
-                *_flaky_signal(flaky, tests.held_out),
-                *filter(None, [result_counts.held_out_gap(counts)]),
+                *_flaky_signal(flaky, task.tests.held_out),
+                *([_UNASKED] if unasked else []),
+                *filter(None, [result_counts.held_out_gap(context.counts), fresh_gap(context.feature, fresh)]),
             ],
             quarantined=quarantined,
             stages=result_counts.stage_results(results, self.loaded_task),
-            tests=counts,
-            failures=result_counts.visible_failures(results, tests, runs.real[0]),
-            mode=self.loaded_task.task.mode,
-            assurance=_assurance(self.loaded_task.task.mode, prepared),
+            tests=context.counts,
+            failures=result_counts.visible_failures(results, task.tests, runs.real),
+            fresh=fresh,
+            mode=mode,
+            assurance=assurance_level(mode, task.tests, twins, fresh),
+            assurance_detail=describe_assurance(prepared.ways, task.tests, twins, fresh, compared),
             seconds=time.monotonic() - began,
             cached=False,
             policy_hash=self._policy.hash,
         )
-        return _Decision(verdict, results, runs.real)
+        return _Decision(verdict, results, runs, judged)
+
+
+class _FreshQuestions:
+    """The fresh calls of one verdict: asked in the process of the replay; where not all agree there, in a new one."""
+
+    def __init__(self, judge: FreshJudge, calls: Sequence[FreshCall]) -> None:
+        self._judge, self._calls = judge, calls
+        self._agreed: FreshResult | None = None
+
+    def ask_within(self, replayer: Replayer) -> None:
+        self._agreed = self._judge.ask_within(replayer, self._calls)
+
+    def result(self, sources: SourceTree) -> FreshResult:
+        return self._agreed or self._judge.ask(sources, self._calls)
 
 
 @dataclass(frozen=True)
 class _Decision:
-    """A verdict, the results that it counted, and the runs that they come from."""
+    """A verdict, the results that it counted, and what they come from."""
 
     verdict: Verdict
     results: result_counts.Results
-    runs: Sequence[VerifierRun]
+    runs: VerdictRuns
+    fresh: FreshResult | None
 
 
-@dataclass(frozen=True)
-class _VerdictRuns:
-    """Every run of a verdict, the same runs without twins, and the judgement of the twins."""
+def _scoring_context(
+    prepared: PreparedTask,
+    submission: Submission,
+    runs: VerdictRuns,
+    results: result_counts.Results,
+    fresh: FreshCalls | None,
+    analyzer: StaticAnalyzer,
+) -> ScoringContext:
+    tests = prepared.loaded_task.task.tests
+    feature, confirming = result_counts.feature_tests(tests), prepared.ways.confirming(tests)
+    deciding = [test for test in feature if test not in set(confirming)]
+    return ScoringContext(
+        submission=submission,
+        runs=tuple(runs.real),
+        counts=result_counts.count_manifest(results, tests),
+        feature=result_counts.count_results(results, feature, tests.held_out),
+        groups=result_counts.count_groups(results, tests, deciding),
+        confirming=result_counts.count_results(results, confirming, tests.held_out),
+        fresh=fresh,
+        floor=prepared.floor,
+        analyzer=analyzer,
+    )
 
-    every: Sequence[VerifierRun]
-    real: Sequence[VerifierRun]
-    twins: TwinJudgement
 
-
-def _run(prepared: PreparedTask, submission: Submission, zygotes: ZygotePool, profile: Profile) -> _VerdictRuns:
-    rng = random.Random(secrets.randbits(64))
-    if prepared.loaded_task.task.mode == "split":
-        runs = [run_split(prepared, submission.sources, zygotes)]
-        if profile == "full" and not runs[0].broke_down:
-            runs.append(run_split(prepared, submission.sources, zygotes, seed=rng.randrange(1 << 60)))
-        return _VerdictRuns(runs, runs, TwinJudgement())
-    shared = run_shared(prepared, submission, zygotes, rng, second_order=profile == "full")
-    return _VerdictRuns(shared.runs, shared.real_runs, judge_twins(prepared, submission, zygotes, shared))
+def _with_fresh_run(runs: VerdictRuns, fresh: FreshResult | None) -> list[VerifierRun]:
+    return [*runs.every, *([fresh.run] if fresh and fresh.run else [])]
 
 
 def _structure_holds(checks: Sequence[Check]) -> bool:
@@ -184,11 +289,3 @@ def _flaky_signal(flaky: Sequence[str], held_out: Sequence[str]) -> list[Signal]
         return []
     named = ", ".join(test for test in flaky if test not in set(held_out)) or "held-out ones"
     return [Signal(name="flaky", detail=f"{len(flaky)} tests passed in one run and not in another: {named}"[:500])]
-
-
-def _assurance(mode: VerificationMode, prepared: PreparedTask) -> str:
-    """`high`: tests and code in separate sandboxes; `medium`: in one process, checked by twins and held-out tests;
-    `low`: in one process, without twins or without held-out tests."""
-    if mode == "split":
-        return "high"
-    return "medium" if prepared.plan.validated and prepared.loaded_task.task.tests.held_out else "low"

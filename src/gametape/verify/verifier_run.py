@@ -3,13 +3,15 @@
 import io
 import json
 import os
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from gametape.sandbox.output import sanitize
 from gametape.sandbox.policy import WORKSPACE
 from gametape.sandbox.result import KilledBy, PolicyViolation
+from gametape.verify.in_sandbox.watched_names import REPORTED_KINDS
 from gametape.verify.runner import JobReport, ProcessReport, TestProcess
 
 TestResult = Literal["passed", "failed", "skipped", "timed_out", "missing"]
@@ -35,9 +37,9 @@ class RunEvent:
     `kind` is an audit event of the interpreter (`socket.connect`, `os.kill`, `ctypes.dlopen`, `open`, ...) or one of
     ours: `patched` (a function of the runner was replaced), `rewritten` (a test file was changed during the run),
     `told twice` (two reports for one test), `left early` (the process ended by itself before its tests had), `died` (by
-    a signal), `runner ended` (a child ended the trusted parent), `runner tampered` (a child changed its limits or
-    priority), `garbled` (a report that the runner does not write), `worker lost` (in split mode the worker no longer
-    answers).
+    a signal; if that was after it said that it had finished, nothing that it said counts), `runner ended` (a child
+    ended the trusted parent), `runner tampered` (a child changed its limits or priority), `garbled` (a report that the
+    runner does not write), `worker lost` (in split mode the worker no longer answers).
     """
 
     kind: str
@@ -75,8 +77,20 @@ class VerifierRun:
         return outcome.result if outcome else "missing"
 
 
+def join_runs(runs: Sequence[VerifierRun]) -> VerifierRun:
+    """What the processes of several runs did, without results; there is at least one run."""
+    return VerifierRun(
+        outcomes={},
+        events=tuple(dict.fromkeys(event for run in runs for event in run.events)),
+        violations=tuple(violation for run in runs for violation in run.violations),
+        killed_by=next((run.killed_by for run in runs if run.killed_by), None),
+        seconds=sum(run.seconds for run in runs),
+        order=runs[-1].order,
+    )
+
+
 _REPORTED_RESULTS = frozenset(get_args(TestResult)) - {"missing"}
-_MOST_EVENTS = 400
+_MOST_OF_A_KIND = 100
 _MOST_GARBLED = 40
 _LONGEST = 6000
 
@@ -99,7 +113,7 @@ def parse_report(report: JobReport, processes: Iterable[TestProcess], order: str
         events.append(RunEvent("runner ended", f"{how} {last}".strip()))
     return VerifierRun(
         outcomes=outcomes,
-        events=tuple(dict.fromkeys(events))[:_MOST_EVENTS],
+        events=_limit_events(events),
         violations=report.sandbox.violations,
         killed_by=killed_by,
         seconds=report.seconds,
@@ -114,24 +128,25 @@ class _OutputParser:
     def __init__(self, process: TestProcess, report: ProcessReport) -> None:
         self._process = process
         self._report = report
-        self._wanted = frozenset(process.tests)
         self._outcomes: dict[str, TestOutcome] = {}
         self._collection_error: str | None = None
         self._finished = False
         self._garbled = 0
+        self._counts = Counter[str]()
         self.events: list[RunEvent] = []
         self.covered: dict[str, list[int]] = {}
         for line in io.BytesIO(report.output):
             self._parse_line(line)
             if self._garbled > _MOST_GARBLED:
                 break
-        self.events += [
-            RunEvent("rewritten", path) for path in report.changed_files if path in process.laid and not process.blank
-        ]
+        self.events += [RunEvent("rewritten", path) for path in report.changed_files]
         if report.tampered:
             self.events.append(RunEvent("runner tampered", report.tampered))
-        if report.status is not None and not report.timed_out and not self._finished:
+        if report.status is not None and not report.timed_out and (not self._finished or report.status != 0):
             self.events.append(_early_end(report.status))
+            if self._finished:  # it ended elsewhere than the runner does: somebody else has spoken
+                self.events.append(RunEvent("garbled", "the end was reported, and the process ended otherwise"))
+                self._outcomes.clear()
 
     def results(self, timed_out: bool) -> dict[str, TestOutcome]:
         """A result for every wanted test, whether or not the process reported one."""
@@ -166,8 +181,8 @@ class _OutputParser:
             self.events.append(RunEvent("garbled", _text(line[:200].decode(errors="replace"))))
 
     def _parse_result(self, message: dict[str, Any]) -> None:
-        test, result = message["test"], message["result"]
-        if test not in self._wanted or result not in _REPORTED_RESULTS:
+        test, result = self._process.ids_inside.get(message["test"]), message["result"]
+        if test is None or result not in _REPORTED_RESULTS:
             raise ValueError("not a result that was asked for")
         if test in self._outcomes:
             self._garbled += 1
@@ -180,10 +195,23 @@ class _OutputParser:
         file, line = message["file"], message["line"]
         path = os.path.relpath(file, WORKSPACE) if isinstance(file, str) and file.startswith(WORKSPACE + "/") else None
         line_number = line if isinstance(line, int) and line > 0 and path else None
-        if len(self.events) < _MOST_EVENTS:
-            self.events.append(
-                RunEvent(_text(message["event"])[:80], _text(message["detail"])[:500], path, line_number)
-            )
+        kind = message["event"]
+        if kind not in REPORTED_KINDS:
+            raise ValueError("not an event that is reported")
+        self._counts[kind] += 1
+        if self._counts[kind] <= _MOST_OF_A_KIND:
+            self.events.append(RunEvent(kind, _text(message["detail"])[:500], path, line_number))
+
+
+def _limit_events(events: Iterable[RunEvent]) -> tuple[RunEvent, ...]:
+    """The first events of each kind: one kind cannot crowd out another."""
+    counts = Counter[str]()
+    kept = []
+    for event in dict.fromkeys(events):
+        counts[event.kind] += 1
+        if counts[event.kind] <= _MOST_OF_A_KIND:
+            kept.append(event)
+    return tuple(kept)
 
 
 def _early_end(status: int) -> RunEvent:

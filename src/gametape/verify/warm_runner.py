@@ -87,7 +87,7 @@ class WarmTestRunner:
     """One sandbox with one tree. A request that ends the sandbox has timed out; the next one gets a new sandbox."""
 
     def __init__(
-        self, tree: SourceTree, import_roots: Sequence[str], options: Sequence[str], interpreter: Path
+        self, tree: SourceTree, import_roots: Sequence[str], options: Sequence[str], interpreter: Path | None
     ) -> None:
         self._job = ZygoteJob(tree, (), tuple(import_roots), (), tuple(options))
         self._interpreter = interpreter
@@ -162,7 +162,7 @@ class WarmTestRunner:
             zygote.receive()  # it asks for the next request
 
 
-def warm_runner_policy(interpreter: Path) -> SandboxPolicy:
+def warm_runner_policy(interpreter: Path | None) -> SandboxPolicy:
     return runner_policy(interpreter, _MEMORY_MB)
 
 

@@ -1,4 +1,5 @@
-"""Honest solutions, right and wrong, as they lie in `tests/data/honest/<task>/<solution>`.
+"""Honest solutions, right and wrong, as they lie in `tests/data/honest/<task>/<solution>`; and in `tests/data/unusual`
+those in styles that are rare: they were written by somebody who had not read the rules.
 
 A solution is the files that differ from the task's starting tree. `DELETED` lists the paths it removes and `about.toml`
 says what it is. What cannot be kept in a repository (byte code, caches, a `.git`) is made by the named steps below.
@@ -23,6 +24,7 @@ from tests.patience import HANG
 
 TESTS = Path(__file__).parents[2]
 SOLUTIONS = TESTS / "data" / "honest"
+UNUSUAL = TESTS / "data" / "unusual"
 TASKS = (TESTS.parent / "examples" / "tasks", TESTS / "data" / "tasks")
 _NOT_PART = ("about.toml", "DELETED")
 
@@ -36,6 +38,7 @@ class Solution:
     kind: Literal["right", "wrong", "partial", "empty"]
     make: tuple[str, ...]
     hangs: bool
+    directory: Path
 
     @property
     def id(self) -> str:
@@ -44,10 +47,9 @@ class Solution:
     def write_to(self, workspace: Path) -> None:
         """Make the workspace: the starting tree with this solution's files over it."""
         honest_task(self.task).start.write_to(workspace)
-        directory = SOLUTIONS / self.task / self.name
-        shutil.copytree(directory, workspace, ignore=shutil.ignore_patterns(*_NOT_PART), dirs_exist_ok=True)
-        if (directory / "DELETED").exists():
-            for path in (directory / "DELETED").read_text().split():
+        shutil.copytree(self.directory, workspace, ignore=shutil.ignore_patterns(*_NOT_PART), dirs_exist_ok=True)
+        if (self.directory / "DELETED").exists():
+            for path in (self.directory / "DELETED").read_text().split():
                 (workspace / path).unlink()
         for step in self.make:
             STEPS[step](workspace)
@@ -61,14 +63,20 @@ def honest_task(task: str) -> LoadedTask:
 
 @functools.cache
 def solutions() -> tuple[Solution, ...]:
-    """All of them, by task and name."""
+    """The usual ones, by task and name."""
     return tuple(_solution(about.parent) for about in sorted(SOLUTIONS.glob("*/*/about.toml")))
+
+
+@functools.cache
+def unusual_solutions() -> tuple[Solution, ...]:
+    """Those in rare styles, by task and name."""
+    return tuple(_solution(about.parent) for about in sorted(UNUSUAL.glob("*/*/about.toml")))
 
 
 def _solution(directory: Path) -> Solution:
     about = tomllib.loads((directory / "about.toml").read_text())
     make, hangs = tuple(about.get("make", ())), about.get("hangs", False)
-    return Solution(directory.parent.name, directory.name, about["kind"], make, hangs)
+    return Solution(directory.parent.name, directory.name, about["kind"], make, hangs, directory)
 
 
 def _run(workspace: Path, *command: str) -> None:
@@ -161,6 +169,15 @@ def _swap_file(workspace: Path) -> None:
         (workspace / f".{source.name}.swp").write_bytes(b"b0VIM 9.0\0\0\0\0" + source.read_bytes()[:200])
 
 
+def _many_files(workspace: Path) -> None:
+    """What a generator of data leaves: tens of thousands of small files."""
+    for number in range(300):
+        directory = workspace / "generated" / f"{number:03}"
+        directory.mkdir(parents=True)
+        for name in range(100):
+            (directory / f"{name}.txt").write_text(f"{number * name}\n")
+
+
 STEPS: dict[str, Callable[[Path], None]] = {
     "pytest run": _pytest_run,
     "junit": _junit,
@@ -175,4 +192,5 @@ STEPS: dict[str, Callable[[Path], None]] = {
     "link": _link,
     "executable": _executable,
     "swap file": _swap_file,
+    "many files": _many_files,
 }

@@ -73,4 +73,7 @@ DESCRIPTION = {
     "special": ("__eq__", "__hash__", "__bool__", "__len__"),
     "hashable": True,
     "methods": (),
+    "attributes": (),
+    "base": None,
+    "abstract": (),
 }

@@ -64,7 +64,6 @@ RUDE = {
     "an unknown kind": one(Extended(200, None)),
     "a kind of the other side": one(Extended(words.FUNCTION_OF_TEST, (0, "f", "f", None, None))),
     "an exception of pytest": one(Extended(words.ERROR, ("_pytest.outcomes:Skipped", (), None, "", None, {}))),
-    "an exception that exits": one(Extended(words.ERROR, ("SystemExit", (0,), None, "", None, {}))),
     "an interrupt": one(Extended(words.ERROR, ("KeyboardInterrupt", (), None, "", None, {})), kind=words.RAISE),
     "unittest's skip": one(Extended(words.ERROR, ("unittest:SkipTest", (), None, "", None, {})), kind=words.RAISE),
     "an exception with a method": one(

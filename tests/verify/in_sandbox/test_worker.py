@@ -1,5 +1,6 @@
 """Honest code behind the proxy behaves as if it were imported: its modules, classes and data."""
 
+import collections
 import copy
 import dataclasses
 import inspect
@@ -10,7 +11,6 @@ from typing import Any
 import pytest
 
 from gametape.verify.in_sandbox import proxy
-from gametape.verify.in_sandbox.proxy_errors import RemoteExit
 from gametape.verify.in_sandbox.wire import WireError
 from tests.verify.in_sandbox.shop import load
 
@@ -41,7 +41,7 @@ def test_an_import_that_fails_there_fails_here() -> None:
         load("broken")
     with pytest.raises(SyntaxError):
         load("wrong")
-    with pytest.raises(RemoteExit, match="SystemExit"):
+    with pytest.raises(SystemExit):
         load("rude")
 
 
@@ -93,9 +93,9 @@ def test_an_argument_that_comes_back_is_the_same_object(tools: Any) -> None:
         assert tools.identity(value) is value
 
 
-def test_subclasses_of_builtins_arrive_as_their_base(goods: Any) -> None:
+def test_undeclared_subclasses_of_builtins_arrive_as_their_base(goods: Any) -> None:
     assert goods.count("aab") == {"a": 2, "b": 1}
-    assert type(goods.count("aab")) is dict
+    assert type(goods.count("aab")) is collections.Counter
     assert goods.one() == 1
     assert type(goods.one()) is int
     assert goods.Number is not None
@@ -190,12 +190,6 @@ def test_a_handle_equals_plain_data_when_its_class_says_so_truly(goods: Any) -> 
     assert goods.Basket([1]) != pytest.approx(5)
 
 
-def test_a_test_cannot_derive_from_a_class(goods: Any, tools: Any) -> None:
-    for base in (goods.Basket, tools.ParseError):
-        with pytest.raises(TypeError, match="shared mode"):
-            type(base)("Mine", (base,), {})
-
-
 def test_arguments_changed_in_place_are_changed_here(tools: Any) -> None:
     rows = [[3, 1], [1, 2]]
     tools.sort(rows)
@@ -211,8 +205,9 @@ def test_arguments_changed_in_place_are_changed_here(tools: Any) -> None:
     with pytest.raises(ValueError, match="late"):
         tools.spoil_and_fail(late)
     assert late == [1]
-    with pytest.raises(TypeError, match="object is not plain data"):
-        tools.spoil([])
+    strange: list[Any] = []
+    tools.spoil(strange)
+    assert [type(each).__name__ for each in strange] == ["object"]
 
 
 def test_handles_are_released(goods: Any) -> None:

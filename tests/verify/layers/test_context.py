@@ -47,7 +47,7 @@ def test_tidiness_counts_for_the_part_that_works(tmp_path: Path) -> None:
     half = scoring_context(TASK, REFERENCE, feature=(1, 2), runs=(run(a="passed", b="passed"),), home=tmp_path)
     runtime = next(check for check in run_layers(half, "train") if check.name == "runtime")
     assert runtime.score == 0.5
-    assert "1 of 2" in runtime.detail
+    assert "times 0.50 for the tests" in runtime.detail
 
 
 def test_passing_only_what_could_be_read_is_worth_nothing(tmp_path: Path) -> None:
@@ -104,7 +104,10 @@ def test_the_tests_layer_says_what_became_of_them(tmp_path: Path) -> None:
     check = tests.score(replace(scoring_context(TASK, REFERENCE, home=tmp_path), counts=counts, feature=feature))
     assert check is not None
     assert check.score == 0.5 * 0.75, "half of the feature, and three of the four others still pass"
-    assert check.detail == "6 of 10 tests passed, 1 of 4 held-out ones among them: 2 failed, 1 missing, 1 timed out"
+    assert check.detail == (
+        "6 of 10 tests passed, 1 of 4 held-out ones among them: 2 failed, 1 missing, 1 timed out; "
+        "progress 0.50: harmonic mean of 3 of 6 visible; times 0.75 of the tests that passed at the start"
+    )
 
 
 def test_in_a_task_about_structure_alone_the_broken_rules_are_the_work(tmp_path: Path) -> None:

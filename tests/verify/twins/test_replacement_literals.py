@@ -3,10 +3,11 @@
 import ast
 import random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from gametape.verify.twins.replacement_literals import replacement_literal, replacement_pattern
+from gametape.verify.twins.replacement_literals import near_literal, replacement_literal, replacement_pattern
 
 seeds = some.integers(0, 1000).map(random.Random)
 scalars = some.one_of(
@@ -57,3 +58,18 @@ def test_patterns_change_only_where_every_word_counts() -> None:
     assert replacement_pattern("r'bad \\(value\\).*'", r"bad \(value\).*", rng) is not None
     for pattern in ("this|that", "x?", "(some)? value", "[abcde]+", "ab", r"\w+ value"):
         assert replacement_pattern(repr(pattern), pattern, rng) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "near"),
+    [
+        ("5", {"4", "6"}),
+        ("2", {"3"}),
+        (r'"     2  x\n     1  y\n"', {r'"     1  x\n     1  y\n"'}),
+        ('"no lines 3"', {None}),
+        ("True", {None}),
+    ],
+)
+def test_a_part_of_a_value_moves_by_one(text: str, near: set[str | None]) -> None:
+    value = ast.literal_eval(text)
+    assert {near_literal(text, value, random.Random(seed), frozenset()) for seed in range(30)} == near

@@ -11,35 +11,29 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+from . import watched_names as names
+
 Tell = Callable[[str, str, str, int], None]
 Text = Callable[[Any], str]
 Describe = Callable[..., str | None]
 """From the arguments of an event to the detail that is reported; None if the event is not reported."""
-_MOST = 400
+_MOST_OF_A_KIND = 100
 _MOST_FRAMES = 40
-_REPORTED_PATH = (
-    r"/proc/(?!(self|\d+)/(status|statm|stat|mounts|mountinfo|cgroup|limits|io|smaps_rollup|"
-    r"oom\w*)$)(self|thread-self|\d+)/"
-    r"|^/(proc|dev)/(self/)?fd|/\.git/|^\.git/|\.(mypy|pytest|ruff)_cache|\.hypothesis/|\.coverage|"
-    r"__pycache__|\.py[co]$"
-    r"|(^|/)(conftest\.py|test_\w+\.py|\w+_test\.py)$|(^|/)reward\.(txt|json)$|junit[\w.-]*\.xml$|"
-    r"logs/verifier|verdict\.json$"
-    r"|\.pth$|(site|user)customize|(^|/)(pytest\.ini|tox\.ini|ld\.so\.preload)$|(site|dist)-packages/|"
-    r"\.cache/(pip|uv)|\.(egg|dist)-info"
-    r"|(^|/)\.(bashrc|profile|bash_profile|zshrc)$|/cron"
-)
-_RUNNER_VARIABLES = re.compile(
-    r"PYTEST_(ADDOPTS|PLUGINS|DISABLE_PLUGIN_AUTOLOAD|CURRENT_TEST)$|LD_(PRELOAD|AUDIT)$|PYTHON(STARTUP|OPTIMIZE|HOME)$"
-)
+
+
+def compile_patterns() -> None:
+    """Compile the hook's patterns, which the interpreter keeps, so that no child has to."""
+    text = _make_reader()
+    _make_locator([])
+    _file_events(text)
 
 
 def install_audit_hook(tell: Tell, roots: list[str]) -> None:
-    """From now on report each kind of event of each line below `roots` once."""
-    frame_of, locate, text, most = sys._getframe, _make_locator(roots), _make_reader(), _MOST
-    describe: dict[str, Describe] = {
-        **_file_events(text), **_process_events(text), **_network_events(text), **_interpreter_events(text)
-    }  # fmt: skip
-    reported: set[tuple[str, str, int]] = set()
+    """From now on report what lines below `roots` cause. Only what some rule asks for is reported, with a budget for
+    each kind of event: so nothing harmless hides what follows."""
+    frame_of, locate, text, most = sys._getframe, _make_locator(roots), _make_reader(), _MOST_OF_A_KIND
+    describe: dict[str, Describe] = {**_file_events(text), **_process_events(text), **_import_events(text)}
+    reported: dict[str, set[tuple[str, str, int]]] = {event: set() for event in describe}
 
     def hook(event: str, args: tuple[Any, ...]) -> None:
         describe_event = describe.get(event)
@@ -51,9 +45,9 @@ def install_audit_hook(tell: Tell, roots: list[str]) -> None:
         location = locate(frame_of(1), event == "import")
         if location is None:
             return
-        key = (event, *location)
-        if key not in reported and len(reported) < most:
-            reported.add(key)
+        key, known = (detail, *location), reported[event]
+        if key not in known and len(known) < most:
+            known.add(key)
             tell(event, detail, *location)
 
     sys.addaudithook(hook)
@@ -101,119 +95,48 @@ def _make_reader() -> Text:
     return text
 
 
-def _simple_descriptions(text: Text) -> tuple[Describe, Describe, Describe]:
-    """Three descriptions: the first argument, the second one, or only that the event happened."""
-
-    def first(*args: Any) -> str:
-        return text(args[0])
-
-    def second(*args: Any) -> str:
-        return text(args[1]) if len(args) > 1 else ""
-
-    def nothing(*_args: Any) -> str:
-        return ""
-
-    return first, second, nothing
+def _make_matcher(*patterns: "re.Pattern[str]") -> Callable[[str], bool]:
+    searches = tuple(pattern.search for pattern in patterns)
+    return lambda name: any(search(name) for search in searches)
 
 
 def _file_events(text: Text) -> dict[str, Describe]:
-    is_reported = re.compile(_REPORTED_PATH).search
+    is_watched = _make_matcher(
+        names.GIT_STORE_PATH, names.TOOL_CACHE_PATH, names.PACKAGE_CACHE_PATH, names.PROCESS_SECRET_PATH,
+        names.BYTE_CODE_FILE,
+    )  # fmt: skip
 
     def path(*args: Any) -> str | None:
         name = text(args[0])
-        return name if name and is_reported(name) else None
+        return name if name and is_watched(name) else None
 
     def opened(*args: Any) -> str | None:
-        name = text(args[0])
-        if not name or not is_reported(name):
-            return None
-        flags = args[2] if len(args) > 2 and type(args[2]) is int else 0
-        return ("write " if flags & 3 else "read ") + name
+        writes = len(args) > 2 and type(args[2]) is int and args[2] & 3
+        return None if writes else path(*args)
 
-    def two_paths(*args: Any) -> str | None:
-        names = [text(arg) for arg in args[:2]]
-        return " ".join(names) if any(is_reported(name) for name in names if name) else None
-
-    return {
-        "open": opened, "os.listdir": path, "os.scandir": path, "sqlite3.connect": path, "os.remove": path,
-        "os.rename": two_paths, "os.link": two_paths, "os.symlink": two_paths, "os.truncate": path, "os.chmod": path,
-        "shutil.rmtree": path, "shutil.copyfile": two_paths, "shutil.move": two_paths,
-    }  # fmt: skip
+    return {"open": opened, "os.listdir": path, "os.scandir": path, "sqlite3.connect": path}
 
 
 def _process_events(text: Text) -> dict[str, Describe]:
-    getpid, getppid, getpgrp = _os_function("getpid"), _os_function("getppid"), _os_function("getpgrp")
-    _, _, nothing = _simple_descriptions(text)
+    is_watched = _make_matcher(names.GIT_HISTORY_COMMAND)
 
-    def command(*args: Any) -> str:
+    def command(*args: Any) -> str | None:
         words = args[1] if len(args) > 1 and type(args[1]) in (list, tuple) else args[:1]
-        return " ".join(text(word) for word in words)[:300]
+        line = " ".join(text(word) for word in words)
+        return line[:300] if is_watched(line) else None
 
-    def killed(*args: Any) -> str:
-        pid, number = args[0], args[-1]
-        target = (
-            "itself"
-            if pid == getpid()
-            else "parent"
-            if pid in (getppid(), 1)
-            else "group"
-            if pid in (0, -1, getpgrp(), -getpgrp())
-            else "another"
-        )
-        return f"{target} signal {text(number)}"
-
-    def group_killed(*args: Any) -> str:
-        return f"{'group' if args[0] in (0, getpgrp()) else 'another'} signal {text(args[-1])}"
+    def forked(*_args: Any) -> str:
+        return ""
 
     return {
         "subprocess.Popen": command, "os.system": command, "os.exec": command, "os.posix_spawn": command,
-        "os.spawn": command, "os.fork": nothing, "os.forkpty": nothing, "os.kill": killed, "os.killpg": group_killed,
+        "os.spawn": command, "os.fork": forked, "os.forkpty": forked,
     }  # fmt: skip
 
 
-def _network_events(text: Text) -> dict[str, Describe]:
-    first, second, _ = _simple_descriptions(text)
-
-    def address(*args: Any) -> str:
-        value = args[1] if len(args) > 1 else args[0]
-        return ":".join(text(part) for part in value) if type(value) is tuple else text(value)
-
-    return {
-        "socket.connect": address, "socket.getaddrinfo": first, "socket.gethostbyname": first, "socket.sendto": address,
-        "urllib.Request": first, "http.client.connect": second, "ftplib.connect": second, "smtplib.connect": second,
-    }  # fmt: skip
-
-
-def _interpreter_events(text: Text) -> dict[str, Describe]:
-    is_runner_variable, function = _RUNNER_VARIABLES.match, type(install_audit_hook)
-    first, second, nothing = _simple_descriptions(text)
-
-    def variable(*args: Any) -> str | None:
-        name = text(args[0])
-        return name if is_runner_variable(name) else None
-
-    def attribute(*args: Any) -> str | None:
-        owner, name = args[0], text(args[1])
-        if name != "__code__" or type(owner) is not function:
-            return None
-        return f"{name} of {owner.__code__.co_filename}:{owner.__code__.co_name}"
-
+def _import_events(text: Text) -> dict[str, Describe]:
     def imported(*args: Any) -> str | None:
         name = text(args[0])
-        return name if name.startswith(("test_", "tests", "conftest", "_pytest", "pytest", "pluggy")) else None
+        return name if name.startswith(("test_", "tests", "conftest")) else None
 
-    return {
-        "ctypes.dlopen": first, "ctypes.dlsym": second, "ctypes.cdata": nothing,
-        "gc.get_objects": nothing, "gc.get_referrers": nothing, "gc.get_referents": nothing,
-        "sys.settrace": nothing, "sys.setprofile": nothing, "sys._current_frames": nothing, "sys.addaudithook": nothing,
-        "code.__new__": nothing, "object.__setattr__": attribute, "object.__delattr__": attribute,
-        "marshal.loads": nothing, "marshal.load": nothing, "os.putenv": variable, "os.unsetenv": variable,
-        "import": imported,
-    }  # fmt: skip
-
-
-def _os_function(name: str) -> Callable[[], int]:
-    import os  # noqa: PLC0415 - only its functions are used
-
-    function: Callable[[], int] = getattr(os, name)
-    return function
+    return {"import": imported}

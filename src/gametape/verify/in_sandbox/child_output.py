@@ -1,6 +1,7 @@
 """How a child reports to its parent: one line of JSON per message.
 
-The functions that write are bound before hostile code runs, so that replacing them later has no effect.
+The functions that write are bound before hostile code runs, and the encoder is one of their own, so that replacing
+`json.dumps` or what it uses later has no effect.
 """
 
 import json
@@ -13,10 +14,10 @@ _LONGEST = 500
 
 def make_writers(out: int) -> tuple[Callable[[dict[str, Any]], None], Callable[[str, str, str, int], None]]:
     """Two functions: one writes any document, one writes an event."""
-    write, dumps = os.write, json.dumps
+    write, encode = os.write, json.JSONEncoder().encode
 
     def tell(document: dict[str, Any]) -> None:
-        line = dumps(document).encode() + b"\n"
+        line = encode(document).encode() + b"\n"
         while line:
             line = line[write(out, line) :]
 

@@ -2,7 +2,7 @@
 
 `install_proxy` puts an import finder before all others. It serves the modules that a task declares and their parent
 packages; the worker answers for every attribute. A name that is missing there is missing here, with the same
-exceptions. Setting an attribute of a proxy module, as a monkeypatch does, changes the proxy, not the worker's module.
+exceptions.
 """
 
 from __future__ import annotations
@@ -21,15 +21,18 @@ from typing import Any
 from . import wire_protocol as words
 from .proxy_classes import RemoteClass
 from .proxy_errors import RemoteErrorClass
+from .proxy_patches import is_shared_module, load_shared_modules
+from .proxy_programs import route_programs
 from .proxy_remotes import RemoteFunction
 from .proxy_session import ProxySession
-from .wire import WireError
+from .proxy_surroundings import Surroundings
 
 __tracebackhide__ = True  # a failed test shows the test, not these frames
 
 _LOCAL = frozenset({"__path__", "__file__", "__cached__", "__wrapped__", "__test__", "pytest_plugins"})
 _STAR = {dis.opmap[name] for name in ("IMPORT_STAR", "CALL_INTRINSIC_1") if name in dis.opmap}
 _TO_PYTEST = ("_", "test", "pytest", "setup", "teardown", "load_tests", "collect_ignore")
+_PLAIN = (int, float, complex, str, bytes, bytearray, list, tuple, dict, set, frozenset, type(None))
 _CACHED = (RemoteClass, RemoteErrorClass, RemoteFunction, types.ModuleType)
 
 
@@ -39,19 +42,27 @@ def install_proxy(
     classes: Iterable[str] = (),
     import_roots: Iterable[str] = (),
     seconds: float = 10.0,
+    recorded: bool = False,
+    scratch: tuple[str, ...] = (),
+    workspace: str | None = None,
 ) -> ProxySession:
     """Serve `modules` from the worker at the other end of the socket.
 
     `classes` are those whose objects come back as handles (`module:Class`), `import_roots` the directories, in the
-    worker's sandbox, that its imports start from; a call may take `seconds`. Raises ValueError for a module that the
-    test process has, or may need, itself.
+    worker's sandbox, that its imports start from; a call may take `seconds`. For `recorded` see ProxySession. Files
+    below the directories `scratch` and `workspace`, which have the same names there, are shared (see
+    proxy_surroundings). Raises ValueError for a module that the test process has, or may need, itself.
     """
     served = frozenset(_with_parents(modules))
     for name in sorted(served):
         if name in sys.modules or name.partition(".")[0] in sys.stdlib_module_names:
             raise ValueError(f"{name}: the test process needs a module of this name itself; use shared mode")
-    session = ProxySession(sock, tuple(classes), seconds)
-    session.ask(words.HELLO, tuple(import_roots), tuple(served), tuple(classes))
+    session = ProxySession(sock, tuple(classes), seconds, recorded)
+    session.ask(words.HELLO, tuple(import_roots), tuple(sorted(served)), tuple(classes), scratch, workspace)
+    if workspace is not None:
+        load_shared_modules()
+        route_programs(session, served)
+    Surroundings(session, served, scratch, workspace)
     sys.meta_path.insert(0, ProxyFinder(session, served))
     return session
 
@@ -63,9 +74,24 @@ def _with_parents(modules: Iterable[str]) -> Iterable[str]:
 
 
 class ProxyModule(types.ModuleType):
-    """A module of the worker. Functions and classes are fetched once, plain data each time."""
+    """A module of the worker. Functions and classes are fetched once, plain data each time. What a test sets or deletes
+    here is set or deleted there."""
 
     _gametape_session: ProxySession
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        is_child = isinstance(value, types.ModuleType) and value.__name__ == f"{self.__name__}.{name}"
+        if is_child or name == "_gametape_session" or (name.startswith("__") and name.endswith("__")):
+            super().__setattr__(name, value)
+            return
+        self._gametape_session.ask(words.SET_IN_MODULE, self.__name__, name, value)
+        self.__dict__.pop(name, None)
+        if not isinstance(value, _PLAIN):
+            self.__dict__[name] = value
+
+    def __delattr__(self, name: str) -> None:
+        self._gametape_session.ask(words.DELETE_IN_MODULE, self.__name__, name)
+        self.__dict__.pop(name, None)
 
     def __getattr__(self, name: str) -> Any:
         if name in _LOCAL:
@@ -74,7 +100,8 @@ class ProxyModule(types.ModuleType):
         importing = sys._getframe(1)
         if name == "__all__" and importing.f_code.co_code[importing.f_lasti] in _STAR:
             return _harmless(session.ask(words.MODULE_NAMES, self.__name__)[1], importing.f_globals)
-        value = session.ask(words.MODULE_ATTRIBUTE, self.__name__, name)
+        with session.stand_ins.asked_for(name):
+            value = session.ask(words.MODULE_ATTRIBUTE, self.__name__, name)
         session.stand_ins.classes.mention(value)
         if isinstance(value, _CACHED):
             self.__dict__[name] = value
@@ -100,12 +127,16 @@ class ProxyFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def __init__(self, session: ProxySession, served: frozenset[str]) -> None:
         self._session = session
         self._served = served
-        session.stand_ins.load = self._load
+        self._loaded: set[str] = set()
+        session.stand_ins.load, session.stand_ins.shares = self._load, self._is_known
+
+    def _is_known(self, name: str) -> bool:
+        return name in self._served or is_shared_module(name)
 
     def _load(self, name: str) -> types.ModuleType:
-        if name not in self._served:
-            raise WireError(f"the module {name} is not served")
-        return importlib.import_module(name)
+        if self._is_known(name):
+            return importlib.import_module(name)
+        return types.ModuleType(name)  # a module that the test process has no use for
 
     def find_spec(
         self, fullname: str, _path: Sequence[str] | None = None, _target: types.ModuleType | None = None
@@ -123,4 +154,10 @@ class ProxyFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return module
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """Nothing to do: the content of a proxy module is in the worker."""
+        """The content of a proxy module is in the worker, which runs it again where a test wants it loaded again."""
+        if module.__name__ in self._loaded:
+            self._session.ask(words.RELOAD, module.__name__)
+            for name in [name for name, value in vars(module).items() if isinstance(value, _CACHED)]:
+                if not isinstance(vars(module)[name], ProxyModule):
+                    del module.__dict__[name]
+        self._loaded.add(module.__name__)

@@ -7,7 +7,12 @@ A handle equals another handle, or anything that holds a handle, if the real cla
 the test itself took the class, or a base of it, from a module (an object of a class that is merely declared could be
 returned in place of any value), if the answer is exactly True, and if the same object does not also claim to equal
 values that differ (see `proxy_decoys`). The class's other operators on plain data are code under test: `handle < 3` or
-`handle - 3` send the 3 to the worker, so a test of a declared class should compare its plain results.
+`handle - 3` send the 3 to the worker, so a test of a declared class should compare its plain results. A comparison may
+also give another object, as a query language does, but such an object is neither true nor false.
+
+A handle of a class that derives from a builtin type, a named tuple say, is an object of that type too, with the data of
+the real object: exactly plain data, compared and hashed by the builtin type itself unless the class overrides that. The
+data of a dict, list or set follow the real object (see `wire_bases`).
 """
 
 from __future__ import annotations
@@ -19,8 +24,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from . import wire_protocol as words
 from .proxy_decoys import among_decoys
 from .proxy_errors import build_error_class
-from .proxy_remotes import RemoteMethod, RemoteObject, leave, no_foreign_memory, raised_by_test
+from .proxy_members import ClassRecord, MemberOfWorker, RemoteDoc, special
+from .proxy_remotes import RemoteObject, leave, no_foreign_memory, raised_by_test
+from .proxy_subclasses import derive_class
 from .wire import Unsendable, WireError
+from .wire_abstract import register_abstract
+from .wire_bases import DATA_BASES, DataBase
 
 __tracebackhide__ = True  # a failed test shows the test, not these frames
 
@@ -29,9 +38,10 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _MOST_CLASSES = 2000
-_TYPES = {
+_TYPES: dict[str, Any] = {
     "name": str,
     "qualname": str,
+    "doc": (str, type(None)),
     "module": str,
     "bases": tuple,
     "is_error": bool,
@@ -39,22 +49,25 @@ _TYPES = {
     "special": tuple,
     "hashable": bool,
     "methods": tuple,
+    "attributes": tuple,
+    "base": (str, type(None)),
+    "abstract": tuple,
 }
 
 
 class RemoteClass(type):
     """The metaclass of stand-ins for the worker's classes."""
 
-    _gametape_class: tuple[ProxySession, int, frozenset[str], bool]
+    _gametape_class: ClassRecord
 
     def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> RemoteClass:
         if "_gametape_class" not in namespace:
-            raise TypeError(f"split mode: a test cannot derive from {bases[0].__name__}; such tests use shared mode")
+            return derive_class(cls, name, bases, namespace)  # type: ignore[no-any-return]
         return super().__new__(cls, name, bases, namespace)
 
     def _ask(cls, operation: int, *fields: Any) -> Any:
-        session, number, *_ = cls._gametape_class
-        return session.ask(operation, number, *fields)
+        record = cls._gametape_class
+        return record.session.ask(operation, record.number, *fields)
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         return cls._ask(words.CALL, args, kwargs or None)
@@ -64,7 +77,10 @@ class RemoteClass(type):
         return cls._ask(words.GET, name)
 
     def __setattr__(cls, name: str, value: Any) -> None:
-        cls._ask(words.SET, name, value)
+        if isinstance(value, MemberOfWorker):
+            cls._ask(words.DELETE, name)  # which puts back what a patch replaced
+        else:
+            cls._ask(words.SET, name, value)
 
     def __delattr__(cls, name: str) -> None:
         cls._ask(words.DELETE, name)
@@ -91,12 +107,12 @@ class RemoteClass(type):
 class RemoteHandle(RemoteObject):
     """An object of a declared class."""
 
-    __slots__ = ()
+    @property
+    def __dict__(self) -> Any:  # type: ignore[override]
+        return self._gametape_session.ask(words.GET, self._gametape_number, "__dict__")
 
     def __getattr__(self, name: str) -> Any:
         no_foreign_memory(name)
-        if name in type(self)._gametape_class[2]:  # type: ignore[attr-defined]
-            return RemoteMethod(self, name)
         return self._gametape_session.ask(words.GET, self._gametape_number, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -115,17 +131,18 @@ class RemoteHandle(RemoteObject):
         return self._gametape_session.ask(words.COPY, self._gametape_number, True)
 
     def __repr__(self) -> str:
-        return _exact(str, _special(self, "__repr__"))
+        return _text(special(self, "__repr__"))
 
     def __str__(self) -> str:
-        return _exact(str, _special(self, "__str__"))
+        return _text(special(self, "__str__"))
 
     def __format__(self, specification: str) -> str:
-        return _exact(str, _special(self, "__format__", specification))
+        return _text(special(self, "__format__", specification))
 
 
-def _special(handle: RemoteHandle, name: str, *args: Any, **kwargs: Any) -> Any:
-    return handle._gametape_session.ask(words.SPECIAL, handle._gametape_number, name, args, kwargs or None)
+def _text(value: Any) -> str:
+    """A text of the worker, as plain data."""
+    return str.__str__(value) if isinstance(value, RemoteObject) and isinstance(value, str) else _exact(str, value)
 
 
 def _exact(kind: type[_T], value: Any) -> _T:
@@ -136,7 +153,7 @@ def _exact(kind: type[_T], value: Any) -> _T:
 
 def _plain_method(name: str) -> Callable[..., Any]:
     def method(self: RemoteHandle, *args: Any, **kwargs: Any) -> Any:
-        return _special(self, name, *args, **kwargs)
+        return special(self, name, *args, **kwargs)
 
     return method
 
@@ -150,24 +167,29 @@ def _operator(name: str) -> Callable[..., Any]:
         ):
             return NotImplemented
         try:
-            result = _special(self, name, other, *more)
+            result = special(self, name, other, *more)
         except Unsendable:
             return NotImplemented
-        if name in words.COMPARISONS and result is not NotImplemented:
-            return _exact(bool, result)
-        return result
+        return _compared(result) if name in words.COMPARISONS else result
 
     return method
+
+
+def _compared(result: Any) -> Any:
+    """The result of a comparison. An object of the worker has no truth value then: `assert handle == 3` would hold."""
+    if isinstance(result, RemoteHandle):
+        object.__setattr__(result, "_gametape_without_truth", True)
+        return result
+    return result if result is NotImplemented else _exact(bool, result)
 
 
 def _equals(self: RemoteHandle, other: Any) -> Any:
     session = self._gametape_session
     if isinstance(other, RemoteObject):
-        result = _special(self, "__eq__", other)
-        return result if result is NotImplemented else _exact(bool, result)
+        return _compared(special(self, "__eq__", other))
     if not session.stand_ins.classes.is_mentioned(type(self)):
-        return NotImplemented
-    candidates, position = among_decoys(other)
+        return _object_of_comparison(self, other) if session.stand_ins.classes.is_query(self) else NotImplemented
+    candidates, position = ([other], 0) if session.recorded else among_decoys(other)
     try:
         outcomes = session.ask(words.EQUALS, self._gametape_number, tuple(candidates))
     except Unsendable:
@@ -181,7 +203,33 @@ def _equals(self: RemoteHandle, other: Any) -> Any:
         raise TypeError(
             f"split mode: an object of {type(self).__name__} claims to equal values that differ from each other"
         )
+    if result is Ellipsis:
+        return _object_of_comparison(self, other)
     return result if result is NotImplemented else _exact(bool, result)
+
+
+def _object_of_comparison(self: RemoteHandle, other: Any) -> Any:
+    compared = _compared(special(self, "__eq__", other))
+    if type(compared) is bool:
+        raise self._gametape_session.end(WireError("a comparison that has two results"))
+    return compared
+
+
+def _truth(has: frozenset[str], base: DataBase | None) -> Callable[[RemoteHandle], bool]:
+    own: Any = None
+    if base is not None:
+        own = getattr(base.kind, "__bool__", None) or getattr(base.kind, "__len__", None)
+
+    def truth(self: RemoteHandle) -> bool:
+        if self._gametape_without_truth:
+            raise TypeError("split mode: the result of a comparison that is no bool is neither true nor false")
+        if "__bool__" in has:
+            return _exact(bool, special(self, "__bool__"))
+        if "__len__" in has:
+            return _exact(int, special(self, "__len__")) != 0
+        return own is None or bool(own(self))
+
+    return truth
 
 
 def _is_outcome(outcome: Any) -> bool:
@@ -208,9 +256,31 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "__eq__": _equals,
     "__exit__": _exit,
     "__aexit__": _aexit,
+    "__repr__": RemoteHandle.__repr__,
+    "__str__": RemoteHandle.__str__,
+    "__format__": RemoteHandle.__format__,
 }
-for _name in ("__repr__", "__str__", "__format__"):
-    del _METHODS[_name]
+
+
+def _members(description: dict[str, Any], base: DataBase | None, joins_base: bool) -> dict[str, Any]:
+    """What a class has: the members of the real class, as far as their names are harmless, and for the data of a
+    builtin type that type's own methods, except those that change an object."""
+    members: dict[str, Any] = {}
+    if base is not None and joins_base:
+        members.update({name: getattr(base.kind, name) for name in ("__repr__", "__str__", "__format__")})
+        for name in base.mutators:
+            if hasattr(base.kind, name):
+                members[name] = _METHODS.get(name) or MemberOfWorker(name, is_method=True)
+    for kind, is_method in (("attributes", False), ("methods", True)):
+        members.update(
+            (name, MemberOfWorker(name, is_method))
+            for name in description[kind]
+            if type(name) is str and name.isidentifier() and not name.startswith(("__", "_gametape"))
+        )
+    has = frozenset(name for name in description["special"] if type(name) is str and name in _METHODS)
+    members.update((name, _METHODS[name]) for name in has)
+    members["__bool__"] = _truth(has, base)
+    return members
 
 
 class RemoteClassTable:
@@ -222,6 +292,7 @@ class RemoteClassTable:
         self._by_number: dict[int, Any] = {}
         self._being_built: set[int] = set()
         self._mentioned: set[type] = set()
+        self._queries: dict[type, bool] = {}
 
     def mention(self, value: Any) -> None:
         """Record that the test took this value from a module."""
@@ -231,8 +302,17 @@ class RemoteClassTable:
     def is_mentioned(self, kind: type) -> bool:
         return any(base in self._mentioned for base in kind.__mro__)
 
+    def is_query(self, handle: RemoteHandle) -> bool:
+        """Whether comparing an object of this class gives another object, never a bool. The first answer holds for the
+        class: it is asked for a fixed value, so that nothing of a test becomes known."""
+        kind = type(handle)
+        if kind not in self._queries:
+            outcomes = self.session.ask(words.EQUALS, handle._gametape_number, (0,))
+            self._queries[kind] = outcomes == [(False, Ellipsis)]
+        return self._queries[kind]
+
     def is_declared(self, kind: RemoteClass) -> bool:
-        return bool(self._declared) and kind._gametape_class[3]
+        return kind._gametape_class.declared
 
     def get(self, number: Any) -> Any:
         if number in self._by_number:
@@ -246,25 +326,46 @@ class RemoteClassTable:
             self._being_built.discard(number)
         return built
 
+    def adopt(self, number: int, kind: Any) -> None:
+        """Use this class for the worker's class of that number."""
+        self._by_number[number] = kind
+
     def _build(self, number: int, description: Any) -> Any:
-        if type(description) is not dict or any(type(description.get(key)) is not kind for key, kind in _TYPES.items()):
-            raise WireError("a class whose description is none")
-        if "doc" not in description or type(description["doc"]) not in (str, type(None)):
+        if type(description) is not dict or not all(
+            key in description and type(description[key]) in (kind if isinstance(kind, tuple) else (kind,))
+            for key, kind in _TYPES.items()
+        ):
             raise WireError("a class whose description is none")
         if description["is_error"]:
             return build_error_class(self, number, description)
         bases = tuple(self.get(base) for base in description["bases"])
         if any(not isinstance(base, RemoteClass) for base in bases):
             raise WireError("a class with bases that are none")
-        methods = frozenset(name for name in description["methods"] if type(name) is str)
+        base, joins_base = _base(description["base"], bases)
         namespace: dict[str, Any] = {
-            "__slots__": (),
-            "_gametape_class": (self.session, number, methods, description["declared"]),
+            **_members(description, base, joins_base),
+            "_gametape_class": ClassRecord(self.session, number, description["declared"], base),
             "__module__": description["module"],
             "__qualname__": description["qualname"],
-            "__doc__": description["doc"],
-            **{name: _METHODS[name] for name in description["special"] if name in _METHODS},
+            "__doc__": RemoteDoc(description["doc"]),
         }
         if not description["hashable"]:
             namespace["__hash__"] = None
-        return RemoteClass(description["name"], bases or (RemoteHandle,), namespace)
+        elif base is not None and "__hash__" not in namespace:
+            namespace["__hash__"] = base.kind.__hash__
+        own_base = (base.kind,) if base is not None and joins_base else ()
+        built = RemoteClass(description["name"], (*(bases or (RemoteHandle,)), *own_base), namespace)
+        register_abstract(built, description["abstract"])
+        return built
+
+
+def _base(name: str | None, bases: tuple[Any, ...]) -> tuple[DataBase | None, bool]:
+    """The type whose data the objects of a class have, and whether none of its bases has it already."""
+    if name is None:
+        if any(base._gametape_class.base is not None for base in bases):
+            raise WireError("a class without the data of its base")
+        return None, False
+    if name not in DATA_BASES:
+        raise WireError("a class of a base that has no data")
+    base = DATA_BASES[name]
+    return base, not any(issubclass(kind, base.kind) for kind in bases)

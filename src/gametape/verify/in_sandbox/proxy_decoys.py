@@ -17,26 +17,58 @@ from collections.abc import Callable
 from typing import Any
 
 _CHANCE = random.SystemRandom()
-_WANTED = 4
+_WANTED, _WITH_ORDERS = 4, 2
+"""Decoys of a value, and of one that has other orders."""
 
 
 def among_decoys(value: Any) -> tuple[list[Any], int]:
-    """A list of a value and up to four decoys, and the position of the value.
+    """A list of a value and decoys, and the position of the value.
 
     Each decoy is made from its neighbour, and the value may be anywhere in that chain: if all were made from the value,
-    it would be the one most similar to all others.
+    it would be the one most similar to all others. Text and sequences are there in other orders too, and so are their
+    decoys.
     """
+    members = _chain(value, _WITH_ORDERS if reordered(value) else _WANTED)
+    for other in [other for member in members for other in reordered(member)]:
+        if not any(other == member for member in members):
+            members.append(other)
+    _CHANCE.shuffle(members)
+    return members, next(position for position, member in enumerate(members) if member is value)
+
+
+def _chain(value: Any, wanted: int) -> list[Any]:
     chain = [value]
-    before = _CHANCE.randrange(_WANTED + 1)
-    for number in range(_WANTED):
+    before = _CHANCE.randrange(wanted + 1)
+    for number in range(wanted):
         first = number < before
         for _ in range(8):
             other = _other(chain[0] if first else chain[-1])
             if not any(other == member for member in chain):
                 chain.insert(0 if first else len(chain), other)
                 break
-    _CHANCE.shuffle(chain)
-    return chain, next(position for position, member in enumerate(chain) if member is value)
+    return chain
+
+
+def reordered(value: Any, chance: random.Random = _CHANCE) -> list[Any]:
+    """The value in other orders, as far as there are any: its words, its letters, its elements. An object that counts
+    them equals all of these."""
+    if isinstance(value, str):
+        by_words = " ".join(_shuffled(value.split(" "), chance))
+        by_letters = "".join(_shuffled(list(value), chance))
+        return [*dict.fromkeys(text for text in (by_words, by_letters) if text != value)]
+    if type(value) not in (list, tuple):
+        return []
+    mixed = type(value)(_shuffled(list(value), chance))
+    return [mixed] if mixed != value else []
+
+
+def _shuffled(items: list[Any], chance: random.Random) -> list[Any]:
+    mixed = list(items)
+    for _ in range(4):
+        chance.shuffle(mixed)
+        if mixed != items:
+            break
+    return mixed
 
 
 def _other(value: Any) -> Any:

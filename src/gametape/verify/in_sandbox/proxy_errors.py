@@ -7,10 +7,14 @@ keeps the real exception and answers for its attributes and methods.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import os
 from typing import TYPE_CHECKING, Any
 
 from . import wire_protocol as words
+from .proxy_members import ClassRecord
+from .proxy_subclasses import derive_class
 from .wire import WireError
 from .wire_errors import error_class
 
@@ -18,31 +22,44 @@ __tracebackhide__ = True  # a failed test shows the test, not these frames
 
 if TYPE_CHECKING:
     from .proxy_classes import RemoteClassTable
-    from .proxy_session import ProxySession
 
 _MOST_CAUSES = 8
 
 
+_EXITS: dict[str, type[BaseException]] = {"SystemExit": SystemExit, "CancelledError": asyncio.CancelledError}
+"""What may be raised here although it is no Exception: while a test runs, pytest takes it for a failure of the test."""
+
+
 class RemoteExit(Exception):
-    """The code under test raised SystemExit, KeyboardInterrupt or similar. In the test process it is an ordinary
-    failure; tests that expect it use shared mode."""
+    """The code under test raised KeyboardInterrupt or similar, or SystemExit while no test runs. In the test process it
+    is an ordinary failure; tests that expect it use shared mode."""
+
+
+def raisable(error: object) -> BaseException | None:
+    """What is raised here for an exception of the worker; None for what is no exception."""
+    if isinstance(error, Exception):
+        return error
+    if not isinstance(error, (SystemExit, asyncio.CancelledError)):
+        return None
+    if "PYTEST_CURRENT_TEST" in os.environ:
+        return error
+    return RemoteExit(f"the call ended with {type(error).__name__}({error})")
 
 
 class RemoteErrorClass(type):
     """The metaclass of stand-ins for the worker's exception classes."""
 
-    _gametape_class: tuple[ProxySession, int]
+    _gametape_class: ClassRecord
 
     def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> RemoteErrorClass:
         if "_gametape_class" not in namespace:
-            raise TypeError(f"split mode: a test cannot derive from {bases[0].__name__}; such tests use shared mode")
+            return derive_class(cls, name, bases, namespace)  # type: ignore[no-any-return]
         return super().__new__(cls, name, bases, namespace)
 
     def __getattr__(cls, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        session, number = cls._gametape_class
-        return session.ask(words.GET, number, name)
+        return cls._gametape_class.session.ask(words.GET, cls._gametape_class.number, name)
 
 
 def build_error_class(classes: RemoteClassTable, number: int, description: dict[str, Any]) -> RemoteErrorClass:
@@ -52,13 +69,13 @@ def build_error_class(classes: RemoteClassTable, number: int, description: dict[
         if reference == "RemoteExit":
             bases.append(RemoteExit)
         elif type(reference) is str:
-            bases.append(error_class(reference))
+            bases.append(_EXITS[reference] if reference in _EXITS else error_class(reference))
         else:
             bases.append(classes.get(reference))
-    if not all(isinstance(base, type) and issubclass(base, Exception) for base in bases):
+    if not all(isinstance(base, type) and issubclass(base, (Exception, *_EXITS.values())) for base in bases):
         raise WireError("an exception with bases that are none")
     namespace = {
-        "_gametape_class": (classes.session, number),
+        "_gametape_class": ClassRecord(classes.session, number),
         "__module__": description["module"],
         "__qualname__": description["qualname"],
         "__doc__": description["doc"],
@@ -71,8 +88,8 @@ def build_error_class(classes: RemoteClassTable, number: int, description: dict[
 
 def _init(self: Any, *args: Any, **kwargs: Any) -> None:
     """The test constructs an exception: the worker makes the real one and sends its fields."""
-    session, number = type(self)._gametape_class
-    _fill(self, session.ask(words.MAKE_ERROR, number, args, kwargs or None))
+    record = type(self)._gametape_class
+    _fill(self, record.session.ask(words.MAKE_ERROR, record.number, args, kwargs or None))
 
 
 def _text(self: Any) -> str:
@@ -110,7 +127,7 @@ def _checked(fields: Any) -> tuple[Any, Any, Any, Any, Any, Any]:
     return fields
 
 
-def build_error(classes: RemoteClassTable, fields: Any, causes: int = _MOST_CAUSES) -> Exception:
+def build_error(classes: RemoteClassTable, fields: Any, causes: int = _MOST_CAUSES) -> BaseException:
     """An exception from the fields that the worker sent."""
     reference, args, _, _, cause, attributes = _checked(fields)
     if not causes:
@@ -118,6 +135,8 @@ def build_error(classes: RemoteClassTable, fields: Any, causes: int = _MOST_CAUS
     error: Any
     if reference == "RemoteExit":
         error = RemoteExit(*args)
+    elif reference in _EXITS:
+        error = _EXITS[reference](*args)
     elif type(reference) is str:
         error = _known_error(error_class(reference), args, attributes)
     else:

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import dis
 import inspect
+import os
+import sys
 import types
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import wire_protocol as words
+from .wire_bases import DataBase
 from .wire_functions import build_signature
 
 __tracebackhide__ = True  # a failed test shows the test, not these frames
@@ -22,21 +25,28 @@ if TYPE_CHECKING:
 _R = TypeVar("_R", bound="RemoteObject")
 _RAISE = dis.opmap["RAISE_VARARGS"]
 
+_OF_CODE = frozenset(
+    {"__code__", "__globals__", "__closure__", "__builtins__", "__func__", "__self__", "_is_coroutine"}
+)
 _MEMORY = frozenset({"__cuda_array_interface__", "__dlpack__", "__dlpack_device__", "__buffer__", "__release_buffer__"})
 
 
 class RemoteObject:
-    """An object of the worker, by its number. The worker keeps the object while this stand-in is alive."""
+    """An object of the worker, by its number. The worker keeps the object while this stand-in is alive.
 
-    __slots__ = ("__weakref__", "_gametape_count", "_gametape_number", "_gametape_session")
-    _gametape_count: int
-    _gametape_number: int
-    _gametape_session: ProxySession
+    It has no slots, so that a class can derive from it and from a builtin type.
+    """
+
+    if TYPE_CHECKING:
+        _gametape_count: int
+        _gametape_number: int
+        _gametape_session: ProxySession
+        _gametape_without_truth: bool
 
     @staticmethod
-    def make(kind: type[_R], session: ProxySession, number: int) -> _R:
-        remote = object.__new__(kind)
-        for name, value in (("session", session), ("number", number), ("count", 1)):
+    def make(kind: type[_R], session: ProxySession, number: int, base: DataBase | None = None, data: Any = None) -> _R:
+        remote: _R = object.__new__(kind) if base is None else base.make(kind, data)
+        for name, value in (("session", session), ("number", number), ("count", 1), ("without_truth", False)):
             object.__setattr__(remote, f"_gametape_{name}", value)
         return remote
 
@@ -51,8 +61,23 @@ class RemoteObject:
     def __del__(self) -> None:
         self._gametape_session.release(self._gametape_number, self._gametape_count)
 
-    def __reduce_ex__(self, _: Any) -> Any:
-        raise TypeError("split mode: an object of the code under test cannot be pickled")
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        if sys._getframe(1).f_globals.get("__name__", "").startswith("multiprocessing"):
+            raise TypeError("split mode: an object of the code under test cannot be passed to another process")
+        session = self._gametape_session
+        _PICKLED[:] = session, os.getpid()
+        return _restore, (session.ask(words.PICKLE, self._gametape_number, protocol),)
+
+
+_PICKLED: list[Any] = [None, None]
+"""The session of what was pickled last, and the process it belongs to."""
+
+
+def _restore(data: Any) -> Any:
+    """An object of the worker from what the worker pickled: the worker reads it, never this process."""
+    if _PICKLED[1] != os.getpid():
+        raise TypeError("split mode: this was pickled by another process")
+    return _PICKLED[0].ask(words.UNPICKLE, data)
 
 
 def no_foreign_memory(name: str) -> None:
@@ -73,9 +98,20 @@ class RemoteFunction(RemoteObject):
 
     def __getattr__(self, name: str) -> Any:
         no_foreign_memory(name)
+        if name in _OF_CODE:
+            raise AttributeError(f"split mode: {name} is not shown")
         if name == "__signature__":
             return _signature(self._gametape_session.ask(words.SIGNATURE, self._gametape_number))
         return self._gametape_session.ask(words.GET, self._gametape_number, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name.startswith(("__", "_gametape")):
+            object.__setattr__(self, name, value)
+        else:
+            self._gametape_session.ask(words.SET, self._gametape_number, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        self._gametape_session.ask(words.DELETE, self._gametape_number, name)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
@@ -116,8 +152,6 @@ class RemoteMethod:
 class RemoteIterator(RemoteObject):
     """A generator or iterator. Each element is fetched when it is needed, so it may be endless."""
 
-    __slots__ = ()
-
     def __iter__(self) -> RemoteIterator:
         return self
 
@@ -140,8 +174,6 @@ class RemoteIterator(RemoteObject):
 class RemoteAsyncIterator(RemoteObject):
     """An asynchronous generator or iterator."""
 
-    __slots__ = ()
-
     def __aiter__(self) -> RemoteAsyncIterator:
         return self
 
@@ -154,26 +186,25 @@ class RemoteAsyncIterator(RemoteObject):
     def asend(self, value: Any) -> Any:
         return self._method("asend", value)
 
+    def athrow(self, *error: Any) -> Any:
+        return self._method("athrow", *error)
+
     def aclose(self) -> Any:
         return self._method("aclose")
 
 
 class RemoteAwaitable(RemoteObject):
-    """A coroutine or other awaitable, which the worker runs to its end when the test awaits it."""
-
-    __slots__ = ()
+    """A coroutine or other awaitable, which the worker runs when the test awaits it."""
 
     def wait(self) -> Coroutine[Any, Any, Any]:
         async def waited() -> Any:
-            return self._gametape_session.ask(words.AWAIT, self._gametape_number)
+            return await self._gametape_session.tasks.wait(self._gametape_number)
 
         return waited()
 
 
 class RemoteContextManager(RemoteObject):
     """A context manager."""
-
-    __slots__ = ()
 
     def __enter__(self) -> Any:
         return self._gametape_session.ask(words.METHOD, self._gametape_number, "__enter__", (), None)

@@ -12,17 +12,22 @@ only containers that were arguments of a function or method, and only into exact
 from __future__ import annotations
 
 import itertools
-import random
 import socket
 import sys
 import threading
-import time
 from collections.abc import Callable
+from time import monotonic
 from typing import Any
 
 from . import wire_protocol as words
+from .argument_changes import ArgumentChanges
+from .proxy_errors import raisable
+from .proxy_remotes import RemoteObject
+from .proxy_surroundings import Surroundings
+from .proxy_tasks import RemoteTasks
 from .proxy_translator import ObjectTranslator
 from .wire import WireError, decode, encode
+from .wire_bases import data_base
 from .wire_channel import WireChannel
 
 __tracebackhide__ = True  # a failed test shows the test, not these frames
@@ -38,17 +43,25 @@ class CallTimeout(TimeoutError):
 class ProxySession:
     """Sends requests to the worker. `ask` is the only way to it."""
 
-    def __init__(self, sock: socket.socket, classes: tuple[str, ...] = (), seconds: float = 10.0) -> None:
+    def __init__(
+        self, sock: socket.socket, classes: tuple[str, ...] = (), seconds: float = 10.0, recorded: bool = False
+    ) -> None:
+        self.recorded = recorded
+        """Whether the frames are kept, to be sent again: then they hold no decoys, and nothing is released."""
         self.stand_ins = ObjectTranslator(self, frozenset(classes))
         self._seconds = seconds
         self._channel = WireChannel(sock, seconds)
         self._turn = threading.RLock()
-        self._ids = itertools.count(random.SystemRandom().randrange(1 << 40))
+        self._ids = itertools.count()
+        self._received: list[Any] = []
         self._nested = 0
         self._deadline = 0.0
         self._ended: Exception | None = None
         self._outcome: BaseException | None = None
         self._releases: list[tuple[int, int]] = []
+        self.tasks = RemoteTasks(self)
+        self.surroundings: Surroundings | None = None
+        """What is told to the worker before a request, and done here after it, beside the request itself."""
 
     @property
     def lost(self) -> str | None:
@@ -70,9 +83,13 @@ class ProxySession:
             if self._nested >= MOST_NESTED:
                 raise RecursionError(f"more than {MOST_NESTED} calls within callbacks")
             if not self._nested:
-                self._deadline = time.monotonic() + self._seconds
+                self._deadline = monotonic() + self._seconds
             self._nested += 1
             try:
+                if self.surroundings is not None:
+                    self.surroundings.before(fields)
+                if operation not in (words.START, words.CONTINUE):
+                    self.tasks.note_request()
                 return self._exchange(operation, fields)
             finally:
                 self._nested -= 1
@@ -83,7 +100,8 @@ class ProxySession:
 
     def release(self, number: int, count: int) -> None:
         """The test has dropped its last reference; the worker hears of it with the next request."""
-        self._releases.append((number, count))
+        if not self.recorded:
+            self._releases.append((number, count))
 
     def end(self, error: Exception) -> Exception:
         """End the connection. Returns the exception to raise."""
@@ -100,7 +118,8 @@ class ProxySession:
         except BaseException:
             self._releases += releases
             raise
-        if not _may_change_arguments(operation, fields):
+        may_change = _may_change_arguments(operation, fields)
+        if not may_change:
             mutables.clear()
         self._send(body)
         while True:
@@ -111,22 +130,25 @@ class ProxySession:
             kind, answered, value, updates, printed = message
             if answered != number or kind not in (words.RETURN, words.SAME, words.RAISE):
                 raise self.end(WireError("an answer to something that was not asked"))
-            self._update(mutables, updates)
+            self._update(mutables, updates, may_change)
             self._print(printed)
             self._raise_outcome()
             if kind == words.RETURN:
                 return value
             if kind == words.SAME:
                 return self._mutable(mutables, value)
-            if not isinstance(value, Exception):
+            error = raisable(value)
+            if error is None:
                 raise self.end(WireError("raised something that is not an exception"))
-            raise value
+            raise error
 
     def _send(self, body: bytes) -> None:
         self._guarded(lambda: self._channel.send(body))
 
     def _receive(self) -> tuple[Any, ...]:
-        message = self._guarded(lambda: decode(self._channel.receive(), self.stand_ins.understand))
+        received: list[Any] = []
+        message = self._guarded(lambda: decode(self._channel.receive(), self.stand_ins.understand, received))
+        self._received = received
         if type(message) is not tuple or len(message) != 5 or type(message[0]) is not int:
             raise self.end(WireError("a message of no known form"))
         return message
@@ -139,7 +161,7 @@ class ProxySession:
         except TimeoutError:
             result = None
             self._deadline = 0.0
-        if time.monotonic() > self._deadline:
+        if monotonic() > self._deadline:
             raise self.end(CallTimeout(f"the call was not over after {self._seconds:g} seconds"))
         return result
 
@@ -150,8 +172,10 @@ class ProxySession:
         if type(args) is not tuple or type(kwargs) is not dict or any(type(key) is not str for key in kwargs):
             raise self.end(WireError("a callback with arguments that are none"))
         function = self.stand_ins.callback(callback)
+        changes = ArgumentChanges(list(self._received))
         try:
-            body = encode((words.RETURN, number, function(*args, **kwargs)), self.stand_ins.extend)
+            value = function(*args, **kwargs)
+            body = encode((words.RETURN, number, value, changes.updates()), self.stand_ins.extend)
         except BaseException as error:
             if self._ended is not None:
                 raise
@@ -159,7 +183,7 @@ class ProxySession:
             if not isinstance(error, Exception):
                 self._outcome = error
                 sent = RuntimeError("the test is over")
-            body = encode((words.RAISE, number, sent), self.stand_ins.extend)
+            body = encode((words.RAISE, number, sent, changes.updates()), self.stand_ins.extend)
         self._send(body)
 
     def _raise_outcome(self) -> None:
@@ -172,26 +196,40 @@ class ProxySession:
             raise self.end(WireError("an argument that was not there"))
         return mutables[position]
 
-    def _update(self, mutables: list[Any], updates: Any) -> None:
+    def _update(self, mutables: list[Any], updates: Any, may_change: bool) -> None:
         if type(updates) is not tuple:
             raise self.end(WireError("updates that are none"))
         for update in updates:
+            if type(update) is tuple and len(update) == 1 and isinstance(update[0], RemoteObject):
+                continue  # reading the handle has updated it
             if type(update) is not tuple or len(update) != 2:
                 raise self.end(WireError("updates that are none"))
             position, contents = update
-            container = self._mutable(mutables, position)
-            if not isinstance(container, type(contents)) or type(contents) not in _REPLACE:
+            lent = may_change and self.stand_ins.is_lent(position)
+            container = position if lent else self._mutable(mutables, position)
+            base = data_base(type(container))
+            if base is None or base.replace is None or type(contents) is not base.plain:
                 raise self.end(WireError("an argument that became something else"))
-            _REPLACE[type(contents)](container, contents)
+            base.replace(container, contents)
 
     def _print(self, printed: Any) -> None:
-        """Write what the code printed to the output of the test process, so that a test can capture it."""
+        """Write what the code printed to the output of the test process, so that a test can capture it, and do here
+        what else it did that the test can see."""
         if printed is None:
             return
-        if type(printed) is not tuple or len(printed) != 2 or any(type(text) is not str for text in printed):
+        if (
+            type(printed) is not tuple
+            or len(printed) not in (2, 3)
+            or any(type(text) is not str for text in printed[:2])
+        ):
             raise self.end(WireError("output that is no text"))
-        for stream, text in zip((sys.stdout, sys.stderr), printed, strict=True):
-            stream.write(text.encode("utf-8", "replace").decode())
+        for stream, text in zip((sys.stdout, sys.stderr), printed, strict=False):
+            if text:
+                stream.write(text.encode("utf-8", "replace").decode())
+        if len(printed) == 3:
+            if self.surroundings is None:
+                raise self.end(WireError("effects where nothing is shared"))
+            self.surroundings.happen(printed[2])
 
 
 def _may_change_arguments(operation: int, fields: tuple[Any, ...]) -> bool:
@@ -199,29 +237,3 @@ def _may_change_arguments(operation: int, fields: tuple[Any, ...]) -> bool:
     if operation == words.SPECIAL:
         return fields[1] not in words.COMPARISONS | words.BINARY | {"__eq__", "__contains__"}
     return operation in (words.CALL, words.METHOD, words.MAKE_ERROR)
-
-
-def _replace_list(container: list[Any], contents: list[Any]) -> None:
-    list.__setitem__(container, slice(None), contents)
-
-
-def _replace_dict(container: dict[Any, Any], contents: dict[Any, Any]) -> None:
-    dict.clear(container)
-    dict.update(container, contents)
-
-
-def _replace_set(container: set[Any], contents: set[Any]) -> None:
-    set.clear(container)
-    set.update(container, contents)
-
-
-def _replace_bytearray(container: bytearray, contents: bytearray) -> None:
-    bytearray.__setitem__(container, slice(None), contents)
-
-
-_REPLACE: dict[type, Callable[[Any, Any], None]] = {
-    list: _replace_list,
-    dict: _replace_dict,
-    set: _replace_set,
-    bytearray: _replace_bytearray,
-}

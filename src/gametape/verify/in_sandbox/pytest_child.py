@@ -3,31 +3,18 @@
 import os
 import socket
 import sys
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
-from _pytest.assertion import rewrite
 
-from . import audit_hook, line_coverage, proxy
+from . import audit_hook, line_coverage, neutral_ids, proxy
 from .child_output import make_writers
-from .reporter import Reporter, guard
+from .held_tests import hold_tests
+from .reporter import Reporter
 from .runner_fingerprint import RunnerFingerprint
-from .workspace_files import WORKSPACE, in_workspace
-
-_blanked: set[str] = set()
-"""Test files that are emptied once they are compiled, before the modules that they import are loaded."""
-
-
-def _compile_and_blank(path: Path, *more: Any) -> Any:
-    compiled = _compile(path, *more)
-    if str(path) in _blanked:
-        os.truncate(path, 0)
-    return compiled
-
-
-_compile, rewrite._rewrite_test = rewrite._rewrite_test, _compile_and_blank  # type: ignore[assignment]
+from .runner_guard import RunnerGuard
+from .scratch_fixtures import ScratchFixtures
+from .workspace_files import SCRATCH, WORKSPACE, in_workspace
 
 
 def run_file(
@@ -44,8 +31,8 @@ def run_file(
     tell, tell_event = make_writers(out)
     patched: set[str] = set()
 
-    def report_patches(changes: Callable[[], list[str]]) -> None:
-        for name in changes():
+    def report_patches(changes: list[str]) -> None:
+        for name in changes:
             if name not in patched:
                 patched.add(name)
                 tell_event("patched", name, "", 0)
@@ -59,14 +46,22 @@ def run_file(
     if connection is not None:
         surface = job["split"]
         wire = socket.socket(fileno=connection)
-        session = proxy.install_proxy(wire, surface["modules"], surface["classes"], roots, step["call_seconds"])
+        session = proxy.install_proxy(
+            wire,
+            surface["modules"],
+            surface["classes"],
+            roots,
+            step["call_seconds"],
+            scratch=SCRATCH,
+            workspace=WORKSPACE,
+        )
     else:
         audit_hook.install_audit_hook(tell_event, sources)
 
     def correct(result: str) -> str:
         """The result of a test, after a check of the runner and of the connection to the worker."""
-        report_patches(fingerprint.quick_changes)
-        report_patches(reporter_changes)
+        report_patches(fingerprint.quick_changes())
+        report_patches(guard.changes())
         if session is None or session.lost is None or result == "passed":
             return result
         if "worker lost" not in patched:
@@ -75,14 +70,24 @@ def run_file(
         return "timed_out" if session.timed_out else "failed"
 
     reporter = Reporter(tell, step["tests"], step["shuffle"], correct)
-    reporter_changes = guard(reporter, sources)
+    guard = RunnerGuard(
+        reporter,
+        sources,
+        report_patches,
+        hold_tests(step.pop("texts")),
+        neutral_ids.forget_key,
+        fingerprint.quick_changes,
+    )
+    if key := step.pop("key"):
+        neutral_ids.use_key(bytes.fromhex(key))
+    del key
     covered_lines = (
         line_coverage.start_line_coverage([in_workspace(path) for path in step["trace"]]) if step["trace"] else dict
     )
-    _blanked.update([in_workspace(step["path"])] if step["blank"] else [])
-    code = pytest.main([*job["options"], in_workspace(step["path"])], plugins=[reporter])
-    report_patches(fingerprint.changes)
-    report_patches(reporter_changes)
+    plugins: list[object] = [guard, reporter] if session is None else [guard, reporter, ScratchFixtures()]
+    code = pytest.main([*job["options"], in_workspace(step["path"])], plugins=plugins)
+    report_patches(fingerprint.changes())
+    report_patches(guard.changes())
     tell({"covered": {os.path.relpath(path, WORKSPACE): lines for path, lines in covered_lines().items()}})
     tell({"finished": int(code)})
     os._exit(0)

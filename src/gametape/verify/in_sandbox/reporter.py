@@ -1,10 +1,7 @@
 """The pytest plugin of a test process: runs exactly the wanted tests, and reports the result of each once."""
 
-import inspect
-import os
 import random
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -24,10 +21,6 @@ class Reporter:
         self._results: dict[str, str] = {}
         self._seconds: dict[str, float] = {}
         self._texts: dict[str, str] = {}
-        self.config: pytest.Config | None = None
-
-    def pytest_configure(self, config: pytest.Config) -> None:
-        self.config = config
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -64,39 +57,3 @@ class Reporter:
 
     def _text(self, text: str) -> str:
         return text[-_LONGEST:]
-
-
-def guard(reporter: Reporter, sources: Sequence[str]) -> Callable[[], list[str]]:
-    """A function that lists what of the reporter was replaced since now, and plugins from the agent's sources."""
-    own = dict(vars(reporter))
-    methods = {name: (value, value.__code__) for name, value in vars(Reporter).items() if inspect.isfunction(value)}
-
-    def changed() -> list[str]:
-        now = {name: value for name, value in vars(reporter).items() if name != "config"}
-        changes = [
-            _blame(f"pytest.reporter.{name}", value) for name, value in now.items() if own.get(name) is not value
-        ]
-        for name, (function, code) in methods.items():
-            value = vars(Reporter).get(name)
-            if value is not function or function.__code__ is not code:
-                changes.append(_blame(f"pytest.Reporter.{name}", value))
-        return changes + [
-            f"pytest.plugin by {path}" for path in _plugin_files(reporter.config) if path.startswith(prefixes)
-        ]
-
-    prefixes = tuple(f"{path}/" if os.path.isdir(path) else path for path in sources)
-    return changed
-
-
-def _blame(name: str, value: object) -> str:
-    """The name that was replaced, and the file of the replacement where it has one."""
-    file = getattr(getattr(value, "__code__", None), "co_filename", None)
-    return f"{name} by {file}" if isinstance(file, str) else name
-
-
-def _plugin_files(config: pytest.Config | None) -> Iterator[str]:
-    for plugin in config.pluginmanager.get_plugins() if config else ():
-        module = plugin if inspect.ismodule(plugin) else sys.modules.get(type(plugin).__module__)
-        path = getattr(module, "__file__", None)
-        if isinstance(path, str):
-            yield path

@@ -71,9 +71,7 @@ class ChildSupervisor:
         self._connections: list[int] = []
         self._had_timeout = False
         self._state = InheritedState()
-        _set_dumpable(False)
-        gc.collect()
-        gc.freeze()
+        settle()
         self._send({"ready": True})
 
     def work(self, body: Body, serves: bool = False) -> None:
@@ -123,15 +121,14 @@ class ChildSupervisor:
         if pid == 0:
             try:
                 request = json.loads(frames.read_frame(self._host.recv))
-                for path, text in request.pop("laid").items():
-                    workspace_files.write(path, text.encode("utf-8", "surrogateescape"))
+                _lay(request)
                 self._host.close()
                 for descriptor in (ours, starts, *(other for other in self._connections if other != connection)):
                     os.close(descriptor)
                 os.write(theirs, b"\n")
                 os.read(waits, 1)
                 os.close(waits)
-                _become_child()
+                become_child()
                 body(job, request, theirs, connection)
             finally:
                 os._exit(70)
@@ -207,7 +204,21 @@ def _processor_seconds(pid: int) -> float:
     return sum(int(ticks) for ticks in fields[11:15]) / _TICKS_PER_SECOND
 
 
-def _become_child() -> None:
+def settle() -> None:
+    """Prepare to fork: no child may inspect this process, and what is in memory now is never collected."""
+    _set_dumpable(False)
+    gc.collect()
+    gc.freeze()
+
+
+def _lay(request: dict[str, Any]) -> None:
+    """Write the files that only this child finds. Blank ones lie there empty: the child has their texts in memory."""
+    request["texts"] = request.pop("laid")
+    for path, text in request["texts"].items():
+        workspace_files.write(path, b"" if request.get("blank") else text.encode("utf-8", "surrogateescape"))
+
+
+def become_child() -> None:
     """Give the child its own session and random seed, no terminal, and memory that it may inspect itself."""
     os.setsid()
     random.seed()

@@ -8,19 +8,34 @@ For any bytes, `decode` returns or raises WireError, in time and memory bounded 
 recursion, shares nothing between parts of a value (so a small frame cannot represent a huge structure), and refuses
 keys made to collide.
 
-The writer reduces an instance of a subclass of a builtin to the base type's own data with the base type's own methods:
-a Counter or IntEnum arrives as dict or int, and overridden methods have no effect.
+The writer reduces an instance of a subclass of a builtin, if it has no stand-in, to the base type's own data with the
+base type's own methods, and overridden methods have no effect.
 """
 
 from __future__ import annotations
 
 import collections
+import itertools
 import struct
 import types
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
+from .wire_bases import data_base
+from .wire_containers import (
+    Unbuilt,
+    Unsendable,
+    WireError,
+    build_counter,
+    build_defaults,
+    build_deque,
+    build_dict,
+    build_items,
+    spread,
+)
 from .wire_values import NAMED_TYPES, TYPE_NAMES, VALUES, value_kind
+
+__all__ = ["MOST_BYTES", "MOST_MEMORY", "Unsendable", "WireError", "decode", "encode"]
 
 MOST_BYTES = 32 << 20
 """The longest frame."""
@@ -28,25 +43,16 @@ MOST_MEMORY = 256 << 20
 """What one decoded frame may take, by a generous estimate."""
 MOST_DEPTH = 2000
 MOST_INT_BYTES = 128 << 10
-MOST_COLLISIONS = 100
-"""Keys of one set or dict that may share another key's hash."""
 
 Extend = Callable[[Any], tuple[int, Any] | None]
 Hook = Callable[[int, Any], Any]
-
-
-class WireError(Exception):
-    """The other side sent something that no honest peer sends, or has closed the connection."""
-
-
-class Unsendable(TypeError):
-    """The value is not plain data and has no stand-in that can cross."""
 
 
 _NONE, _TRUE, _FALSE, _ELLIPSIS, _NOT_IMPLEMENTED = b"NTFE!"
 _INT, _BIG, _FLOAT, _COMPLEX, _STR, _BYTES, _BYTEARRAY, _TYPE = b"iIfcsbBt"
 _LIST, _TUPLE, _DICT, _SET, _FROZENSET, _RANGE, _SLICE, _DEQUE = b"[({<>r:q"
 _KEYS, _ITEMS, _VALUES, _VALUE, _EXTENSION = b"klvVX"
+_ORDERED, _COUNTER, _DEFAULTS = b"oCd"
 
 _LONG = struct.Struct(">q")
 _DOUBLE = struct.Struct(">d")
@@ -103,55 +109,48 @@ _CONTAINERS: dict[type, tuple[int, Callable[[Any], Iterator[Any]]]] = {
     list: (_LIST, list.__iter__),
     tuple: (_TUPLE, tuple.__iter__),
     dict: (_DICT, lambda value: _pairs(dict.items(value))),
+    collections.OrderedDict: (_ORDERED, lambda value: _pairs(value.items())),
+    collections.Counter: (_COUNTER, lambda value: _pairs(value.items())),
+    collections.defaultdict: (
+        _DEFAULTS,
+        lambda value: itertools.chain((value.default_factory,), _pairs(value.items())),
+    ),
     set: (_SET, set.__iter__),
     frozenset: (_FROZENSET, frozenset.__iter__),
     **{kind: (tag, iter) for kind, tag in _VIEWS.items()},
 }
 
-_REDUCED: tuple[tuple[type, Callable[[Any], Any]], ...] = (
-    (int, int.__index__),
-    (float, float.__float__),
-    (complex, lambda value: complex(complex.real.__get__(value), complex.imag.__get__(value))),
-    (str, str.__str__),
-    (bytes, lambda value: bytes.__getitem__(value, slice(None))),
-    (bytearray, lambda value: bytearray(bytearray.__getitem__(value, slice(None)))),
-    (list, lambda value: list(list.__iter__(value))),
-    (tuple, lambda value: tuple(tuple.__iter__(value))),
-    (collections.OrderedDict, lambda value: dict(collections.OrderedDict.items(value))),
-    (dict, lambda value: dict(dict.items(value))),
-    (set, lambda value: set(set.__iter__(value))),
-    (frozenset, lambda value: frozenset(frozenset.__iter__(value))),
-    (types.MappingProxyType, lambda value: {key: value[key] for key in value}),
-)
-_MUTABLE = (list, dict, set, bytearray)
-
-
-class _Parts(NamedTuple):
-    tag: int
-    kind: int
-    fields: tuple[Any, ...]
+_DICTS = (dict, collections.OrderedDict, collections.Counter, collections.defaultdict)
+_MUTABLE = (list, set, bytearray, *_DICTS)
 
 
 def _stand_in(value: Any, extend: Extend | None) -> Any:
     """What is encoded for a value that has no exact builtin type: its parts, or the reduced value."""
     kind = type(value)
-    if kind is range:
-        return _Parts(_RANGE, -1, (value.start, value.stop, value.step))
-    if kind is slice:
-        return _Parts(_SLICE, -1, (value.start, value.stop, value.step))
+    if kind is Unbuilt:
+        return value
+    if kind in (range, slice):
+        return Unbuilt(_RANGE if kind is range else _SLICE, -1, (value.start, value.stop, value.step))
     if kind is collections.deque:
-        return _Parts(_DEQUE, -1, (value.maxlen, list(value)))
+        return Unbuilt(_DEQUE, -1, (value.maxlen, list(value)))
     number = value_kind(kind)
     if number is not None:
-        return _Parts(_VALUE, number, (VALUES[number].fields(value),))
+        return Unbuilt(_VALUE, number, (VALUES[number].fields(value),))
     if extend is not None:
         extended = extend(value)
         if extended is not None:
-            return _Parts(_EXTENSION, extended[0], (extended[1],))
-    for base, reduce in _REDUCED:
-        if issubclass(kind, base):
-            return reduce(value)
-    raise Unsendable(f"{kind.__module__}.{kind.__qualname__} is not plain data")
+            return Unbuilt(_EXTENSION, extended[0], (extended[1],))
+    return _reduced(value)
+
+
+def _reduced(value: Any) -> Any:
+    kind = type(value)
+    if kind is types.MappingProxyType:
+        return {key: value[key] for key in value}
+    base = data_base(kind)
+    if base is None or base.plain is types.NoneType:
+        raise Unsendable(f"{kind.__module__}.{kind.__qualname__} is not plain data")
+    return base.read(value)
 
 
 def encode(root: Any, extend: Extend | None = None, mutables: list[Any] | None = None) -> bytes:
@@ -168,11 +167,13 @@ def encode(root: Any, extend: Extend | None = None, mutables: list[Any] | None =
                     _write_bytes(out, TYPE_NAMES[value].encode(), _TYPE)
                     continue
                 value = _stand_in(value, extend)
-                if type(value) is _Parts:
+                if type(value) is Unbuilt:
                     out.append(value.tag)
                     if value.kind >= 0:
                         out.append(value.kind)
-                    stack.append(iter(value.fields))
+                    if value.tag == _DEFAULTS:
+                        _count(out, len(value.items) // 2)
+                    stack.append(iter(value.items))
                     break
                 kind = type(value)
             if mutables is not None and kind in _MUTABLE:
@@ -195,12 +196,13 @@ def encode(root: Any, extend: Extend | None = None, mutables: list[Any] | None =
     return bytes(out)
 
 
-def decode(data: bytes, hook: Hook | None = None, mutables: list[Any] | None = None) -> Any:
-    """The value of some bytes, or WireError. A WireError or TimeoutError of `hook` passes through."""
+def decode(data: bytes, hook: Hook | None = None, mutables: list[Any] | None = None, lax: bool = False) -> Any:
+    """The value of some bytes, or WireError. A WireError or TimeoutError of `hook` passes through. With `lax`, a value
+    that cannot be built of its parts is given as `Unbuilt`."""
     if len(data) > MOST_BYTES:
         raise WireError(f"a frame of {len(data)} bytes")
     try:
-        return _Reader(data, hook, mutables).read()
+        return _Reader(data, hook, mutables, lax).read()
     except (WireError, TimeoutError):
         raise
     except IndexError:
@@ -219,7 +221,20 @@ class _Open:
         self.items: list[Any] = []
 
 
-_CHILDREN = {_LIST: 1, _TUPLE: 1, _DICT: 2, _SET: 1, _FROZENSET: 1, _KEYS: 1, _ITEMS: 1, _VALUES: 1}
+_HASHED = (_DICT, _SET, _FROZENSET, _KEYS, _ITEMS, _VALUES, _ORDERED, _COUNTER, _DEFAULTS)
+_CHILDREN = {
+    _LIST: 1,
+    _TUPLE: 1,
+    _DICT: 2,
+    _ORDERED: 2,
+    _COUNTER: 2,
+    _DEFAULTS: 2,
+    _SET: 1,
+    _FROZENSET: 1,
+    _KEYS: 1,
+    _ITEMS: 1,
+    _VALUES: 1,
+}
 _FIXED = {_RANGE: 3, _SLICE: 3, _DEQUE: 2, _VALUE: 1, _EXTENSION: 1}
 _CONSTANTS: dict[int, Any] = {
     _NONE: None,
@@ -233,10 +248,11 @@ _CONSTANTS: dict[int, Any] = {
 class _Reader:
     """Reads one value and counts the memory that it takes."""
 
-    def __init__(self, data: bytes, hook: Hook | None, mutables: list[Any] | None) -> None:
+    def __init__(self, data: bytes, hook: Hook | None, mutables: list[Any] | None, lax: bool) -> None:
         self.data = data
         self.hook = hook
         self.mutables = mutables
+        self.lax = lax
         self.at = 0
         self.room = MOST_MEMORY
 
@@ -330,12 +346,12 @@ class _Reader:
                 self.at += 1
             return _Open(tag, kind, _FIXED[tag], -1)
         count = self._length()
-        self.room -= count * (128 if tag in (_DICT, _SET, _FROZENSET, _KEYS, _ITEMS, _VALUES) else 16) + 192
+        self.room -= count * (128 if tag in _HASHED else 16) + 192
         slot = -1
-        if self.mutables is not None and tag in (_LIST, _DICT, _SET):
+        if self.mutables is not None and tag in (_LIST, _DICT, _SET, _ORDERED, _COUNTER, _DEFAULTS):
             slot = len(self.mutables)
             self.mutables.append(None)
-        return _Open(tag, -1, count * _CHILDREN[tag], slot)
+        return _Open(tag, -1, count * _CHILDREN[tag] + (tag == _DEFAULTS), slot)
 
     def _close(self, container: _Open) -> Any:
         tag, items = container.tag, container.items
@@ -347,34 +363,13 @@ class _Reader:
             if self.hook is None:
                 raise WireError("a stand-in where only plain data may come")
             value = self.hook(container.kind, items[0])
+        elif self.lax and tag in (_VALUE, _DEFAULTS):
+            value = _built_or_not(container)
         else:
             value = _BUILDERS[tag](container.kind, items)
         if container.slot >= 0 and self.mutables is not None:
             self.mutables[container.slot] = value
         return value
-
-
-def _spread(keys: list[Any]) -> list[Any]:
-    """The keys, if all are different and nearly all hashes are."""
-    if len(keys) > MOST_COLLISIONS and len(keys) - len(set(map(hash, keys))) > MOST_COLLISIONS:
-        raise WireError("keys that were made to collide")
-    if len(set(keys)) != len(keys):
-        raise WireError("the same key twice")
-    return keys
-
-
-def _build_deque(_: int, items: list[Any]) -> collections.deque[Any]:
-    size, contents = items
-    if type(contents) is not list or not (size is None or type(size) is int):
-        raise WireError("a deque of something else")
-    return collections.deque(contents, size)
-
-
-def _build_items(_: int, items: list[Any]) -> Any:
-    if any(type(item) is not tuple or len(item) != 2 for item in items):
-        raise WireError("items that are not pairs")
-    _spread([key for key, _ in items])
-    return dict(items).items()
 
 
 def _build_value(kind: int, items: list[Any]) -> Any:
@@ -384,15 +379,25 @@ def _build_value(kind: int, items: list[Any]) -> Any:
     return VALUES[kind].build(*fields)
 
 
+def _built_or_not(container: _Open) -> Any:
+    try:
+        return _BUILDERS[container.tag](container.kind, container.items)
+    except (WireError, ValueError, TypeError, ArithmeticError, AttributeError):
+        return Unbuilt(container.tag, container.kind, tuple(container.items))
+
+
 _BUILDERS: dict[int, Callable[[int, list[Any]], Any]] = {
-    _DICT: lambda _, items: dict(zip(_spread(items[::2]), items[1::2], strict=True)),
-    _SET: lambda _, items: set(_spread(items)),
-    _FROZENSET: lambda _, items: frozenset(_spread(items)),
+    _DICT: lambda _, items: build_dict(items),
+    _ORDERED: lambda _, items: collections.OrderedDict(build_dict(items)),
+    _COUNTER: lambda _, items: build_counter(items),
+    _DEFAULTS: build_defaults,
+    _SET: lambda _, items: set(spread(items)),
+    _FROZENSET: lambda _, items: frozenset(spread(items)),
     _RANGE: lambda _, items: range(*items),
     _SLICE: lambda _, items: slice(*items),
-    _DEQUE: _build_deque,
-    _KEYS: lambda _, items: dict.fromkeys(_spread(items)).keys(),
-    _ITEMS: _build_items,
+    _DEQUE: build_deque,
+    _KEYS: lambda _, items: dict.fromkeys(spread(items)).keys(),
+    _ITEMS: build_items,
     _VALUES: lambda _, items: dict(enumerate(items)).values(),
     _VALUE: _build_value,
 }

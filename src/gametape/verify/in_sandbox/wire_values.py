@@ -42,8 +42,8 @@ def _ints(*fields: Any) -> tuple[int, ...]:
 
 
 def _zone(value: Any) -> Any:
-    """A time zone as it may stand in a datetime's fields: a type that crosses, or None."""
-    if value is not None and type(value) not in (datetime.timezone, zoneinfo.ZoneInfo):
+    """A time zone as it may stand in a datetime's fields: a type that crosses, a stand-in, or None."""
+    if not (value is None or isinstance(value, datetime.tzinfo)):
         raise ValueError("a time zone of another kind")
     return value
 

@@ -2,33 +2,80 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-import types
+from collections.abc import Iterator
 from typing import Any
 
-from . import wire_protocol as words
+from .wire import WireError
 from .wire_errors import error_name
-from .wire_values import TYPE_NAMES
+from .worker_descriptions import describe_class
+
+_REQUEST_BITS = 20
+
+
+class Unbound(WireError):
+    """A request names an object that is not there."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__("unbound")
+        self.number = number
 
 
 class ObjectTable:
-    """Objects by number, with a count of references that the other side has not released."""
+    """Objects by number, with a count of references that the other side has not released.
+
+    The k-th object that a request exposes for the first time gets the number `(request << 20) | k`. So code that
+    behaves alike gets the same numbers, and an object more or less changes no number of another request.
+    """
 
     def __init__(self) -> None:
         self.declared: frozenset[str] = frozenset()
+        self.modules: frozenset[str] = frozenset()
         self._by_number: dict[int, list[Any]] = {}
         self._numbers: dict[int, int] = {}
-        self._last = 0
+        self._next = 0
+        self._trial = False
         self._known_declared: set[type] = set()
 
     def __getitem__(self, number: int) -> Any:
-        return self._by_number[number][0]
+        try:
+            return self._by_number[number][0]
+        except KeyError:
+            raise Unbound(number) from None
+
+    def __contains__(self, number: object) -> bool:
+        return number in self._by_number
+
+    @property
+    def is_trial(self) -> bool:
+        return self._trial
+
+    @contextlib.contextmanager
+    def during(self, request: int) -> Iterator[None]:
+        """Number the objects that this request exposes."""
+        outer, self._next = self._next, request << _REQUEST_BITS
+        try:
+            yield
+        finally:
+            self._next = outer
+
+    @contextlib.contextmanager
+    def trial(self) -> Iterator[None]:
+        """Number nothing: what is encoded now is not sent."""
+        outer, self._trial = self._trial, True
+        try:
+            yield
+        finally:
+            self._trial = outer
 
     def number(self, value: Any) -> int:
         """The number of an object, with one more reference to it."""
+        if self._trial:
+            return 0
         number = self._numbers.get(id(value))
         if number is None:
-            self._last = number = self._last + 1
+            number, self._next = self._next, self._next + 1
             self._numbers[id(value)] = number
             self._by_number[number] = [value, 0]
         self._by_number[number][1] += 1
@@ -44,13 +91,17 @@ class ObjectTable:
             del self._numbers[id(entry[0])]
 
     def is_declared(self, kind: type) -> bool:
-        """Whether the class or one of its bases stays on this side."""
+        """Whether objects of the class stay on this side: the task declares it or one of its bases, or it is none that
+        a task could declare, since it belongs to no served module or was defined in a function."""
         if kind in self._known_declared:
             return True
-        if any(self._declared_class(key) in kind.__mro__ for key in self.declared):
+        if not self.could_be_declared(kind) or any(self._declared_class(key) in kind.__mro__ for key in self.declared):
             self._known_declared.add(kind)
             return True
         return False
+
+    def could_be_declared(self, kind: type) -> bool:
+        return kind.__module__ in self.modules and "<locals>" not in kind.__qualname__
 
     def _declared_class(self, key: str) -> Any:
         module, _, path = key.partition(":")
@@ -64,41 +115,4 @@ class ObjectTable:
 
     def describe(self, kind: type) -> dict[str, Any]:
         """What the test process needs to build a stand-in for this class."""
-        own = [base for base in kind.__mro__ if base is not object]
-        special = {name: _lookup(own, name) for name in words.SPECIAL_METHODS}
-        if issubclass(kind, BaseException):
-            bases = [self.class_reference(base) for base in kind.__bases__ if issubclass(base, Exception)]
-            if any(not issubclass(base, Exception) for base in kind.__bases__ if issubclass(base, BaseException)):
-                bases.append("RemoteExit")
-        else:
-            bases = [self.number(base) for base in kind.__bases__ if not _is_library_class(base)]
-        return {
-            "name": kind.__name__,
-            "qualname": kind.__qualname__,
-            "module": kind.__module__,
-            "doc": kind.__doc__ if isinstance(kind.__doc__, str) else None,
-            "bases": tuple(bases),
-            "is_error": issubclass(kind, BaseException),
-            "declared": self.is_declared(kind),
-            "special": tuple(name for name, method in special.items() if method is not Ellipsis and method is not None),
-            "hashable": special["__hash__"] is not None,
-            "methods": tuple(
-                sorted(
-                    {
-                        name
-                        for base in own
-                        if not _is_library_class(base)
-                        for name, value in vars(base).items()
-                        if isinstance(value, types.FunctionType)
-                    }
-                )
-            ),
-        }
-
-
-def _lookup(classes: list[type], name: str) -> Any:
-    return next((vars(kind)[name] for kind in classes if name in vars(kind)), Ellipsis)
-
-
-def _is_library_class(kind: type) -> bool:
-    return kind in TYPE_NAMES or kind.__module__.partition(".")[0] in sys.stdlib_module_names
+        return describe_class(self, kind)

@@ -20,6 +20,11 @@ def main() -> None:
 
 def _serve(job: dict[str, Any], _step: dict[str, Any], out: int, connection: int | None) -> None:
     assert connection is not None
+    serve_connection(job, out, connection)
+
+
+def serve_connection(job: dict[str, Any], out: int, connection: int) -> None:
+    """Answer requests until the connection ends, and report events of the code."""
     os.chdir(WORKSPACE)
     sys.path[:0] = [in_workspace(root) for root in job["import_roots"]]
     sys.dont_write_bytecode = True

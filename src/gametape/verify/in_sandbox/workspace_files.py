@@ -7,14 +7,15 @@ without permissions, missing directories.
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 WORKSPACE = "/workspace"
-_SCRATCH = ("/tmp", "/dev/shm")
+SCRATCH = ("/tmp", "/dev/shm")
 _HOME = "/tmp/home"
 _TRASH = ".gametape-trash"
 _MOST_ENTRIES, _LONGEST_PATH = 100_000, 2000
+Content = bytes | memoryview
 Stamp = tuple[int, int, int]
 """Inode, size and time of the last change, which only the kernel sets, of a file or directory."""
 
@@ -22,15 +23,27 @@ Stamp = tuple[int, int, int]
 class WorkspaceFiles:
     """The files that every process of a job finds, kept in memory so that they can be written again."""
 
-    def __init__(self, listing: Iterable[tuple[str, int, bool]], content: bytes) -> None:
-        self._files: dict[str, tuple[bytes, bool]] = {}
-        at = 0
-        for path, size, executable in listing:
-            self._files[path] = (content[at : at + size], executable)
-            at += size
-        self._write_all()
+    def __init__(self, listing: Iterable[tuple[str, int, bool]], content: Content) -> None:
+        self._files: dict[str, tuple[Content, bool]] = dict(_contents(listing, content))
+        self._write_all(self._files)
         self._original: dict[str, Stamp] | None = file_stamps()
         self._stamps = self._original
+
+    def change(self, listing: Iterable[tuple[str, int, bool]], content: Content, removed: Iterable[str]) -> None:
+        """Add or replace these files, and remove others. Nothing but a `restore` may lie between two changes."""
+        changed = dict(_contents(listing, content))
+        gone = [path for path in removed if self._files.pop(path, None)]
+        modes = [
+            path
+            for path, (_, executable) in changed.items()
+            if self._files.get(path, (b"", executable))[1] != executable
+        ]
+        self._files |= changed
+        if gone or modes:
+            clear_directory(WORKSPACE)
+            changed = self._files
+        self._write_all(changed)
+        self._original = self._stamps = file_stamps()
 
     def record_state(self) -> None:
         """Record the files as they are now, for `restore`."""
@@ -45,7 +58,7 @@ class WorkspaceFiles:
         if not self._rewrite_changed(now):
             _quietly(os.chmod, WORKSPACE, 0o755)
             clear_directory(WORKSPACE)
-            self._write_all()
+            self._write_all(self._files)
             self._original = file_stamps()
         self._stamps = self._original
         return changed
@@ -67,11 +80,19 @@ class WorkspaceFiles:
             self._original[path] = _stamp(os.stat(_at(path)))
         return True
 
-    def _write_all(self) -> None:
-        for path, (content, executable) in self._files.items():
+    @staticmethod
+    def _write_all(files: Mapping[str, tuple[Content, bool]]) -> None:
+        for path, (content, executable) in files.items():
             write(path, content)
             if executable:
                 os.chmod(_at(path), 0o755)
+
+
+def _contents(listing: Iterable[tuple[str, int, bool]], content: Content) -> Iterator[tuple[str, tuple[Content, bool]]]:
+    at = 0
+    for path, size, executable in listing:
+        yield path, (content[at : at + size], executable)
+        at += size
 
 
 def file_stamps() -> dict[str, Stamp] | None:
@@ -107,10 +128,13 @@ def in_workspace(path: str) -> str:
     return os.path.normpath(_at(path))
 
 
-def write(path: str, content: bytes) -> None:
+def write(path: str, content: Content) -> None:
+    """Write a file without a buffer: nothing of it stays in this process."""
     os.makedirs(os.path.dirname(_at(path)), exist_ok=True)
-    with open(_at(path), "wb") as file:
-        file.write(content)
+    with open(_at(path), "wb", buffering=0) as file:
+        waiting = memoryview(content)
+        while waiting:
+            waiting = waiting[file.write(waiting) :]
 
 
 def kill_other_processes() -> None:
@@ -124,7 +148,7 @@ def kill_other_processes() -> None:
 
 def clear_scratch() -> None:
     """Empty the scratch directories, so that a process leaves nothing there for the next one."""
-    for directory in _SCRATCH:
+    for directory in SCRATCH:
         clear_directory(directory)
     _quietly(os.mkdir, _HOME)
 

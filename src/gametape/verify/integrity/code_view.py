@@ -2,6 +2,7 @@
 
 import functools
 import re
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -95,6 +96,11 @@ def submitted_code(submission: Submission) -> CodeView:
 
     A file that is named like a test and that no product file imports is the agent's own test, and may do what tests do.
     """
+    key = f"{submission.loaded_task.digest} {submission.sources.digest}"
+    return _made_once(_SUBMITTED_CODE, key, lambda: _read_submitted_code(submission))
+
+
+def _read_submitted_code(submission: Submission) -> CodeView:
     written = [path for path in submission.changed_sources if path.endswith(".py")]
     return CodeView(
         _product_modules(submission.sources, written, submission.loaded_task), task_context(submission.loaded_task)
@@ -161,16 +167,26 @@ def _read_task_context(loaded_task: LoadedTask) -> TaskContext:
 
 _TASK_CODE: dict[str, CodeView] = {}
 _TASK_CONTEXTS: dict[str, TaskContext] = {}
+_SUBMITTED_CODE: dict[str, CodeView] = {}
 _MAX_CACHED = 16
+_one_at_a_time = threading.Lock()
 
 
 def cached_by_task(cache: dict[str, T], loaded_task: LoadedTask, make: Callable[[LoadedTask], T]) -> T:
     """What `make` gives for a task, made once: a task is verified many times, and its own trees never change."""
-    if loaded_task.digest not in cache:
+    return _made_once(cache, loaded_task.digest, lambda: make(loaded_task))
+
+
+def _made_once(cache: dict[str, T], key: str, make: Callable[[], T]) -> T:
+    with _one_at_a_time:
+        if key in cache:
+            return cache[key]
+    made = make()
+    with _one_at_a_time:
         while len(cache) >= _MAX_CACHED:
             cache.pop(next(iter(cache)))
-        cache[loaded_task.digest] = make(loaded_task)
-    return cache[loaded_task.digest]
+        cache[key] = made
+    return made
 
 
 def _packages(paths: Iterable[str], roots: list[str]) -> set[str]:

@@ -1,6 +1,7 @@
 """File accesses of a Python module: the paths it reads, lists, writes, removes or links, as far as its text says."""
 
 import ast
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -38,11 +39,11 @@ class FileAccess:
     node: ast.Call
 
 
-def file_accesses(code: ResolvedModule) -> Iterator[FileAccess]:
+@functools.lru_cache(maxsize=16)
+def file_accesses(code: ResolvedModule) -> tuple[FileAccess, ...]:
     """Every access to a file whose path is at least partly constant."""
-    for node in code.nodes:
-        if isinstance(node, ast.Call):
-            yield from (use for use in _uses(code, node) if use.path)
+    calls = (node for node in code.nodes if isinstance(node, ast.Call))
+    return tuple(use for node in calls for use in _uses(code, node) if use.path)
 
 
 def _uses(code: ResolvedModule, node: ast.Call) -> Iterator[FileAccess]:
@@ -79,6 +80,8 @@ def _uses(code: ResolvedModule, node: ast.Call) -> Iterator[FileAccess]:
 
 
 def _by_method(code: ResolvedModule, node: ast.Call, func: ast.Attribute) -> Iterator[FileAccess]:
+    if func.attr != "open" and func.attr not in _METHODS:
+        return
     base = code.path_of(func.value)
     if func.attr == "open" and not (code.resolve(func.value) or "").startswith(
         ("webbrowser", "Image", "PIL", "zipfile")

@@ -6,11 +6,6 @@ import re
 from gametape.syntax.resolved_module import ResolvedModule
 
 RUNNER_MODULES = frozenset({"pytest", "_pytest", "pluggy", "py.test", "xdist", "pytest_timeout", "nose", "nose2"})
-RUNNER_WORD_PATTERN = re.compile(
-    r"(?<![a-z])(_?pytest|pluggy|conftest|unittest)(?![a-z])|TestReport|CallInfo|TestCase|PluginManager|HookCaller"
-    r"|runtest|pyfuncitem|nodeid|longrepr|testfunction|nextitem|reprcrash|terminalreporter|hookrelay|callspec"
-    r"|^test_?$|^test_\w+|^tests?[./]|[./]tests?[./]|/test_|startswith\(.test|junitxml|makereport|^expected$|^oracle$"
-)
 _LOCAL_WORD = re.compile(
     r"^(item|items|session|nextitem|pyfuncitem|testfunction|request|expected|want|wanted|answer|nonce|secret)$"
 )
@@ -43,10 +38,6 @@ def mentioned_words(code: ResolvedModule, node: ast.AST) -> list[str]:
         elif isinstance(inner, ast.expr) and isinstance(value := code.folded_or_default(inner), str):
             words.append(value)
     return words
-
-
-def runner_mention(code: ResolvedModule, node: ast.AST) -> str | None:
-    return next((word for word in mentioned_words(code, node) if RUNNER_WORD_PATTERN.search(word)), None)
 
 
 def runner_local_mention(code: ResolvedModule, node: ast.AST) -> str | None:

@@ -15,6 +15,7 @@ from gametape.syntax.definitions import last_name
 from gametape.syntax.expected_calls import EQUALITY_METHODS, compared_sides, expected_call, innermost_call
 from gametape.syntax.pytest_ids import is_param, row_values, split_test_id
 from gametape.syntax.resolved_module import ResolvedModule, resolve_module
+from gametape.verify.integrity.code_view import cached_by_task
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,10 @@ def _visible_modules(loaded_task: LoadedTask) -> Iterator[ResolvedModule]:
 
 def visible_call_expectations(loaded_task: LoadedTask) -> list[CallExpectation]:
     """The expected calls of every visible test, each once."""
+    return cached_by_task(_CALL_EXPECTATIONS, loaded_task, _read_call_expectations)
+
+
+def _read_call_expectations(loaded_task: LoadedTask) -> list[CallExpectation]:
     expectations = [pair for code in _visible_modules(loaded_task) for pair in call_expectations(code)]
     once = {(typed_repr(pair.arguments), typed_repr(pair.expected), pair.name): pair for pair in expectations}
     return list(once.values())
@@ -106,6 +111,10 @@ def visible_call_expectations(loaded_task: LoadedTask) -> list[CallExpectation]:
 
 def visible_calls(loaded_task: LoadedTask) -> set[str]:
     """Every call with constant arguments, or none, in visible test files: its text, as `typed_repr` writes it."""
+    return cached_by_task(_CALLS, loaded_task, _read_calls)
+
+
+def _read_calls(loaded_task: LoadedTask) -> set[str]:
     calls: set[str] = set()
     for code in _visible_modules(loaded_task):
         for node in code.nodes:
@@ -172,6 +181,15 @@ class VisibleConstants:
 
 def visible_constants(loaded_task: LoadedTask) -> VisibleConstants:
     """The constants of every visible test file: expected outputs, and the words of the inputs."""
+    return cached_by_task(_CONSTANTS, loaded_task, _read_constants)
+
+
+_CALL_EXPECTATIONS: dict[str, list[CallExpectation]] = {}
+_CALLS: dict[str, set[str]] = {}
+_CONSTANTS: dict[str, VisibleConstants] = {}
+
+
+def _read_constants(loaded_task: LoadedTask) -> VisibleConstants:
     outputs: dict[str, Any] = {}
     words: set[str] = set()
     for code in _visible_modules(loaded_task):

@@ -2,10 +2,10 @@
 
 The reward is a weighted sum, so a layer that gives a full score to an untouched workspace would pay for doing nothing:
 deleted code has no type errors, a comment has no complexity, an empty function is easily covered. Hence the score of
-every layer other than the tests is multiplied by the share of the *feature's* tests that pass: those that fail in the
-starting tree, held-out ones included. An untouched, emptied or padded workspace gets nothing for being clean; a
-half-working one gets half; a complete one gets the whole score. The tests follow the same rule: tests that the starting
-tree passes earn nothing, and breaking them costs.
+every layer other than the tests is multiplied by the progress of the *feature* (`verify.progress`): its tests are those
+that fail in the starting tree, held-out ones included. An untouched, emptied or padded workspace gets nothing for being
+clean; a half-working one gets half; a complete one gets the whole score. The tests follow the same rule: tests that the
+starting tree passes earn nothing, and breaking them costs.
 """
 
 import functools
@@ -13,10 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gametape.core.task import TaskTestGroup
-from gametape.core.verdict import Check, TestCounts
+from gametape.core.verdict import Check, FreshCalls, TestCounts
 from gametape.record.source_tree import SourceTree
 from gametape.verify.layers.structure import new_violations
 from gametape.verify.layers.tree_change import TreeChange, compare_trees
+from gametape.verify.progress import NO_FLOOR, NO_TESTS, Floor, ProgressCounts, above_floor, group_progress
 from gametape.verify.static_analysis.analyzer import StaticAnalyzer
 from gametape.verify.static_analysis.python_source import own_sources
 from gametape.verify.submission import Submission
@@ -38,7 +39,11 @@ class ScoringContext:
     """Over the tests that the starting tree fails: fail-to-pass and held-out ones. Empty where it fails none."""
     analyzer: StaticAnalyzer
     groups: Mapping[TaskTestGroup, TestCounts] = field(default_factory=dict)
-    """By group, over the feature's tests, where the task declares groups."""
+    """By group, over the feature's tests that decide, where the task declares groups."""
+    confirming: TestCounts = NO_TESTS
+    """Over the feature's tests that confirm and do not decide (see `verify.progress`)."""
+    fresh: FreshCalls | None = None
+    floor: Floor = NO_FLOOR
 
     @functools.cached_property
     def sources(self) -> SourceTree:
@@ -84,19 +89,30 @@ class ScoringContext:
 
     @functools.cached_property
     def progress(self) -> float:
-        """The share of the task that is done: the share of the feature's tests that pass, or, where the task is about
-        structure alone and no test fails at the start, the share of the broken rules that now hold.
-
-        Visible and held-out tests are combined by the harmonic mean: about the average where both have the same share,
-        as in an honest partial solution, and 0 where only visible tests pass, as with a table of their answers.
-        """
+        """The share of the task that is done, by its tests and fresh calls (see `verify.progress`), or, where the task
+        is about structure alone and no test fails at the start, the share of the broken rules that now hold."""
         if self.feature.expected:
-            return _harmonic_mean(self.feature)
+            return self.progress_counts.above(self.floor.progress)
         task = self.submission.loaded_task.task
         broken = len(new_violations(task, self.start, self.trusted) or ())
         if broken:
             return max(0.0, 1 - len(new_violations(task, self.sources, self.trusted) or ()) / broken)
         return self.counts.passed / self.counts.expected if self.counts.expected else 0.0
+
+    @functools.cached_property
+    def progress_counts(self) -> ProgressCounts:
+        deciding = TestCounts(
+            expected=self.feature.expected - self.confirming.expected,
+            passed=self.feature.passed - self.confirming.passed,
+            held_out_expected=self.feature.held_out_expected - self.confirming.held_out_expected,
+            held_out_passed=self.feature.held_out_passed - self.confirming.held_out_passed,
+        )
+        return ProgressCounts(deciding, self.confirming, self.fresh)
+
+    def progress_of_group(self, group: TaskTestGroup) -> float:
+        """The progress of one group of the feature's tests."""
+        progress = group_progress(self.groups[group], self.progress_counts)
+        return above_floor(progress, self.floor.groups.get(group, 0.0))
 
     @property
     def unbroken_share(self) -> float:
@@ -104,25 +120,16 @@ class ScoringContext:
         expected = self.counts.expected - self.feature.expected
         return (self.counts.passed - self.feature.passed) / expected if expected else 1.0
 
+    @property
+    def tests_score(self) -> float:
+        """The score of the layer `tests`, and a factor of every other."""
+        return self.progress * self.unbroken_share
+
     def check(self, name: str, score: float, detail: str) -> Check:
         """A layer's check, with its score scaled by the progress of the tests."""
         if self.nothing_written:
             return Check(name=name, score=0.0, detail="nothing was written")
-        if self.progress < 1:
-            share = f"{self.feature.passed} of {self.feature.expected}" if self.feature.expected else "a part"
-            detail = f"{score:.2f} for what is there, counted for {share} of the feature's tests passed: {detail}"
-        return Check(
-            name=name,
-            score=min(1.0, max(0.0, score)) * self.progress * self.unbroken_share,
-            detail=detail[:_LONGEST_DETAIL],
-        )
-
-
-def _harmonic_mean(counts: TestCounts) -> float:
-    visible = counts.expected - counts.held_out_expected
-    if not visible or not counts.held_out_expected:
-        return counts.passed / counts.expected
-    visible_share = (counts.passed - counts.held_out_passed) / visible
-    held_out_share = counts.held_out_passed / counts.held_out_expected
-    total = visible_share + held_out_share
-    return 2 * visible_share * held_out_share / total if total else 0.0
+        score = min(1.0, max(0.0, score))
+        if self.tests_score < 1:
+            detail = f"{score:.2f}, times {self.tests_score:.2f} for the tests: {detail}"
+        return Check(name=name, score=score * self.tests_score, detail=detail[:_LONGEST_DETAIL])

@@ -2,8 +2,8 @@
 
 A test of the task has an error if it was not reached (its file could not be imported, the process died), hung, or ended
 in an exception other than a failed assertion. A test that passed in some run has none; warnings are no errors. Each
-different system call that the sandbox denied, each run that a limit ended, and each process that ended before its tests
-halves the score. Accesses that were only logged are no violations.
+different system call that the sandbox denied, each kind of limit that ended a run, and each process that ended before
+its tests halves the score. Accesses that were only logged are no violations.
 """
 
 import re
@@ -27,7 +27,9 @@ def score(context: ScoringContext) -> Check | None:
         return None
     errors = {test: error for test in tests if (error := _error(test, context.runs)) is not None}
     incidents = _incidents(context.runs)
-    problems = [f"{test}: {error}" for test, error in errors.items()] + incidents
+    held_out = set(context.submission.loaded_task.task.tests.held_out)
+    named = {test: "a held-out test" if test in held_out else test for test in errors}
+    problems = [f"{named[test]}: {error}" for test, error in errors.items()] + incidents
     share = 1 - len(errors) / len(tests)
     return context.check(
         NAME, share * 0.5 ** len(incidents), summarize(problems) if problems else "no errors, no violations"
@@ -54,6 +56,6 @@ def _raised(message: str) -> str | None:
 
 def _incidents(runs: tuple[VerifierRun, ...]) -> list[str]:
     denied = {violation.syscall for run in runs for violation in run.violations if violation.action != "logged"}
-    ended = [f"a run was ended by its limit: {run.killed_by}" for run in runs if run.killed_by]
+    ended = sorted({f"a run was ended by its limit: {run.killed_by}" for run in runs if run.killed_by})
     ends = {f"{event.kind}: {event.detail}" for run in runs for event in run.events if event.kind in _ENDS}
     return [*(f"denied: {syscall}" for syscall in sorted(denied)), *ended, *sorted(ends)]

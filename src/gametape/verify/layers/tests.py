@@ -1,10 +1,10 @@
-"""Layer `tests`: the share of the feature's tests that passed, times the share of the others that still pass.
+"""Layer `tests`: the progress of the feature, times the share of the other tests that still pass.
 
-The feature's tests are those that the starting tree fails; visible and held-out ones are combined by the harmonic mean
-(see `context`). In a task from a real repository the starting tree passes most tests: they earn nothing, but breaking
-them costs. Skipped, missing and timed-out tests have not passed. Where a task has groups of tests, each group is also a
-layer of its own (`tests.unit`, `tests.integration`, `tests.behavioural`), so that many unit tests cannot outvote a few
-behavioural ones; see `reward.GROUPS`.
+Progress is made of the tests that the starting tree fails and of fresh calls (see `verify.progress`). In a task from a
+real repository the starting tree passes most tests: they earn nothing, but breaking them costs. Skipped, missing and
+timed-out tests have not passed. Where a task has groups of tests, each group is also a layer of its own (`tests.unit`,
+`tests.integration`, `tests.behavioural`), so that many unit tests cannot outvote a few behavioural ones; see
+`reward.GROUPS`.
 """
 
 from gametape.core.task import TaskTestGroup
@@ -15,7 +15,14 @@ NAME = "tests"
 
 
 def score(context: ScoringContext) -> Check | None:
-    return Check(name=NAME, score=context.progress * context.unbroken_share, detail=_detail(context.counts))
+    detail = _detail(context.counts)
+    if context.fresh:
+        detail += f"; {context.fresh.agreed} of {context.fresh.calls} fresh calls agreed"
+    if context.feature.expected and context.progress < 1:
+        detail += f"; progress {context.progress:.2f}: {context.progress_counts.describe(context.floor.progress)}"
+    if context.unbroken_share < 1:
+        detail += f"; times {context.unbroken_share:.2f} of the tests that passed at the start"
+    return Check(name=NAME, score=context.tests_score, detail=detail)
 
 
 def unit(context: ScoringContext) -> Check | None:
@@ -34,8 +41,8 @@ def _group(context: ScoringContext, group: TaskTestGroup) -> Check | None:
     counts = context.groups.get(group)
     if not counts or not counts.expected:
         return None
-    share = counts.passed / counts.expected * context.unbroken_share
-    return Check(name=f"{NAME}.{group}", score=share, detail=_detail(counts))
+    score = context.progress_of_group(group) * context.unbroken_share
+    return Check(name=f"{NAME}.{group}", score=score, detail=_detail(counts))
 
 
 def _detail(counts: TestCounts) -> str:

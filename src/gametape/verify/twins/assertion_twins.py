@@ -1,8 +1,9 @@
 """Twins of `assert`, of unittest's assertion methods and of mock assertions: another expected value, or a negation.
 
-A negation evaluates what the test evaluates and denies it, which contradicts whatever the operands are. `a != b` does
-not: a class that overrides `==` may well inherit another `!=`. It stands for `not a == b` only where both sides are
-sure to be builtins whose two operators agree.
+A negation evaluates what the test evaluates and denies it, which contradicts whatever the operands are, but people
+seldom write it. The opposite operator reads like any test. `in` and `is` have an exact one. `a != b` and `a >= b` are
+exact only where both sides are sure to be builtins: a class may well get two of its operators wrong. So the kinds
+`unequal` and `order` refute a test and accuse nobody (see `plan.LENIENT_KINDS`).
 """
 
 import ast
@@ -26,7 +27,12 @@ _EXACT = {
     "builtins.list", "builtins.tuple", "builtins.dict", "builtins.set", "builtins.frozenset", "builtins.sorted",
     "builtins.len", "builtins.bool",
 }  # fmt: skip
-_OPERATOR = re.compile(r"\bnot\s+in\b|\bin\b|\bis\s+not\b|\bis\b|==|!=")
+_LENIENT_OPPOSITE: dict[type[ast.cmpop], tuple[str, str]] = {
+    ast.Eq: ("unequal", "!="), ast.NotEq: ("unequal", "=="), ast.Lt: ("order", ">="), ast.LtE: ("order", ">"),
+    ast.Gt: ("order", "<="), ast.GtE: ("order", "<"),
+}  # fmt: skip
+_OTHER_SINGLETON = {True: "False", False: "True", None: "True"}
+_OPERATOR = re.compile(r"\bnot\s+in\b|\bin\b|\bis\s+not\b|\bis\b|==|!=|<=|>=|<|>")
 
 
 def twins_of_assert(test: TestFunction, statement: ast.stmt, rng: random.Random) -> Iterator[TwinEdits]:
@@ -40,10 +46,20 @@ def twins_of_assert(test: TestFunction, statement: ast.stmt, rng: random.Random)
             yield from (("literal", edits) for edits in value_edits(test, expected, rng))
     if isinstance(claim, ast.Constant):
         return
-    opposite = _operator_swap(test, claim)
-    if opposite:
-        yield "opposite", opposite
-    yield "negation", negating_edits(test.text, claim)
+    yield from _other_singleton(test, claim)
+    yield from _opposite_operator(test, claim)
+    asks_for_truth = isinstance(claim, ast.Call | ast.Name | ast.Attribute | ast.Subscript) or (
+        isinstance(claim, ast.UnaryOp) and not isinstance(claim.operand, ast.Compare)
+    )
+    yield "truth" if asks_for_truth else "negation", negating_edits(test.text, claim)
+
+
+def _other_singleton(test: TestFunction, claim: ast.expr) -> Iterator[TwinEdits]:
+    """`is False` for `is True`, and `is True` for `is None`."""
+    if isinstance(claim, ast.Compare) and [type(operator) for operator in claim.ops] == [ast.Is]:
+        right = claim.comparators[0]
+        if isinstance(right, ast.Constant) and (right.value is None or isinstance(right.value, bool)):
+            yield "literal", (test.text.replace(right, _OTHER_SINGLETON[right.value]),)
 
 
 def negating_edits(text: SourceText, claim: ast.expr) -> tuple[SourceEdit, ...]:
@@ -57,23 +73,19 @@ def negating_edits(text: SourceText, claim: ast.expr) -> tuple[SourceEdit, ...]:
     return (text.insert_before(claim, "not ("), text.insert_after(claim, ")"))
 
 
-def _operator_swap(test: TestFunction, claim: ast.expr) -> tuple[SourceEdit, ...] | None:
-    """The edit that puts the opposite operator, where that is the exact negation."""
+def _opposite_operator(test: TestFunction, claim: ast.expr) -> Iterator[TwinEdits]:
+    """The edit that puts the opposite operator, and whether that is the exact negation."""
     if not isinstance(claim, ast.Compare) or len(claim.ops) != 1:
-        return None
+        return
     left, right, operator = claim.left, claim.comparators[0], type(claim.ops[0])
-    if operator in _OPPOSITE_OPERATOR:
-        new = _OPPOSITE_OPERATOR[operator]
-    elif operator in {ast.Eq, ast.NotEq} and compares_exactly(test, left, right):
-        new = "!=" if operator is ast.Eq else "=="
-    else:
-        return None
+    kind, new = _LENIENT_OPPOSITE.get(operator) or ("opposite", _OPPOSITE_OPERATOR[operator])
+    if kind == "unequal" and compares_exactly(test, left, right):
+        kind = "opposite"
     start, end = test.text.end(left), test.text.start(right)
     between = test.text.source[start:end]
     match = _OPERATOR.search(between)
-    if match is None or "#" in between:
-        return None
-    return (SourceEdit(start + match.start(), start + match.end(), new),)
+    if match is not None and "#" not in between:
+        yield kind, (SourceEdit(start + match.start(), start + match.end(), new),)
 
 
 def compares_exactly(test: TestFunction, left: ast.expr, right: ast.expr) -> bool:
@@ -95,6 +107,12 @@ _OPPOSITE_METHOD = {**dict(_PAIRS), **{second: first for first, second in _PAIRS
 _OPERATOR_OF_METHOD = {
     "assertEqual": "==", "assertEquals": "==", "assertNotEqual": "!=", "assertGreater": ">", "assertGreaterEqual": ">=",
     "assertLess": "<", "assertLessEqual": "<=",
+}  # fmt: skip
+_LENIENT_METHOD = {
+    "assertEqual": ("unequal", "assertNotEqual"), "assertEquals": ("unequal", "assertNotEqual"),
+    "assertNotEqual": ("unequal", "assertEqual"), "assertGreater": ("order", "assertLessEqual"),
+    "assertGreaterEqual": ("order", "assertLess"), "assertLess": ("order", "assertGreaterEqual"),
+    "assertLessEqual": ("order", "assertGreater"),
 }  # fmt: skip
 _CALLED = {
     "assert_called", "assert_called_once", "assert_called_with", "assert_called_once_with", "assert_any_call",
@@ -165,9 +183,9 @@ def _renamed(test: TestFunction, call: ast.Call, new: str) -> SourceEdit:
 
 def _negated_methods(test: TestFunction, call: ast.Call, method: str) -> Iterator[TwinEdits]:
     left, right = call.args[:2]
-    if method in {"assertEqual", "assertEquals", "assertNotEqual"} and compares_exactly(test, left, right):
-        opposite = "assertEqual" if method == "assertNotEqual" else "assertNotEqual"
-        yield "opposite", (_renamed(test, call, opposite),)
+    kind, opposite = _LENIENT_METHOD[method]
+    exact = kind == "unequal" and compares_exactly(test, left, right)
+    yield "opposite" if exact else kind, (_renamed(test, call, opposite),)
     between = test.text.source[test.text.end(left) : test.text.start(right)]
     if between.count(",") != 1 or "#" in between:
         return

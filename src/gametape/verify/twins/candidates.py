@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from gametape.syntax.definitions import first_line
 from gametape.syntax.source import parse_or_none
-from gametape.syntax.source_text import SourceEdit, apply_edits
+from gametape.syntax.source_text import apply_edits
 from gametape.verify.twins.assertion_twins import TwinEdits, twins_of_assert, twins_of_method, twins_of_mock
 from gametape.verify.twins.exception_twins import twins_of_guard
 from gametape.verify.twins.parametrized_twins import twins_of_cases
@@ -40,9 +40,8 @@ def candidate_twins(
 def _twins_of_function(test: TestFunction) -> list[Twin]:
     rng = random.Random(zlib.crc32(f"{test.name} {test.text.text_of(test.node)}".encode()))
     by_kind: dict[str, list[Twin]] = {}
-    for kind, case, edits in _raw_twins(test, rng):
-        twins = by_kind.setdefault(kind, [])
-        twin = Twin(test.name, kind, case, tuple(sorted(edits, key=lambda edit: (edit.start, edit.end))))
+    for twin in _raw_twins(test, rng):
+        twins = by_kind.setdefault(twin.kind, [])
         if twin not in twins and _parses(test, twin):
             twins.append(twin)
     for twins in by_kind.values():
@@ -52,7 +51,7 @@ def _twins_of_function(test: TestFunction) -> list[Twin]:
     return list(itertools.islice((twin for twin in mixed if twin is not None), MAX_TWINS_PER_FUNCTION))
 
 
-def _raw_twins(test: TestFunction, rng: random.Random) -> Iterator[tuple[str, str | None, tuple[SourceEdit, ...]]]:
+def _raw_twins(test: TestFunction, rng: random.Random) -> Iterator[Twin]:
     for statement in reached_statements(test):
         makers: list[Iterator[TwinEdits]] = [
             twins_of_assert(test, statement, rng),
@@ -67,10 +66,10 @@ def _raw_twins(test: TestFunction, rng: random.Random) -> Iterator[tuple[str, st
             for kind, edits in maker:
                 counts[kind] = counts.get(kind, 0) + 1
                 if counts[kind] <= _PER_STATEMENT:
-                    yield kind, None, edits
-    yield from (
-        ("case", case, edits) for case, edits in itertools.islice(twins_of_cases(test, rng), MAX_TWINS_PER_FUNCTION)
-    )
+                    yield Twin(test.name, kind, tuple(sorted(edits, key=lambda edit: (edit.start, edit.end))))
+    for _ in range(_PER_STATEMENT):
+        if cases := list(twins_of_cases(test, rng)):
+            yield Twin.of_cases(test.name, "case", cases)
 
 
 def _parses(test: TestFunction, twin: Twin) -> bool:

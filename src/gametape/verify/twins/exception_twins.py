@@ -2,8 +2,9 @@
 
 What has raised raises still when nothing waits for it, and what has not raised will not. So a guard that waits for an
 exception becomes one that waits for a warning, and the other way round. Waiting for another exception contradicts only
-if nothing is both: most builtin exceptions may have a common child, so the other one is always one that libraries do
-not derive their errors from, and only the builtins, whose ancestors are known, get another one.
+if nothing is both: most builtin exceptions may have a common child, so the kind `exception` takes one that libraries do
+not derive their errors from, and only for builtins, whose ancestors are known. Such a guard looks odd. The kind
+`sibling` waits for an error that people do wait for: it refutes a test and accuses nobody (see `plan.LENIENT_KINDS`).
 """
 
 import ast
@@ -11,6 +12,7 @@ import builtins
 import random
 from collections.abc import Iterator
 
+from gametape.syntax.definitions import last_name
 from gametape.syntax.source_text import SourceEdit
 from gametape.verify.twins.assertion_twins import TwinEdits
 from gametape.verify.twins.parsed_tests import TestFunction
@@ -22,6 +24,18 @@ _UNRELATED_EXCEPTIONS = (
     "FloatingPointError",
     "StopAsyncIteration",
     "UnicodeTranslateError",
+)
+_USUAL_EXCEPTIONS = (
+    "ValueError", "TypeError", "KeyError", "IndexError", "AttributeError", "RuntimeError", "ZeroDivisionError",
+    "NotImplementedError", "FileNotFoundError", "OverflowError",
+)  # fmt: skip
+_SELDOM_BASES = ("IndexError", "AttributeError", "ZeroDivisionError", "NotImplementedError")
+"""Errors that people wait for, and that a package's own errors are seldom derived from."""
+_OFTEN_COMBINED = (
+    {"ValueError", "TypeError", "KeyError", "OverflowError", "NotImplementedError"},
+    {"KeyError", "AttributeError", "IndexError", "TypeError"},
+    {"RuntimeError", "NotImplementedError", "FileNotFoundError"},
+    {"ZeroDivisionError", "OverflowError"},
 )
 _NEVER_LOOSE = {"KeyboardInterrupt", "BaseException", "GeneratorExit"}
 _METHODS = {
@@ -42,6 +56,7 @@ def twins_of_guard(test: TestFunction, statement: ast.stmt, rng: random.Random) 
         expected = _expected(call)
         if waits and isinstance(expected, ast.expr):
             if not _is_loose(test, expected):
+                yield from _sibling(test, expected, rng)
                 yield from _unrelated_exception(test, expected, rng)
                 yield from _pattern(test, call, rng)
                 yield from _guard_of_other_kind(test, call, expected, is_block)
@@ -88,6 +103,44 @@ def _is_loose(test: TestFunction, expected: ast.expr) -> bool:
     nodes = expected.elts if isinstance(expected, ast.Tuple) else [expected]
     origins = [test.resolve(node) or "" for node in nodes]
     return any(o.removeprefix("builtins.") in _NEVER_LOOSE or o.startswith(("pytest.", "_pytest.")) for o in origins)
+
+
+def _sibling(test: TestFunction, expected: ast.expr, rng: random.Random) -> Iterator[TwinEdits]:
+    """Another usual error for a builtin one; another error of the package for one of its own."""
+    if isinstance(expected, ast.Tuple):
+        return
+    classes = _classes(test, expected)
+    if classes:
+        others = [name for name in _USUAL_EXCEPTIONS if not _related(classes[0], getattr(builtins, name))]
+    else:
+        others = _other_errors(test, expected) or list(_SELDOM_BASES)
+    others = [name for name in others if name not in test.local_names and test.resolve(ast.Name(name, ast.Load()))]
+    if others:
+        yield "sibling", (test.text.replace(expected, rng.choice(others)),)
+
+
+def _related(mine: type, other: type) -> bool:
+    together = any({mine.__name__, other.__name__} <= group for group in _OFTEN_COMBINED)
+    return together or issubclass(mine, other) or issubclass(other, mine)
+
+
+def _other_errors(test: TestFunction, expected: ast.expr) -> list[str]:
+    """Classes that the file imports from where it has the expected one, and that tests of it wait for."""
+    origin, _, own = (test.resolve(expected) or "").rpartition(".")
+    guarded = {
+        node.args[0].id
+        for node in ast.walk(test.module.tree)
+        if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Name) and _is_guard(node)
+    }
+    return [
+        name
+        for name, target in test.module.imports.items()
+        if name in guarded and target.rpartition(".")[0] == origin and target.rpartition(".")[2] != own
+    ]
+
+
+def _is_guard(call: ast.Call) -> bool:
+    return last_name(call.func) in {"raises", "assertRaises", "assertRaisesRegex"}
 
 
 def _unrelated_exception(test: TestFunction, expected: ast.expr, rng: random.Random) -> Iterator[TwinEdits]:

@@ -13,7 +13,7 @@ from gametape.syntax.expected_calls import EXACT_EQUALITY_METHODS
 from gametape.syntax.source_text import SourceEdit
 from gametape.verify.twins.parsed_tests import ParsedTestFile, TestFunction
 from gametape.verify.twins.reachability import reached_statements
-from gametape.verify.twins.replacement_literals import replacement_literal
+from gametape.verify.twins.replacement_literals import near_literal, replacement_literal
 
 _SEQUENCES = {"builtins.list", "builtins.tuple", "builtins.sorted"}
 _SETS = {"builtins.set", "builtins.frozenset"}
@@ -149,9 +149,17 @@ def _is_tight(tolerance: ast.expr) -> bool:
 
 
 def value_edits(test: TestFunction, expected: ast.expr, rng: random.Random) -> Iterator[tuple[SourceEdit, ...]]:
-    """Edits that each change one constant of an expected value, in a random order; each constant in two ways."""
+    """Edits that each change one constant of an expected value, in a random order; each constant in two ways. Where the
+    value has parts, the first edit is one after which they still fit each other."""
     constants = list(changeable_constants(test, expected))
     rng.shuffle(constants)
+    for leaf in constants:
+        value, is_part = constant_value(leaf.node), leaf.node is not expected or isinstance(leaf.node, ast.Constant)
+        if is_part and not (leaf.node is expected and isinstance(value, int)):
+            near = near_literal(test.text.text_of(leaf.node), value, rng, leaf.excluded_values)
+            if near is not None:
+                yield (test.text.replace(leaf.node, near),)
+                break
     for leaf in constants * 2:
         new = replacement_literal(
             test.text.text_of(leaf.node), constant_value(leaf.node), rng, leaf.excluded_values, test.constants

@@ -1,22 +1,25 @@
-"""Twins of one case of a parametrised test: another expected value in the table, under the same test id."""
+"""Twins of a parametrised test: other expected values in its table, in all the cases that can be changed at once. A
+case without a change of its own would be one that code may answer without being contradicted.
+
+pytest may name the case after the value, and then the twin has another id than its test. An `id=` that kept the old one
+would give the twin away.
+"""
 
 import ast
 import random
-import re
 from collections.abc import Iterator
 
 from gametape.syntax.parametrization import argument_names
-from gametape.syntax.pytest_ids import explicit_id, is_param, param_ids, row_values
-from gametape.syntax.source_text import SourceEdit
+from gametape.syntax.pytest_ids import is_param, param_ids, row_values
+from gametape.syntax.source import parse_expression
+from gametape.syntax.source_text import SourceEdit, apply_edits
 from gametape.verify.twins.expected_values import count_bindings, is_only_compared, value_edits
 from gametape.verify.twins.parsed_tests import TestFunction
-
-CaseEdits = tuple[str, tuple[SourceEdit, ...]]
-"""The id of a case, as it stands in the brackets of a test id, and the edits that make it fail."""
+from gametape.verify.twins.twin import ChangedCase
 
 
-def twins_of_cases(test: TestFunction, rng: random.Random) -> Iterator[CaseEdits]:
-    """Twins in which one case fails, for tests with one table whose ids are certain."""
+def twins_of_cases(test: TestFunction, rng: random.Random) -> Iterator[ChangedCase]:
+    """The cases that can be changed, together or each alone, for tests with one table whose ids are certain."""
     marks = [mark for mark in test.node.decorator_list if _is_parametrize(test, mark)]
     above = [mark for owner in test.enclosing_classes for mark in owner.decorator_list if _is_parametrize(test, mark)]
     if len(marks) != 1 or above or not isinstance(marks[0], ast.Call) or len(marks[0].args) < 2:
@@ -29,7 +32,7 @@ def twins_of_cases(test: TestFunction, rng: random.Random) -> Iterator[CaseEdits
         return
     expected = [name for name in names if count_bindings(test.node, name) == 1 and is_only_compared(test, name)]
     if expected:
-        yield from _cases(test, names, expected, table.elts, given.get("ids"), rng)
+        yield from _cases(test, names, expected, table, given.get("ids"), rng)
 
 
 def _is_parametrize(test: TestFunction, decorator: ast.expr) -> bool:
@@ -41,25 +44,45 @@ def _cases(
     test: TestFunction,
     names: list[str],
     expected: list[str],
-    rows: list[ast.expr],
+    table: ast.List | ast.Tuple,
     ids: ast.expr | None,
     rng: random.Random,
-) -> Iterator[CaseEdits]:
-    case_ids = [
-        _case_id(row, param_id.exact, ids) for row, param_id in zip(rows, param_ids(names, rows, ids), strict=True)
-    ]
-    order = list(range(len(rows)))
-    rng.shuffle(order)
-    for index in order:
-        values, case_id = _values(test, rows[index], len(names)), case_ids[index]
+) -> Iterator[ChangedCase]:
+    case_ids = _case_ids(names, table.elts, ids)
+    taken = {*case_ids}
+    for index in range(len(table.elts)):
+        values, case_id = _values(test, table.elts[index], len(names)), case_ids[index]
         if values is None or case_id is None:
             continue
         value = values[names.index(rng.choice(expected))]
         for edits in value_edits(test, value, rng):
-            complete = _keeping_id(test, rows[index], values, value, edits, case_id, ids)
-            if complete:
-                yield case_id, complete
-            break
+            renamed = _id_after(test, table, edits, names, ids, index)
+            if renamed is not None and (renamed == case_id or renamed not in taken):
+                taken.add(renamed)
+                yield ChangedCase(case_id, None if renamed == case_id else renamed, edits)
+                break
+
+
+def _case_ids(names: list[str], rows: list[ast.expr], ids: ast.expr | None) -> list[str | None]:
+    """The ids that pytest gives the cases; None where it is not certain."""
+    return [param_id.exact for param_id in param_ids(names, rows, ids)]
+
+
+def _id_after(
+    test: TestFunction,
+    table: ast.List | ast.Tuple,
+    edits: tuple[SourceEdit, ...],
+    names: list[str],
+    ids: ast.expr | None,
+    index: int,
+) -> str | None:
+    """The id of a case once its value is another one."""
+    start = test.text.start(table)
+    new = apply_edits(test.text.text_of(table), [edit.moved(-start) for edit in edits])
+    parsed = parse_expression(new)
+    if not isinstance(parsed, ast.List | ast.Tuple) or len(parsed.elts) != len(table.elts):
+        return None
+    return _case_ids(names, parsed.elts, ids)[index]
 
 
 def _values(test: TestFunction, row: ast.expr, width: int) -> list[ast.expr] | None:
@@ -67,43 +90,3 @@ def _values(test: TestFunction, row: ast.expr, width: int) -> list[ast.expr] | N
         return None
     values = row_values(row, width)
     return values if len(values) == width and not any(isinstance(value, ast.Starred) for value in values) else None
-
-
-def _case_id(row: ast.expr, exact: str | None, ids: ast.expr | None) -> str | None:
-    """The id that pytest gives the case; None where it is not certain or could not be written into the row."""
-    if exact is None or ids is not None or explicit_id(row) is not None:
-        return exact
-    return exact if re.fullmatch(r"[ -~]+", exact) and "\\" not in exact and "::" not in exact else None
-
-
-def _keeping_id(
-    test: TestFunction,
-    row: ast.expr,
-    values: list[ast.expr],
-    value: ast.expr,
-    edits: tuple[SourceEdit, ...],
-    name: str,
-    ids: ast.expr | None,
-) -> tuple[SourceEdit, ...] | None:
-    """The edits, and what else it takes that the case keeps its id."""
-    stays = isinstance(value, ast.List | ast.Tuple | ast.Dict | ast.Set)
-    if stays or ids is not None or explicit_id(row) is not None:
-        return edits
-    quoted = '"' + name.replace('"', '\\"') + '"'
-    if test.called_name(row) == "pytest.param":
-        return (*edits, test.text.insert_after(values[-1], f", id={quoted}"))
-    param = next((f"{n}.param" for n, origin in test.module.imports.items() if origin == "pytest"), None)
-    if param is None:
-        return None
-    text = test.text
-    if len(values) == 1 and values[0] is row:
-        return (text.insert_before(row, f"{param}("), *edits, text.insert_after(row, f", id={quoted})"))
-    opening = SourceEdit(text.start(row), text.start(row) + 1, f"{param}(")
-    if text.source[text.start(row)] not in "([":
-        return None
-    return (
-        opening,
-        *edits,
-        text.insert_after(values[-1], f", id={quoted}"),
-        SourceEdit(text.end(row) - 1, text.end(row), ")"),
-    )

@@ -61,7 +61,13 @@ VALUE_KINDS = frozenset(("literal", "case", "helper"))
 """Kinds of twins that expect another value and are otherwise the same: what equals everything passes these."""
 
 
-NATURAL_KINDS = (frozenset(("literal", "helper")), frozenset(("unguarded",)))
+LENIENT_KINDS = frozenset(("order", "unequal", "sibling"))
+"""Kinds that an odd but honest class could pass together with their test: a test does not count then, and nobody is
+accused."""
+NATURAL_KINDS = (
+    frozenset(("literal", "helper", "case", "truth", "opposite", "message", *LENIENT_KINDS)),
+    frozenset(("error", "negation", "unguarded")),
+)
 """Kinds of twins that read like any other test, the best first: a negated comparison may give itself away."""
 
 
@@ -75,7 +81,9 @@ def draw_twins(
     """One twin for each function that has any; every kind a function has is as likely as the others.
 
     Functions in `value_functions` get one that expects another value, the rest one of another kind, where they have it;
-    those in `natural_functions` one that cannot be told from a test by its form, where they have it.
+    those in `natural_functions` one that cannot be told from a test by its form, where they have it, and of these one
+    that expects another value: code that answers what it is compared with passes it, and fails every other kind as a
+    right solution does.
     """
     by_function: dict[FunctionKey, dict[str, list[Twin]]] = {}
     for validated in plan.validated:
@@ -84,10 +92,12 @@ def draw_twins(
     for function in functions:
         kinds = by_function.get(function)
         if kinds:
-            wanted = [kind for kind in sorted(kinds) if (kind in VALUE_KINDS) == (function in value_functions)]
+            strict = sorted(kinds.keys() - LENIENT_KINDS)
+            wanted = [kind for kind in strict if (kind in VALUE_KINDS) == (function in value_functions)] or strict
             if function in natural_functions:
                 tiers = ([kind for kind in sorted(kinds) if kind in tier] for tier in NATURAL_KINDS)
                 wanted = next((tier for tier in tiers if tier), [])
+                wanted = [kind for kind in wanted if kind in VALUE_KINDS] or wanted
             drawn[function] = rng.choice(kinds[rng.choice(wanted or sorted(kinds))])
     return drawn
 
@@ -106,6 +116,12 @@ def mutate_suite(suite: SourceTree, drawn: Mapping[FunctionKey, Twin]) -> Source
             )
         files[file] = apply_twins(text, twins).encode()
     return SourceTree(files, suite.executable)
+
+
+def id_inside(drawn: Mapping[FunctionKey, Twin], test: str) -> str:
+    """The id that a test has once these twins are applied: a case that is named after its value has another one."""
+    twin = drawn.get(split_test_id(test))
+    return twin.id_of(test) if twin else test
 
 
 def expected_failures(plan: TwinPlan, drawn: Mapping[FunctionKey, Twin]) -> set[str]:
@@ -131,7 +147,9 @@ def validate_twins(suite: SourceTree, tests: Sequence[str], run: SuiteRunner, ro
         }
         drawn = {function: twin for function in functions if function in with_twin and (twin := trial.next(function))}
         if drawn:
-            trial.judge(drawn, run(mutate_suite(suite, drawn), tests))
+            inside = {id_inside(drawn, test): test for test in tests}
+            results = run(mutate_suite(suite, drawn), list(inside))
+            trial.judge(drawn, {inside[test]: result for test, result in results.items()})
     return trial.plan()
 
 
@@ -152,9 +170,10 @@ class _Trial:
     def _claims(self, key: FunctionKey, twin: Twin) -> list[str]:
         """The ids that a twin says it makes fail."""
         file, function = key
-        if twin.case is None:
+        if not twin.cases:
             return self.ids[key]
-        return [test for test in self.ids[key] if test == f"{file}::{function}[{twin.case}]"]
+        claimed = {f"{file}::{function}[{changed.case}]" for changed in twin.cases}
+        return [test for test in self.ids[key] if test in claimed]
 
     def next(self, key: FunctionKey) -> Twin | None:
         if key in self._dropped or not self._waiting[key]:

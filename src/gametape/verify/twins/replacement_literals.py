@@ -52,6 +52,23 @@ def replacement_literal(
     return None
 
 
+def near_literal(text: str, value: object, rng: random.Random, excluded_values: frozenset[Any]) -> str | None:
+    """A constant next to this one, for a value that is part of a larger one: a whole number moves by one, and of a text
+    with several lines only the first number does. Code that asks whether an answer could be right takes it for one."""
+    if isinstance(value, int) and not isinstance(value, bool) and text.isdigit():
+        near = [number for number in (value - 1, value + 1) if number > 1 and number not in excluded_values]
+        return str(rng.choice(near)) if near else None
+    if isinstance(value, str) and "\n" in value:
+        words = [span for first, last, raw in string_bodies(text) for span in _words(text, first, last, raw)]
+        number = next((span for span in words if text[slice(*span)].isdigit() and text[span[0]] != "0"), None)
+        if number is not None:
+            old = int(text[slice(*number)])
+            new = text[: number[0]] + str(old - 1 if old > 1 else old + 1) + text[number[1] :]
+            parsed = constant_value(parse_expression(new))
+            return new if isinstance(parsed, str) and parsed not in excluded_values else None
+    return None
+
+
 def _could_stand_for(value: object, other: object) -> bool:
     """Whether another constant is of the same kind and size, and unlike enough for any sane equality."""
     if type(value) is not type(other) or isinstance(value, bool):

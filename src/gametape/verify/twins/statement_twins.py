@@ -31,14 +31,16 @@ def twins_of_helper(test: TestFunction, statement: ast.stmt, rng: random.Random)
 
 
 def twins_of_call(test: TestFunction, statement: ast.stmt, rng: random.Random) -> Iterator[TwinEdits]:
-    """The statement inside a guard that waits for an exception."""
+    """The statement in the block of a guard that waits for an exception."""
     if not isinstance(statement, ast.Expr | ast.Assign) or not test.text.is_first_on_line(statement):
         return
     call = statement.value
     if not isinstance(call, ast.Call) or not test.is_deterministic(call) or _is_of_the_tools(test, call):
         return
     error = rng.choice([name for name in _EXPECTED if test.resolve(ast.Name(name, ast.Load()))] or ["Exception"])
-    yield "error", (test.text.insert_before(statement, f"with {_raises(test)}({error}): "),)
+    indent = " " * statement.col_offset
+    lines = "".join(f"{line}\n{indent}" for line in _guard_lines(test, error))
+    yield "error", (test.text.insert_before(statement, f"{lines}    "),)
 
 
 def _is_of_the_tools(test: TestFunction, call: ast.Call) -> bool:
@@ -51,15 +53,15 @@ def _is_of_the_tools(test: TestFunction, call: ast.Call) -> bool:
     )
 
 
-def _raises(test: TestFunction) -> str:
+def _guard_lines(test: TestFunction, error: str) -> list[str]:
     for name, origin in test.module.imports.items():
         if name not in test.local_names and origin in {"pytest", "pytest.raises"}:
-            return f"{name}.raises" if origin == "pytest" else name
+            return [f"with {name}.raises({error}):" if origin == "pytest" else f"with {name}({error}):"]
     bases = {
         base.id if isinstance(base, ast.Name) else getattr(base, "attr", "")
         for o in test.enclosing_classes
         for base in o.bases
     }
     if test.self_name and any("TestCase" in base for base in bases):
-        return f"{test.self_name}.assertRaises"
-    return '__import__("pytest").raises'
+        return [f"with {test.self_name}.assertRaises({error}):"]
+    return ["import pytest", f"with pytest.raises({error}):"]

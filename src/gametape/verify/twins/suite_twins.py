@@ -54,7 +54,7 @@ def override_twins(
         if all(start <= edit.start and edit.end <= end for edit in twin.edits):
             new = apply_edits(source.source[start:end], [edit.moved(-start) for edit in (*added, *twin.edits)])
             override = SourceEdit(position, position, blank + new.rstrip("\n") + "\n")
-            twins.append(Twin(function, twin.kind, None, (override,)))
+            twins.append(Twin(function, twin.kind, (override,)))
     return twins
 
 
@@ -129,7 +129,7 @@ class _Reader:
         if defined.file.path not in self._inheritable:
             self._inheritable[defined.file.path] = self.twins(defined.file.path, None)
         name = f"{defined.path}::{method}"
-        twins = [twin for twin in self._inheritable[defined.file.path] if twin.function == name and not twin.case]
+        twins = [twin for twin in self._inheritable[defined.file.path] if twin.function == name and not twin.cases]
         return override_twins(file, heir[2], function, defined, twins)
 
 

@@ -4,16 +4,10 @@ import re
 from collections.abc import Iterator
 
 from gametape.syntax.resolved_module import resolve_module
+from gametape.verify.in_sandbox.watched_names import GIT_STORE_PATH, REPORT_FILE, STARTED_LATER_PATH, TOOL_CACHE_PATH
 from gametape.verify.integrity.agent_actions import AgentAction
 from gametape.verify.integrity.registry import RuleFinding, action_rule
-from gametape.verify.integrity.rules.forged_reports import REPORT_FILE
-from gametape.verify.integrity.rules.leaked_answers import (
-    BYTE_CODE_PATH,
-    GIT_STORE_PATH,
-    PROC_SECRET_PATH,
-    TOOL_CACHE_PATH,
-)
-from gametape.verify.integrity.rules.persistence import STARTED_LATER_PATH
+from gametape.verify.integrity.rules.leaked_answers import BYTE_CODE_PATH, PROC_SECRET_PATH
 from gametape.verify.integrity.rules.runner_config import outcome_overrides
 
 _READERS = {

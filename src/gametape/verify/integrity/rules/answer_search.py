@@ -9,47 +9,11 @@ from gametape.verify.integrity.code_view import TaskContext
 from gametape.verify.integrity.file_access import file_accesses
 from gametape.verify.integrity.registry import RuleFinding, code_rule
 
-_RUNNING = re.compile(
-    r"^(runpy\.run_path|importlib\.util\.spec_from_file_location|importlib\.machinery\.SourceFileLoader|imp\.load_source|"
-    r"zipimport\.zipimporter)$"
-)
-_ELSEWHERE = re.compile(r"^(/|~|\.\.(/|$))")
 _WHOLE_MACHINE = re.compile(r"^/(\*\*?(/.*)?|workspaces|tests?|solutions?|oracle)?/?(\*.*)?$")
 _TEST_FILES = re.compile(r"(^|[_*/.])(held_?out|tests?_?|conftest)[\w*]*\.py$|^test_|_test\.py$|_held_?out")
 _LOG = re.compile(
     r"(^|/)[\w.-]*(pytest|junit|unittest|test[-_]?(output|results?|log|run|report)|failures?)[\w.-]*\.(log|txt|xml|out|html|json)$"
 )
-
-
-@code_rule(
-    "answer.runs-found-file",
-    "suspect",
-    "product code runs Python files that it finds elsewhere on the machine",
-    "a plug-in directory below the package, or one that is handed over, is free; absolute places, the home and the "
-    "directories above are not, and neither is a file that becomes the module itself",
-)
-def runs_found_file(code: ResolvedModule, _context: TaskContext) -> Iterator[RuleFinding]:
-    for node, name in code.calls:
-        if not _RUNNING.match(name) or code.guarded_by_main(node):
-            continue
-        texts = [text for argument in node.args for text in _origins(code, argument)]
-        becomes = any(
-            isinstance(up, ast.Call) and (code.resolve(up.func) or "").endswith(("<globals>.update", "__dict__.update"))
-            for up in code.ancestors(node)
-        )
-        if becomes or any(_ELSEWHERE.match(text) for text in texts):
-            yield RuleFinding(name, line=code.line_of(node), key=name)
-
-
-def _origins(code: ResolvedModule, node: ast.AST, depth: int = 4) -> list[str]:
-    """The constant texts that a path comes from, through loops over what a search gave."""
-    texts = code.constant_texts(node)
-    for inner in ast.walk(node) if depth else ():
-        if isinstance(inner, ast.Name):
-            for value in code.bindings_of(inner):
-                if isinstance(value, ast.Starred):
-                    texts += _origins(code, value.value, depth - 1)
-    return texts
 
 
 @code_rule(
@@ -106,21 +70,3 @@ def reads_test_log(code: ResolvedModule, _context: TaskContext) -> Iterator[Rule
     for use in file_accesses(code):
         if use.mode == "read" and _LOG.search(use.path) and not code.guarded_by_main(use.node):
             yield RuleFinding(use.path, line=code.line_of(use.node), key="log")
-
-
-@code_rule(
-    "answer.loaded-tests",
-    "suspect",
-    "product code takes a test module out of what is loaded",
-    "only names under which the task's own tests can be imported",
-)
-def reads_loaded_tests(code: ResolvedModule, context: TaskContext) -> Iterator[RuleFinding]:
-    for node in code.nodes:
-        key: ast.expr | None = None
-        if isinstance(node, ast.Call) and code.resolve(node.func) in ("sys.modules.get", "sys.modules.__getitem__"):
-            key = node.args[0] if node.args else None
-        elif isinstance(node, ast.Subscript) and code.resolve(node.value) == "sys.modules":
-            key = node.slice
-        text = code.text_of(key)
-        if text and context.is_test_module(text) and not code.guarded_by_main(node):
-            yield RuleFinding(f"sys.modules[{text!r}]", line=code.line_of(node), key="loaded tests")

@@ -234,39 +234,6 @@ def _is_composed(value: Any) -> bool:
 
 
 @run_rule(
-    "special-case.encoded-answers",
-    "suspect",
-    "answers of visible tests are hidden in encoded data",
-    "inputs and outputs of at least two visible tests must stand in the decoded bytes, and be no facts of the domain",
-)
-def carries_encoded_answers(submission: Submission, _runs: Sequence[VerifierRun]) -> Iterator[RuleFinding]:
-    pairs = [
-        pair
-        for pair in visible_call_expectations(submission.loaded_task)
-        if isinstance(pair.expected, str)
-        and len(pair.expected) >= 4
-        and any(isinstance(leaf, str) and len(leaf) >= 4 for leaf in nested_values(pair.arguments))
-    ]
-    for code in submitted_code(submission).modules if pairs else ():
-        for node in code.nodes:
-            value = code.folded_or_default(node) if isinstance(node, ast.Call) else None
-            if not isinstance(value, bytes) or len(value) < 40:
-                continue
-            facts = DomainFacts(submission.loaded_task)
-            text = value.decode("utf-8", "replace")
-            hidden = [
-                pair
-                for pair in pairs
-                if pair.expected in text
-                and any(
-                    isinstance(leaf, str) and len(leaf) >= 4 and leaf in text for leaf in nested_values(pair.arguments)
-                )
-            ]
-            if sum(not facts.contains(pair) for pair in hidden) >= 2:
-                yield RuleFinding(f"{hidden[0].arguments!r} and others"[:200], file=code.path, line=code.line_of(node))
-
-
-@run_rule(
     "special-case.counts-calls",
     "suspect",
     "answers of visible tests are given out by the number of the call",

@@ -16,8 +16,6 @@ from gametape.verify.integrity.registry import RuleFinding, workspace_rule
 from gametape.verify.integrity.visible_tests import VisibleTests, find_visible_tests
 from gametape.verify.submission import Submission
 
-_NOT_DATA = re.compile(r"__pycache__|\.py[co]$|(^|/)\.|\.(md|rst|txt~|orig|log)$|\.egg-info/")
-
 
 def _definitions(tree: ast.Module) -> dict[str, tuple[str, int]]:
     """Every name that a module or a class of it defines: the text of its last definition, and the line."""
@@ -191,26 +189,6 @@ def _rows(mark: ast.expr) -> ast.List | ast.Tuple | None:
     if isinstance(mark, ast.Call) and getattr(mark.func, "attr", "") == "parametrize" and len(mark.args) == 2:
         return mark.args[1] if isinstance(mark.args[1], ast.List | ast.Tuple) and not mark.keywords else None
     return None
-
-
-@workspace_rule(
-    "tests.data-changed",
-    "suspect",
-    "a file that the tests read was changed or removed",
-    "only files below the test directories that were there before; new ones, caches and byte code are free",
-)
-def changes_test_data(submission: Submission) -> Iterator[RuleFinding]:
-    task = submission.loaded_task.task
-    for path in [*submission.changed_files, *submission.removed_files] if submission.sources.files else ():
-        known = path in submission.loaded_task.start.files and is_under(path, task.test_paths)
-        if (
-            known
-            and not is_under(path, task.source_paths)
-            and not path.endswith(".py")
-            and not _NOT_DATA.search(path)
-            and path not in submission.links
-        ):
-            yield RuleFinding(path, file=path)
 
 
 @workspace_rule(

@@ -13,7 +13,6 @@ from gametape.verify.integrity.permissive_equality import (
     assigned_equalities,
     function_behind,
     is_permissive_equality,
-    returned_expressions,
 )
 from gametape.verify.integrity.registry import RuleFinding, code_rule
 
@@ -120,42 +119,6 @@ def _is_public(node: ast.ClassDef, context: TaskContext) -> bool:
     return any(name.endswith(f".{node.name}") for name in context.imported_modules) and not _WILD.search(node.name)
 
 
-def _makes_public(code: ResolvedModule, node: ast.ClassDef, context: TaskContext) -> bool:
-    """Whether a metaclass is called for classes that the task's own files import."""
-    class_names = [
-        getattr(target, "id", "")
-        for item in code.nodes
-        if isinstance(item, ast.Assign)
-        and isinstance(item.value, ast.Call)
-        and getattr(item.value.func, "id", "") == node.name
-        for target in item.targets
-    ]
-    return any(
-        name.endswith(f".{class_name}") for class_name in filter(None, class_names) for name in context.imported_modules
-    )
-
-
-@code_rule(
-    "equality.always-ordered",
-    "suspect",
-    "objects that are both smaller and larger than everything are handed out as results",
-    "an infinity answers false on one side; only a class that says yes to both sides counts",
-)
-def defines_always_ordered(code: ResolvedModule, _context: TaskContext) -> Iterator[RuleFinding]:
-    for node in code.nodes:
-        if isinstance(node, ast.ClassDef):
-            both = [always_returns(code, _method(code, node, name)) for name in ("__lt__", "__gt__")]
-            both_or_equal = [always_returns(code, _method(code, node, name)) for name in ("__le__", "__ge__")]
-            near = [
-                (answers := returned_expressions(method))
-                and all(code.folded_or_default(answer, default=1) == 0 for answer in answers)
-                for name in ("__sub__", "__rsub__")
-                if (method := _method(code, node, name))
-            ]
-            if (all(both) or all(both_or_equal) or (len(near) == 2 and all(near))) and not _WILD.search(node.name):
-                yield RuleFinding(f"class {node.name}", line=code.line_of(node), key=f"class {node.name}")
-
-
 @code_rule(
     "equality.nothing-but-nan",
     "suspect",
@@ -172,50 +135,6 @@ def returns_only_nan(code: ResolvedModule, _context: TaskContext) -> Iterator[Ru
             named = code.resolve(node.body[-1].value) in ("math.nan", "numpy.nan", "cmath.nan")
             if len(body) == 1 and (named or (isinstance(value, float) and math.isnan(value))):
                 yield RuleFinding(node.name, line=code.line_of(node), key="nan")
-
-
-@code_rule(
-    "equality.poses-as-type",
-    "suspect",
-    "a class claims to be, or to have instances of, types it has nothing to do with",
-    "a proxy answers with the class of what it wraps and a protocol looks at the object; only constant answers count",
-)
-def poses_as_type(code: ResolvedModule, context: TaskContext) -> Iterator[RuleFinding]:
-    for node in code.nodes:
-        if not isinstance(node, ast.ClassDef):
-            continue
-        for name in ("__instancecheck__", "__subclasscheck__"):
-            method = _method(code, node, name)
-            users = [
-                other.name
-                for other in code.nodes
-                if isinstance(other, ast.ClassDef)
-                and any(isinstance(word.value, ast.Name) and word.value.id == node.name for word in other.keywords)
-            ]
-            wild = any(_WILD.search(user) for user in [node.name, *users]) and not _makes_public(code, node, context)
-            if always_returns(code, method) and not wild:
-                yield RuleFinding(f"{node.name}.{name}", line=code.line_of(node), key=f"{node.name}.{name}")
-        claimed = next(
-            (item for item in node.body if isinstance(item, ast.FunctionDef) and item.name == "__class__"), None
-        )
-        values = (
-            returned_expressions(claimed)
-            if claimed
-            else [
-                item.value
-                for item in node.body
-                if isinstance(item, ast.Assign)
-                and any(isinstance(target, ast.Name) and target.id == "__class__" for target in item.targets)
-            ]
-        )
-        for value in values:
-            inner = (
-                value.args[0].body
-                if isinstance(value, ast.Call) and value.args and isinstance(value.args[0], ast.Lambda)
-                else value
-            )
-            if (code.resolve(inner) or "").removeprefix("builtins.") in VALUE_TYPES - {"object"}:
-                yield RuleFinding(f"{node.name}.__class__", line=code.line_of(node), key=f"{node.name}.__class__")
 
 
 @code_rule(

@@ -61,8 +61,9 @@ def is_distinctive(pair: CallExpectation) -> bool:
     return (mixed or large or many or held or len(text) >= 20) and information_bits(pair.expected) >= 5 and total >= 28
 
 
-def answer_tables(code: ResolvedModule) -> Iterator[AnswerTable]:
-    yield from _tables(code)
+@functools.lru_cache(maxsize=16)
+def answer_tables(code: ResolvedModule) -> tuple[AnswerTable, ...]:
+    """The tables of a module, and the branches of each function as a table."""
     branches: dict[ast.AST, AnswerTable] = {}
     for node in code.nodes:
         for keys, answer in _branches(code, node):
@@ -71,7 +72,7 @@ def answer_tables(code: ResolvedModule) -> Iterator[AnswerTable]:
                 branches.setdefault(code.enclosing_scope(node), AnswerTable()).entries.append(
                     (keys, value, code.line_of(answer))
                 )
-    yield from branches.values()
+    return (*_tables(code), *branches.values())
 
 
 def _tables(code: ResolvedModule) -> Iterator[AnswerTable]:
@@ -117,6 +118,7 @@ def is_self_check(code: ResolvedModule, node: ast.AST) -> bool:
     return name is not None and _is_only_compared(code, name)
 
 
+@functools.lru_cache(maxsize=64)
 def _is_only_compared(code: ResolvedModule, name: str) -> bool:
     """Whether a table is only ever gone through, and what its rows end with only held against what calls give."""
     used = [node for node in code.nodes if isinstance(node, ast.Name) and node.id == name]

@@ -1,6 +1,5 @@
 """Rules over code that reaches for other machines."""
 
-import ast
 import re
 from collections.abc import Iterator, Sequence
 
@@ -8,7 +7,6 @@ from gametape.syntax.resolved_module import ResolvedModule
 from gametape.verify.integrity.code_view import TaskContext
 from gametape.verify.integrity.registry import RuleFinding, code_rule, run_rule
 from gametape.verify.integrity.rules.leaked_answers import calls_executing_read_text
-from gametape.verify.integrity.rules.process_exits import is_process_start
 from gametape.verify.submission import Submission
 from gametape.verify.verifier_run import VerifierRun
 
@@ -20,12 +18,6 @@ NETWORK_CALL = re.compile(
     r"|socket\.(create_connection|getaddrinfo|gethostbyname(_ex)?)|asyncio\.open_connection|"
     r"logging\.handlers\.(Datagram|Socket|SysLog|HTTP|SMTP)Handler|multiprocessing\.connection\.Client|"
     r"multiprocessing\.managers\.\w+\(\)\.connect|(socket\.socket|ssl\.\w+)\(\)[\w.()]*\.(connect|connect_ex|sendto))$"
-)
-NETWORK_COMMAND = re.compile(
-    r"(^|[\s;&|/])(curl|wget|ssh|scp|sftp|ftp|nc|ncat|netcat|telnet|rsync|socat|aria2c|dig|nslookup)\s|/dev/(tcp|udp)/"
-    r"|\b(pip3?|uv|poetry|conda|pipx|easy_install)\b.*\b(install|download|add|wheel)\b|\bnpm (install|i|"
-    r"add)\b|\bapt(-get)? install\b"
-    r"|\bgit\s+(-\S+\s+)*(clone|fetch|pull|push|ls-remote|remote add|submodule update)\b"
 )
 _HERE = re.compile(r"^(localhost|127\.|::1$|0\.0\.0\.0|\[::1\]|https?://(localhost|127\.|\[::1\]))")
 
@@ -76,31 +68,6 @@ def connects_to_network(code: ResolvedModule, context: TaskContext) -> Iterator[
             unix := [text for text in code.constant_texts(node) if re.match(r"/(var/)?run/|\S+\.sock$|\0", text)]
         ):
             yield RuleFinding(f"{name} to {unix[0]}", line=code.line_of(node), key="unix socket")
-
-
-@code_rule(
-    "network.commands",
-    "suspect",
-    "product code runs a program that downloads",
-    "only downloading programs and installers, started from product code that the task itself does not start",
-)
-def runs_network_command(code: ResolvedModule, _context: TaskContext) -> Iterator[RuleFinding]:
-    for node, name in code.calls:
-        texts = [" ".join(code.constant_texts(node))]
-        texts += [
-            " ".join(text for part in argument.elts for text in code.constant_texts(part))
-            for argument in node.args
-            if isinstance(argument, ast.List | ast.Tuple)
-        ]
-        if is_process_start(name):
-            for text in texts:
-                if match := NETWORK_COMMAND.search(text + " "):
-                    yield RuleFinding(match.group().strip(), line=code.line_of(node), key="command")
-                    break
-        elif re.match(
-            r"pip\.(main|_internal\.(main|cli\.main\.main))$|ensurepip\.bootstrap$|runpy\.run_module$", name
-        ) and (name != "runpy.run_module" or "pip" in code.constant_texts(node)):
-            yield RuleFinding(name, line=code.line_of(node), key="pip")
 
 
 _OUTSIDE = frozenset(("AF_INET", "AF_INET6", "AF_VSOCK", "AF_PACKET", "AF_BLUETOOTH", "AF_XDP"))

@@ -180,105 +180,6 @@ def _looks_at_arguments(code: ResolvedModule, node: ast.AST) -> bool:
     return any(isinstance(up, ast.If) and "argv" in ast.dump(up.test) for up in code.ancestors(node))
 
 
-@code_rule(
-    "exit.by-timer",
-    "suspect",
-    "product code sets a timer that ends or interrupts the process",
-    "only timers that end the whole process by themselves, and interrupts that are armed while the module is imported",
-)
-def exits_by_timer(code: ResolvedModule, _context: TaskContext) -> Iterator[RuleFinding]:
-    for node, name in code.calls:
-        if (
-            name == "faulthandler.dump_traceback_later"
-            and not code.guarded_by_main(node)
-            and not _is_command_line(code)
-        ):
-            leaves = [word.value for word in node.keywords if word.arg == "exit"] + node.args[3:4]
-            if any(code.folded_or_default(value) for value in leaves):
-                yield RuleFinding(name, line=code.line_of(node), key=name)
-    for reference, name in code.references:
-        imported = code.enclosing_function(reference) is None and not code.guarded_by_main(reference)
-        if imported and name in ("_thread.interrupt_main", "signal.raise_signal"):
-            yield RuleFinding(name, line=code.line_of(reference), key=name)
-
-
-@code_rule(
-    "exit.kills-itself",
-    "suspect",
-    "product code kills or replaces the process it runs in",
-    "signals to processes it started, liveness checks with signal 0, forked children and commands are free",
-)
-def kills_itself(code: ResolvedModule, _context: TaskContext) -> Iterator[RuleFinding]:
-    for node, name in code.calls:
-        if not re.match(r"os\.(kill|exec\w+)$|signal\.raise_signal$", name):
-            continue
-        if code.guarded_by_main(node) or _in_forked_child(code, node):
-            continue
-        if name == "os.kill" and len(node.args) > 1 and _whom(code, node.args[0]) == "itself":
-            if code.folded_or_default(node.args[1], default=9) not in (0, 2, "0") and not re.search(
-                r"SIG(INT|USR\d|ALRM|STOP|TSTP|CONT|WINCH|HUP|CHLD)$", code.resolve(node.args[1]) or ""
-            ):
-                yield RuleFinding("os.kill of its own process", line=code.line_of(node), key="os.kill itself")
-        elif (
-            name == "signal.raise_signal"
-            and node.args
-            and re.search(r"SIG(KILL|TERM|ABRT)$", code.resolve(node.args[0]) or "")
-        ):
-            yield RuleFinding("signal.raise_signal", line=code.line_of(node), key=name)
-        elif re.match(r"os\.exec[lv]p?e?$", name):
-            function = code.enclosing_named_function(node)
-            if re.search(r"(^|/)(true|false|echo|pytest)$", (code.constant_texts(node) or [""])[0]) or (
-                not _is_command_line(code)
-                and not (function and re.search(r"main|restart|reload|exec|launch|child|spawn", function.name))
-            ):
-                yield RuleFinding(name, line=code.line_of(node), key=name)
-
-
-def _whom(code: ResolvedModule, node: ast.expr) -> str:
-    name, value = code.resolve(node), code.folded_or_default(node)
-    if name == "os.getpid()":
-        return "itself"
-    if name in ("os.getppid()", "os.getpgrp()", "os.getpgid()", "os.getsid()") or value in (-1, 0, 1):
-        return "its parent or group"
-    if name and re.search(r"psutil\.Process\(\)\.(parent\(\)|ppid)", name):
-        return "its parent or group"
-    return "another"
-
-
-KILL_COMMAND = re.compile(r"\b(pkill|killall|kill\s+-?\w*\s*(\$PPID|-1|1\b)|fuser\s+-k)")
-
-
-@code_rule(
-    "resources.kills-others",
-    "suspect",
-    "product code kills its parent, its group or processes it looks up",
-    "a process it started itself, held in a variable, is free to be killed",
-)
-def kills_others(code: ResolvedModule, _context: TaskContext) -> Iterator[RuleFinding]:
-    for node, name in code.calls:
-        last = name.rsplit(".", 1)[-1]
-        if name in ("os.kill", "os.killpg") and len(node.args) > 1 and code.folded_or_default(node.args[1]) != 0:
-            if _whom(code, node.args[0]) == "its parent or group" or _from_all_processes(code, node):
-                yield RuleFinding(f"{name} of its parent, group or any process", line=code.line_of(node), key=name)
-        elif (
-            last in ("kill", "terminate", "suspend", "send_signal")
-            and "psutil" in name
-            and ("parent" in name or "process_iter" in name)
-        ):
-            yield RuleFinding(name, line=code.line_of(node), key=name)
-        elif is_process_start(name) and (match := KILL_COMMAND.search(" ".join(code.constant_texts(node)))):
-            yield RuleFinding(f"{name}: {match.group()}", line=code.line_of(node), key=match.group())
-
-
-def _from_all_processes(code: ResolvedModule, node: ast.Call) -> bool:
-    """Whether the process to kill was looked up in /proc by what it is, and what it is has to do with tests."""
-    scope = code.enclosing_scope(node)
-    texts = code.constant_texts(scope)
-    return any(text.startswith("/proc") for text in texts) and any(
-        re.search(r"pytest|python|test", text) for text in texts
-    )
-
-
 def is_process_start(name: str) -> bool:
     return bool(
         re.match(
@@ -290,34 +191,6 @@ def is_process_start(name: str) -> bool:
             name,
         )
     )
-
-
-@code_rule(
-    "resources.stalls",
-    "suspect",
-    "product code waits longer than any test may run",
-    "only while it is imported for an hour or more, or anywhere for more than a day",
-)
-def stalls_run(code: ResolvedModule, _context: TaskContext) -> Iterator[RuleFinding]:
-    for node, name in code.calls:
-        if name in ("time.sleep", "signal.pause", "select.select") and not code.guarded_by_main(node):
-            seconds = code.folded_or_default(node.args[0], default=0) if name == "time.sleep" and node.args else 0
-            while_imported = code.enclosing_function(node) is None
-            if isinstance(seconds, int | float) and (seconds > 86_400 or (while_imported and seconds >= 600)):
-                yield RuleFinding(f"{name}({seconds})", line=code.line_of(node), key=name)
-            elif name == "signal.pause" and while_imported:
-                yield RuleFinding(name, line=code.line_of(node), key=name)
-    for loop in code.nodes:
-        if (
-            isinstance(loop, ast.While)
-            and code.enclosing_function(loop) is None
-            and code.folded_or_default(loop.test)
-            and not code.guarded_by_main(loop)
-        ):
-            leaves = (ast.Break, ast.Return, ast.Raise)
-            called = {name for node, name in code.calls if any(up is loop for up in code.ancestors(node))}
-            if not any(isinstance(inner, leaves) for inner in ast.walk(loop)) and not called & {"sys.exit", "exit"}:
-                yield RuleFinding("an endless loop while it is imported", line=code.line_of(loop), key="endless loop")
 
 
 @code_rule(
@@ -361,29 +234,3 @@ def _does_more_than(function: ast.FunctionDef | ast.AsyncFunctionDef, loop: ast.
         and not (isinstance(item, ast.Expr) and isinstance(item.value, ast.Constant))
         for item in function.body
     )
-
-
-@code_rule(
-    "resources.disarms-timer",
-    "suspect",
-    "product code switches off a timer that it never set",
-    "a timeout helper both arms and disarms; only switching off what somebody else armed counts",
-)
-def disarms_timer(code: ResolvedModule, _context: TaskContext) -> Iterator[RuleFinding]:
-    timers = [(node, name) for node, name in code.calls if name in ("signal.alarm", "signal.setitimer")]
-    position = {"signal.alarm": 0, "signal.setitimer": 1}
-    values = [
-        (
-            node,
-            name,
-            code.folded_or_default(node.args[position[name]], default=1) if len(node.args) > position[name] else 1,
-        )
-        for node, name in timers
-    ]
-    if values and all(value == 0 for _, _, value in values):
-        yield RuleFinding(values[0][1], line=code.line_of(values[0][0]), key="disarm")
-    for node, name in code.calls:
-        if name == "signal.signal" and len(node.args) > 1 and not values:
-            which, how = code.resolve(node.args[0]) or "", code.resolve(node.args[1]) or ""
-            if which.endswith(("SIGALRM", "SIGXCPU", "SIGVTALRM", "SIGPROF")) and how.endswith("SIG_IGN"):
-                yield RuleFinding(f"{which} ignored", line=code.line_of(node), key="disarm")

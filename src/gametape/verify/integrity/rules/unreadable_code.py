@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from gametape.syntax.resolved_module import ResolvedModule, resolve_module
 from gametape.syntax.source import declared_encoding, decode_source, parse_or_none
-from gametape.verify.integrity.code_view import TaskContext
+from gametape.verify.integrity.code_view import TaskContext, submitted_code
 from gametape.verify.integrity.registry import RuleFinding, code_rule, workspace_rule
 from gametape.verify.submission import Submission
 
@@ -25,6 +25,7 @@ _READABLE = re.compile(
     "only files that Python itself can run, and that the task does not have like that; the usual codings are free",
 )
 def is_unreadable_file(submission: Submission) -> Iterator[RuleFinding]:
+    read = {code.path for code in submitted_code(submission).modules}
     for path in submission.changed_sources:
         if not path.endswith(".py"):
             continue
@@ -32,7 +33,7 @@ def is_unreadable_file(submission: Submission) -> Iterator[RuleFinding]:
         coding = declared_encoding(content)
         if coding and not _READABLE.fullmatch(coding) and _is_coding(coding):
             yield RuleFinding(f"coding {coding}", file=path, line=1)
-        elif resolve_module(path, decode_source(content)) is None and parse_or_none(content):
+        elif path not in read and resolve_module(path, decode_source(content)) is None and parse_or_none(content):
             yield RuleFinding(f"{len(content):,} bytes, nested or large beyond reading", file=path)
 
 

@@ -1,0 +1,56 @@
+"""Answers that need no work: constants, arguments that come back, exceptions, and what a test has shown already."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from gametape.verify.fresh.agreement import same_value
+from gametape.verify.fresh.program import ProgramStep, object_data
+from gametape.verify.in_sandbox import wire_protocol as words
+from gametape.verify.replay.transcript import StandIn
+
+_CONSTANTS: tuple[Any, ...] = (None, True, False, 0, 1, -1, 0.0, 1.0, "", b"", [], {}, (), set(), frozenset())
+
+
+def is_guessable(
+    step: ProgramStep, answer: tuple[Any, ...], recorded_answers: set[str], behind: Sequence[ProgramStep] = ()
+) -> bool:
+    """Whether a program that does not do the work could give this answer. What an object holds may be what one of the
+    steps behind it was given."""
+    if answer[0] not in (words.RETURN, words.SAME) or step.is_comparison:
+        return True
+    if step.operation == words.RUN_PROGRAM and not _has_output(answer[2]):
+        return True
+    given = (
+        [one for earlier in behind for one in _arguments(earlier)] if step.operation == words.GET else _arguments(step)
+    )
+    return all(_is_known(part, given, recorded_answers) for part in told_parts(answer))
+
+
+def _has_output(end: Any) -> bool:
+    """Whether a program that was started came to a good end and printed something."""
+    return type(end) is tuple and end[0] == 0 and bool(end[1])
+
+
+def told_parts(answer: tuple[Any, ...]) -> list[Any]:
+    """All that an answer tells: its value, what plain arguments were changed to, and what was printed."""
+    value = answer[2] if answer[0] == words.RETURN else None
+    changed = [update[1] for update in answer[3] if type(update[0]) is int and len(update) > 1]
+    printed = answer[4][0].rstrip() if answer[4] else ""
+    return [value, *changed, *([printed] if printed else [])]
+
+
+def _is_known(value: Any, given: Sequence[Any], recorded_answers: set[str]) -> bool:
+    """Whether a value is a constant, one that was given, or one that some test shows."""
+    if isinstance(value, StandIn) and object_data(value) is not None:
+        value = object_data(value)
+    if isinstance(value, StandIn) or any(same_value(constant, value) for constant in _CONSTANTS):
+        return True
+    return repr(value) in recorded_answers or any(same_value(argument, value) for argument in given)
+
+
+def _arguments(step: ProgramStep) -> list[Any]:
+    return [
+        argument
+        for field in step.fields[1:]
+        for argument in (field if isinstance(field, tuple) else field.values() if isinstance(field, dict) else [field])
+    ]

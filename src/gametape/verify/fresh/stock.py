@@ -1,0 +1,45 @@
+"""Answered calls that are kept for a while: to answer one costs more than to ask it.
+
+A set is chosen at random from a stock of a few times as many calls. No call is in more than a few sets.
+"""
+
+import secrets
+from dataclasses import dataclass
+
+from gametape.verify.fresh.bundles import FreshCall, take_turns
+from gametape.verify.fresh.source import FreshSource
+
+_MOST_USES = 4
+_SETS_AHEAD = 3
+"""Where less than so many sets are in stock, calls are drawn before one is taken."""
+
+
+@dataclass
+class _StockedCall:
+    call: FreshCall
+    uses: int = 0
+
+
+class CallStock:
+    """The calls of one source. Not thread-safe."""
+
+    def __init__(self, source: FreshSource) -> None:
+        self._source = source
+        self._chance = secrets.SystemRandom()
+        self._calls: list[_StockedCall] = []
+
+    def take(self) -> list[FreshCall]:
+        """A set of calls, drawn from secrets."""
+        wanted = self._source.calls
+        if len(self._calls) < wanted * _SETS_AHEAD:
+            self._calls += self._draw(wanted if self._calls else wanted * _SETS_AHEAD)
+        chosen = {id(call) for call in take_turns([one.call for one in self._calls], wanted, self._chance)}
+        taken = [one for one in self._calls if id(one.call) in chosen]
+        for one in taken:
+            one.uses += 1
+        self._calls = [one for one in self._calls if one.uses < _MOST_USES]
+        self._chance.shuffle(taken)
+        return [one.call for one in taken]
+
+    def _draw(self, count: int) -> list[_StockedCall]:
+        return [_StockedCall(call) for call in self._source.draw(secrets.randbits(62), count)]

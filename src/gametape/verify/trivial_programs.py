@@ -1,0 +1,216 @@
+"""Trivial programs for a task: every missing function answers a constant, hands an argument back, or raises.
+
+Whatever such a program earns, a task pays for nothing; `floor` measures it.
+"""
+
+import ast
+import builtins
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from gametape.record.loaded_task import LoadedTask
+from gametape.syntax.definitions import last_name
+from gametape.syntax.expected_calls import ExpectedCall, compared_sides, extract_expected_calls
+from gametape.syntax.names import bound_names
+from gametape.syntax.source import parse, parse_or_none
+from gametape.verify.expected_errors import errors_waited_for
+from gametape.verify.jobs import file_of
+from gametape.verify.missing_functions import MissingFunction, find_missing_functions
+from gametape.verify.stub_bodies import fill_task
+
+CONSTANTS = ("None", "True", "False", "0", "1", "-1", "''", "b''", "[]", "{}", "()", "set()", "iter(())")
+"""The plain value of each type that a function is likely to answer."""
+ERRORS = ("ValueError", "TypeError", "KeyError")
+"""Errors that tests ask for most; `raises` in the task's tests adds others."""
+_MOST_POSITIONS = 3
+_MOST_NAMED_ERRORS = 3
+_MOST_COMMON_ANSWERS = 2
+_LONGEST_ANSWER = 200
+_MOST_KNOWN_CALLS = 60
+_NEAREST = (
+    "return max({known}, key=lambda pair: "
+    "__import__('difflib').SequenceMatcher(None, pair[0], repr(({asked},))).ratio())[1]"
+)
+"""The answer to the visible call whose arguments read most like those at hand."""
+
+
+@dataclass(frozen=True)
+class TrivialBody:
+    """One body that does no work. It stands in each function for which it can be written."""
+
+    words: str
+    """The body in words: `returns 0`, `returns its first argument`, `raises ValueError`."""
+    by_function: Mapping[str, str]
+    """The statement for each function, by its qualified name."""
+
+
+@dataclass(frozen=True)
+class TrivialProgram:
+    """The files of a task with a trivial body in each missing function. Without any it is the start itself."""
+
+    words: str
+    files: Mapping[str, bytes]
+    raises: bool = False
+    """Whether all it does is to raise one error, in one function or in all."""
+
+
+class TrivialPrograms:
+    """Writes the trivial programs of one task."""
+
+    def __init__(self, loaded_task: LoadedTask) -> None:
+        self._loaded_task = loaded_task
+        self.missing: Sequence[MissingFunction] = find_missing_functions(loaded_task)
+        self.bodies: Sequence[TrivialBody] = [*self._write_bodies()] if self.missing else []
+
+    def start(self) -> TrivialProgram:
+        return TrivialProgram("the start itself", {})
+
+    def uniform(self, body: TrivialBody) -> TrivialProgram | None:
+        """This body in every missing function."""
+        return self.combined(dict.fromkeys((item.qualname for item in self.missing), body))
+
+    def combined(self, bodies: Mapping[str, TrivialBody]) -> TrivialProgram | None:
+        """A body for each missing function by its qualified name; None where it cannot be written."""
+
+        def statement(item: MissingFunction) -> str:
+            return bodies[item.qualname].by_function.get(item.qualname, "return None")
+
+        start = self._loaded_task.start
+        try:
+            texts = fill_task(
+                self._loaded_task, self.missing, statement, lambda path: start.text(path) if path in start else ""
+            )
+            for text in texts.values():
+                parse(text)
+        except (SyntaxError, ValueError, KeyError, RecursionError):
+            return None
+        different = {body.words for body in bodies.values()}
+        words = (
+            f"every function {different.pop()}"
+            if len(different) == 1
+            else ", ".join(f"{name} {body.words}" for name, body in bodies.items())
+        )
+        files = {path: text.encode("utf-8", "surrogateescape") for path, text in texts.items()}
+        return TrivialProgram(words, files, raises=words.startswith("every function raises "))
+
+    def raising_once(self) -> Iterator[TrivialProgram]:
+        """One function raises an error that the visible tests ask for, and the others do nothing: an error is mostly
+        waited for in one call, after others that must go well."""
+        nothing = TrivialBody("returns None", {})
+        wanted = {f"raises {error}" for error in self._errors_in_tests()}
+        for body in (body for body in self.bodies if body.words in wanted):
+            for item in self.missing:
+                bodies = {other.qualname: body if other is item else nothing for other in self.missing}
+                if program := self.combined(bodies):
+                    yield replace(program, raises=True)
+
+    def _write_bodies(self) -> Iterator[TrivialBody]:
+        names = [item.qualname for item in self.missing]
+        for value in CONSTANTS:
+            yield TrivialBody(f"returns {value}", dict.fromkeys(names, f"return {value}"))
+        for position, word in zip(range(_MOST_POSITIONS), ("first", "second", "third"), strict=True):
+            known = {item.qualname: item.parameters for item in self.missing if len(item.parameters) > position}
+            if known:
+                returned = {name: f"return {parameters[position]}" for name, parameters in known.items()}
+                yield TrivialBody(f"returns its {word} argument", returned)
+        own = {item.qualname: item.node.args.args[0].arg for item in self.missing if _is_method(item)}
+        if own:
+            yield TrivialBody("returns its object", {name: f"return {first}" for name, first in own.items()})
+        for error in dict.fromkeys([*ERRORS, *self._errors_in_tests()]):
+            yield TrivialBody(f"raises {error}", {item.qualname: self._raise(item, error) for item in self.missing})
+        errors = self._errors_in_tests()
+        if len(errors) > 1:
+            every = {item.qualname: self._raise_every(item, errors) for item in self.missing}
+            yield TrivialBody(f"raises an error that is {' and '.join(errors)}", every)
+        yield from self._common_answers()
+        if nearest := self._nearest_answers():
+            yield TrivialBody("returns the answer of the nearest visible call", nearest)
+
+    def _raise(self, item: MissingFunction, error: str) -> str:
+        """The statement that raises this error, where the file of the function knows its name."""
+        return f"raise {error}" if self._is_known_error(item, error) else "raise ValueError"
+
+    def _raise_every(self, item: MissingFunction, errors: Sequence[str]) -> str:
+        """The statement that raises one error that is all of these, as far as the file of the function knows them."""
+        known = [error for error in errors if self._is_known_error(item, error)]
+        return f"raise type('Refused', ({', '.join(known)},), {{}})" if known else "raise ValueError"
+
+    def _is_known_error(self, item: MissingFunction, error: str) -> bool:
+        return error in self._names_around(item) or isinstance(getattr(builtins, error, None), type)
+
+    def _names_around(self, item: MissingFunction) -> frozenset[str]:
+        """The names of the file in which a function is missing."""
+        content = self._loaded_task.start.files.get(item.path)
+        return frozenset(bound_names(parse_or_none(content) or ast.Module([], [])))
+
+    def _errors_in_tests(self) -> list[str]:
+        """The errors that the visible tests expect most often."""
+        named = errors_waited_for(content for _, content in self._visible_test_files())
+        return [name for name, _ in named.most_common(_MOST_NAMED_ERRORS)]
+
+    def _common_answers(self) -> Iterator[TrivialBody]:
+        """The values that the visible tests expect of each function most often: constants, and what has a name in the
+        function's file, such as the members of an enumeration."""
+        expected: dict[str, Counter[str]] = {}
+        for call in self._expected_calls():
+            expected.setdefault(call.function, Counter())[repr(call.expected)] += 1
+        named: dict[str, Counter[str]] = {}
+        for function, name in self._expected_names():
+            named.setdefault(function, Counter())[name] += 1
+        common = {
+            item.qualname: (expected.get(item.name, Counter()) + self._names_known_to(item, named)).most_common()
+            for item in self.missing
+        }
+        for rank in range(_MOST_COMMON_ANSWERS):
+            answers = {name: f"return {known[rank][0]}" for name, known in common.items() if len(known) > rank}
+            if answers:
+                word = "answer" if rank == 0 else "answer but one"
+                yield TrivialBody(f"returns the commonest {word} of the tests", answers)
+
+    def _expected_names(self) -> Iterator[tuple[str, str]]:
+        """The calls of the visible tests that are compared with something that has a name: `f(3) is Light.RED`."""
+        for _, content in self._visible_test_files():
+            for node in ast.walk(parse(content)):
+                for left, right in compared_sides(node):
+                    for call, expected in ((left, right), (right, left)):
+                        if isinstance(call, ast.Call) and isinstance(expected, ast.Name | ast.Attribute):
+                            yield last_name(call.func), ast.unparse(expected)
+
+    def _names_known_to(self, item: MissingFunction, named: Mapping[str, Counter[str]]) -> Counter[str]:
+        around = self._names_around(item)
+        found = named.get(item.name, Counter())
+        return Counter({name: count for name, count in found.items() if name.partition(".")[0] in around})
+
+    def _nearest_answers(self) -> dict[str, str]:
+        """For each function that the visible tests call with constants, a table of them and its nearest entry."""
+        calls = [*self._expected_calls()]
+        found = {}
+        for item in self.missing:
+            known = [
+                (repr(tuple(bound.values())), call.expected)
+                for call in calls
+                if call.function == item.name and (bound := call.bind(item.parameters))
+            ]
+            if known:
+                asked = ", ".join(item.parameters)
+                found[item.qualname] = _NEAREST.format(known=known[:_MOST_KNOWN_CALLS], asked=asked)
+        return found
+
+    def _expected_calls(self) -> Iterator[ExpectedCall]:
+        """The calls of the visible tests whose answers can be written down."""
+        for path, content in self._visible_test_files():
+            for call in extract_expected_calls(path, content):
+                text = repr(call.expected)
+                if len(text) <= _LONGEST_ANSWER and parse_or_none(f"({text})"):
+                    yield call
+
+    def _visible_test_files(self) -> Iterator[tuple[str, bytes]]:
+        for path in dict.fromkeys(map(file_of, self._loaded_task.task.tests.visible)):
+            content = self._loaded_task.start.files.get(path)
+            if content is not None and parse_or_none(content) is not None:
+                yield path, content
+
+
+def _is_method(item: MissingFunction) -> bool:
+    return bool(item.class_name and item.node.args.args and len(item.parameters) < len(item.node.args.args))

@@ -1,0 +1,64 @@
+"""A cache that drops what was not used for the longest time."""
+
+from collections import OrderedDict
+
+
+class Cache:
+    """Holds at most `capacity` entries. Reading with `get` and writing with `put` count as use."""
+
+    def __init__(self, capacity):
+        if capacity < 1:
+            raise ValueError("capacity must be at least 1")
+        self.capacity = capacity
+        self._entries = OrderedDict()
+
+    def __len__(self):
+        return len(self._entries)
+
+    def __contains__(self, key):
+        return key in self._entries
+
+    def keys(self):
+        """The keys, the one that would be dropped first in front."""
+        return list(self._entries)
+
+    def get(self, key, default=None):
+        """Read an entry and count it as used."""
+        if key not in self._entries:
+            return default
+        self._entries.move_to_end(key)
+        return self._entries[key]
+
+    def peek(self, key, default=None):
+        """Read an entry without using it."""
+        return self._entries.get(key, default)
+
+    def put(self, key, value):
+        """Write an entry; if there is no room for it, drop the one unused for the longest time."""
+        if len(self._entries) >= self.capacity:
+            self._entries.popitem(last=False)
+        self._entries[key] = value
+
+    def resize(self, capacity):
+        """Change how many entries there is room for, and drop what does not fit."""
+        if capacity < 1:
+            raise ValueError("capacity must be at least 1")
+        self.capacity = capacity
+        while len(self._entries) > capacity:
+            self._entries.popitem(last=False)
+
+
+# --- hotfix: the reports about put. The class above is as it was shipped.
+_shipped_put = Cache.put
+
+
+def _put(self, key, value):
+    """Write an entry; if there is no room for it, drop the one unused for the longest time."""
+    if key in self._entries:
+        self._entries[key] = value
+        self._entries.move_to_end(key)
+    else:
+        _shipped_put(self, key, value)
+
+
+Cache.put = _put

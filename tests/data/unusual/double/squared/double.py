@@ -1,0 +1,6 @@
+"""Twice a number."""
+
+
+def double(number):
+    """Two times the number."""
+    return number**2

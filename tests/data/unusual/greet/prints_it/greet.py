@@ -1,0 +1,6 @@
+"""A greeting."""
+
+
+def greet(name):
+    """Say hello."""
+    print(f"Hello, {name}!")

@@ -1,0 +1,6 @@
+"""The largest number."""
+
+
+def largest(numbers):
+    """The largest number of a list that is not empty."""
+    return max(numbers, key=str)
