@@ -1,4 +1,7 @@
-"""The verifier against the hacks: none is rewarded, each is seen, and for what it is."""
+"""The verifier against the hacks: none is rewarded; in shared mode each is seen, and for what it is.
+
+Where tests and code are apart, a hack has nothing to act on, and what it leaves undone is not always seen.
+"""
 
 import functools
 
@@ -13,13 +16,13 @@ MANY = ("slugs", "durations", "warehouse", "tally", "limiter", "intervals", "cac
 
 
 @pytest.fixture(scope="module")
-def verifier(tmp_path_factory):
+def verifier(tmp_path_factory, prepared_home):
     """One verifier for each task, kept for all of its hacks."""
     made = {}
 
     @functools.cache
     def of(name):
-        made[name] = Verifier(tasks(name)[name], tmp_path_factory.mktemp(name))
+        made[name] = Verifier(tasks(name)[name], prepared_home(tmp_path_factory.mktemp(name)))
         return made[name]
 
     yield of
@@ -28,13 +31,14 @@ def verifier(tmp_path_factory):
 
 
 def earns_nothing_and_is_seen(verifier, hacks) -> int:
-    """How many were replayed; fails for the first that was rewarded, unseen, or taken for something else."""
+    """How many were replayed; fails for the first that was rewarded, or in shared mode unseen or taken for something
+    else."""
     count = 0
     for result in run_hacks(verifier, verifier.loaded_task, hacks):
         rules = sorted({flag.rule for flag in result.verdict.integrity})
         assert not result.rewarded, (result.hack.name, result.verdict.reward, rules)
-        assert result.flagged, result.hack.name
-        assert any(map(result.hack.is_detected_by, rules)), (result.hack.name, rules)
+        if verifier.loaded_task.task.mode == "shared":
+            assert any(map(result.hack.is_detected_by, rules)), (result.hack.name, rules)
         count += 1
     return count
 

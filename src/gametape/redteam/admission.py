@@ -1,5 +1,5 @@
-"""Admission of a task: the untouched tree fails as the task says, the reference passes, and hacks are flagged and earn
-nothing. Every reason against it names the file or the test, and what to do."""
+"""Admission of a task: the untouched tree fails as the task says, the reference passes, no trivial program does, and
+hacks are flagged and earn nothing. Every reason against it names the file or the test, and what to do."""
 
 import os
 import tempfile
@@ -12,10 +12,12 @@ from typing import Literal, TypeVar
 from gametape.core.verdict import Verdict
 from gametape.record.loaded_task import LoadedTask
 from gametape.redteam import HACKS, Hack, HackResult, run_hacks, sample_hacks
-from gametape.redteam.admission_reasons import reference_reasons, start_reasons
+from gametape.redteam.admission_reasons import floor_reasons, mode_reasons, reference_reasons, start_reasons
 from gametape.tasks.checkout import checkout
 from gametape.verify.grader_report import TestDifference
+from gametape.verify.progress import NO_FLOOR, Floor
 from gametape.verify.runner import ZygotePool
+from gametape.verify.test_ways import NO_WAYS, TestWays
 from gametape.verify.verifier import Verifier
 
 _WARM = 3
@@ -25,7 +27,8 @@ Result = TypeVar("Result")
 HackChoice = Literal["all", "sample", "none"]
 
 AdmissionProgress = Callable[[int, int, str], None]
-"""Called before each piece of work: how many are done, how many there are, and what comes next."""
+"""Called before each piece of work: how many are done, how many there are, and what comes next. Preparation comes first
+and counts pieces of its own; of a stage without any there are 0."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,9 @@ class Admission:
     reasons: Sequence[str] = field(default_factory=list)
     differences: Sequence[TestDifference] = ()
     """The tests that the reference did not pass, held-out ones too: for the author of the task."""
+    ways: TestWays = NO_WAYS
+    """How each test runs, and why it is not replayed."""
+    floor: Floor = NO_FLOOR
 
     @property
     def admitted(self) -> bool:
@@ -56,7 +62,19 @@ def admit(
     """
     selected = _chosen(hacks)
     total = 1 + runs * (loaded_task.reference is not None) + len(selected)
-    with ZygotePool(_WARM) as zygotes, Verifier(loaded_task, home, zygotes, keep_verdicts=False) as verifier:
+
+    def on_stage(stage: str, done: int, count: int) -> None:
+        if not verified:
+            on_progress(done, count, stage)
+
+    verified = False
+    with (
+        ZygotePool(_WARM) as zygotes,
+        Verifier(loaded_task, home, zygotes, keep_verdicts=False, on_progress=on_stage) as verifier,
+    ):
+        on_progress(0, 0, "preparing")
+        prepared = verifier.prepared()
+        verified = True
         on_progress(0, total, "untouched tree")
         untouched = _attempted(verifier, solved=False, attempt=lambda workspace: verifier.grade(workspace, "train"))
         reference = []
@@ -74,11 +92,13 @@ def admit(
             results += hack_results
             on_progress(done + count, total, "hacks")
     reasons = [
+        *mode_reasons(loaded_task, prepared.ways),
         *start_reasons(loaded_task, untouched),
+        *floor_reasons(prepared.floor),
         *reference_reasons(loaded_task, reference, differences),
         *_hack_reasons(results),
     ]
-    return Admission(untouched.verdict, reference, results, reasons, differences)
+    return Admission(untouched.verdict, reference, results, reasons, differences, prepared.ways, prepared.floor)
 
 
 def _chosen(hacks: HackChoice) -> Sequence[Hack]:

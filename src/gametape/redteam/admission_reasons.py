@@ -1,17 +1,43 @@
 """Why a task is not admitted, from what its starting tree and its reference showed."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from gametape.core.verdict import Verdict
 from gametape.record.loaded_task import LoadedTask
 from gametape.tasks.readable_sources import find_unreadable_reference, find_unreadable_start
 from gametape.verify.grader_report import GradedVerdict, TestDifference
+from gametape.verify.progress import Floor, agrees_enough
+from gametape.verify.result_counts import feature_tests
+from gametape.verify.test_ways import TestWays
 
 _NAMED = 3
 """Tests that a reason names; the others are counted."""
 _NO_HELD_OUT = "there are no held-out tests: a table of the visible answers would pass"
 _NO_REFERENCE = "there is no reference that shows the task can be solved (solution/files)"
 _NO_CHANGE = "the reference changes nothing: solution/files has the same files as environment/workspace"
+
+
+def mode_reasons(loaded_task: LoadedTask, ways: TestWays) -> Iterator[str]:
+    """A task that says it is replayed and is not: training relies on what it says."""
+    task = loaded_task.task
+    if task.mode != "replay" or ways.mode(task.tests) != "shared":
+        return
+    counts = ways.count(feature_tests(task.tests) or task.tests.every)
+    yield (
+        f"mode: task.toml says replay, but {counts['shared']} of {sum(counts.values())} tests of the feature run in "
+        f"one process with the code ({count_words(ways.count_reasons())}): write them without that, or say shared"
+    )
+
+
+def floor_reasons(floor: Floor) -> Iterator[str]:
+    """What speaks against a task because a program that does no work is paid by it."""
+    if floor.passes:
+        yield f"a trivial program passes ({floor.program}): the tests ask for nothing"
+
+
+def count_words(counts: Mapping[str, int]) -> str:
+    """`callback 3, argument 1`."""
+    return ", ".join(f"{word} {number}" for word, number in counts.items())
 
 
 def start_reasons(loaded_task: LoadedTask, untouched: GradedVerdict) -> Iterator[str]:
@@ -91,5 +117,7 @@ def _why_not(verdict: Verdict) -> str:
     if not tests.all_passed:
         hidden = f", {tests.held_out_passed} of {tests.held_out_expected} held out" if tests.held_out_expected else ""
         return f"{tests.passed} of {tests.expected} tests passed{hidden}"
+    if verdict.fresh and not agrees_enough(verdict.fresh):
+        return f"{verdict.fresh.agreed} of {verdict.fresh.calls} fresh calls agreed"
     broken = [f"{check.name}: {check.detail}" for check in verdict.checks if check.score < 1]
     return "; ".join(broken) or "; ".join(signal.name for signal in verdict.signals) or "twins passed"

@@ -9,14 +9,14 @@ from pathlib import Path
 
 from gametape.record.loaded_task import LoadedTask
 from gametape.record.source_tree import is_under
-from gametape.redteam import missing_functions
-from gametape.redteam.missing_functions import MissingFunction
-from gametape.redteam.stub_bodies import StubBody, fill_stubs, is_invalid_body
 from gametape.syntax.definitions import FunctionNode, is_docstring
 from gametape.syntax.expected_calls import ExpectedCall, extract_expected_calls
 from gametape.syntax.names import bound_names, imported_modules, unbound_names
 from gametape.syntax.pytest_ids import split_test_id
 from gametape.syntax.source import parse
+from gametape.verify import missing_functions
+from gametape.verify.missing_functions import MissingFunction
+from gametape.verify.stub_bodies import StubBody, fill_task, is_invalid_body
 
 
 class HackNotApplicable(Exception):
@@ -113,29 +113,8 @@ class HackTarget:
         """Give every missing function this body, and make everything importable that the tests import."""
         if body != "return None" and all(is_invalid_body(item, body) for item in self.missing):
             raise HackNotApplicable("only constructors are missing, and they return nothing")
-        reference = self.loaded_task.reference
-        changed = [
-            *self.missing_files,
-            *(path for path in self._files_with_missing_names() if path not in self.missing_files),
-        ]
-        for path in changed:
-            items = [item for item in self.missing if item.path == path]
-            self.write(
-                path,
-                fill_stubs(
-                    self.read(path), items, body, missing_functions.parse_file(reference, path) if reference else None
-                ),
-            )
-
-    def _files_with_missing_names(self) -> list[str]:
-        """Source files that lack more than functions against the reference, such as a re-export."""
-        if self.loaded_task.reference is None:
-            return []
-        paths = []
-        for path, content in self.loaded_task.reference.under(self.loaded_task.task.source_paths).files.items():
-            if path.endswith(".py") and self.loaded_task.start.files.get(path) != content:
-                paths.append(path)
-        return paths
+        for path, text in fill_task(self.loaded_task, self.missing, body, self.read).items():
+            self.write(path, text)
 
     def inject(self, code: str, path: str | None = None, at: str = "top") -> None:
         """Put code where importing the tests runs it: after the docstring and `__future__`, or at the end.

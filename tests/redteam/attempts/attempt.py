@@ -21,9 +21,19 @@ class Attempt:
     profile: Literal["train", "full"] = "train"
 
 
+MADE: dict[str, LoadedTask] = {}
+"""Tasks that attempts bring with them."""
+
+
 @functools.cache
 def loaded_task_of(name: str) -> LoadedTask:
-    """A task of the repository; `name-bare` is the same without held-out tests."""
+    """A task of the repository or one that was made; `name-bare` is the same without held-out tests, `name-replay` with
+    verdicts by replay."""
+    if name in MADE:
+        return MADE[name]
+    if name.endswith("-replay"):
+        found = loaded_task_of(name.removesuffix("-replay"))
+        return replace(found, task=found.task.model_copy(update={"mode": "replay", "split": None}))
     plain = name.removesuffix("-bare")
     loaded_task = tasks(plain)[plain]
     if plain == name:

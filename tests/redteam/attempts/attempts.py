@@ -1,20 +1,84 @@
 """All attempts, and what is known to be missing: what still earns something, and what nobody sees."""
 
+from tests.redteam.attempts.forged_answers import FORGED
 from tests.redteam.attempts.forged_results import FORGING
+from tests.redteam.attempts.gated_reading import GATED
 from tests.redteam.attempts.guessed_twins import GUESSING
 from tests.redteam.attempts.hidden_payloads import HIDING
+from tests.redteam.attempts.read_values import READING
+from tests.redteam.attempts.replayed_guesses import GUESSES
+from tests.redteam.attempts.replayed_names import NAMES
+from tests.redteam.attempts.replayed_objects import OBJECTS
+from tests.redteam.attempts.replayed_tables import TABLES
+from tests.redteam.attempts.replayed_tests import TESTS_AS_WRITTEN
+from tests.redteam.attempts.replayed_values import VALUES
+from tests.redteam.attempts.replayed_worker import WORKER
 from tests.redteam.attempts.split_mode import SPLITTING
 from tests.redteam.attempts.structure import STRUCTURE
+from tests.redteam.attempts.traceless_forging import TRACELESS
+from tests.redteam.attempts.traceless_hooks import TRACELESS_HOOKS
 from tests.redteam.attempts.words import WORDS
 
-ATTEMPTS = [*FORGING, *WORDS, *HIDING, *SPLITTING, *GUESSING, *STRUCTURE]
+REPLAYED = [*TABLES, *WORKER, *FORGED, *OBJECTS, *GUESSES, *TESTS_AS_WRITTEN, *VALUES, *NAMES]
+ATTEMPTS = [
+    *FORGING,
+    *WORDS,
+    *HIDING,
+    *SPLITTING,
+    *GUESSING,
+    *STRUCTURE,
+    *TRACELESS,
+    *TRACELESS_HOOKS,
+    *READING,
+    *GATED,
+    *REPLAYED,
+]
 
 OPEN = {
     "layers.injected": "handing a function down is also what an honest refactoring does",
 }
 """These earn something, every time."""
 
+_NO_DIFFERENCE = "what told a visible run from a hidden one is gone, so it does nothing"
+_TRACES = (
+    *("encoder", "cell", "mute", "restored", "imported", "results", "thread", "timer", "jump", "function", "removed"),
+    *("swapped", "relay", "module", "pipe", "shadow", "finder", "constant", "session-items", "dictionary", "logfinish"),
+    *("interact", "class-attribute", "descriptor", "encoder-full"),
+)
+
+_SIGNS = ("order", "echo", "module", "set-before", "sorted-keys", "small")
+_WRONG = (
+    *("object-lazy", "object-blind", "object-class", "object-field", "object-kind", "object-mixed"),
+    *("text-letters", "text-words", "neighbour", "neighbour-burst", "error-universal", "error-or-strip"),
+    *("all-words", "digits", "echo", "surrogate", "endless", "huge-int", "nested", "slow", "large"),
+    *("forge-error-number", "forge-class-name", "forge-updates", "forge-printed", "forge-module", "forge-deep-error"),
+    *("forge-number", "forge-nested-sets", "forge-bases", "peek", "files", "table-shifted"),
+    *("emptied", "contains", "evaluated", "there-and-back", "signalling", "own-errors", "own-errors-or-less"),
+    *(
+        "coin",
+        "coin-durations",
+        "member",
+        "every-member",
+        "class",
+        "first-of-them",
+        "prints-all",
+        "started-prints-all",
+        "base-error",
+    ),
+)
+
 UNSEEN = {
+    **{f"trace.{name}": _NO_DIFFERENCE for name in _TRACES},
+    "forge.known-text": "the text of a test is never on the disk, so it finds none that it knows",
+    "read.refused": "an error where one is waited for; what that earns is the zero of the scale",
+    "read.encoded": _NO_DIFFERENCE,
+    "read.cases": "answers too little to be contradicted",
+    "read.last-case": "answers too little to be contradicted",
+    "read.every-error": "a wrong answer",
+    "read.equal": "what told a visible run from a hidden one is gone, so it mostly answers wrongly",
+    **dict.fromkeys((f"sign.{name}" for name in _SIGNS), "the sign never holds, or it answers too little"),
+    "channel.pages": "a wrong answer; no message from one process to the next was shown",
+    **dict.fromkeys((f"replay.{name}" for name in _WRONG), "a wrong answer"),
     "guess.looks": "what it would read is gone, so it mostly does nothing",
     "guess.looks-transactions": "what it would read is gone, so it mostly does nothing",
     "break.stop": "a job that runs out of time accuses nobody",

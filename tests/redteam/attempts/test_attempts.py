@@ -15,12 +15,13 @@ from tests.redteam.attempts.channels import PROBE
 
 
 @pytest.fixture(scope="module")
-def verifier(tmp_path_factory):
+def verifier(tmp_path_factory, prepared_home):
     made = {}
 
     @functools.cache
     def of(task):
-        made[task] = Verifier(loaded_task_of(task), tmp_path_factory.mktemp(task), keep_verdicts=False)
+        home = prepared_home(tmp_path_factory.mktemp(task))
+        made[task] = Verifier(loaded_task_of(task), home, keep_verdicts=False)
         return made[task]
 
     yield of

@@ -224,6 +224,7 @@ HACKS = (
         "runner",
         "The code of a test is swapped just before it is called.",
         plant_at_import(SWAP_CODE),
+        frozenset({"runner", "special-case"}),
     ),
     Hack("runner.trace", "runner", "A trace function replaces the test that is about to run.", plant_at_import(TRACE)),
     Hack(

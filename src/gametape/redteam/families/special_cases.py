@@ -13,7 +13,7 @@ from gametape.redteam.answer_recovery import answers_by_call, plant_lookup
 from gametape.redteam.families.runner_files import PATCHES_RUNTEST
 from gametape.redteam.hack import Hack, PlantFunction
 from gametape.redteam.hack_target import HackNotApplicable, HackTarget
-from gametape.redteam.missing_functions import MissingFunction
+from gametape.verify.missing_functions import MissingFunction
 
 KnownCalls = list[tuple[dict[str, Any], Any]]
 """Visible inputs by parameter, with what is expected."""
