@@ -47,7 +47,8 @@ CONFIG = {
     "episodes": 3072,
     "tiny": {"layers": 2, "width": 64},
     "warm": {"episodes": 256},
-    "optim": {"learning_rate": 2e-3},
+    "rl": {"reproducible": True},
+    "optim": {"learning_rate": 1e-3},
     "eval": {"every": 1024, "episodes": 64},
 }
 

@@ -1,3 +1,4 @@
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -16,20 +17,41 @@ def admitted(made: LoadedTask, home: Path, runs: int = 1, hacks: HackChoice = "n
     return admit(made, home, runs, hacks, lambda *_: None)
 
 
-def test_a_sound_task_is_admitted_and_every_piece_of_work_is_told(tmp_path: Path) -> None:
-    told: list[tuple[int, int, str]] = []
-    result = admit(subject(), tmp_path, 2, "none", lambda *news: told.append(news))
+@dataclass(frozen=True)
+class SoundTask:
+    """The home in which the sound task was admitted, what came of it, and what was told of the work."""
+
+    home: Path
+    result: Admission
+    told: list[tuple[int, int, str]]
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> SoundTask:
+    home, told = tmp_path_factory.mktemp("home"), list[tuple[int, int, str]]()
+    return SoundTask(home, admit(subject(), home, 2, "none", lambda *news: told.append(news)), told)
+
+
+def test_a_sound_task_is_admitted_and_every_piece_of_work_is_told(sound: SoundTask) -> None:
+    result, told = sound.result, sound.told
     assert result.admitted
     assert not result.untouched.passed
     assert [verdict.passed for verdict in result.reference] == [True, True]
     assert not any(verdict.cached for verdict in result.reference)
-    assert [done for done, _, _ in told] == [0, 1, 2, 3]
-    assert {total for _, total, _ in told} == {3}
+    begin = next(at for at, (_, _, what) in enumerate(told) if what == "untouched tree")
+    assert [done for done, _, _ in told[begin:]] == [0, 1, 2, 3]
+    assert {total for _, total, _ in told[begin:]} == {3}
+    stages = [*dict.fromkeys(what for _, _, what in told[:begin])]
+    assert stages[0] == "preparing"
+    assert "trying trivial programs" in stages
 
 
 def test_a_task_that_asks_for_nothing_is_not_admitted(tmp_path: Path) -> None:
     result = admitted(LoadedTask(subject().task, REFERENCE, SUITE, REFERENCE), tmp_path)
-    assert result.reasons == ["the untouched tree passes: the task asks for nothing"]
+    assert result.reasons == [
+        "the untouched tree passes: the task asks for nothing",
+        "a trivial program passes (the start itself): the tests ask for nothing",
+    ]
 
 
 def test_a_reference_that_does_not_solve_the_task_is_not_admitted(tmp_path: Path) -> None:
@@ -37,7 +59,7 @@ def test_a_reference_that_does_not_solve_the_task_is_not_admitted(tmp_path: Path
     result = admitted(LoadedTask(subject().task, START, SUITE, wrong), tmp_path, runs=2)
     assert result.reasons == [
         "the reference passed 0 of 2 runs: 1 of 2 tests passed, 0 of 1 held out",
-        "the reference does not pass tests/test_add_held_out.py::test_large (failed: assert 609 == 1100): mend the "
+        "the reference does not pass tests/test_add_held_out.py::test_large (failed: expected 1100, got 609): mend the "
         "reference or the test",
     ]
     (difference,) = result.differences
@@ -50,7 +72,7 @@ def test_a_task_without_a_reference_is_not_admitted(tmp_path: Path) -> None:
     assert result.reasons == ["there is no reference that shows the task can be solved (solution/files)"]
 
 
-def test_what_a_hack_earns_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_hack_earns_decides(sound: SoundTask, monkeypatch: pytest.MonkeyPatch) -> None:
     """A "hack" that does the work is rewarded and unseen, as a real one would be if the verifier had a hole."""
 
     def solve(target: HackTarget) -> None:
@@ -64,7 +86,7 @@ def test_what_a_hack_earns_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         Hack("exit.early", "exit", "Leaves with a good exit code.", leave),
     )
     monkeypatch.setattr(admission, "HACKS", hacks)
-    result = admitted(subject(), tmp_path, hacks="all")
+    result = admitted(subject(), sound.home, hacks="all")
     assert len(result.hacks) == 2
     assert result.reasons == ["hacks were rewarded: answer.solve", "hacks went unseen: answer.solve"]
 
@@ -135,7 +157,12 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("name", BROKEN)
+SLOW = ("a start of random bytes", "a reference that changes nothing")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in BROKEN]
+)
 def test_what_is_wrong_is_said_with_its_place_and_what_to_do(name: str, tmp_path: Path) -> None:
     broken, says = BROKEN[name]
     reasons = admitted(broken, tmp_path).reasons
@@ -167,16 +194,16 @@ def test_a_start_that_cannot_be_read_is_told_with_its_line(broken: LoadedTask, s
     assert str(found).startswith(says)
 
 
-def test_a_pass_to_pass_test_that_is_flaky_at_the_start_is_told(tmp_path: Path) -> None:
+def test_a_pass_to_pass_test_that_is_flaky_at_the_start_is_told(sound: SoundTask) -> None:
     """It is told by its runs, which are given here: a coin would decide otherwise."""
-    from gametape.core.verdict import Verdict
     from gametape.redteam.admission_reasons import start_reasons
     from gametape.verify.grader_report import GradedVerdict
 
     flaky = _changed(pass_to_pass=[f"{_VISIBLE}::test_easy"], suite={_VISIBLE: SUITE.files[_VISIBLE] + _MORE})
-    untouched: Verdict = admitted(subject(), tmp_path).untouched
     results = dict.fromkeys(flaky.task.tests.every, "failed")
-    (reason,) = start_reasons(flaky, GradedVerdict(untouched, [], results, flaky.task.tests.pass_to_pass))  # type: ignore[arg-type]
+    (reason,) = start_reasons(
+        flaky, GradedVerdict(sound.result.untouched, [], [], results, flaky.task.tests.pass_to_pass)
+    )  # type: ignore[arg-type]
     assert reason == (
         "pass_to_pass: tests/test_add.py::test_easy passes in one run at the start and not in another: "
         "mend or remove it"

@@ -88,7 +88,7 @@ BROKEN: dict[str, tuple[Breaking, str]] = {
         edit("environment/workspace/tests/test_add.py", "== 3", "== 4"),
         "environment/workspace/tests/test_add.py: expected the same as tests/suite/tests/test_add.py",
     ),
-    "a wrong choice": (edit("task.toml", '"shared"', '"open"'), OURS + "mode: expected 'split' or 'shared'"),
+    "a wrong choice": (edit("task.toml", '"shared"', '"open"'), OURS + "mode: expected 'replay', 'split' or 'shared'"),
     "a limit that is none": (
         edit("task.toml", "[metadata.gametape]", "[verifier]\ntimeout_sec = 0\n[metadata.gametape]"),
         "task.toml: verifier.timeout_sec: expected greater than 0",
@@ -146,15 +146,15 @@ BROKEN: dict[str, tuple[Breaking, str]] = {
     ),
     "split without a surface": (
         edit("task.toml", 'mode = "shared"', 'mode = "split"'),
-        OURS + "split: expected what the tests import, in split mode and only there",
+        OURS + "split: expected what the tests import, in split mode",
     ),
-    "a surface without split": (
+    "a surface in shared mode": (
         edit(
             "task.toml",
             "[metadata.gametape.tests]",
             '[metadata.gametape.split]\nmodules = ["add"]\n[metadata.gametape.tests]',
         ),
-        OURS + "split: expected what the tests import, in split mode and only there",
+        OURS + "split: expected nothing, in shared mode",
     ),
     "a link": (link("environment/workspace/passwd", "/etc/passwd"), "passwd: expected a regular file, not a link"),
     "a linked directory": (link("solution/files/etc", "/etc"), "etc: expected a regular file, not a link"),
@@ -293,10 +293,10 @@ def test_every_task_of_ours_loads(task: Path) -> None:
     assert loaded.reference is not None
 
 
-def test_our_tasks_are_of_both_modes() -> None:
+def test_our_tasks_are_of_every_mode() -> None:
     modes = [load_task(task).task.mode for task in TASKS]
-    assert modes.count("split") >= 5
-    assert modes.count("shared") >= 6
+    assert modes.count("replay") >= 7
+    assert {*modes} >= {"replay", "split", "shared"}
 
 
 def test_an_interpreter_that_is_there_is_taken(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 
 from gametape.core.errors import BadInput
-from gametape.core.task import SplitSurface, Task, TaskTests
+from gametape.core.task import Task, TaskTests
 from gametape.record.loaded_task import LoadedTask
 from gametape.record.source_tree import SourceTree
 from gametape.tasks.atomic_directory import atomic_directory
@@ -114,15 +114,14 @@ description = "Join words as one writes them."
 keywords = ["text", "function"]
 
 [metadata.gametape]     # what gametape adds to Harbor's format
-mode = "split"          # split: tests and code run apart, and only plain data crosses. shared: in one process
+# How tests may run. replay: each in the strongest way it can; recorded calls are replayed, and the code meets no
+# expected value. split: all replayed or live, never in one process with the code. shared: all in one process with it;
+# training refuses that unless asked. The mode of a verdict is what decided: `gametape task check` says it before.
+mode = "replay"
 source_paths = ["MODULE.py"]    # files or directories that are taken from an attempt; nothing else of it is run
 test_paths = ["tests"]          # where tests/suite is laid over the sources
 import_roots = ["."]            # where imports start, in the workspace
 # dependencies = ["attrs==25.1.0"]      # pinned, if the sources or tests need more than pytest
-
-[metadata.gametape.split]       # only in split mode
-modules = ["MODULE"]            # what the tests import from the sources
-# classes = ["MODULE:Thing"]    # classes whose objects stay with the code
 
 [metadata.gametape.difficulty]
 prior = 0.1             # from 0, easy, to 1: a guess
@@ -168,11 +167,10 @@ def scaffold_task(directory: Path, name: str | None = None, module: str | None =
     tests = TaskTests.model_validate(tomllib.loads(task_toml)["metadata"]["gametape"]["tests"])
     task = Task(
         name=name,
-        mode="split",
+        mode="replay",
         instruction=INSTRUCTION.replace(_MODULE, module),
         source_paths=[f"{module}.py"],
         tests=tests,
-        split=SplitSurface(modules=[module]),
     )
     visible = {f"tests/test_{module}.py": VISIBLE.replace(_MODULE, module).encode()}
     held_out = {f"tests/test_{module}_held_out.py": HELD_OUT.replace(_MODULE, module).encode()}

@@ -13,10 +13,10 @@ from .tricky import TRICKY
 
 
 @pytest.fixture(scope="session")
-def interpreter(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def interpreter(run_home: Path) -> Path:
     """That of an environment with nothing in it but the runner."""
     try:
-        return environment(tmp_path_factory.getbasetemp() / "shelf-home").interpreter
+        return environment(run_home).interpreter
     except MissingDependency as error:
         pytest.skip(f"no package index: {error}")
 

@@ -21,11 +21,15 @@ class Heard:
 
     def __init__(self) -> None:
         self.said: list[str] = []
+        self.counted: list[tuple[int, int]] = []
         self.begun: list[tuple[str, int, int]] = []
         self.records: list[dict[str, Any]] = []
 
     def on_status(self, status: str) -> None:
         self.said.append(status)
+
+    def on_count(self, done: int, total: int) -> None:
+        self.counted.append((done, total))
 
     def on_phase_start(self, phase: str, total: int, done: Sequence[dict[str, Any]]) -> None:
         self.begun.append((phase, total, len(done)))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from gametape.core.task import Difficulty, SplitSurface, Task, TaskLimits, TaskTests
+from gametape.core.task import Difficulty, Task, TaskLimits, TaskTests
 from gametape.record.loaded_task import LoadedTask
 from gametape.record.source_tree import SourceTree
 
@@ -79,7 +79,7 @@ class Kata:
         visible_suite = suite.only({visible_path})
         task = Task(
             name=f"{TASK_NAME_PREFIX}{self.family}-{number}",
-            mode="split",
+            mode="replay",
             instruction=self.instruction,
             source_paths=[self.path],
             tests=TaskTests(
@@ -87,7 +87,6 @@ class Kata:
                 pass_to_pass=[],
                 held_out=_ids(held_out_path, len(self.held_out_inputs), len(self.visible_inputs)),
             ),
-            split=SplitSurface(modules=[self.template.function]),
             difficulty=Difficulty(prior=0.02),
             limits=TaskLimits(verifier_seconds=60.0, agent_seconds=300.0, cpus=1, memory_mb=1024, disk_mb=256),
         )

@@ -7,7 +7,7 @@ import random
 import shutil
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,12 +19,13 @@ from gametape.tasks.mining.candidates import Candidate, find_candidates, union_c
 from gametape.tasks.mining.chain import build_chain, order_features, select_disjoint_features
 from gametape.tasks.mining.mining_log import MINING_LOG_NAME, MiningLog
 from gametape.tasks.mining.project_layout.detection import find_project
-from gametape.tasks.mining.project_layout.source_reader import read_project_source
+from gametape.tasks.mining.project_layout.source_reader import check_project_source, read_project_source
 from gametape.tasks.mining.project_runner import ProjectRunner
 from gametape.tasks.mining.removal.deletion import Tier
 from gametape.tasks.mining.suite_analysis import SuiteAnalysis, analysis_from_record, analyze_suite, source_functions
 from gametape.tasks.mining.summary import MiningSummary
 from gametape.tasks.mining.task_draft import TaskBuilder, TaskDraft, TaskKind
+from gametape.tasks.mining.task_mode import TaskModeChooser
 from gametape.tasks.mining.trial import CandidateRejected, CandidateTrial, ValidCandidate
 from gametape.tasks.project import Project, ProjectRefused
 from gametape.verify.warm_runner import WarmTestRunner
@@ -64,6 +65,9 @@ class MiningObserver(Protocol):
 
     def on_status(self, status: str) -> None: ...
 
+    def on_count(self, done: int, total: int) -> None:
+        """How far the work of the last status is; 0 where nobody counts."""
+
     def on_phase_start(self, phase: str, total: int, done: Sequence[dict[str, Any]]) -> None: ...
 
     def on_candidate_done(self, record: dict[str, Any]) -> None: ...
@@ -72,6 +76,7 @@ class MiningObserver(Protocol):
 def mine(request: MiningRequest, observer: MiningObserver) -> MiningSummary:
     """Mine a source. Raises `ProjectRefused` if it cannot be mined, `BadInput` if it cannot be read."""
     started = time.monotonic()
+    check_project_source(request.source)
     observer.on_status("reading the source")
     project = find_project(read_project_source(request.source), request.tests, request.source.name)
     run = {
@@ -105,11 +110,11 @@ class _MiningRun:
         self._request = request
         self._log = log
         self._observer = observer
-        self._runner, env = _project_runner(request, project, observer)
+        self._runner, self._env = _project_runner(request, project, observer)
         self._analysis = self._analyze()
         baseline, coverage_map = self._analysis.baseline, self._analysis.coverage_map
         observer.on_status("looking for copies outside")
-        self._builder = TaskBuilder(project, env, request.tier, request.kind)
+        self._builder = TaskBuilder(project, self._env, request.tier, request.kind)
         self._trial = CandidateTrial.for_project(self._runner, baseline, coverage_map, request.tier, request.seed)
         self._summary = MiningSummary.of_project(project, self._analysis)
 
@@ -120,6 +125,7 @@ class _MiningRun:
         )
         if not candidates:
             raise ProjectRefused("no_candidates", "no function is reached by at least 2 and at most 40 % of its tests")
+        self._modes = self._record()
         limit = self._request.limit
         if self._request.chain:
             candidates = self._chains(candidates, limit or 1)
@@ -169,6 +175,17 @@ class _MiningRun:
         analysis = analyze_suite(self._runner, self._request.seed)
         self._log.append(analysis.to_record())
         return analysis
+
+    def _record(self) -> TaskModeChooser:
+        self._observer.on_status("recording what the tests ask of the code")
+        tests = self._analysis.baseline.tests
+        return TaskModeChooser.for_project(
+            self._runner.project,
+            self._env,
+            tests,
+            self._request.home,
+            lambda _stage, done, total: self._observer.on_count(done, total),
+        )
 
     def _try(
         self, kind: str, candidates: Sequence[Candidate], work: Callable[[Candidate, WarmTestRunner], dict[str, Any]]
@@ -228,6 +245,8 @@ class _MiningRun:
         """Write a task directory atomically."""
         for file, problem in find_inconsistencies(draft.loaded_task):
             raise CandidateRejected("unsound", f"{file}: {problem}")
+        loaded_task, mode_facts = self._modes.choose(draft.loaded_task)
+        draft = replace(draft, loaded_task=loaded_task, log_facts={**draft.log_facts, **mode_facts})
         unfinished = self._request.out / _UNFINISHED / draft.name
         final = self._request.out / draft.name
         _clear(final)

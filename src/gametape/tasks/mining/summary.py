@@ -40,6 +40,22 @@ class MiningSummary:
         return [record for record in self.records if "task" in record]
 
     @property
+    def modes(self) -> dict[str, int]:
+        """How many tasks are verified in each mode."""
+        counts = Counter(record.get("mode", "shared") for record in self.valid)
+        return {mode: counts[mode] for mode in ("replay", "split", "shared")}
+
+    @property
+    def not_replayable(self) -> dict[str, int]:
+        """Tasks that do not rest on replay, by the commonest reason among their tests."""
+        reasons = (
+            next(iter(record.get("not_replayable", {"unknown": 1})))
+            for record in self.valid
+            if record.get("mode") != "replay"
+        )
+        return dict(Counter(reasons).most_common())
+
+    @property
     def seconds_per_candidate(self) -> float | None:
         """Wall-clock seconds, with all jobs running; None when nothing was tried."""
         return round(self.trial_seconds / self.candidates_tried, 3) if self.candidates_tried else None

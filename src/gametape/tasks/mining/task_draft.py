@@ -87,7 +87,7 @@ class TaskBuilder:
         prior, components = difficulty_prior(sources, valid.deleted, len(failing), visible_context)
         task = Task(
             name=name,
-            mode="shared",
+            mode="replay",
             instruction=instruction,
             source_paths=[*project.source_paths],
             test_paths=[*project.test_paths],

@@ -12,6 +12,7 @@ from random import Random
 from gametape.core.environment import EpisodeScore
 from gametape.core.errors import BadInput
 from gametape.core.protocols import Tool, Workspace
+from gametape.tasks.worlds.experts import Expert, NoisyExpert
 from gametape.tasks.worlds.families import VALUES
 from gametape.tasks.worlds.plan import (
     KEEP_TOOL_NAME,
@@ -28,7 +29,7 @@ from gametape.tasks.worlds.world import World
 
 
 @dataclass(frozen=True)
-class _Episode(World):
+class MemoryWorld(World):
     """A world with one additional job, and a sentence before the first."""
 
     part: str
@@ -60,13 +61,24 @@ class _Episode(World):
 
 
 @dataclass(frozen=True)
+class WriterWorld(MemoryWorld):
+    """The first episode of a pair. Its score has the note that it left."""
+
+    pair: "MemoryPair"
+
+    async def score(self, workspace: Workspace) -> EpisodeScore:
+        score = await super().score(workspace)
+        return replace(score, note=tuple(await read_note(workspace)))
+
+
+@dataclass(frozen=True)
 class MemoryPair:
     """The writer's and the reader's episode of one spec, whose settings hold for both."""
 
     spec: WorldSpec
 
     @cached_property
-    def writer(self) -> World:
+    def writer(self) -> WriterWorld:
         job = WorldJob(
             "keep the code",
             "keep",
@@ -80,7 +92,7 @@ class MemoryPair:
         full_plan = replace(
             full_plan, start={**plan.start, NOTE_ITEM: ()}, goal={**plan.goal, NOTE_ITEM: (self._item, self._code)}
         )
-        return _Episode(self.spec, "writer", _code_text(self._item, self._code), full_plan)
+        return WriterWorld(self.spec, "writer", _code_text(self._item, self._code), full_plan, self)
 
     def reader(self, note: Sequence[str]) -> World:
         """The second episode, for a reader that is told this note (from `read_note`)."""
@@ -94,7 +106,7 @@ class MemoryPair:
             start={**plan.start, NOTE_ITEM: ()},
             goal=with_value({**plan.goal, NOTE_ITEM: ()}, self._item, self._code),
         )
-        return _Episode(self.spec, "reader", _code_text(*note) if len(note) == 2 else "no code", full_plan)
+        return MemoryWorld(self.spec, "reader", _code_text(*note) if len(note) == 2 else "no code", full_plan)
 
     @cached_property
     def _plans(self) -> tuple[WorldPlan, WorldPlan]:
@@ -116,6 +128,11 @@ class MemoryPair:
     def _rng(self, purpose: str) -> Random:
         return Random(f"{self.spec.bucket}/{self.spec.seed}/{purpose}")
 
+    @property
+    def note(self) -> tuple[str, str]:
+        """The note that a writer is asked for."""
+        return self._item, self._code
+
 
 async def read_note(workspace: Workspace) -> list[str]:
     """The note in a writer's workspace after its episode."""
@@ -133,6 +150,19 @@ def joint_score(writer: EpisodeScore, readers: Sequence[EpisodeScore]) -> Episod
         reward=writer.reward * mean_reward,
         detail=f"{writer.detail}; {mean_reward:.0%} of its readers succeeded",
     )
+
+
+def forgetful_expert(skill: float, note_rate: float) -> Expert:
+    """A noisy expert whose note has the right code with `note_rate`, and any other code otherwise."""
+    ordinary = NoisyExpert(skill, note_rate)
+
+    def choose(plan: WorldPlan, job: WorldJob, turn: int, rng: Random) -> WorldAction:
+        if job.verb != "keep" or rng.random() < note_rate:
+            return ordinary(plan, job, turn, rng)
+        item, code = job.correct_action.values
+        return WorldAction(KEEP_TOOL_NAME, (item, rng.choice([value for value in VALUES if value != code])))
+
+    return choose
 
 
 def _code_text(item: str, code: str) -> str:

@@ -89,12 +89,17 @@ PRESETS: Mapping[str, WorldSpec] = {
     "moderate": WorldSpec(horizon=12, load_bearing=1, base_rate=0.2),
     "starved": WorldSpec(horizon=16, load_bearing=2, base_rate=0.05),
     "long": WorldSpec(horizon=48, load_bearing=2, base_rate=0.2),
+    "memory": WorldSpec(family="files", horizon=4, load_bearing=0, base_rate=0.4),
     "easy-tools": WorldSpec(horizon=8, load_bearing=1, base_rate=0.5, rules=TOOL_RULES),
     "moderate-tools": WorldSpec(horizon=12, load_bearing=1, base_rate=0.2, rules=TOOL_RULES),
     "starved-tools": WorldSpec(horizon=12, load_bearing=3, base_rate=0.2, rules=TOOL_RULES),
     "barren-tools": WorldSpec(horizon=12, load_bearing=5, base_rate=0.2, rules=TOOL_RULES),
 }
-"""Presets named `-tools` have only rules that demand a tool, and none that demands a mode."""
+"""`memory` worlds are played in pairs, by a writer of a note and a reader; their base rate is that of right notes.
+Presets named `-tools` have only rules that demand a tool, and none that demands a mode."""
+
+
+MEMORY_PRESET = "memory"
 
 
 def preset(name: str) -> WorldSpec:

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from gametape.core.base_model import StrictModel
 from gametape.core.errors import BadInput
 from gametape.core.validation import problems_from
-from gametape.tasks.worlds.spec import WorldSpec, preset, spec_stream
+from gametape.tasks.worlds.spec import MEMORY_PRESET, WorldSpec, preset, spec_stream
 from gametape.tasks.worlds.world import World
 
 SUITE_FILE = "suite.json"
@@ -60,6 +60,8 @@ def is_suite(directory: Path) -> bool:
 
 def preset_worlds(name: str, count: int, seed: int = 0) -> list[World]:
     """The first worlds of a preset's stream, by a name such as `worlds:moderate`."""
+    if name.removeprefix(_NAMED) == MEMORY_PRESET:
+        raise BadInput(f"{name}: these are pairs of episodes, for `gametape train`; take other worlds")
     spec = preset(name.removeprefix(_NAMED))
     return [World(drawn) for drawn in islice(spec_stream(spec, seed), count)]
 

@@ -93,6 +93,17 @@ _Entry = tuple[str, bytes, bool]
 """A path, its content, and whether it is executable."""
 
 
+def check_project_source(path: Path) -> None:
+    """Raise `BadInput` where there is neither a directory nor a file."""
+    if path.is_dir() or path.is_file():
+        return
+    if path.exists():
+        raise BadInput(f"{printable_path(path)}: neither a directory nor an archive")
+    raise BadInput(
+        f"{printable_path(path)}: there is nothing; give a directory or a source distribution (.tar.gz, .zip)"
+    )
+
+
 def read_project_source(path: Path) -> SourceTree:
     """Read a directory, or a `.tar.gz`, `.tar.bz2`, `.tar.xz` or `.zip`. Raises `BadInput` if it cannot be used.
 
@@ -100,17 +111,8 @@ def read_project_source(path: Path) -> SourceTree:
     an `.egg-info`) are included; `find_project` removes them. A single top-level directory of an archive is stripped.
     """
     try:
-        if path.is_dir():
-            entries = _of_directory(path)
-        elif path.is_file():
-            entries = _of_archive(path)
-        elif path.exists():
-            raise BadInput(f"{printable_path(path)}: neither a directory nor an archive")
-        else:
-            raise BadInput(
-                f"{printable_path(path)}: there is nothing; give a directory or a source distribution (.tar.gz, .zip)"
-            )
-        return _tree(path, entries)
+        check_project_source(path)
+        return _tree(path, _of_directory(path) if path.is_dir() else _of_archive(path))
     except OSError as error:
         raise read_error(Path(error.filename or path), error) from error
 
