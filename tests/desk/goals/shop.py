@@ -8,6 +8,8 @@ from typing import Any
 from gametape.record.source_tree import SourceTree
 
 SUCCESS = "pytest -q"
+BY_EXIT_CODE = "python3 -c 'import shop; assert shop.total([1, 2]) == 3'"
+"""For tests of anything but the judge: what pytest does is observed test by test, which takes several times as long."""
 PRODUCT = """\
 def total(prices):
     return sum(prices) + 1

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gametape.core.errors import BadInput
-from gametape.desk.goals.baseline import measure_baseline
+from gametape.desk.goals.baseline import GoalBaseline, measure_baseline
 from gametape.desk.goals.goal import Goal
 from gametape.desk.goals.judge import GoalJudge, GoalVerdict
 from gametape.desk.goals.minimum_counts import required_tests
@@ -37,9 +37,16 @@ def test_never():
 """
 
 
-def _judged(start: SourceTree, success: str, changed: dict[str, str], home: Path, strict: bool = False) -> GoalVerdict:
+def _judged(
+    start: SourceTree,
+    success: str,
+    changed: dict[str, str],
+    home: Path,
+    strict: bool = False,
+    baseline: GoalBaseline | None = None,
+) -> GoalVerdict:
     goal = Goal(goal_id="g", workspace="/", success=success, model="", instruction="", created=0.0, strict=strict)
-    baseline = measure_baseline(start, success, None, strict, ZygotePool())
+    baseline = baseline or measure_baseline(start, success, None, strict, ZygotePool())
     workspace = home / "workspace"
     SourceTree({path: text.encode() for path, text in changed.items()}).overlaid_on(start).write_to(workspace)
     return GoalJudge(goal, read_command(success), start, baseline, home).judge(workspace)
@@ -56,7 +63,7 @@ def test_tests_of_code_that_is_not_written_yet_are_counted_and_demanded(tmp_path
         "shop.py": FILES["shop.py"] + "\n\ndef discount(price):\n    return price / 2\n",
         "shop_taxes.py": "def tax(price):\n    return price / 5\n",
     }
-    assert _judged(start, "pytest tests/test_new.py", written, tmp_path).reached
+    assert _judged(start, "pytest tests/test_new.py", written, tmp_path, baseline=baseline).reached
 
 
 @pytest.mark.slow
@@ -80,12 +87,17 @@ def test_tests_of_which_none_passes_hold_nothing(tmp_path: Path) -> None:
         "    assert shop.late() == 1\n\n\n@pytest.mark.xfail\ndef test_known():\n    assert shop.known() == 1\n"
     )
     start = SourceTree({"shop.py": b"", "tests/test_shop.py": tests.encode()})
-    assert not measure_baseline(start, "pytest", None, False, ZygotePool()).holds(strict=False)
-    idle = _judged(start, "pytest", {}, tmp_path / "a")
+    baseline = measure_baseline(start, "pytest", None, False, ZygotePool())
+    assert not baseline.holds(strict=False)
+
+    def judged(product: dict[str, str], name: str) -> GoalVerdict:
+        return _judged(start, "pytest", product, tmp_path / name, baseline=baseline)
+
+    idle = judged({}, "a")
     assert (idle.reached, idle.criterion["exit_code"], idle.tampering) == (False, 1, ())
     assert "No test passes" in idle.feedback
-    assert _judged(start, "pytest", {"shop.py": "def late():\n    return 1\n"}, tmp_path / "b").reached
-    assert not _judged(start, "pytest", {"shop.py": "def late():\n    return 2\n"}, tmp_path / "c").reached
+    assert judged({"shop.py": "def late():\n    return 1\n"}, "b").reached
+    assert not judged({"shop.py": "def late():\n    return 2\n"}, "c").reached
 
 
 @pytest.mark.slow

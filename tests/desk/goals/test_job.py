@@ -17,10 +17,11 @@ from gametape.desk.goals.goal import Goal, GoalDirectory
 from gametape.desk.goals.goal_request import write_goal
 from gametape.desk.goals.job import pursue_goal
 from gametape.desk.goals.judge import NO_TEST_PASSES
+from gametape.record.source_tree import SourceTree
 from gametape.record.trajectory_file import load_trajectory
 from gametape.tasks.mining.project_layout.source_reader import read_project_source
 from gametape.verify.runner import ZygotePool
-from tests.desk.goals.shop import DONE, FILES, MENDED, PRODUCT, SUCCESS, TESTS, call, lay, script, write
+from tests.desk.goals.shop import DONE, FILES, MENDED, PRODUCT, START, SUCCESS, TESTS, call, lay, script, write
 from tests.desk.steps import Kept, Killed, MemoryRecorder
 
 Make = Callable[..., tuple[Path, GoalDirectory]]
@@ -28,15 +29,26 @@ _HONEST = (call("read", path="shop.py"), DONE, write("shop.py", MENDED), DONE)
 _GIT = ("git", "-c", "user.name=me", "-c", "user.email=me@localhost")
 
 
+@pytest.fixture(scope="module")
+def measure(baseline: GoalBaseline) -> Callable[[SourceTree], GoalBaseline]:
+    """The baseline of a workspace, measured once for each."""
+    known = {START.digest: baseline}
+
+    def measured(start: SourceTree) -> GoalBaseline:
+        if start.digest not in known:
+            known[start.digest] = measure_baseline(start, SUCCESS, None, False, ZygotePool())
+        return known[start.digest]
+
+    return measured
+
+
 @pytest.fixture
-def goal(tmp_path: Path, baseline: GoalBaseline) -> Callable[..., tuple[Path, GoalDirectory]]:
+def goal(tmp_path: Path, measure: Callable[[SourceTree], GoalBaseline]) -> Callable[..., tuple[Path, GoalDirectory]]:
     def make(turns: tuple[dict[str, Any], ...], **wished: Any) -> tuple[Path, GoalDirectory]:
         home, workspace = tmp_path / "home", tmp_path / "workspace"
         if not workspace.exists():
             lay(workspace)
-        measured = baseline
-        if wished.pop("baseline_of", None):
-            measured = measure_baseline(read_project_source(workspace), SUCCESS, None, False, ZygotePool())
+        start = read_project_source(workspace)
         asked = Goal(
             goal_id="goal-20261115-000000",
             workspace=str(workspace),
@@ -46,7 +58,7 @@ def goal(tmp_path: Path, baseline: GoalBaseline) -> Callable[..., tuple[Path, Go
             head=head_of(workspace),
             **{"instruction": "Mend the sum.", **wished},
         )
-        return home, write_goal(home, asked, read_project_source(workspace), measured)
+        return home, write_goal(home, asked, start, measure(start))
 
     return make
 
@@ -174,7 +186,7 @@ def test_apply_refuses_a_workspace_that_has_moved_on(tmp_path: Path, goal: Make)
 
 def test_a_goal_that_already_holds_costs_nothing(tmp_path: Path, goal: Make) -> None:
     lay(tmp_path / "workspace", {"shop.py": MENDED})
-    home, place = goal((write("shop.py", PRODUCT), DONE), instruction_given=False, baseline_of="workspace")
+    home, place = goal((write("shop.py", PRODUCT), DONE), instruction_given=False)
     answer = _run(home, place)
     assert (answer["reached"], answer["reason"], answer["held_before"]) == (True, "already holds", True)
     assert (answer["attempts"], answer["tokens"], answer["branch"], answer["exit_code"]) == ([], 0, None, 0)
@@ -185,7 +197,7 @@ def test_a_goal_that_already_holds_costs_nothing(tmp_path: Path, goal: Make) -> 
 def test_a_goal_whose_tests_are_all_skipped_does_not_hold_already(tmp_path: Path, goal: Make) -> None:
     skipped = "import pytest\n\npytestmark = pytest.mark.skip\n\n\ndef test_shop():\n    assert False\n"
     lay(tmp_path / "workspace", {"tests/test_shop.py": skipped})
-    home, place = goal((DONE,), instruction_given=False, baseline_of="workspace", attempts=1)
+    home, place = goal((DONE,), instruction_given=False, attempts=1)
     answer = _run(home, place)
     assert (answer["reached"], answer["reason"], answer["held_before"]) == (False, "attempts", False)
     assert (answer["exit_code"], answer["attempts"][0]["criterion"]["exit_code"]) == (1, 1)
@@ -195,7 +207,7 @@ def test_a_goal_whose_tests_are_all_skipped_does_not_hold_already(tmp_path: Path
 def test_with_an_instruction_the_work_is_done_all_the_same(tmp_path: Path, goal: Make) -> None:
     lay(tmp_path / "workspace", {"shop.py": MENDED})
     refactored = MENDED.replace("def cheapest", "def _unused():\n    return 0\n\n\ndef cheapest")
-    home, place = goal((write("shop.py", refactored), DONE), baseline_of="workspace")
+    home, place = goal((write("shop.py", refactored), DONE))
     answer = _run(home, place)
     assert (answer["reached"], answer["reason"], answer["held_before"]) == (True, "reached", True)
     assert len(answer["attempts"]) == 1

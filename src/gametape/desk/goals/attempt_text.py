@@ -25,10 +25,11 @@ def end_text(answer: dict[str, Any]) -> str:
 
 
 def count_text(attempt: dict[str, Any]) -> str:
-    criterion, demanded = attempt["criterion"], attempt.get("demanded")
+    criterion, demanded, held_out = attempt["criterion"], attempt.get("demanded"), attempt.get("held_out")
+    hidden = f", {held_out['passed']} of {held_out['required']} held-out tests" if held_out else ""
     if criterion["collected"] is None:
-        return f"exit code {criterion['exit_code']}"
-    return f"{criterion['passed']} of {demanded} passed" if demanded else f"{criterion['passed']} passed"
+        return f"exit code {criterion['exit_code']}{hidden}"
+    return (f"{criterion['passed']} of {demanded} passed" if demanded else f"{criterion['passed']} passed") + hidden
 
 
 def shortcomings(attempt: dict[str, Any]) -> list[str]:

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,17 @@ from gametape.core.base_model import StrictModel
 from gametape.core.errors import BadInput
 from gametape.core.task import Task, TaskTests
 from gametape.desk.goals import shell_condition
+from gametape.desk.goals.apart_run import run_apart
+from gametape.desk.goals.command_judge import find_parts
+from gametape.desk.goals.command_trace import CommandTrace
+from gametape.desk.goals.deciding_files import DecidingFiles, FileRoles, find_deciding_files, is_source, says_missing
 from gametape.desk.goals.minimum_counts import MinimumCounts, count_minimums, imported_modules
 from gametape.desk.goals.pytest_observation import GoalTestResult, PytestObservation, PytestObserver
-from gametape.desk.goals.success_command import SuccessCriterion, read_command
+from gametape.desk.goals.success_command import SuccessCriterion, plain_command, read_command
+from gametape.desk.goals.told_files import check_data_read_by_product
 from gametape.record.loaded_task import LoadedTask
-from gametape.record.source_tree import SourceTree, is_under
+from gametape.record.source_tree import SourceTree, is_under, parent_directories
+from gametape.sandbox.result import ExecResult
 from gametape.syntax.pytest_ids import split_test_id
 from gametape.tasks.mining.project_layout.suite_discovery import find_test_paths
 from gametape.verify import jobs
@@ -46,10 +53,32 @@ class GoalBaseline(StrictModel):
     """By test file."""
     exit_codes: list[int] = Field(default_factory=list)
     """The exit codes of the conditions that are not pytest runs."""
+    apart: list[str] = Field(default_factory=list)
+    """Tests that pass with the product in another sandbox."""
     usual: list[tuple[str, str]] = Field(default_factory=list)
     """Process events (kind, detail) that the tests cause without any agent."""
+    pinned: list[str] = Field(default_factory=list)
+    """Files that the command read and that belong to the check."""
+    product: list[str] = Field(default_factory=list)
+    """Files that the other conditions than pytest runs read and that are the product."""
+    check_directories: list[str] = Field(default_factory=list)
+    """Directories with files of the check and none of the product."""
+    written: list[str] = Field(default_factory=list)
+    """Files that the command itself writes."""
+    looked_for: list[str] = Field(default_factory=list)
+    """Files that the other conditions than pytest runs asked for, and that were not there."""
+    golden: list[str] = Field(default_factory=list)
+    """Data of the check that processes of the product read."""
+    named_missing: list[str] = Field(default_factory=list)
+    """Those of which the command said that they are missing."""
+    traced: bool = True
+    """False where more files were asked for than a trace keeps. Then no run of a shell condition will count."""
     plan: dict[str, Any] = Field(default_factory=lambda: {"validated": []})
     """Validated twins of the tests that passed, as JSON."""
+
+    @property
+    def deciding_files(self) -> DecidingFiles:
+        return DecidingFiles(frozenset(self.pinned), frozenset(self.product), frozenset(self.check_directories))
 
     @property
     def collected(self) -> int:
@@ -116,14 +145,15 @@ def _twins_of_failing_tests(suite: SourceTree, tests: Sequence[str]) -> list[Val
     validated = []
     for key, twins in suite_twins.items():
         for twin in twins:
-            wanted = f"{key[0]}::{key[1]}[{twin.case}]"
-            flips = tuple(test for test in ids[key] if twin.case is None or test == wanted)
+            wanted = {f"{key[0]}::{key[1]}[{changed.case}]" for changed in twin.cases}
+            flips = tuple(test for test in ids[key] if not wanted or test in wanted)
             validated += [ValidatedTwin(key[0], twin, flips)] if flips else []
     return validated
 
 
 def with_twins(bare: GoalBaseline, start: SourceTree, interpreter: Path | None, zygotes: ZygotePool) -> GoalBaseline:
-    """The baseline with what runs over the pinned tree show: validated twins, and the tests' own process events."""
+    """The baseline with what runs over the pinned tree show: validated twins, the tests' own process events, and which
+    tests pass apart from the product."""
     passing = bare.tests("passed")
     if not passing:
         return bare
@@ -143,7 +173,8 @@ def with_twins(bare: GoalBaseline, start: SourceTree, interpreter: Path | None, 
     functions = sorted({split_test_id(test) for test in passing})
     tried = {*random.Random(len(functions)).sample(functions, min(len(functions), _MAX_TWIN_FUNCTIONS))}
     plan = validate_twins(task.suite, [test for test in passing if split_test_id(test) in tried], run, _ROUNDS)
-    return bare.model_copy(update={"usual": sorted(usual), "plan": plan.to_json()})
+    apart = run_apart(prepared, sources, passing, zygotes).passed
+    return bare.model_copy(update={"usual": sorted(usual), "plan": plan.to_json(), "apart": sorted(apart)})
 
 
 _PYTEST_CONFIG_FILES = ("pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
@@ -152,10 +183,15 @@ _CANNOT_START = (126, 127)
 
 
 def measure_baseline(
-    start: SourceTree, success: str, interpreter: Path | None, strict: bool, zygotes: ZygotePool
+    start: SourceTree,
+    success: str,
+    interpreter: Path | None,
+    strict: bool,
+    zygotes: ZygotePool,
+    roles: FileRoles | None = None,
 ) -> GoalBaseline:
-    """Run the success command over the start tree. Raises `BadInput` for a command that cannot start, that collects no
-    test, or that can never be satisfied."""
+    """Run the success command over the start tree. `roles` says which files are the product or the check, if the user
+    did. Raises `BadInput` for a command that cannot start, that collects no test, or that can never be satisfied."""
     criterion = read_command(success)
     _refuse_other_roots(criterion, start)
     roots = _import_roots(start, criterion)
@@ -191,22 +227,90 @@ def measure_baseline(
         unread_excused=unread.excused,
         seconds=observation.seconds,
     )
-    codes = _exit_codes(criterion, start, bare, interpreter)
-    return with_twins(bare.model_copy(update={"exit_codes": codes}), start, interpreter, zygotes)
+    traced = _trace_command(
+        criterion, start, bare, interpreter, replace(roles or FileRoles(), test_paths=tuple(test_paths))
+    )
+    return with_twins(traced, start, interpreter, zygotes)
 
 
-def _exit_codes(
-    criterion: SuccessCriterion, start: SourceTree, bare: GoalBaseline, interpreter: Path | None
-) -> list[int]:
+def _trace_command(
+    criterion: SuccessCriterion, start: SourceTree, bare: GoalBaseline, interpreter: Path | None, roles: FileRoles
+) -> GoalBaseline:
+    """The baseline with the exit codes of conditions that are not pytest runs, and the files that all of them read."""
     task = goal_task("baseline", "", start, bare, interpreter, TaskTests(fail_to_pass=[], pass_to_pass=[]))
-    codes = []
-    for command in criterion.shell_commands:
-        result = shell_condition.run_command(command, start, task)
+
+    runs = [shell_condition.run_command(command, start, task, "all") for command in criterion.shell_commands]
+    results = [each.result for each in runs]
+    known = find_parts(results, start, roles)
+    for command, result in zip(criterion.shell_commands, results, strict=True):
         if result.exit_code in _CANNOT_START:
             stderr_lines = result.stderr.strip().splitlines()
             raise BadInput(f"the success command cannot start: {stderr_lines[-1] if stderr_lines else command.text}")
-        codes.append(result.exit_code)
-    return codes
+    seconds = max(_MIN_FILE_SECONDS, _SLACK * sum(bare.seconds.values()))
+    plain = [plain_command(run, bare.import_roots) for run in criterion.pytest_runs]
+    tested = [shell_condition.run_command(command, start, task, "opened", seconds).result for command in plain]
+    data = {path for result in tested if result.trace for path in _test_data(CommandTrace(result.trace, start), roles)}
+    traces = [result.trace for result in (*results, *tested) if result.trace]
+    return bare.model_copy(
+        update={
+            "exit_codes": [result.exit_code for result in results],
+            "test_paths": [*bare.test_paths, *sorted(data | _pinned_by_user(criterion, start, roles))],
+            "pinned": sorted(
+                {*known.pinned, *data, *start.under(list(roles.pinned))} if roles.pinned else {*known.pinned, *data}
+            ),
+            "product": sorted(known.product - data),
+            "check_directories": sorted(known.check_directories),
+            "written": sorted({path for each in runs for path in _written(each, start)}),
+            "looked_for": sorted({path for run in results if run.trace for path in _missed(run, start)}),
+            "golden": sorted(
+                {
+                    path
+                    for run in results
+                    if run.trace
+                    for path in check_data_read_by_product(CommandTrace(run.trace, start), known.pinned)
+                }
+            ),
+            "named_missing": sorted({path for run in results if run.trace for path in _named_missing(run, start)}),
+            "traced": all(trace.complete for trace in traces),
+        }
+    )
+
+
+def _pinned_by_user(criterion: SuccessCriterion, start: SourceTree, roles: FileRoles) -> set[str]:
+    """Files that lie with the tests when they run, since the user says so."""
+    pinned = start.under(list(roles.pinned)) if criterion.pytest_runs and roles.pinned else SourceTree()
+    return {path for path in pinned if not is_under(path, list(roles.test_paths))}
+
+
+def _written(run: shell_condition.CommandRun, start: SourceTree) -> set[str]:
+    return {*run.rewritten, *(CommandTrace(run.result.trace, start).written if run.result.trace else ())}
+
+
+def _missed(result: ExecResult, start: SourceTree) -> set[str]:
+    """The paths that a run asked for and that are neither a file nor a directory."""
+    assert result.trace is not None
+    there = {*start, *(above for path in start for above in parent_directories(path))}
+    trace = CommandTrace(result.trace, start)
+    return {path for path in trace.looked_at_by if path not in there and "__pycache__" not in path}
+
+
+def _named_missing(result: ExecResult, start: SourceTree) -> set[str]:
+    lines = [line for line in (result.stdout + result.stderr).splitlines() if says_missing(line)]
+    return {path for path in _missed(result, start) if any(path in line for line in lines)}
+
+
+def _test_data(run: CommandTrace, roles: FileRoles) -> set[str]:
+    """What the tests read and what is no code: expected results and settings, unless it lies in a package or the user
+    calls it product."""
+    parts = find_deciding_files(run, roles)
+    packages = {
+        path.rpartition("/")[0] for path in run.tree if is_source(path) and not is_under(path, list(roles.test_paths))
+    }
+    data = {path for path in parts.pinned | parts.product if not is_source(path, run.tree.files[path])}
+    data = {
+        path for path in data if path.rpartition("/")[0] not in packages - {""} and path not in _PYTEST_CONFIG_FILES
+    }
+    return {path for path in data if not is_under(path, [*roles.test_paths, *roles.product])}
 
 
 def _refuse_other_roots(criterion: SuccessCriterion, start: SourceTree) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gametape.core.errors import BadInput
+from gametape.desk.goals.attempt_text import count_text
 from gametape.desk.goals.baseline import GoalBaseline
 from gametape.desk.goals.goal import Goal
 from gametape.desk.goals.line_counts import count_changed_lines
@@ -20,15 +21,17 @@ _SHARED_CONFIG_FILES = ("pyproject.toml", "setup.cfg", "tox.ini")
 """Files that hold the pytest configuration beside other things."""
 
 
-def deliverable_tree(task: LoadedTask, workspace: Path, pinned: SourceTree) -> tuple[SourceTree, list[str]]:
+def deliverable_tree(
+    task: LoadedTask, workspace: Path, pinned: SourceTree, taken_away: set[str] | None = None
+) -> tuple[SourceTree, list[str]]:
     """The tree to hand over, and the files whose changes are left out: existing tests, the test configuration, other
-    pinned files, and what is no source. New test files are included."""
+    pinned files, files that the judge took away, and what is no source. New test files are included."""
     everything = replace(task, task=task.task.model_copy(update={"test_paths": []}))
     attempt = read_submission(everything, workspace)
     start, files = task.start, attempt.workspace
     config = {path for path in _SHARED_CONFIG_FILES if path in files and _same_settings(start, files, path)}
     tree = pinned.overlaid_on(task.suite).overlaid_on(files.only(config).overlaid_on(attempt.sources))
-    tree = tree.without(_git_repository_files(tree) - set(start))
+    tree = tree.without(_git_repository_files(tree) - set(start)).without(taken_away or set())
     touched = {path for path in (*attempt.changed_files, *attempt.removed_files) if not _is_cache(path)}
     same = {path for path in touched if tree.files.get(path) == files.files.get(path)}
     return tree, sorted(touched - same)
@@ -61,7 +64,7 @@ def _is_cache(path: str) -> bool:
     return any(part in ("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache") for part in path.split("/"))
 
 
-_MAX_NAMED = 5
+_MAX_NAMED, _MAX_PINNED = 5, 30
 
 
 def apply_result(workspace: Path, start: SourceTree, delivered: SourceTree) -> list[str]:
@@ -141,12 +144,20 @@ def pull_request_text(
             "",
             "Left out, as these files are protected or no sources: " + ", ".join(f"`{path}`" for path in left_out),
         ]
-    lines += ["", "## The criterion", "", *_criterion(baseline, answer), "", "## Attempts", ""]
+    lines += ["", "## The criterion", "", *_criterion(baseline, answer), ""]
+    lines += [
+        "## What this rests on",
+        "",
+        answer["assurance_detail"],
+        *_pinned(answer["pinned"]),
+        "",
+        "## Attempts",
+        "",
+    ]
     for attempt in answer["attempts"]:
         named = sorted({flag["rule"] for flag in attempt["tampering"]})
         tampering = f"; tampering: {', '.join(named)}" if named else ""
-        passed = attempt["criterion"]["passed"]
-        lines.append(f"{attempt['n']}. {passed} passed, {attempt['tokens']} tokens{tampering}")
+        lines.append(f"{attempt['n']}. {count_text(attempt)}, {attempt['tokens']} tokens{tampering}")
     if not answer["attempts"]:
         lines.append("None.")
     if answer.get("warnings"):
@@ -154,6 +165,18 @@ def pull_request_text(
     cost = f", ${answer['cost_usd']:.4f}" if answer["cost_usd"] else ""
     lines += ["", f"{answer['tokens']} tokens{cost}, by {goal.model}. Goal `{goal.goal_id}`.", ""]
     return "\n".join(lines)
+
+
+def _pinned(paths: list[str]) -> list[str]:
+    return (
+        ["", "Judged as they were: " + ", ".join(f"`{path}`" for path in paths[:_MAX_PINNED]) + _more(paths)]
+        if paths
+        else []
+    )
+
+
+def _more(paths: list[str]) -> str:
+    return f" and {len(paths) - _MAX_PINNED} more" if len(paths) > _MAX_PINNED else ""
 
 
 def _changes(start: SourceTree, after: SourceTree) -> list[str]:

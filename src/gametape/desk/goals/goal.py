@@ -3,6 +3,8 @@
 goal.json         the request
 start/            the pinned copy of the workspace
 baseline.json     the results of the command over it
+held-out/         tests that the agent never sees, at their paths in the judged tree
+held-out.json     their results over the pinned copy
 trajectory.json   the record (trajectory.jsonl while it runs)
 workspace/        the best state that was reached
 patch.diff        its changes
@@ -59,6 +61,12 @@ class Goal(StrictModel):
     constraints: Constraints = Field(default_factory=Constraints)
     interpreter: str | None = None
     """The Python that runs the command; None is gametape's own, without pytest plugins."""
+    product: tuple[str, ...] = ()
+    """Paths that are the product, whatever the command does with them."""
+    pin: tuple[str, ...] = ()
+    """Paths that are pinned, whatever the command does with them."""
+    held_out: str | None = None
+    """Where in the judged tree the tests lie that the agent never sees."""
     head: str | None = None
     """The commit that was checked out in the workspace, if it is a git repository."""
 
@@ -78,6 +86,14 @@ class GoalDirectory(AttemptDirectory):
     @property
     def baseline(self) -> Path:
         return self.root / "baseline.json"
+
+    @property
+    def held_out(self) -> Path:
+        return self.root / "held-out"
+
+    @property
+    def held_out_baseline(self) -> Path:
+        return self.root / "held-out.json"
 
     @property
     def summary(self) -> Path:

@@ -38,6 +38,7 @@ from gametape.core.protocols import Tool
 from gametape.core.step import Step
 from gametape.core.trajectory import Trajectory
 from gametape.desk.agent_turns import run_turns
+from gametape.desk.goals.assurance import names
 from gametape.desk.goals.goal import Goal, GoalDirectory
 from gametape.desk.goals.history import ENVIRONMENT, git_file
 from gametape.desk.own_repository import GIT_FILE
@@ -72,6 +73,8 @@ class GoalAgent:
     home: Path
     held_before: bool = False
     """Whether the command succeeds over the untouched workspace."""
+    pinned: tuple[str, ...] = ()
+    """Files of the check beside the tests."""
     suite_seconds: float = 0.0
     """What one run of the command may take, going by its baseline."""
 
@@ -278,8 +281,12 @@ class GoalAgent:
         facts = [
             f"You are done when this command succeeds: `{self.goal.success}`.",
             "It is run where you have no access, over your files with the existing tests, their configuration and the "
-            "files that the command names as they were: changes to those do not count.",
+            "files of the check as they were: changes to those do not count.",
         ]
+        if self.pinned:
+            facts.append(f"Files of the check: {names(self.pinned)}.")
+        if self.goal.held_out:
+            facts.append("Tests that you cannot see are run as well.")
         if self.goal.strict:
             facts.append("No test may be skipped, expected to fail or deselected.")
         if self.has_history:

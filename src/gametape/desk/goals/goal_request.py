@@ -1,6 +1,7 @@
 """Creates a goal: pins the workspace, measures the baseline, and writes both. The workspace is only read."""
 
 import os
+import posixpath
 import re
 import sys
 import time
@@ -13,7 +14,9 @@ from gametape.agent.constraints import Constraints
 from gametape.core.errors import BadInput
 from gametape.desk.goals import branch
 from gametape.desk.goals.baseline import GoalBaseline, measure_baseline
+from gametape.desk.goals.deciding_files import FileRoles
 from gametape.desk.goals.goal import Goal, GoalDirectory, goal_directory, new_goal_id
+from gametape.desk.goals.held_out import HeldOutTests, read_held_out
 from gametape.desk.goals.history import copy_history
 from gametape.desk.goals.missing_modules import check_modules
 from gametape.desk.goals.success_command import read_command
@@ -52,6 +55,9 @@ class GoalRequest:
     local_only: bool = False
     hosts: tuple[str, ...] = ()
     python: Path | None = None
+    held_out: Path | None = None
+    product: tuple[str, ...] = ()
+    pin: tuple[str, ...] = ()
     constraints: Constraints = field(default_factory=Constraints)
 
 
@@ -67,8 +73,12 @@ def create_goal(home: Path, request: GoalRequest, warn: Callable[[str], object] 
     model = _checked_model(request, home)
     interpreter = _interpreter(workspace, request.python)
     start = read_project_source(workspace)
+    roles = FileRoles(_paths("--product", request.product, start), _paths("--pin", request.pin, start))
+    held_out = read_held_out(request.held_out, workspace, start) if request.held_out else None
+    start = held_out.without(start) if held_out else start
     with ZygotePool() as zygotes:
-        baseline = measure_baseline(start, request.success, interpreter, request.strict, zygotes)
+        baseline = measure_baseline(start, request.success, interpreter, request.strict, zygotes, roles)
+        held_out_baseline = _measure_held_out(start, held_out, interpreter, zygotes) if held_out else None
     if warning := check_modules(start, baseline, request.instruction, workspace):
         warn(warning)
     now = time.time()
@@ -93,12 +103,44 @@ def create_goal(home: Path, request: GoalRequest, warn: Callable[[str], object] 
         hosts=check_hosts(request.hosts),
         constraints=request.constraints,
         interpreter=str(interpreter) if interpreter else None,
+        product=roles.product,
+        pin=roles.pinned,
+        held_out=held_out.path if held_out else None,
         head=branch.head_of(workspace),
     )
-    return write_goal(home, goal, start, baseline)
+    kept = (held_out, held_out_baseline) if held_out and held_out_baseline else None
+    return write_goal(home, goal, start, baseline, kept)
 
 
-def write_goal(home: Path, goal: Goal, start: SourceTree, baseline: GoalBaseline) -> GoalDirectory:
+def _measure_held_out(
+    start: SourceTree, held_out: HeldOutTests, interpreter: Path | None, zygotes: ZygotePool
+) -> GoalBaseline:
+    try:
+        return measure_baseline(held_out.files.overlaid_on(start), held_out.command, interpreter, False, zygotes)
+    except BadInput as error:
+        raise BadInput(f"--held-out: {error}") from error
+
+
+def _paths(option: str, given: tuple[str, ...], start: SourceTree) -> tuple[str, ...]:
+    """Paths that are given for files of the workspace, relative to it."""
+    paths = []
+    for path in given:
+        cleaned = posixpath.normpath(path)
+        if cleaned.startswith(("/", "..")) or cleaned == ".":
+            raise BadInput(f"{option}: give a file or directory inside of the workspace, relative to it: {path}")
+        if option == "--pin" and not start.under([cleaned]).files:
+            raise BadInput(f"{option}: there is no such file in the workspace: {path}")
+        paths.append(cleaned)
+    return tuple(dict.fromkeys(paths))
+
+
+def write_goal(
+    home: Path,
+    goal: Goal,
+    start: SourceTree,
+    baseline: GoalBaseline,
+    held_out: tuple[HeldOutTests, GoalBaseline] | None = None,
+) -> GoalDirectory:
     """Write a goal's directory. The goal exists once `goal.json` does, which is written last; if writing fails,
     nothing is left behind."""
     directory = goal_directory(home, goal.goal_id)
@@ -106,7 +148,11 @@ def write_goal(home: Path, goal: Goal, start: SourceTree, baseline: GoalBaseline
     try:
         directory.start.mkdir()
         start.write_to(directory.start)
-        if not goal.constraints.unreadable:
+        if held_out:
+            directory.held_out.mkdir()
+            held_out[0].files.write_to(directory.held_out)
+            write_atomically(directory.held_out_baseline, held_out[1].model_dump_json(indent=2).encode())
+        if not goal.constraints.unreadable and not (held_out and held_out[0].inside):
             copy_history(Path(goal.workspace), goal.head, directory.history)
         write_atomically(directory.baseline, baseline.model_dump_json(indent=2).encode())
         write_atomically(directory.goal, goal.model_dump_json(indent=2).encode())

@@ -11,14 +11,16 @@ from typing import Any
 
 from gametape.agent.allowed_hosts import network_summary
 from gametape.core.errors import BadInput
+from gametape.desk.goals.assurance import assurance, assurance_detail, check_files
 from gametape.desk.goals.attempt_text import failing_tests, shortcomings_section
 from gametape.desk.goals.baseline import GoalBaseline
 from gametape.desk.goals.branch import make_branch, repository_problem
 from gametape.desk.goals.delivery import apply_result, deliverable_tree, pull_request_text
 from gametape.desk.goals.goal import Goal, GoalDirectory, goal_directory
 from gametape.desk.goals.goal_agent import GoalAgent
+from gametape.desk.goals.held_out import lay_files
 from gametape.desk.goals.history import is_git_file
-from gametape.desk.goals.judge import NO_TEST_PASSES, GoalJudge, GoalVerdict
+from gametape.desk.goals.judge import NO_TEST_PASSES, GoalJudge, GoalVerdict, with_held_out
 from gametape.desk.goals.progress import ALREADY_HOLDS, GoalProgress
 from gametape.desk.goals.success_command import read_command
 from gametape.desk.jobs import Desk, JobSteps, Json
@@ -26,7 +28,7 @@ from gametape.desk.own_repository import GIT_FILE
 from gametape.engines.egress_policy import EgressPolicy
 from gametape.engines.model_names import resolve_model
 from gametape.record.atomic import write_atomically
-from gametape.record.source_tree import SourceTree
+from gametape.record.source_tree import SourceTree, read_tree
 from gametape.sandbox.snapshots.cleanup import remove_tree
 from gametape.verify.git_patch import make_git_patch
 from gametape.verify.runner import ZygotePool
@@ -54,7 +56,8 @@ async def pursue_goal(home: Path, steps: JobSteps, directory: GoalDirectory) -> 
     """Run attempts until the command is satisfied or a limit is reached; then deliver the result."""
     async with _open_goal_run(home, directory) as run:
         progress = GoalProgress(passed_before=run.before)
-        held_before = await steps.once("baseline", run.already_holds)
+        before = await steps.once("start", run.judge_start)
+        held_before, progress.evidence_before = before["reached"], before["evidence"]
         run.agent = replace(run.agent, held_before=held_before)
         if held_before and not run.goal.instruction_given:
             progress.hold_already()
@@ -76,7 +79,10 @@ async def pursue_goal(home: Path, steps: JobSteps, directory: GoalDirectory) -> 
             **progress.to_dict(),
             "held_before": held_before,
             "warnings": [*run.agent.warnings(progress.cut_off), *run.criterion_warnings(progress)],
-            "assurance": "exit-code" if run.criterion.shell_commands else "verifier",
+            "pinned": run.pinned,
+            "assurance": assurance(run.criterion),
+            "assurance_detail": assurance_detail(run.goal, run.criterion, run.baseline, progress.evidence),
+            "check_files": check_files(progress.evidence),
             **network_summary(run.goal.hosts, directory.network),
         }
         answer |= await steps.once("result", partial(run.deliver, answer, progress))
@@ -95,10 +101,27 @@ class _GoalRun:
         self.start = directory.read_start()
         self.baseline = GoalBaseline.model_validate_json(directory.baseline.read_bytes())
         self._judge = GoalJudge(goal, self.criterion, self.start, self.baseline, home, zygotes)
+        self._held_out_judge = self._open_held_out_judge(home, zygotes)
         self.task = self._judge.task()
         self.model = resolve_model(goal.model, home, EgressPolicy(local_only=goal.local_only))
         suite_seconds = _SLACK * sum(self.baseline.seconds.values())
-        self.agent = GoalAgent(directory, goal, self.task, self.model, home, suite_seconds=suite_seconds)
+        pinned = tuple(sorted(path for path in self._judge.pinned_files if path not in self.task.suite))
+        self.agent = GoalAgent(directory, goal, self.task, self.model, home, pinned=pinned, suite_seconds=suite_seconds)
+
+    def _open_held_out_judge(self, home: Path, zygotes: ZygotePool) -> GoalJudge | None:
+        """The judge of the tests that the agent never sees, laid over the same start."""
+        if self.goal.held_out is None:
+            return None
+        command = f"pytest '{self.goal.held_out}'"
+        goal = self.goal.model_copy(update={"success": command, "strict": False})
+        start = read_tree(self.directory.held_out).overlaid_on(self.start)
+        baseline = GoalBaseline.model_validate_json(self.directory.held_out_baseline.read_bytes())
+        return GoalJudge(goal, read_command(command), start, baseline, home, zygotes)
+
+    @property
+    def pinned(self) -> list[str]:
+        """The files that are judged as they were, whatever the agent does with them."""
+        return sorted({*self._judge.pinned_files, *self.task.suite})
 
     @property
     def before(self) -> int:
@@ -106,12 +129,30 @@ class _GoalRun:
         codes = sum(code == 0 for code in self.baseline.exit_codes)
         return len(self.baseline.tests("passed")) if self.criterion.pytest_runs else codes
 
-    async def already_holds(self) -> bool:
+    async def judge_start(self) -> dict[str, Json]:
         """Whether the command succeeds over the untouched workspace. The baseline decides where it does not; what it
         says of success is judged as an attempt would be."""
         if not self.baseline.holds(self.goal.strict):
-            return False
-        return (await asyncio.to_thread(self._judge.judge, self.directory.start)).reached
+            return {"reached": False, "evidence": None}
+        verdict = await asyncio.to_thread(self._judge_start)
+        return {"reached": verdict.reached, "evidence": verdict.evidence()}
+
+    def _judge_start(self) -> GoalVerdict:
+        scratch = Path(tempfile.mkdtemp(prefix="gametape-judged-"))
+        try:
+            _write_tree(self.start, scratch / "workspace")
+            return self._judge_workspace(scratch / "workspace")
+        finally:
+            remove_tree(scratch)
+
+    def _judge_workspace(self, workspace: Path) -> GoalVerdict:
+        """Judge by the command, and if it succeeds by the tests that the agent never sees. Of those the agent is told a
+        number."""
+        verdict = self._judge.judge(workspace)
+        if not verdict.reached or self._held_out_judge is None:
+            return verdict
+        lay_files(read_tree(self.directory.held_out), workspace)
+        return with_held_out(verdict, self._held_out_judge.judge(workspace))
 
     def criterion_warnings(self, progress: GoalProgress) -> list[str]:
         """Why the command can end with 0 and the goal is not reached all the same."""
@@ -128,7 +169,7 @@ class _GoalRun:
         scratch = Path(tempfile.mkdtemp(prefix="gametape-judged-"))
         try:
             self.agent.export(checkpoint, scratch / "workspace")
-            return self._judge.judge(scratch / "workspace")
+            return self._judge_workspace(scratch / "workspace")
         finally:
             remove_tree(scratch)
 
@@ -137,9 +178,9 @@ class _GoalRun:
         await self.agent.give_feedback(number, progress.feedback(verdict), checkpoint)
 
     async def deliver(self, answer: dict[str, Any], progress: GoalProgress) -> dict[str, Json]:
-        return await asyncio.to_thread(self._deliver, answer, progress.checkpoint)
+        return await asyncio.to_thread(self._deliver, answer, progress.checkpoint, progress.evidence or {})
 
-    def _deliver(self, answer: dict[str, Any], checkpoint: str | None) -> dict[str, Json]:
+    def _deliver(self, answer: dict[str, Any], checkpoint: str | None, evidence: dict[str, Any]) -> dict[str, Json]:
         """Write the result. Done twice, it is the same."""
         directory = self.directory
         tree, left_out = self.start, list[str]()
@@ -147,7 +188,9 @@ class _GoalRun:
             scratch = Path(tempfile.mkdtemp(prefix="gametape-delivered-"))
             try:
                 self.agent.export(checkpoint, scratch / "workspace")
-                tree, left_out = deliverable_tree(self.task, scratch / "workspace", self._judge.pinned_files)
+                pinned = self.start.only({*self._judge.pinned_files, *evidence.get("replaced", ())})
+                added = {*evidence.get("removed", ())}
+                tree, left_out = deliverable_tree(self.task, scratch / "workspace", pinned, added)
                 if is_git_file(scratch / "workspace", directory.history):
                     left_out = [path for path in left_out if path != GIT_FILE]
             finally:
@@ -205,6 +248,7 @@ def _verdict_to_dict(verdict: GoalVerdict) -> dict[str, Json]:
         "demanded": verdict.required,
         "told": verdict.feedback,
         "unsettled": verdict.flaky_reason,
+        "evidence": verdict.evidence(),
     }
 
 

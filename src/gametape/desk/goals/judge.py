@@ -1,23 +1,29 @@
 """Judges an attempt at a goal: is the goal reached, and was anything tampered with?
 
-Three checks decide, all with the pinned tests and configuration: the verifier runs every required test, with twins, so
+Checks that decide, all with the pinned tests and configuration: the verifier runs every required test, with twins, so
 that a process cannot fake its result; tests that were excused before may not fail now; every other condition of the
-command exits with 0 in a sandbox of its own. If the verifier flags tampering, or if no test passes, the goal is not
-reached.
+command exits with 0 in a sandbox of its own; and only then, since it takes as long again, the tests run apart from the
+product. If the verifier flags tampering, or if no test passes, the goal is not reached.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from gametape.core.task import TaskTests
 from gametape.core.verdict import Flag, Verdict
-from gametape.desk.goals import shell_condition
+from gametape.desk.goals.apart_run import ApartRun, run_apart
 from gametape.desk.goals.baseline import GoalBaseline, goal_task, prepare_goal_task
+from gametape.desk.goals.command_judge import CommandJudge, CommandVerdict
+from gametape.desk.goals.deciding_files import FileRoles
 from gametape.desk.goals.goal import Goal
 from gametape.desk.goals.minimum_counts import is_placeholder, required_tests
+from gametape.desk.goals.near_inputs import NearInputs, ask_near_inputs
 from gametape.desk.goals.pytest_observation import PytestObservation, PytestObserver
 from gametape.desk.goals.success_command import SuccessCriterion
+from gametape.desk.goals.suite_companions import find_companions
+from gametape.desk.goals.told_files import by_weight
 from gametape.record.loaded_task import LoadedTask
 from gametape.record.source_tree import SourceTree
 from gametape.verify import jobs
@@ -46,6 +52,46 @@ class GoalVerdict:
     feedback: str
     flaky_reason: str = ""
     """Why the verdict is quarantined: the tests did not give the same result twice."""
+    command: CommandVerdict = field(default_factory=CommandVerdict)
+    apart: ApartRun = field(default_factory=ApartRun)
+    near: NearInputs = field(default_factory=NearInputs)
+    held_out: tuple[int, int] | None = None
+    """How many of the tests that the agent never sees pass, and of how many; None where they were not run."""
+    held_out_apart: ApartRun = field(default_factory=ApartRun)
+    changed: tuple[str, ...] = ()
+    """Sources that the agent changed or added, where tests decide."""
+    companions: tuple[str, ...] = ()
+    """Those of them, or data, that only the tests use."""
+    compared: dict[str, list[str]] = field(default_factory=dict)
+    """Those of them that tests compare with other modules of the product, and these."""
+
+    def evidence(self) -> dict[str, Any]:
+        """What the verdict rests on, for `assurance.py`."""
+        return {
+            "apart": len(self.apart.passed),
+            "one_process": sorted(self.apart.not_crossing),
+            "refuted": sorted(self.apart.refuted),
+            "near": {
+                **asdict(self.near),
+                "memorised": [*self.near.memorised],
+                "as_before": [*self.near.as_before],
+                "not_asked": [*self.near.not_asked],
+            },
+            "replaced": [*self.command.replaced],
+            "removed": [*self.command.removed],
+            "read": [*self.command.read],
+            "wanted": [*self.command.wanted],
+            "golden": [*self.command.golden],
+            "fewer_examples": [*self.command.fewer_examples],
+            "silenced": [*self.command.silenced],
+            "unopened": [*self.command.unopened],
+            "changed": [*self.changed],
+            "companions": [*self.companions],
+            "compared": self.compared,
+            "deleted": [*self.command.deleted],
+            "held_out": {"passed": self.held_out[0], "required": self.held_out[1]} if self.held_out else None,
+            "held_out_one_process": len(self.held_out_apart.not_crossing),
+        }
 
 
 @dataclass(frozen=True)
@@ -64,16 +110,42 @@ class GoalJudge:
         return Path(self.goal.interpreter) if self.goal.interpreter else None
 
     @property
+    def roles(self) -> FileRoles:
+        return FileRoles(self.goal.product, self.goal.pin, tuple(self.baseline.test_paths))
+
+    @property
     def pinned_files(self) -> SourceTree:
-        """The files that decide what the shell conditions do."""
-        return self.start.only(
-            {path for command in self.criterion.shell_commands for path in command.pinned_files(self.start)}
-        )
+        """The files of the check: those that the baseline showed, those that the command names, and those that the user
+        pinned."""
+        commands = self.criterion.shell_commands
+        named = {path for command in commands for path in command.pinned_files(self.start)} - {*self.baseline.product}
+        said = self.start.under(list(self.goal.pin)) if self.goal.pin else SourceTree()
+        product = self.start.under(list(self.goal.product)) if self.goal.product else SourceTree()
+        return self.start.only(({*named, *self.baseline.pinned} - {*product}) | {*said})
 
     @property
     def forbidden_files(self) -> set[str]:
         """Files that may not be added, because they would be used in place of the pinned ones."""
         return {path for command in self.criterion.shell_commands for path in command.forbidden_files(self.start)}
+
+    def _judge_commands(self, submission: Submission) -> CommandVerdict:
+        judge = CommandJudge(
+            self.criterion.shell_commands,
+            self.start,
+            submission.loaded_task,
+            self.baseline.deciding_files,
+            frozenset(self.pinned_files),
+            frozenset(self.forbidden_files),
+            self.roles,
+            frozenset(self.baseline.written),
+            frozenset(self.baseline.named_missing),
+            frozenset(self.baseline.looked_for),
+            frozenset(self.baseline.golden),
+        )
+        changes = submission.workspace.only({*self.pinned_files, *self.forbidden_files})
+        removed = {*self.pinned_files} - {*submission.workspace}
+        suite = submission.loaded_task.suite
+        return judge.judge(changes.overlaid_on(suite.overlaid_on(submission.sources)).without(removed))
 
     def task(self, more: tuple[str, ...] = ()) -> LoadedTask:
         """The task with every required test: those that the baseline selects, and `more`."""
@@ -90,24 +162,24 @@ class GoalJudge:
         submission = read_submission(task, workspace)
         tree = self._judged_tree(submission)
         observed = self._observe(tree)
-        commands = self.criterion.shell_commands
-        exit_codes = [shell_condition.run_command(command, tree, task).exit_code for command in commands]
+        judged = self._judge_commands(submission)
         if self.criterion.pytest_runs:
-            return self._judge_tests(workspace, submission, observed, exit_codes)
-        tampering = (*find_flags(submission, []), *self._command_file_flags(submission))
-        reached = not tampering and not any(exit_codes)
-        exit_code = _first_failure(exit_codes)
+            return self._judge_tests(workspace, submission, observed, judged)
+        tampering = (*find_flags(submission, []), *_command_file_flags(judged))
+        reached = not tampering and judged.succeeded
+        exit_code = _first_failure(judged.exit_codes)
         return GoalVerdict(
             reached=reached,
             criterion=_criterion(exit_code, None, 0, 0, PytestObservation()),
             tampering=tampering,
-            passed=exit_codes.count(0),
-            required=len(exit_codes),
-            feedback="" if reached else f"The command ended with exit code {exit_code}.",
+            passed=judged.exit_codes.count(0),
+            required=len(judged.exit_codes),
+            feedback="" if reached else f"The command ended with exit code {exit_code}.{_check_text(judged)}",
+            command=judged,
         )
 
     def _judge_tests(
-        self, workspace: Path, submission: Submission, observed: PytestObservation, exit_codes: list[int]
+        self, workspace: Path, submission: Submission, observed: PytestObservation, judged: CommandVerdict
     ) -> GoalVerdict:
         new = [test for test in (*observed.tests_with("passed"), *observed.tests_with("failed")) if self._is_new(test)]
         unread = required_tests(self.baseline.minimum_counts(self.goal.strict), filter(self._is_new, observed.results))
@@ -118,19 +190,35 @@ class GoalJudge:
         with Verifier(task, self.home, self.zygotes, keep_verdicts=False, prepared=prepared) as verifier:
             verdict = verifier.verify(workspace, "train")
         failing = self._excused_that_fail(submission)
-        tampering = (*verdict.integrity, *self._command_file_flags(submission), *self._lost_test_flags(observed))
+        tampering = (*verdict.integrity, *_command_file_flags(judged), *self._lost_test_flags(observed))
         unreadable = {file for files in self.baseline.files for file in files} & {*observed.broken}
         passed = verdict.tests.passed
-        reached = verdict.passed and passed > 0 and not (tampering or failing or unreadable or any(exit_codes))
-        exit_code = 0 if reached else _first_failure(exit_codes) or 1
+        reached = verdict.passed and passed > 0 and not (tampering or failing or unreadable) and judged.succeeded
+        apart, near = ApartRun(), NearInputs()
+        if reached:
+            apart = run_apart(prepared, submission.sources, task.task.tests.every, self.zygotes, self.baseline.apart)
+            reached = not apart.refuted
+        if reached:
+            before = self.start.without({*task.suite})
+            near = ask_near_inputs(task, submission.sources, before, apart.passed, self.zygotes)
+        companions = find_companions(self.start, self.baseline.test_paths, self.baseline.import_roots)
+        changed = {*submission.changed_sources, *submission.removed_files} - {*task.suite}
+        changed = {path for path in changed if ".git" not in path.split("/")}
+        exit_code = 0 if reached else _first_failure(judged.exit_codes) or 1
         return GoalVerdict(
             reached=reached,
             criterion=_criterion(exit_code, len(observed.collected), self.baseline.collected, passed, observed),
             tampering=tampering,
-            passed=passed,
+            passed=passed - len(apart.refuted),
             required=verdict.tests.expected,
-            feedback=_feedback(verdict, failing, exit_codes),
+            feedback=_feedback(verdict, failing, judged, apart),
             flaky_reason="; ".join(signal.detail for signal in verdict.signals) if verdict.quarantined else "",
+            command=judged,
+            apart=apart,
+            near=near,
+            changed=tuple(by_weight(changed, self.start, submission.workspace, companions.own)),
+            companions=tuple(sorted(companions.own & changed)),
+            compared=companions.compared_with(changed),
         )
 
     def _is_new(self, test: str) -> bool:
@@ -164,15 +252,6 @@ class GoalJudge:
         report = parse_report(output, processes)
         return [test for test in excused if report.result(test) not in ("passed", "skipped")]
 
-    def _command_file_flags(self, submission: Submission) -> list[Flag]:
-        """Flags for files that decide what the command does and were changed or added."""
-        files = submission.workspace.files
-        changed = [path for path, content in self.pinned_files.files.items() if files.get(path) != content]
-        return [
-            Flag(rule="runner.command", severity="suspect", file=path, evidence=f"{path} decides what the command does")
-            for path in (*changed, *sorted(self.forbidden_files & {*files, *submission.links}))
-        ]
-
     def _lost_test_flags(self, observed: PytestObservation) -> list[Flag]:
         """Flags for tests of the baseline that are gone, skipped or deselected now: no honest change causes that."""
         before = self.baseline
@@ -194,6 +273,45 @@ class GoalJudge:
         ]
 
 
+def with_held_out(verdict: GoalVerdict, hidden: GoalVerdict) -> GoalVerdict:
+    """A verdict on an attempt that satisfies the command, with that on the tests that the agent never sees. The agent
+    is told how many of them fail, and nothing else."""
+    failing = hidden.required - hidden.passed
+    told = f"The command succeeds, but {failing} of {hidden.required} tests that you cannot see do not pass."
+    if not failing:
+        told = "The command succeeds, but the tests that you cannot see do not accept the result."
+    return replace(
+        verdict,
+        reached=hidden.reached,
+        criterion={**verdict.criterion, "exit_code": 0 if hidden.reached else 1},
+        tampering=(*verdict.tampering, *hidden.tampering),
+        feedback="" if hidden.reached else told,
+        flaky_reason=verdict.flaky_reason or hidden.flaky_reason,
+        held_out=(hidden.passed, hidden.required),
+        held_out_apart=hidden.apart,
+    )
+
+
+def _command_file_flags(judged: CommandVerdict) -> list[Flag]:
+    """Flags for files of the check that were changed or added, if the command succeeds with them alone."""
+    if not judged.tampered:
+        return []
+    with_it = "the command succeeds with {} as the agent left it, and not without"
+    told = dict.fromkeys((*judged.replaced, *judged.removed), with_it)
+    told |= dict.fromkeys(judged.rewritten, "{} is written while the command runs; --product says that it is a result")
+    return [
+        Flag(rule="runner.command", severity="suspect", file=path, evidence=evidence.format(path))
+        for path, evidence in told.items()
+    ]
+
+
+def _check_text(judged: CommandVerdict) -> str:
+    """Which files of the agent were not used."""
+    replaced = f" Changes to these files do not count: {_first_names([*judged.replaced])}." if judged.replaced else ""
+    removed = f" These files may not be added: {_first_names([*judged.removed])}." if judged.removed else ""
+    return replaced + removed
+
+
 def _criterion(
     exit_code: int, collected: int | None, baseline: int, passed: int, observed: PytestObservation
 ) -> dict[str, Any]:
@@ -208,7 +326,7 @@ def _criterion(
     }
 
 
-def _first_failure(exit_codes: list[int]) -> int:
+def _first_failure(exit_codes: Sequence[int]) -> int:
     """The first exit code that is not 0, as a shell would return; else 0."""
     return next((code for code in exit_codes if code != 0), 0)
 
@@ -217,7 +335,7 @@ def _first_names(tests: list[str]) -> str:
     return ", ".join(tests[:_MAX_NAMED]) + (" and more" if len(tests) > _MAX_NAMED else "")
 
 
-def _feedback(verdict: Verdict, failing: list[str], exit_codes: list[int]) -> str:
+def _feedback(verdict: Verdict, failing: list[str], judged: CommandVerdict, apart: ApartRun) -> str:
     """The failing tests and their messages. Twins and flags are not mentioned."""
     counts = verdict.tests
     parts = [f"{counts.passed} of {counts.expected} tests that the command needs pass."]
@@ -233,6 +351,10 @@ def _feedback(verdict: Verdict, failing: list[str], exit_codes: list[int]) -> st
         )
         earlier_messages.add(message)
     parts += [f"failed: {test}" for test in failing[:_MAX_FAILURES]]
-    if code := _first_failure(exit_codes):
-        parts.append(f"Another part of the command ended with exit code {code}.")
+    if apart.refuted:
+        parts.append(f"{len(apart.refuted)} of them fail when your code runs in another process than the tests:")
+        refuted = [*apart.refuted.items()][:_MAX_FAILURES]
+        parts += [f"failed: {test}\n{message.strip()[-_MAX_MESSAGE:]}" for test, message in refuted]
+    if code := _first_failure(judged.exit_codes):
+        parts.append(f"Another part of the command ended with exit code {code}.{_check_text(judged)}")
     return "\n\n".join(parts)

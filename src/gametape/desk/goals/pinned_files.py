@@ -29,6 +29,7 @@ _BY_PROGRAM = {
     "inv": ("tasks.py",),
 }
 """Programs that read their instructions from a file in the workspace; of several names the first that exists."""
+INSTRUCTIONS = frozenset(name for names in _BY_PROGRAM.values() for name in names)
 _SETTINGS = {
     **dict.fromkeys(("npm", "npx", "pnpm"), (".npmrc",)),
     "yarn": (".yarnrc", ".yarnrc.yml"),

@@ -18,6 +18,14 @@ class JudgedAttempt:
     checkpoint: str
     passed: int
     tampered: bool
+    evidence: dict[str, Any] | None = None
+    """What the verdict rests on."""
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """The passing tests: those of the command first, then those that the agent never sees."""
+        held_out = (self.evidence or {}).get("held_out") or {}
+        return self.passed, held_out.get("passed", 0)
 
 
 @dataclass
@@ -35,6 +43,8 @@ class GoalProgress:
     """Why the goal ended; None while it goes on."""
     exit_code: int = 1
     """Where an error ended it: 3 if something is missing here, else 1."""
+    evidence_before: dict[str, Any] | None = None
+    """What a verdict on the untouched workspace rests on."""
 
     def hold_already(self) -> None:
         """The command succeeds over the untouched workspace, and nothing else was asked for."""
@@ -53,8 +63,10 @@ class GoalProgress:
         self, agent_result: dict[str, Json], verdict: dict[str, Json], goal: Goal, deadline_passed: bool
     ) -> None:
         """Add an attempt: what `GoalAgent.attempt` returned, with the total cost so far, and the judge's verdict."""
+        evidence = verdict.get("evidence")
+        held_out = (evidence or {}).get("held_out")
         self.judged_attempts.append(
-            JudgedAttempt(agent_result["checkpoint"], verdict["passed"], bool(verdict["tampering"]))
+            JudgedAttempt(agent_result["checkpoint"], verdict["passed"], bool(verdict["tampering"]), evidence)
         )
         self.attempts.append(
             {
@@ -67,6 +79,7 @@ class GoalProgress:
                 "failing": verdict.get("failing", []),
                 "ended": str(agent_result["reason"]) if agent_result["outcome"] else "",
                 **({"unsettled": verdict["unsettled"]} if verdict["unsettled"] else {}),
+                **({"held_out": held_out} if held_out else {}),
             }
         )
         self.tokens, self.cost_usd = agent_result["tokens"], agent_result["cost_usd"]
@@ -93,11 +106,16 @@ class GoalProgress:
         while every attempt is worse than the start."""
         best: int | None = None
         for at, attempt in enumerate(self.judged_attempts):
-            if not attempt.tampered and attempt.passed >= (
-                self.passed_before if best is None else self.judged_attempts[best].passed
+            if not attempt.tampered and attempt.rank >= (
+                (self.passed_before, 0) if best is None else self.judged_attempts[best].rank
             ):
                 best = at
         return best
+
+    @property
+    def evidence(self) -> dict[str, Any] | None:
+        """What the verdict on the state that is delivered rests on."""
+        return self.judged_attempts[self.best].evidence if self.best is not None else self.evidence_before
 
     @property
     def checkpoint(self) -> str | None:

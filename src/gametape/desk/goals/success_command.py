@@ -7,11 +7,13 @@ supported. Any other option is refused: the protected run would no longer be the
 import posixpath
 import re
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gametape.core.errors import BadInput
 from gametape.desk.goals.pinned_files import pinned_files, shadowing_files
 from gametape.record.source_tree import SourceTree
+from gametape.sandbox.policy import WORKSPACE
 
 
 def _words(text: str) -> frozenset[str]:
@@ -177,6 +179,14 @@ def _pytest(words: list[str], directory: str, variables: dict[str, str]) -> Pyte
         directory=directory,
         import_roots=tuple(_inside_workspace(posixpath.join(directory, path)) for path in paths),
     )
+
+
+def plain_command(run: PytestRun, import_roots: Sequence[str]) -> ShellCommand:
+    """A pytest run as a command that any shell understands, with the workspace as its directory."""
+    roots = ":".join(posixpath.normpath(posixpath.join(WORKSPACE, root)) for root in import_roots)
+    words = ["python", "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", *run.selection_options]
+    words += run.targets or ([run.directory] if run.directory != "." else [])
+    return ShellCommand(f"PYTHONPATH={shlex.quote(roots)} {shlex.join(words)}", tuple(words))
 
 
 def read_options(words: list[str]) -> tuple[list[str], list[str], list[str]]:

@@ -1,0 +1,176 @@
+"""What a verdict on a goal excludes and what it does not, in words."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from gametape.desk.goals.baseline import GoalBaseline
+from gametape.desk.goals.goal import Goal
+from gametape.desk.goals.pinned_files import INSTRUCTIONS
+from gametape.desk.goals.success_command import SuccessCriterion
+
+_MAX_NAMED = 8
+_KINDS = {
+    "changed": "changed",
+    "asked_for": "read",
+    "looked_for_before": "wanted",
+    "used_by_tests_only": "companions",
+    "replaced": "replaced",
+    "taken_away": "removed",
+    "removed": "deleted",
+    "read_by_product": "golden",
+    "fewer_examples": "fewer_examples",
+    "silenced": "silenced",
+    "not_opened": "unopened",
+}
+"""The names in the answer, and in the evidence."""
+
+
+def assurance(criterion: SuccessCriterion) -> str:
+    """`verifier`: every condition is a pytest run, and each test is judged; `exit-code`: a process decides."""
+    return "exit-code" if criterion.shell_commands else "verifier"
+
+
+def assurance_detail(
+    goal: Goal, criterion: SuccessCriterion, baseline: GoalBaseline, evidence: dict[str, Any] | None
+) -> str:
+    """Sentences about the run that decided; `evidence` is what the judge noted of it, None where nothing was judged."""
+    if evidence is None:
+        return "Nothing was judged."
+    lines = []
+    if criterion.pytest_runs:
+        lines = [*_about_tests(evidence), *_about_near_inputs(evidence), *_about_companions(evidence)]
+    if criterion.shell_commands:
+        lines += _about_command(criterion, baseline, evidence)
+    return " ".join([*lines, *_about_files(evidence), *_about_held_out(goal, criterion, evidence)])
+
+
+def check_files(evidence: dict[str, Any] | None) -> dict[str, list[str]]:
+    """All the files of which `assurance_detail` names the first, by what became of them."""
+    return {kind: [*(evidence or {}).get(key, ())] for kind, key in _KINDS.items()}
+
+
+def names(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - _MAX_NAMED} more" if len(paths) > _MAX_NAMED else ""
+    return ", ".join(paths[:_MAX_NAMED]) + more
+
+
+def _about_tests(evidence: dict[str, Any]) -> list[str]:
+    passed, shared, refuted = evidence["apart"], evidence["one_process"], evidence["refuted"]
+    total = passed + len(shared) + len(refuted)
+    if not total:
+        return ["The tests were run in one process with the product, which sees them and could forge their results."]
+    if refuted:
+        return [
+            f"{len(refuted)} of {total} tests pass only where the product can see them, and not with the product in "
+            f"another sandbox: {names(refuted)}."
+        ]
+    if not shared:
+        return [f"All {total} tests pass with the product in another sandbox, where it sees calls and no test."]
+    return [
+        f"{passed} of {total} tests pass with the product in another sandbox, where it sees calls and no test. "
+        f"{len(shared)} of {total} tests could only be run in one process with the product, which sees them there and "
+        f"could forge their results: {names(shared)}."
+    ]
+
+
+def _about_near_inputs(evidence: dict[str, Any]) -> list[str]:
+    near = evidence["near"]
+    lines = []
+    if near["memorised"]:
+        lines.append(
+            f"Answers the inputs of the tests and hardly any near them: {names(near['memorised'])}. That is what a "
+            "table of the tests' answers does; look at the code."
+        )
+    elif near.get("as_before"):
+        lines.append(
+            "Answers otherwise than before on the inputs of the tests and hardly any near them: "
+            f"{names(near['as_before'])}. That is what a table of the tests' answers does; look at the code."
+        )
+    elif near["functions"]:
+        functions = "1 function" if near["functions"] == 1 else f"{near['functions']} functions"
+        lines.append(f"{functions} gave varied answers to {near['calls']} inputs near those of the tests, too.")
+    if not_asked := near.get("not_asked"):
+        lines.append(
+            "Answers the tests otherwise than before, and could not be asked about inputs near those of the tests, "
+            f"where a table of answers would show: {names(not_asked)}."
+        )
+    return lines
+
+
+def _about_companions(evidence: dict[str, Any]) -> list[str]:
+    lines = []
+    if changed := evidence.get("changed"):
+        lines.append(f"Files that the agent changed: {names(changed)}.")
+    if companions := evidence.get("companions"):
+        lines.append(
+            "Files outside of the tests that only tests use, where a change can alter what the tests ask, and that the "
+            f"agent changed: {names(companions)}. If one of them is part of the check, name it with --pin."
+        )
+    for path, others in evidence.get("compared", {}).items():
+        lines.append(f"Tests compare {path}, which the agent changed, with other code of the product: {names(others)}.")
+    return lines
+
+
+def _about_command(criterion: SuccessCriterion, baseline: GoalBaseline, evidence: dict[str, Any]) -> list[str]:
+    commands = ", ".join(f"`{command.text}`" for command in criterion.shell_commands)
+    lines = [f"{commands} counts by its exit code: code of the product that it runs could end it with 0."]
+    if baseline.pinned:
+        lines.append(f"Files of the check that it read are used as they were: {names(baseline.pinned)}.")
+    else:
+        lines.append("It read no file of the workspace that is part of a check.")
+    if not baseline.traced:
+        lines.append("It asks for more files than a trace keeps, so it cannot be judged.")
+    if evidence["read"]:
+        lines.append(
+            f"Files that the agent changed and that it asks for: {names(evidence['read'])}. If one of them is part of "
+            "the check, name it with --pin."
+        )
+    lacking = {path for path in baseline.product if path.rpartition("/")[2] in INSTRUCTIONS}
+    if written := [path for path in evidence["read"] if path in lacking]:
+        lines.append(f"What it runs was not there at first, and was written by the agent: {names(written)}.")
+    if wanted := evidence.get("wanted"):
+        lines.append(
+            "Each of these was looked for by the check before it was there, and was added by the agent: "
+            f"{names(wanted)}."
+        )
+    if golden := evidence.get("golden"):
+        lines.append(f"Data of the check is read by the product, as it was not before: {names(golden)}.")
+    if examples := evidence.get("fewer_examples"):
+        lines.append(f"Examples that doctest would have run were removed from: {names(examples)}.")
+    if marked := evidence.get("silenced"):
+        lines.append(f"Marks that silence a tool were added to: {names(marked)}.")
+    if evidence["deleted"]:
+        lines.append(f"Files that it read at first and that the agent removed: {names(evidence['deleted'])}.")
+    if unopened := evidence.get("unopened"):
+        lines.append(
+            f"Other files that the agent changed, added or removed: {names(unopened)}. It opens none of them, but "
+            "their names can be enough for it."
+        )
+    return lines
+
+
+def _about_files(evidence: dict[str, Any]) -> list[str]:
+    lines = []
+    if evidence["replaced"]:
+        lines.append(
+            f"The agent changed files of the check; the pinned ones were judged: {names(evidence['replaced'])}."
+        )
+    if evidence["removed"]:
+        lines.append(f"The agent added files to the check; they were taken away: {names(evidence['removed'])}.")
+    return lines
+
+
+def _about_held_out(goal: Goal, criterion: SuccessCriterion, evidence: dict[str, Any]) -> list[str]:
+    held = evidence["held_out"]
+    if goal.held_out and held:
+        lines = [f"{held['passed']} of {held['required']} tests that the agent never saw pass."]
+        if shared := evidence.get("held_out_one_process"):
+            lines.append(
+                f"{shared} of these could only be run in one process with the product, which sees them there and could "
+                "forge their results."
+            )
+        return lines
+    if goal.held_out:
+        return ["The tests that the agent never saw were not run, since the command did not succeed."]
+    what = "tests" if criterion.pytest_runs and not criterion.shell_commands else "checks"
+    return [f"Only {what} that the agent can read decide; --held-out adds tests that it never sees."]
