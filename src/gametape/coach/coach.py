@@ -27,7 +27,8 @@ from gametape.coach.hinted_engine import hint_ids
 from gametape.coach.hints import NO_LEAK_CHECK, LeakChecker
 from gametape.coach.localization import locate_candidates, with_action_span
 from gametape.coach.span_scores import SpanQuery, SpanScores, score_span
-from gametape.coach.statistics import HintStatistics
+from gametape.coach.statistics import AuthorStatistics, HintStatistics
+from gametape.coach.writers.protocol import HintWriter, write_hint
 from gametape.core.errors import BadInput
 from gametape.core.hint import Hint, HintGates, HintVersions
 from gametape.core.tokens import TurnTokens
@@ -58,12 +59,13 @@ class CoachSettings:
 
 
 class Coach:
-    """`statistics` is shared by all rollouts: forks are pooled by type, and types retire. `cost` counts the tokens that
-    annotations read or sampled, and the forks."""
+    """`statistics` is shared by all rollouts: forks are pooled by type, and types retire. `authors` counts the hints of
+    each author, and `cost` the tokens that annotations read or sampled, and the forks."""
 
     def __init__(self, settings: CoachSettings | None = None, statistics: HintStatistics | None = None) -> None:
         self.settings = settings or CoachSettings()
         self.statistics = statistics or HintStatistics()
+        self.authors: dict[str, AuthorStatistics] = {}
         self.cost = ForkCost()
         self._forking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         """By type: annotations at the same time share their forks."""
@@ -76,13 +78,15 @@ class Coach:
         reference: LeakChecker = NO_LEAK_CHECK,
         given: Sequence[HintCandidate] = (),
         sources: Sequence[CandidateSource] = (),
+        writers: Sequence[HintWriter] = (),
         flags: Sequence[Flag] = (),
         alarms: Sequence[AlarmEvidence] = (),
     ) -> list[Hint]:
         """Every hint for a rollout with the result of its gates, in the order of turns.
 
         At one turn a `given` candidate comes first, then those of the record, then those of `sources` (a judge).
-        Candidates whose turn has no recorded ids are left out.
+        Candidates whose turn has no recorded ids are left out. The first of `writers` that has words for what the
+        record shows replaces the message; without any the message itself is the hint.
         """
         evidence = collect_evidence(episode, flags, alarms)
         by_turn = {candidate.turn: candidate for source in sources for candidate in source(evidence)}
@@ -90,7 +94,7 @@ class Coach:
         if not by_turn and self.settings.bisect and episode.score and not episode.score.passed:
             by_turn = await self._bisect(episode, model, trajectory_id, evidence)
         located = [with_action_span(by_turn[turn], evidence, model.chat_format) for turn in sorted(by_turn)]
-        candidates = [candidate for candidate in located if candidate.span]
+        candidates = await self._write([one for one in located if one.span], evidence, writers, trajectory_id)
         hints = await asyncio.gather(
             *(self._apply_cheap_gates(candidate, evidence, model, trajectory_id, reference) for candidate in candidates)
         )
@@ -102,7 +106,21 @@ class Coach:
                 ]
         for hint in hints:
             self.statistics.record(hint.type, hint.gates, hint.used)
+            self.authors.setdefault(hint.author, AuthorStatistics()).record(hint)
         return list(hints)
+
+    async def _write(
+        self,
+        candidates: Sequence[HintCandidate],
+        evidence: EpisodeEvidence,
+        writers: Sequence[HintWriter],
+        name: str,
+    ) -> list[HintCandidate]:
+        written = await asyncio.gather(
+            *(write_hint(candidate, evidence, writers, f"coach/{name}") for candidate in candidates)
+        )
+        self.cost.tokens += sum(tokens for _, tokens in written)
+        return [candidate for candidate, _ in written]
 
     async def _bisect(
         self, episode: Episode, model: TokenModel, name: str, evidence: EpisodeEvidence
@@ -129,6 +147,7 @@ class Coach:
             gates=HintGates(),
             used=False,
             evidence=candidate.evidence,
+            author=candidate.author,
             noticed=candidate.noticed_step,
             versions=HintVersions(policy=min(turn.policy_versions or [0]), teacher=await model.engine.policy_version()),
         )

@@ -8,7 +8,7 @@ from gametape.agent.episode import Episode
 from gametape.agent.recorder import recorded_answers
 from gametape.agent.replay import active_steps
 from gametape.core.environment import EpisodeScore
-from gametape.core.hint import HintSource
+from gametape.core.hint import HintAuthor, HintSource
 from gametape.core.step import Step
 from gametape.core.verdict import Flag
 from gametape.engines.chat_formats.protocol import ChatFormat
@@ -32,6 +32,7 @@ class HintCandidate:
     noticed_step: int
     span: tuple[int, int] | None = None
     """The completion tokens of the step that make up the action; None where no ids were recorded."""
+    author: HintAuthor = "message"
 
 
 @dataclass(frozen=True)

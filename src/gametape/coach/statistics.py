@@ -9,7 +9,7 @@ from typing import Any, Self
 from pydantic import TypeAdapter
 
 from gametape.coach.gates import ForkTrial
-from gametape.core.hint import HintGates
+from gametape.core.hint import Hint, HintGates
 
 _RECENT = 32
 """How many measured gaps of a type are kept: those of the latest policies."""
@@ -58,10 +58,7 @@ class HintStatistics:
         counts = self.for_type(kind)
         counts.located += 1
         counts.used += used
-        for name, gate in (("g0", gates.g0), ("g1", gates.g1), ("g2", gates.g2)):
-            if gate is not None:
-                counts.run[name] = counts.run.get(name, 0) + 1
-                counts.passed[name] = counts.passed.get(name, 0) + gate.passed
+        _count_gates(gates, counts.run, counts.passed)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -72,3 +69,28 @@ class HintStatistics:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
         return cls(TypeAdapter(dict[str, HintTypeStatistics]).validate_python(data))
+
+
+@dataclass
+class AuthorStatistics:
+    """What became of the hints of one author."""
+
+    written: int = 0
+    refused: int = 0
+    """Those with a part of the answer, without room, or of a retired type."""
+    used: int = 0
+    run: dict[str, int] = field(default_factory=dict)
+    passed: dict[str, int] = field(default_factory=dict)
+
+    def record(self, hint: Hint) -> None:
+        self.written += 1
+        self.refused += bool(hint.refused)
+        self.used += hint.used
+        _count_gates(hint.gates, self.run, self.passed)
+
+
+def _count_gates(gates: HintGates, run: dict[str, int], passed: dict[str, int]) -> None:
+    for name, gate in (("g0", gates.g0), ("g1", gates.g1), ("g2", gates.g2)):
+        if gate is not None:
+            run[name] = run.get(name, 0) + 1
+            passed[name] = passed.get(name, 0) + gate.passed

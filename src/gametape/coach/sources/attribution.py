@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from gametape.coach.complaints import Complaint, argument_names, words_in
 from gametape.coach.evidence import HintCandidate, RecordedTurn
-from gametape.core.hint import HintSource
+from gametape.coach.hints import FIXED_HINTS
+from gametape.core.hint import HintAuthor, HintSource
 from gametape.engines.conversation import Call, ToolResponse
 
 
@@ -83,7 +84,10 @@ def make_candidate(
     turn: RecordedTurn, noticed: RecordedTurn, source: HintSource, kind: str, hint: str, evidence: str
 ) -> HintCandidate:
     detail = " ".join(evidence.split())[:_LONGEST_EVIDENCE]
-    return HintCandidate(turn.step.step_id, turn.number, source, kind, hint, detail, noticed.step.step_id)
+    author: HintAuthor = "judge" if source == "judge" else "rule" if hint in FIXED_HINTS else "message"
+    return HintCandidate(
+        turn.step.step_id, turn.number, source, kind, hint, detail, noticed.step.step_id, author=author
+    )
 
 
 def _successful_calls(turn: RecordedTurn) -> list[Call]:

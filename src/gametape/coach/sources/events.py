@@ -34,7 +34,14 @@ def candidates_from_events(evidence: EpisodeEvidence) -> Iterator[HintCandidate]
                 source: HintSource = "policy" if kind == "constraint" else "tool_error"
                 step_id = turn.step.step_id
                 yield HintCandidate(
-                    step_id, turn.number, source, _type(turn, kind, detail), hint, detail[:300], noticed_step=step_id
+                    step_id,
+                    turn.number,
+                    source,
+                    _type(turn, kind, detail),
+                    hint,
+                    detail[:300],
+                    noticed_step=step_id,
+                    author="rule",
                 )
 
 
